@@ -1,0 +1,1 @@
+"""Sample and learn probability densities that have a symmetry."""

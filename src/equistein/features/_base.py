@@ -1,0 +1,66 @@
+"""The interface of invariant feature maps."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Features, Point, Scalar
+from equistein.groups import AbstractGroup
+
+
+class AbstractFeatures(eqx.Module):
+    """A smooth map F that is constant on the orbits of a group."""
+
+    @abc.abstractmethod
+    def __call__(self, point: Point) -> Features:
+        """Return $F(x)$."""
+
+    @abc.abstractmethod
+    def laplacian(self, point: Point) -> Features:
+        r"""Return $\sum_a \partial^2 F / \partial x_a^2$, one number a feature."""
+
+    @abc.abstractmethod
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        """Return the group whose orbits F is constant on.
+
+        Raises:
+            ValueError: If F is not defined on points of this shape.
+        """
+
+
+def smooth_norm(vector: Point, epsilon: float) -> Scalar:
+    r"""Return $\sqrt{|v|^2 + \epsilon^2}$ over the last axis: smooth at $v = 0$."""
+    return jnp.sqrt(jnp.sum(vector**2, axis=-1) + epsilon**2)
+
+
+def smooth_norm_laplacian(distance: Scalar, dim: int, epsilon: float) -> Scalar:
+    r"""Return the Laplacian of $s = \sqrt{|v|^2 + \epsilon^2}$ in $v$, given $s$.
+
+    $$\Delta s = d/s - |v|^2/s^3 = (d - 1)/s + \epsilon^2/s^3$$
+    """
+    return (dim - 1) / distance + epsilon**2 / distance**3
+
+
+def check_epsilon(name: str, epsilon: float) -> float:
+    """Return `epsilon` if it is a positive number.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not epsilon > 0:
+        raise ValueError(
+            f"{name} needs `epsilon` > 0, the length below which it is smoothed, but "
+            f"got {epsilon!r}. The default, 1e-2, suits lengths of order one."
+        )
+    return float(epsilon)
+
+
+def jacobian(
+    features: AbstractFeatures, point: Point
+) -> Float[Array, "feature dim"]:
+    """Return dF/dx with the point flattened, shape `(feature, dim)`."""
+    jac = jax.jacrev(features)(point)
+    return jac.reshape(jac.shape[0], -1)

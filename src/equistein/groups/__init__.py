@@ -1,0 +1,22 @@
+"""Groups and how they act on points."""
+
+from equistein.groups._base import (
+    AbstractFiniteGroup as AbstractFiniteGroup,
+    AbstractGroup as AbstractGroup,
+    AbstractMatrixGroup as AbstractMatrixGroup,
+)
+from equistein.groups._check import (
+    check_invariance as check_invariance,
+    InvarianceError as InvarianceError,
+)
+from equistein.groups._orthogonal import (
+    Orthogonal as Orthogonal,
+    SpecialOrthogonal as SpecialOrthogonal,
+)
+from equistein.groups._planar import Cyclic as Cyclic, Dihedral as Dihedral
+from equistein.groups._point_cloud import (
+    encode_species as encode_species,
+    PointCloud as PointCloud,
+    RigidPermutation as RigidPermutation,
+)
+from equistein.groups._trivial import Trivial as Trivial

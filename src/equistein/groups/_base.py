@@ -1,0 +1,99 @@
+"""Interfaces for groups. A group comes with its action on a point."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from equistein._types import Key, Point
+
+
+class AbstractGroup(eqx.Module):
+    """A compact group and its orthogonal action on points.
+
+    The action is linear and preserves distances, so a group element moves a score
+    or a displacement exactly as it moves a point.
+    """
+
+    @abc.abstractmethod
+    def act(self, element: PyTree, point: Point) -> Point:
+        """Return $g x$."""
+
+    @abc.abstractmethod
+    def compose(self, left: PyTree, right: PyTree) -> PyTree:
+        """Return $g h$, for which `act(g h, x) == act(g, act(h, x))`."""
+
+    @abc.abstractmethod
+    def inverse(self, element: PyTree) -> PyTree:
+        r"""Return $g^{-1}$."""
+
+    @abc.abstractmethod
+    def sample(self, key: Key, num: int) -> PyTree:
+        """Draw `num` elements from the Haar measure, stacked on axis 0."""
+
+    @abc.abstractmethod
+    def canonicalize(self, point: Point) -> Point:
+        """Return the representative of the orbit of `point`.
+
+        All points of an orbit have the same representative, up to rounding, and it
+        lies in the orbit. It may jump where the choice is tied.
+        """
+
+    @abc.abstractmethod
+    def project(self, point: Point) -> Point:
+        """Return the nearest point of the subspace the group lives on.
+
+        The identity, except for `PointCloud`, where the centre of mass goes to the
+        origin.
+        """
+
+    @abc.abstractmethod
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise `ValueError` unless the group acts on points of this shape."""
+
+
+class AbstractFiniteGroup(AbstractGroup):
+    """A group whose elements can be enumerated."""
+
+    order: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def elements(self) -> PyTree:
+        """Return all elements, stacked on axis 0; the identity comes first."""
+
+    def orbit(self, point: Point) -> Float[Array, "order *shape"]:
+        """Return $g x$ for every element, in the order of `elements`."""
+        return jax.vmap(self.act, in_axes=(0, None))(self.elements(), point)
+
+
+class AbstractMatrixGroup(AbstractGroup):
+    """Orthogonal matrices acting on the last axis of a point."""
+
+    dim: eqx.AbstractVar[int]
+
+    def act(self, element: PyTree, point: Point) -> Point:
+        return rotate(element, point)
+
+    def compose(self, left: PyTree, right: PyTree) -> PyTree:
+        return left @ right
+
+    def inverse(self, element: PyTree) -> PyTree:
+        return jnp.swapaxes(element, -1, -2)
+
+    def project(self, point: Point) -> Point:
+        return point
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) not in (1, 2) or shape[-1] != self.dim:
+            raise ValueError(
+                f"{type(self).__name__} acts on points of shape ({self.dim},) or "
+                f"(n, {self.dim}), but got points of shape {shape}. Reshape the "
+                "points, or choose a group of their dimension."
+            )
+
+
+def rotate(matrix: Float[Array, "dim dim"], point: Point) -> Point:
+    """Apply `matrix` to every vector on the last axis of `point`."""
+    return jnp.tensordot(point, matrix.astype(point.dtype), axes=[[-1], [1]])

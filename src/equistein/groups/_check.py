@@ -1,0 +1,81 @@
+"""Check that a density has the symmetry it is said to have."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PyTree
+
+from equistein._types import LogDensity, Particles
+from equistein.groups._base import AbstractFiniteGroup, AbstractGroup
+
+_MAX_ELEMENTS = 64
+_MAX_POINTS = 64
+
+
+class InvarianceError(ValueError):
+    """A density lacks the symmetry that a kernel relies on."""
+
+
+def check_invariance(
+    log_density: LogDensity,
+    group: AbstractGroup,
+    points: Particles,
+    *,
+    tolerance: float | None = None,
+) -> None:
+    r"""Raise unless $\log p(g x) = \log p(x)$ at the given points.
+
+    Every element of a finite group of at most 64 is tried, and 16 Haar samples, from
+    a fixed key, of any other group. At most 64 of the points are used, those with a
+    finite density.
+
+    Args:
+        log_density: The density to check.
+        group: The symmetry it should have.
+        points: Where to check it, stacked on axis 0.
+        tolerance: The largest difference allowed, relative to $1 + |\log p(x)|$. By
+            default $10 \sqrt{\epsilon}$ of the points' precision.
+
+    Raises:
+        InvarianceError: With the element and the size of the largest violation.
+        ValueError: If the group does not act on points of this shape.
+    """
+    group.check_shape(points.shape[1:])
+    points = points[:: -(-len(points) // _MAX_POINTS)]
+    if isinstance(group, AbstractFiniteGroup) and group.order <= _MAX_ELEMENTS:
+        elements = group.elements()
+    else:
+        elements = group.sample(jr.key(0), 16)
+    before, after = _evaluate(log_density, group, elements, points)
+    limit = tolerance or 10 * float(jnp.finfo(points.dtype).eps) ** 0.5
+    error = jnp.abs(after - before[None, :])
+    relative = jnp.where(jnp.isfinite(before)[None, :], error, 0.0)
+    relative = relative / (1 + jnp.abs(before))[None, :]
+    relative = jnp.where(jnp.isnan(relative), jnp.inf, relative)
+    which, where = jnp.unravel_index(jnp.argmax(relative), relative.shape)
+    if bool(relative[which, where] > limit):
+        element = jax.tree.map(lambda leaf: leaf[which], elements)
+        raise InvarianceError(
+            f"`log_density` is not invariant under {group}: at the point\n"
+            f"{points[where]}\nit is {float(before[where]):.6g}, and after the element\n"
+            f"{_describe(element)}\nit is {float(after[which, where]):.6g}, a violation "
+            f"of {float(error[which, where]):.3g} (allowed: {limit:.1g} relative to "
+            "1 + |log p|). Choose the group this density has, or mend the density; "
+            "`es.run(..., check=False)` goes on without this check."
+        )
+
+
+@eqx.filter_jit
+def _evaluate(
+    log_density: LogDensity, group: AbstractGroup, elements: PyTree, points: Particles
+) -> tuple[Float[Array, " point"], Float[Array, "element point"]]:
+    points = jax.vmap(group.project)(points)
+    move = jax.vmap(jax.vmap(group.act, (None, 0)), (0, None))
+    values = jax.vmap(log_density)
+    return values(points), jax.vmap(values)(move(elements, points))
+
+
+def _describe(element: PyTree) -> str:
+    leaves = jax.tree.leaves(element)
+    return "\n".join(str(leaf.round(4)) for leaf in leaves)

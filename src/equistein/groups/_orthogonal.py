@@ -1,0 +1,91 @@
+"""The rotations, and the rotations and reflections, of d-dimensional space."""
+
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from equistein._types import Key, Point
+from equistein.groups._base import AbstractMatrixGroup
+
+
+class Orthogonal(AbstractMatrixGroup):
+    """O(d): the rotations and reflections about the origin.
+
+    Acts on points of shape `(d,)`, or on `(n, d)` by moving all vectors together.
+    The representative has its first vector along the first axis, its second in the
+    plane of the first two, and so on, with positive new coordinates; for one vector
+    it is `(|x|, 0, ..., 0)`.
+
+    Args:
+        dim: The dimension $d$ of space.
+
+    Raises:
+        ValueError: If `dim` is not a positive integer.
+    """
+
+    dim: int
+
+    def __init__(self, dim: int):
+        _check_dim("Orthogonal", dim)
+        self.dim = dim
+
+    def sample(self, key: Key, num: int) -> Float[Array, "num dim dim"]:
+        return jr.orthogonal(key, self.dim, (num,))
+
+    def canonicalize(self, point: Point) -> Point:
+        return _triangular(point, self.dim, reflections=True)
+
+
+class SpecialOrthogonal(AbstractMatrixGroup):
+    """SO(d): the rotations about the origin.
+
+    As `Orthogonal`, without reflections: when a point has `d` or more vectors, the
+    last new coordinate of its representative keeps the sign of its handedness.
+
+    Args:
+        dim: The dimension $d$ of space.
+
+    Raises:
+        ValueError: If `dim` is not a positive integer.
+    """
+
+    dim: int
+
+    def __init__(self, dim: int):
+        _check_dim("SpecialOrthogonal", dim)
+        self.dim = dim
+
+    def sample(self, key: Key, num: int) -> Float[Array, "num dim dim"]:
+        return special_orthogonal(key, self.dim, num)
+
+    def canonicalize(self, point: Point) -> Point:
+        return _triangular(point, self.dim, reflections=False)
+
+
+def special_orthogonal(key: Key, dim: int, num: int) -> Float[Array, "num dim dim"]:
+    """Draw rotations from the Haar measure on SO(dim)."""
+    matrices = jr.orthogonal(key, dim, (num,))
+    flip = jnp.sign(jnp.linalg.det(matrices))[:, None]
+    # Flipping one column where det < 0 keeps the measure: the flip is in O(dim).
+    return matrices.at[:, :, 0].multiply(flip)
+
+
+def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:
+    """Turn `point` so that its vectors, as rows, form a lower triangle."""
+    columns = point.reshape(-1, dim).T
+    frame, triangle = jnp.linalg.qr(columns, mode="complete")
+    diagonal = jnp.diagonal(triangle)
+    signs = jnp.where(diagonal < 0, -1.0, 1.0).astype(point.dtype)
+    signs = jnp.concatenate([signs, jnp.ones(dim - len(signs), point.dtype)])
+    if not reflections and columns.shape[1] >= dim:
+        handedness = jnp.sign(jnp.linalg.det(frame)) * jnp.prod(signs)
+        signs = signs.at[-1].multiply(handedness)
+    return (signs[:, None] * triangle).T.reshape(point.shape)
+
+
+def _check_dim(name: str, dim: int) -> None:
+    if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:
+        raise ValueError(
+            f"{name} needs `dim`, a positive integer, but got {dim!r}. "
+            f"For example {name}(3)."
+        )

@@ -1,0 +1,109 @@
+"""Finite groups of the plane: rotations, and rotations with reflections."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PyTree
+
+from equistein._types import Key, Point
+from equistein.groups._base import AbstractFiniteGroup, AbstractMatrixGroup, rotate
+
+
+class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
+    r"""The rotations of the plane by multiples of $2\pi/n$.
+
+    Acts on points of shape `(2,)`, or on `(n, 2)` by turning all vectors together.
+    The representative is the turned point whose first vector has its angle in
+    $[-\pi/n, \pi/n)$.
+
+    Args:
+        order: The number $n$ of rotations.
+
+    Raises:
+        ValueError: If `order` is not a positive integer.
+    """
+
+    order: int
+    dim: int
+
+    def __init__(self, order: int):
+        _check_order("Cyclic", order)
+        self.order = order
+        self.dim = 2
+
+    def elements(self) -> Float[Array, "order 2 2"]:
+        return _rotations(self.order)
+
+    def sample(self, key: Key, num: int) -> Float[Array, "num 2 2"]:
+        return self.elements()[jr.randint(key, (num,), 0, self.order)]
+
+    def canonicalize(self, point: Point) -> Point:
+        return rotate(_turn_into_sector(point, self.order), point)
+
+
+class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
+    r"""The symmetries of a regular $n$-gon: $n$ rotations and $n$ reflections.
+
+    Acts on points of shape `(2,)`, or on `(n, 2)` by moving all vectors together.
+    The representative is the moved point whose first vector has its angle in
+    $[0, \pi/n]$. `Dihedral(n).order` is $2n$.
+
+    Args:
+        order: The number $n$ of corners, half the order of the group.
+
+    Raises:
+        ValueError: If `order` is not a positive integer.
+    """
+
+    corners: int
+    dim: int
+
+    def __init__(self, order: int):
+        _check_order("Dihedral", order)
+        self.corners = order
+        self.dim = 2
+
+    @property
+    def order(self) -> int:
+        return 2 * self.corners
+
+    def elements(self) -> Float[Array, "order 2 2"]:
+        turns = _rotations(self.corners)
+        return jnp.concatenate([turns, turns @ _reflection(turns)])
+
+    def sample(self, key: Key, num: int) -> Float[Array, "num 2 2"]:
+        return self.elements()[jr.randint(key, (num,), 0, self.order)]
+
+    def canonicalize(self, point: Point) -> Point:
+        turned = rotate(_turn_into_sector(point, self.corners), point)
+        below = turned.reshape(-1, 2)[0, 1] < 0
+        return jnp.where(below, rotate(_reflection(turned), turned), turned)
+
+
+def _rotations(order: int) -> Float[Array, "order 2 2"]:
+    return jax.vmap(_rotation)(2 * jnp.pi * jnp.arange(order) / order)
+
+
+def _rotation(angle: Float[Array, ""]) -> Float[Array, "2 2"]:
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    return jnp.array([[cos, -sin], [sin, cos]])
+
+
+def _reflection(like: PyTree) -> Float[Array, "2 2"]:
+    return jnp.diag(jnp.array([1.0, -1.0], like.dtype))
+
+
+def _turn_into_sector(point: Point, order: int) -> Float[Array, "2 2"]:
+    """Return the rotation that brings the first vector's angle into the sector."""
+    first = point.reshape(-1, 2)[0]
+    sector = 2 * jnp.pi / order
+    turns = jnp.floor(jnp.arctan2(first[1], first[0]) / sector + 0.5)
+    return _rotation(-turns * sector)
+
+
+def _check_order(name: str, order: int) -> None:
+    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
+        raise ValueError(
+            f"{name} needs `order`, a positive integer, but got {order!r}. "
+            f"For example {name}(4)."
+        )

@@ -1,0 +1,143 @@
+"""The symmetries of a set of particles in space."""
+
+from collections.abc import Hashable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int, PyTree
+
+from equistein._types import Key, Point
+from equistein.groups._base import AbstractGroup, rotate
+from equistein.groups._orthogonal import special_orthogonal
+
+
+class RigidPermutation(eqx.Module):
+    """An element of `PointCloud`: turn all particles, then reorder them."""
+
+    rotation: Float[Array, "*batch dim dim"]
+    permutation: Int[Array, "*batch atom"]
+
+
+class PointCloud(AbstractGroup):
+    """Rotations, reflections and translations of space, and swaps of like particles.
+
+    E(d), or SE(d) without reflections, times the permutations within each species.
+    Acts on points of shape `(n, d)`. Translations are not compact, so everything
+    lives on the subspace whose centre of mass is the origin: `project` goes there,
+    and the elements are rotations and permutations.
+
+    The representative is centred, stands along its principal axes (signs from the
+    third moments) and lists like particles by their first coordinate. It is tied,
+    and may jump, for a configuration that has a symmetry of its own.
+
+    Args:
+        species: One label for each particle; particles with the same label are alike.
+        dim: The dimension $d$ of space.
+        reflections: Whether mirror images are the same.
+
+    Raises:
+        ValueError: If `species` is empty or no sequence, or `dim` is not positive.
+    """
+
+    species: tuple[int, ...]
+    dim: int
+    reflections: bool
+
+    def __init__(
+        self, species: Sequence[Hashable], dim: int, reflections: bool = True
+    ):
+        self.species = encode_species(species)
+        if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:
+            raise ValueError(
+                f"PointCloud needs `dim`, a positive integer, but got {dim!r}."
+            )
+        self.dim = dim
+        self.reflections = reflections
+
+    def act(self, element: PyTree, point: Point) -> Point:
+        return rotate(element.rotation, point)[element.permutation]
+
+    def compose(self, left: PyTree, right: PyTree) -> PyTree:
+        return RigidPermutation(
+            left.rotation @ right.rotation,
+            jnp.take_along_axis(right.permutation, left.permutation, axis=-1),
+        )
+
+    def inverse(self, element: PyTree) -> PyTree:
+        return RigidPermutation(
+            jnp.swapaxes(element.rotation, -1, -2),
+            jnp.argsort(element.permutation, axis=-1),
+        )
+
+    def sample(self, key: Key, num: int) -> RigidPermutation:
+        rotation_key, permutation_key = jr.split(key)
+        rotations = (
+            jr.orthogonal(rotation_key, self.dim, (num,))
+            if self.reflections
+            else special_orthogonal(rotation_key, self.dim, num)
+        )
+        keys = jr.split(permutation_key, num)
+        return RigidPermutation(rotations, jax.vmap(self._permutation)(keys))
+
+    def canonicalize(self, point: Point) -> Point:
+        centred = self.project(point)
+        _, axes = jnp.linalg.eigh(centred.T @ centred)
+        turned = centred @ axes[:, ::-1]
+        skew = jnp.sum(turned**3, axis=0)
+        signs = jnp.where(skew < 0, -1.0, 1.0).astype(point.dtype)
+        if not self.reflections:
+            handedness = jnp.sign(jnp.linalg.det(axes[:, ::-1])) * jnp.prod(signs)
+            signs = signs.at[-1].multiply(handedness)
+        turned = turned * signs[None, :]
+        for members in self._members():
+            like = turned[members]
+            order = jnp.argsort(like[:, 0])
+            turned = turned.at[members].set(like[order])
+        return turned
+
+    def project(self, point: Point) -> Point:
+        return point - jnp.mean(point, axis=0, keepdims=True)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        expected = (len(self.species), self.dim)
+        if shape != expected:
+            raise ValueError(
+                f"PointCloud with {expected[0]} `species` and `dim` {self.dim} acts on "
+                f"points of shape {expected}, but got points of shape {shape}. Give "
+                "one species label for each particle, and the dimension of space."
+            )
+
+    def _members(self) -> list[Int[Array, " like"]]:
+        return [
+            jnp.array([i for i, label in enumerate(self.species) if label == kind])
+            for kind in sorted(set(self.species))
+        ]
+
+    def _permutation(self, key: Key) -> Int[Array, " atom"]:
+        permutation = jnp.arange(len(self.species))
+        groups = self._members()
+        for members, group_key in zip(groups, jr.split(key, len(groups)), strict=True):
+            shuffled = jr.permutation(group_key, members)
+            permutation = permutation.at[members].set(shuffled)
+        return permutation
+
+
+def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
+    """Number the labels in order of appearance: `"COO"` becomes `(0, 1, 1)`.
+
+    Raises:
+        ValueError: If `species` is empty or not a sequence of labels.
+    """
+    try:
+        labels = list(species)
+    except TypeError:
+        labels = []
+    if not labels:
+        raise ValueError(
+            "`species` needs one label for each particle, such as (0, 0, 0, 0) or "
+            f"'CCOH', but got {species!r}."
+        )
+    numbers: dict[Hashable, int] = {}
+    return tuple(numbers.setdefault(label, len(numbers)) for label in labels)

@@ -1,0 +1,42 @@
+"""The group of one element."""
+
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from equistein._types import Key, Point
+from equistein.groups._base import AbstractFiniteGroup
+
+
+class Trivial(AbstractFiniteGroup):
+    """No symmetry: the identity alone, on points of any shape."""
+
+    @property
+    def order(self) -> int:
+        return 1
+
+    def elements(self) -> PyTree:
+        return jnp.zeros(1, dtype=int)
+
+    def act(self, element: PyTree, point: Point) -> Point:
+        del element
+        return point
+
+    def compose(self, left: PyTree, right: PyTree) -> PyTree:
+        del right
+        return left
+
+    def inverse(self, element: PyTree) -> PyTree:
+        return element
+
+    def sample(self, key: Key, num: int) -> PyTree:
+        del key
+        return jnp.zeros(num, dtype=int)
+
+    def canonicalize(self, point: Point) -> Point:
+        return point
+
+    def project(self, point: Point) -> Point:
+        return point
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        del shape

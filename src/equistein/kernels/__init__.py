@@ -1,0 +1,18 @@
+"""Scalar kernels, bandwidth rules, and the ways to make kernels symmetric."""
+
+from equistein.kernels._bandwidth import (
+    AbstractBandwidth as AbstractBandwidth,
+    Median as Median,
+)
+from equistein.kernels._base import (
+    AbstractKernel as AbstractKernel,
+    AbstractScalarKernel as AbstractScalarKernel,
+)
+from equistein.kernels._equivariant import Equivariant as Equivariant
+from equistein.kernels._invariant import Invariant as Invariant
+from equistein.kernels._pullback import Pullback as Pullback
+from equistein.kernels._radial import (
+    AbstractRadialKernel as AbstractRadialKernel,
+    IMQ as IMQ,
+    RBF as RBF,
+)

@@ -1,0 +1,92 @@
+"""The paper's invariant scalar kernel, for reproduction and ablation."""
+
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.groups import AbstractGroup, check_invariance
+from equistein.kernels._bandwidth import AbstractBandwidth
+from equistein.kernels._base import AbstractScalarKernel
+from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._symmetrized import check_base, choose_elements, Elements
+
+
+class Invariant(AbstractScalarKernel):
+    r"""The group average of a scalar kernel. **It does not make SVGD equivariant.**
+
+    $$k_G(x, y) = \int_G k(x, g y)\, dg$$
+
+    It is invariant in each argument, so the force it gives satisfies
+    $\psi(g x) = \psi(x)$ where an equivariant one has $\psi(g x) = R_g \psi(x)$, and
+    against an invariant set of particles the scores cancel: every invariant law is a
+    fixed point, whatever the target. Kept to reproduce the paper's formula and to
+    compare; sample with `Equivariant`.
+
+    Args:
+        base: The radial kernel $k$.
+        group: The symmetry to average over.
+        num_samples: As for `Equivariant`; None for all elements of a finite group.
+        key: The key of the Haar sample.
+
+    Raises:
+        ValueError: If `base` is not radial, or the group needs a Haar sample.
+
+    References:
+        Jaini, Holdijk and Welling (2021), Examples 1 and 2.
+    """
+
+    base: AbstractRadialKernel
+    group: AbstractGroup
+    average: Elements
+
+    def __init__(
+        self,
+        base: AbstractRadialKernel,
+        group: AbstractGroup,
+        *,
+        num_samples: int | None = None,
+        key: Key | None = None,
+    ):
+        check_base("Invariant", base, group)
+        self.base = base
+        self.group = group
+        self.average = choose_elements("Invariant", group, num_samples, key)
+
+    def __call__(self, x: Point, y: Point) -> Scalar:
+        orbit = self.average.act(y[None])[:, 0]
+        return jnp.mean(jax.vmap(self.base, (None, 0))(x, orbit))
+
+    def stein_force(
+        self,
+        targets: Float[Array, "target *shape"],
+        sources: Float[Array, "source *shape"],
+        scores: Float[Array, "source *shape"],
+    ) -> Float[Array, "target *shape"]:
+        orbits, moved = self.average.act(sources), self.average.act(scores)
+        forces = jax.vmap(self.base.stein_force, (None, 0, 0))(targets, orbits, moved)
+        # grad_y k(x, g y) = R_g^T grad_2 k: the force of each copy is turned back.
+        return jnp.mean(self.average.act_inverse(forces), axis=0)
+
+    @property
+    def rule(self) -> AbstractBandwidth | None:
+        return self.base.rule
+
+    def length(self, particles: Particles) -> Scalar:
+        orbit_distances = self.average.squared_orbit_distances
+        return self.base.length_of(particles, lambda x, _: orbit_distances(x))
+
+    def with_length(self, length: Scalar) -> Self:
+        return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
+
+    def project(self, point: Point) -> Point:
+        return self.group.project(point)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.group.check_shape(shape)
+
+    def check_target(self, log_density: LogDensity, points: Particles) -> None:
+        check_invariance(log_density, self.group, points)

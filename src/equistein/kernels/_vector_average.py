@@ -1,0 +1,107 @@
+"""Averages of the Gaussian kernel over the rotations of one vector, in closed form."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import i1e
+from jaxtyping import Array, Float
+
+from equistein._types import Point, Scalar
+from equistein.groups import AbstractGroup, Orthogonal, SpecialOrthogonal
+
+
+class VectorAverage(eqx.Module):
+    r"""The Haar mean of $k(x, g y) R_g$ over O(d) or SO(d), on a vector, d = 2 or 3.
+
+    With $r = |x|$, $q = |y|$ and $A(r, q) = \int k(x, q u)\, (\hat x \cdot u)\, du$
+    over unit vectors u,
+
+    $$K(x, y) = A(r, q)\, \hat x \hat y^\top,$$
+
+    and for SO(2) also $A(r, q)\, \hat x_\perp \hat y_\perp^\top$: the rotation that
+    takes $\hat y$ to $\hat x$. For the Gaussian kernel, with
+    $\kappa = r q / h^2$, A is $e^{-(r^2 + q^2)/2h^2}$ times $I_1(\kappa)$ in the plane
+    and $(\cosh\kappa - \sinh(\kappa)/\kappa)/\kappa$ in space; both are computed with
+    the exponential growth taken out.
+
+    References:
+        The first trigonometric moments of the von Mises and von Mises-Fisher laws:
+        Mardia and Jupp (2000), Directional Statistics, sections 3.5.4 and 9.3.2.
+    """
+
+    dim: int
+    turns: bool  # whether the tangent part is there, as for SO(2)
+
+    def __init__(self, group: AbstractGroup):
+        assert isinstance(group, Orthogonal | SpecialOrthogonal)
+        self.dim = group.dim
+        self.turns = isinstance(group, SpecialOrthogonal) and group.dim == 2
+
+    @staticmethod
+    def covers(group: AbstractGroup) -> bool:
+        """Whether the closed form is known for this group."""
+        return isinstance(group, Orthogonal | SpecialOrthogonal) and group.dim in (2, 3)
+
+    def value(self, r: Scalar, q: Scalar, length: Scalar) -> Scalar:
+        """Return $A(r, q)$."""
+        moment = i1e if self.dim == 2 else _spherical_moment
+        return jnp.exp(-0.5 * ((r - q) / length) ** 2) * moment(r * q / length**2)
+
+    def block_force(
+        self,
+        targets: Float[Array, "target dim"],
+        sources: Float[Array, "source dim"],
+        scores: Float[Array, "source dim"],
+        length: Scalar,
+    ) -> Float[Array, "target dim"]:
+        """Return the sum of the Stein terms over the sources."""
+        r, out = polar(targets)
+        q, inward = polar(sources)
+
+        def along_q(q):
+            return self.value(r[:, None], q[None, :], length)
+
+        # The tangent pushes q alone, so each entry of the Gram matrix has its slope.
+        gram, slope = jax.jvp(along_q, (q,), (jnp.ones_like(q),))
+        pull = jnp.sum(scores * inward, axis=1) + (self.dim - 1) / q
+        radial = gram @ pull + jnp.sum(slope, axis=1)
+        force = radial[:, None] * out
+        if self.turns:
+            turning = gram @ jnp.sum(scores * _quarter_turn(inward), axis=1)
+            force = force + turning[:, None] * _quarter_turn(out)
+        return force
+
+    def matrix(self, x: Point, y: Point, length: Scalar) -> Float[Array, "dim dim"]:
+        """Return $K(x, y)$."""
+        (r, q), (out, inward) = polar(jnp.stack([x, y]))
+        frame = jnp.outer(out, inward)
+        if self.turns:
+            frame += jnp.outer(_quarter_turn(out[None])[0], _quarter_turn(inward[None])[0])
+        return self.value(r, q, length) * frame
+
+
+def polar(
+    points: Float[Array, "n dim"],
+) -> tuple[Float[Array, " n"], Float[Array, "n dim"]]:
+    """Return lengths, never quite zero, and directions, zero at the origin."""
+    floor = float(jnp.finfo(points.dtype).tiny) ** 0.5
+    lengths = jnp.sqrt(jnp.sum(points**2, axis=1) + floor)
+    return lengths, points / lengths[:, None]
+
+
+def _quarter_turn(vectors: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
+    return jnp.stack([-vectors[:, 1], vectors[:, 0]], axis=1)
+
+
+def _spherical_moment(kappa: Array) -> Array:
+    r"""Return $e^{-\kappa} (\cosh\kappa - \sinh(\kappa)/\kappa)/\kappa$."""
+    small = kappa < 0.5
+    large = jnp.where(small, 1.0, kappa)
+    decay = jnp.exp(-2 * large)
+    far = ((1 + decay) - (1 - decay) / large) / (2 * large)
+    square = jnp.where(small, kappa, 0.0) ** 2
+    # The Taylor series, since the two terms above cancel near zero.
+    series = 1 / 45360 + square / 3991680
+    series = 1 / 3 + square * (1 / 30 + square * (1 / 840 + square * series))
+    near = kappa * jnp.exp(-kappa) * series
+    return jnp.where(small, near, far)

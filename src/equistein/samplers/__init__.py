@@ -1,0 +1,24 @@
+"""SVGD and its variants, and the one driver `run`."""
+
+from equistein.samplers._annealing import Geometric as Geometric, Power as Power
+from equistein.samplers._base import AbstractSampler as AbstractSampler
+from equistein.samplers._blackjax import (
+    as_blackjax as as_blackjax,
+    SamplingAlgorithm as SamplingAlgorithm,
+)
+from equistein.samplers._run import (
+    check_particles as check_particles,
+    NonFiniteError as NonFiniteError,
+    run as run,
+    RunInterrupted as RunInterrupted,
+    Samples as Samples,
+)
+from equistein.samplers._svgd import (
+    SVGD as SVGD,
+    SVGDInfo as SVGDInfo,
+    SVGDState as SVGDState,
+)
+from equistein.samplers._vector_adam import (
+    scale_by_vector_adam as scale_by_vector_adam,
+    vector_adam as vector_adam,
+)

@@ -1,0 +1,35 @@
+"""The sampler interface."""
+
+import abc
+from typing import Generic, TypeVar
+
+import equinox as eqx
+
+from equistein._types import Key, LogDensity, Particles
+
+State = TypeVar("State")
+Info = TypeVar("Info")
+
+
+class AbstractSampler(eqx.Module, Generic[State, Info]):
+    """A rule for moving a set of particles towards a target density.
+
+    The state has a field `particles` and a field `step`, the number of steps taken;
+    the info has the fields `update_norm` and `force_norm` besides others.
+    """
+
+    @abc.abstractmethod
+    def init(
+        self, particles: Particles, *, repellers: Particles | None = None
+    ) -> State:
+        """Build the state that `step` carries."""
+
+    @abc.abstractmethod
+    def step(
+        self, key: Key, state: State, log_density: LogDensity
+    ) -> tuple[State, Info]:
+        """Advance once; return the new state and what was worth recording."""
+
+    @abc.abstractmethod
+    def check(self, log_density: LogDensity, particles: Particles) -> None:
+        """Raise `ValueError` if this sampler cannot serve this density and start."""

@@ -1,0 +1,391 @@
+"""The one loop that drives every sampler."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+from tqdm import tqdm
+
+from equistein._types import Key, LogDensity, Particles
+from equistein.samplers._base import AbstractSampler
+
+_CHUNK = 64  # steps between two looks at whether all numbers are finite
+_NUM_RECORDS = 100  # by default
+_NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
+
+
+class Samples(eqx.Module):
+    """What a run gave.
+
+    Attributes:
+        particles: The final particles, stacked on axis 0.
+        history: Arrays with one entry a recorded step: `step`, the number of the step
+            from 1, and what the sampler's info holds of it.
+        num_steps: The number of steps taken.
+        converged: Whether the update fell below the tolerance.
+        state: The sampler's final state; give it to `run` to go on.
+    """
+
+    particles: Particles
+    history: dict[str, np.ndarray]
+    num_steps: int
+    converged: bool
+    state: PyTree
+
+
+class NonFiniteError(FloatingPointError):
+    """A run met a particle that is not finite.
+
+    Attributes:
+        step: The number of the step that gave it.
+        samples: The run up to the last finite particles.
+    """
+
+    def __init__(self, message: str, step: int, samples: Samples):
+        super().__init__(message)
+        self.step = step
+        self.samples = samples
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """A run was stopped with Ctrl-C.
+
+    Attributes:
+        samples: The run up to then; give `samples.state` to `run` to go on.
+    """
+
+    def __init__(self, samples: Samples):
+        super().__init__(f"stopped after {samples.num_steps} steps")
+        self.samples = samples
+
+
+def run(
+    key: Key,
+    sampler: AbstractSampler,
+    log_density: LogDensity,
+    particles: Particles | None = None,
+    *,
+    num_steps: int,
+    tol: float | None = None,
+    record_every: int | None = None,
+    initial_state: PyTree | None = None,
+    repellers: Particles | None = None,
+    progress: bool = False,
+    check: bool = True,
+) -> Samples:
+    """Move particles towards a density for a number of steps, in compiled loops.
+
+    Args:
+        key: The source of randomness; step i uses `fold_in(key, i)`.
+        sampler: Such as `SVGD(kernel, optimizer)`. Reuse the object: a new optimizer
+            is compiled anew.
+        log_density: The unnormalized log density of one point.
+        particles: The start, stacked on axis 0, floating point.
+        num_steps: The number of steps to take.
+        tol: Stop once the root mean square update is below this, in the units of the
+            points; None takes all steps.
+        record_every: The number of steps between two entries of the history; by
+            default a hundredth of `num_steps`.
+        initial_state: The `state` of earlier samples, to go on from instead of
+            `particles`.
+        repellers: Fixed particles that join the sums, such as data.
+        progress: Whether to show a progress bar.
+        check: Whether to check the start and the symmetry that the kernel relies on.
+
+    Returns:
+        The final particles and the history.
+
+    Raises:
+        ValueError: If an argument is not what it should be, with the remedy.
+        InvarianceError: If the density lacks the kernel's symmetry.
+        NonFiniteError: If a particle is no longer finite; it holds the last good ones.
+        RunInterrupted: On Ctrl-C; it holds the run so far.
+    """
+    _check_counts(num_steps, tol, record_every)
+    if initial_state is not None:
+        if particles is not None or repellers is not None:
+            raise ValueError(
+                "`run` got `initial_state` and also `particles` or `repellers`, which "
+                "the state holds: give one or the other."
+            )
+        state = initial_state
+    else:
+        particles = check_particles(particles, "particles")
+        if repellers is not None:
+            repellers = check_particles(repellers, "repellers")
+            if repellers.shape[1:] != particles.shape[1:]:
+                raise ValueError(
+                    f"`repellers` hold points of shape {repellers.shape[1:]}, but "
+                    f"`particles` of shape {particles.shape[1:]}: give the same shape."
+                )
+        if check:
+            _check_density(log_density, particles)
+            sampler.check(log_density, particles)
+        state = _init(sampler, particles, repellers)
+    done = int(state.step)
+    progress_state = Progress(
+        state,
+        state,
+        jnp.zeros((), bool),
+        jnp.zeros((), bool),
+    )
+    every = record_every or max(1, num_steps // _NUM_RECORDS)
+    calls = _calls(done, num_steps, every)
+    records = []
+    static_tol = None if tol is None else float(tol)
+    try:
+        with tqdm(total=num_steps, disable=not progress, unit="step") as bar:
+            for ends in calls:
+                progress_state, info, valid = _advance(
+                    key, sampler, log_density, progress_state, ends, static_tol
+                )
+                records.append(_record(info, ends, valid, progress_state))
+                bar.update(int(progress_state.state.step) - done - bar.n)
+                if bool(progress_state.converged | progress_state.failed):
+                    break
+    except KeyboardInterrupt:
+        raise RunInterrupted(_collect(progress_state, records, done)) from None
+    if bool(progress_state.failed):
+        raise _failure(key, sampler, log_density, progress_state, records, done)
+    return _collect(progress_state, records, done)
+
+
+class Progress(eqx.Module):
+    """The state of a run, and the last one known to be finite."""
+
+    state: PyTree
+    good: PyTree
+    converged: Bool[Array, ""]
+    failed: Bool[Array, ""]
+
+
+@eqx.filter_jit
+def _init(sampler, particles, repellers):
+    return sampler.init(particles, repellers=repellers)
+
+
+@eqx.filter_jit
+def _advance(
+    key: Key,
+    sampler: AbstractSampler,
+    log_density: LogDensity,
+    progress: Progress,
+    ends: Int[Array, " record"],
+    tol: float | None,
+) -> tuple[Progress, PyTree, Bool[Array, " record"]]:
+    """Step to each of `ends` in turn and record the info of the last step before it."""
+
+    def step(state):
+        return sampler.step(jr.fold_in(key, state.step), state, log_density)
+
+    def quick_steps(progress, end):
+        """Take steps whose info nobody looks at: the compiler leaves it out."""
+        state = progress.state
+        state = jax.lax.fori_loop(
+            state.step, jnp.minimum(state.step + _CHUNK, end - 1),
+            lambda _, state: step(state)[0], state,
+        )  # fmt: skip
+        return _judged(progress, state, progress.converged)
+
+    def watched_steps(progress, end):
+        """Take steps until the update is small."""
+        assert tol is not None
+        last = jnp.minimum(progress.state.step + _CHUNK, end - 1)
+
+        def unfinished(carry):
+            state, converged = carry
+            return (state.step < last) & ~converged
+
+        def body(carry):
+            state, info = step(carry[0])
+            return state, info.update_norm < tol
+
+        carry = (progress.state, progress.converged)
+        state, converged = jax.lax.while_loop(unfinished, body, carry)
+        return _judged(progress, state, converged)
+
+    def recorded_step(progress):
+        state, info = step(progress.state)
+        converged = progress.converged
+        if tol is not None:
+            converged = info.update_norm < tol
+        return _judged(progress, state, converged), info
+
+    def segment(progress, end):
+        steps = quick_steps if tol is None else watched_steps
+        progress = jax.lax.while_loop(
+            lambda p: (p.state.step < end - 1) & ~p.converged & ~p.failed,
+            lambda p: steps(p, end),
+            progress,
+        )
+        # A run that converged on the way takes one more step, the one to record.
+        go_on = (progress.state.step < end) & ~progress.failed
+        progress, info = jax.lax.cond(
+            go_on,
+            recorded_step,
+            lambda p: (p, jax.tree.map(jnp.zeros_like, recorded_step(p)[1])),
+            progress,
+        )
+        return progress, (info, go_on)
+
+    def unless_over(progress, end):
+        return jax.lax.cond(
+            progress.converged | progress.failed,
+            lambda p: segment(p, p.state.step),
+            lambda p: segment(p, end),
+            progress,
+        )
+
+    progress, (info, valid) = jax.lax.scan(unless_over, progress, ends)
+    return progress, info, valid
+
+
+def _judged(progress: Progress, state: PyTree, converged: Bool[Array, ""]) -> Progress:
+    """Keep `state` as the last good one if it is finite; otherwise the run failed."""
+    finite = jnp.all(jnp.isfinite(state.particles))
+    good = jax.tree.map(
+        lambda new, old: jnp.where(finite, new, old), state, progress.good
+    )
+    return Progress(state, good, converged & finite, ~finite)
+
+
+def _calls(done: int, num_steps: int, every: int) -> list[Int[Array, " record"]]:
+    """Split the steps to record at into the ends of a few calls of equal length."""
+    ends = np.arange(done + every, done + num_steps + 1, every)
+    if num_steps % every:
+        ends = np.append(ends, done + num_steps)
+    if not len(ends):
+        return []
+    length = -(-len(ends) // _NUM_CALLS)
+    # Steps are not repeated: an end that was reached before adds no record.
+    ends = np.pad(ends, (0, -len(ends) % length), mode="edge")
+    return [jnp.asarray(part) for part in ends.reshape(-1, length)]
+
+
+def _record(info, ends, valid, progress) -> dict[str, np.ndarray]:
+    valid = np.asarray(valid)
+    fields = {name: np.asarray(value)[valid] for name, value in vars(info).items()}
+    steps = np.asarray(ends)[valid]
+    if len(steps) and bool(progress.converged):
+        steps[-1] = int(progress.state.step)
+    return {"step": steps} | fields
+
+
+def _collect(progress: Progress, records: list[dict], done: int) -> Samples:
+    history = {}
+    if records:
+        history = {
+            name: np.concatenate([record[name] for record in records])
+            for name in records[0]
+        }
+    state = progress.good
+    return Samples(
+        state.particles,
+        history,
+        int(state.step) - done,
+        bool(progress.converged),
+        state,
+    )
+
+
+def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteError:
+    """Replay from the last good state to find the step that failed."""
+    chunk = jnp.arange(1, _CHUNK + 1) + progress.good.step
+    replay = Progress(
+        progress.good, progress.good, jnp.zeros((), bool), jnp.zeros((), bool)
+    )
+    replay, _, _ = _advance(key, sampler, log_density, replay, chunk, None)
+    samples = _collect(replay, records, done)
+    step = int(replay.good.step) + 1
+    return NonFiniteError(
+        f"A particle stopped being finite in step {step}; the error's `samples` hold "
+        f"the particles after step {step - 1}. Take a smaller step, clip the score "
+        "(`SVGD(..., score_clip=20.0)`), or look at `log_density` there.",
+        step,
+        samples,
+    )
+
+
+def _check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
+    if isinstance(num_steps, bool) or not isinstance(num_steps, int) or num_steps < 0:
+        raise ValueError(
+            f"`run` needs `num_steps`, an integer >= 0, but got {num_steps!r}."
+        )
+    if tol is not None and not tol > 0:
+        raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
+    if record_every is not None and not (
+        isinstance(record_every, int) and record_every > 0
+    ):
+        raise ValueError(
+            "`run` needs `record_every`, an integer > 0 or None, but got "
+            f"{record_every!r}."
+        )
+
+
+def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
+    """Return `particles` as a floating-point array of at least one finite point.
+
+    Raises:
+        ValueError: If it is not one, naming what came.
+    """
+    if particles is None:
+        raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
+    try:
+        particles = jnp.asarray(particles)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}` must be an array of numbers: {error}") from None
+    if particles.ndim < 2 or 0 in particles.shape:
+        raise ValueError(
+            f"`{name}` must have shape (n, *shape) with at least one point, but got "
+            f"shape {particles.shape}. Stack the points on axis 0; points on the line "
+            "have shape (1,)."
+        )
+    if not jnp.issubdtype(particles.dtype, jnp.floating):
+        raise ValueError(
+            f"`{name}` must be floating point, but got {particles.dtype}: use "
+            f"{name}.astype(float)."
+        )
+    bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
+    if bool(jnp.any(bad)):
+        raise ValueError(
+            f"`{name}` must be finite, but {int(jnp.sum(bad))} of {len(particles)} are "
+            f"not, the first at index {int(jnp.argmax(bad))}."
+        )
+    return particles
+
+
+def _check_density(log_density: LogDensity, particles: Particles) -> None:
+    if not callable(log_density):
+        raise ValueError(
+            f"`log_density` must be a function of one point, but got {log_density!r}. "
+            "Of a target, give `target.log_density`."
+        )
+    point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
+    value = eqx.filter_eval_shape(log_density, point)
+    shape = jax.tree.map(lambda leaf: leaf.shape, value)
+    if shape != ():
+        raise ValueError(
+            f"`log_density` must take one point, here of shape {point.shape}, and "
+            f"return a scalar, but it returned shape {shape}. It is vectorized over "
+            "particles by the sampler; reduce over the point's own axes."
+        )
+    values, scores = _values_and_scores(log_density, particles)
+    axes = tuple(range(1, scores.ndim))
+    bad = ~(jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=axes))
+    if bool(jnp.any(bad)):
+        index = int(jnp.argmax(bad))
+        raise ValueError(
+            "`log_density` and its gradient must be finite at the start, but at "
+            f"{int(jnp.sum(bad))} of {len(particles)} particles they are not: at index "
+            f"{index} the value is {float(values[index]):.6g} and the gradient "
+            f"{scores[index]}. Start where the density is positive and smooth."
+        )
+
+
+@eqx.filter_jit
+def _values_and_scores(log_density, particles):
+    return jax.vmap(jax.value_and_grad(log_density))(particles)
