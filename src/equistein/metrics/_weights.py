@@ -1,0 +1,23 @@
+"""How samples share themselves out over the modes of a density."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+
+def mode_weights(
+    samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
+) -> Float[Array, " mode"]:
+    """Return the share of the samples that is nearest to each mode.
+
+    Args:
+        samples: Samples, or invariant features of them, stacked on axis 0.
+        modes: One point, or the features of one, a mode.
+    """
+    gaps = (samples[:, None] - modes[None]) ** 2
+    gaps = gaps.reshape(len(samples), len(modes), -1)
+    return shares(jnp.argmin(jnp.sum(gaps, axis=-1), axis=1), len(modes))
+
+
+def shares(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
+    """Return the share of each of the labels 0 to `num - 1`."""
+    return jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)

@@ -1,0 +1,12 @@
+"""Analytic densities with a declared symmetry and a sampler to compare with."""
+
+from equistein.targets._base import AbstractTarget as AbstractTarget
+from equistein.targets._double_well import DoubleWell as DoubleWell
+from equistein.targets._metropolis import reference_chains as reference_chains
+from equistein.targets._minima import (
+    find_minima as find_minima,
+    Minima as Minima,
+    relax as relax,
+)
+from equistein.targets._rotated_gaussians import RotatedGaussians as RotatedGaussians
+from equistein.targets._shells import Shells as Shells

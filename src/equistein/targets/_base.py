@@ -1,0 +1,35 @@
+"""The interface of analytic targets."""
+
+import abc
+
+import equinox as eqx
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.groups import AbstractGroup
+
+
+class AbstractTarget(eqx.Module):
+    """A density with a declared symmetry and a sampler to compare with."""
+
+    @abc.abstractmethod
+    def log_density(self, point: Point) -> Scalar:
+        """Return the log density of one point, perhaps up to a constant."""
+
+    @abc.abstractmethod
+    def sample(self, key: Key, num: int) -> Particles:
+        """Draw `num` independent points from the density."""
+
+    @property
+    @abc.abstractmethod
+    def group(self) -> AbstractGroup:
+        """The symmetry of the density."""
+
+
+def check_num(num: int) -> None:
+    """Raise unless `num` is a number of samples.
+
+    Raises:
+        ValueError: If `num` is not a positive integer.
+    """
+    if isinstance(num, bool) or not isinstance(num, int) or num < 1:
+        raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")

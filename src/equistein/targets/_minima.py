@@ -1,0 +1,112 @@
+"""The minima of an energy: relaxation, and the distinct ends of many relaxations."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._types import Key, LogDensity, Particles
+from equistein.features import AbstractFeatures
+
+
+class Minima(eqx.Module):
+    """The distinct local minima of an energy, lowest first.
+
+    Attributes:
+        points: One configuration a minimum.
+        energies: Its energy.
+        features: Its invariant features, which tell it from the others.
+    """
+
+    points: Particles
+    energies: Float[Array, " minimum"]
+    features: Float[Array, "minimum feature"]
+
+
+@eqx.filter_jit
+def relax(
+    log_density: LogDensity,
+    points: Particles,
+    *,
+    num_steps: int = 3_000,
+    step: float = 5e-3,
+    longest: float = 0.05,
+) -> Particles:
+    """Move each point downhill in energy until it rests in its own minimum.
+
+    Plain gradient descent, so that a point stays in the basin it starts in.
+
+    Args:
+        log_density: Minus the energy.
+        points: Where to start.
+        num_steps: The number of steps.
+        step: The step size; stable below two over the largest curvature.
+        longest: The longest move of a step, in the units of the points.
+    """
+
+    def descend(_, x):
+        move = step * jax.grad(log_density)(x)
+        length = jnp.sqrt(jnp.sum(move**2))
+        return x + move * (longest / jnp.maximum(length, longest))
+
+    return jax.vmap(lambda x: jax.lax.fori_loop(0, num_steps, descend, x))(points)
+
+
+def find_minima(
+    log_density: LogDensity, starts: Particles, features: AbstractFeatures
+) -> Minima:
+    """Relax from many starts and keep the ends that differ, polished by Newton steps.
+
+    Ends whose curvature has a negative direction are saddles and are left out.
+    Directions without curvature, as those along orbits, are allowed.
+
+    Args:
+        log_density: Minus the energy.
+        starts: Where to start; enough of them to reach every basin.
+        features: Invariant features that tell minima apart.
+    """
+    points = relax(log_density, starts)
+    points, energies, lowest, steepness = _polish(log_density, points)
+    described = jax.vmap(features)(points)
+    good = np.isfinite(energies) & (np.asarray(steepness) < 1e-2)
+    good &= np.asarray(lowest) > -1e-2
+    kept: list[int] = []
+    for index in np.argsort(np.asarray(energies)):
+        if good[index] and all(
+            np.max(np.abs(described[index] - described[other])) > 1e-2 for other in kept
+        ):
+            kept.append(int(index))
+    which = jnp.array(kept, int)
+    return Minima(points[which], energies[which], described[which])
+
+
+@eqx.filter_jit
+def _polish(log_density: LogDensity, points: Particles):
+    def newton(x):
+        shape = x.shape
+
+        def energy(flat):
+            return -log_density(flat.reshape(shape))
+
+        def improve(_, flat):
+            values, vectors = jnp.linalg.eigh(jax.hessian(energy)(flat))
+            along = vectors.T @ jax.grad(energy)(flat)
+            # Rigid motions have no curvature, and nothing to gain.
+            move = jnp.where(values > 1e-2, along / jnp.maximum(values, 1e-2), 0)
+            return flat - vectors @ move
+
+        flat = jax.lax.fori_loop(0, 10, improve, x.ravel())
+        lowest = jnp.linalg.eigvalsh(jax.hessian(energy)(flat))[0]
+        steepness = jnp.max(jnp.abs(jax.grad(energy)(flat)))
+        return flat.reshape(shape), energy(flat), lowest, steepness
+
+    return jax.vmap(newton)(points)
+
+
+def centred_starts(
+    key: Key, num: int, shape: tuple[int, ...], reach: float
+) -> Particles:
+    """Draw points uniformly from a box and move their centre of mass to the origin."""
+    box = jax.random.uniform(key, (num, *shape), minval=-reach, maxval=reach)
+    return box - jnp.mean(box, axis=1, keepdims=True)

@@ -1,0 +1,87 @@
+"""A Gaussian and its copies under a finite group."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, ArrayLike, Float
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.groups import AbstractFiniteGroup
+from equistein.targets._base import AbstractTarget, check_num
+
+
+class RotatedGaussians(AbstractTarget):
+    r"""The equal mixture of a Gaussian's images under a finite group.
+
+    $$p(x) = \frac1{|G|} \sum_g \mathcal N(x;\, g\mu,\, R_g \Sigma R_g^\top)$$
+
+    Normalized, and invariant under the group. With its defaults it is the paper's
+    C4-Gaussians.
+
+    Args:
+        group: A finite group acting on points of shape `(d,)`.
+        mean: The mean $\mu$ of one Gaussian, shape `(d,)`.
+        covariance: The covariance $\Sigma$ of the same, shape `(d, d)`.
+
+    Raises:
+        ValueError: If the group is not finite, or shapes or definiteness are wrong.
+
+    References:
+        Jaini, Holdijk and Welling (2021), section 3 and appendix C.2.
+    """
+
+    symmetry: AbstractFiniteGroup
+    mean: Float[Array, " dim"]
+    factor: Float[Array, "dim dim"]  # Cholesky: covariance = factor factor^T
+
+    def __init__(
+        self,
+        group: AbstractFiniteGroup,
+        mean: ArrayLike = (3.0, 0.0),
+        covariance: ArrayLike = ((1.0, 0.0), (0.0, 0.2)),
+    ):
+        if not isinstance(group, AbstractFiniteGroup):
+            raise ValueError(
+                "RotatedGaussians needs a finite `group` such as Cyclic(4), but got "
+                f"{group!r}."
+            )
+        self.symmetry = group
+        self.mean = jnp.asarray(mean, float)
+        group.check_shape(self.mean.shape)
+        covariance = jnp.asarray(covariance, float)
+        size = self.mean.size
+        if self.mean.ndim != 1 or covariance.shape != (size, size):
+            raise ValueError(
+                "RotatedGaussians needs `mean` of shape (d,) and `covariance` of shape "
+                f"(d, d), but got {self.mean.shape} and {covariance.shape}."
+            )
+        self.factor = jnp.linalg.cholesky(covariance)
+        if not bool(jnp.all(jnp.isfinite(self.factor))):
+            raise ValueError(
+                "RotatedGaussians needs a positive definite `covariance`, but got\n"
+                f"{covariance}."
+            )
+
+    @property
+    def group(self) -> AbstractFiniteGroup:
+        return self.symmetry
+
+    def log_density(self, point: Point) -> Scalar:
+        # The image's density at x is the Gaussian's at g^-1 x, over the whole group.
+        orbit = self.symmetry.orbit(point)
+        whiten = jnp.linalg.inv(self.factor).astype(point.dtype)
+        offsets = orbit - self.mean.astype(point.dtype)[None]
+        distances = jnp.sum((offsets @ whiten.T) ** 2, axis=1)
+        volume = jnp.sum(jnp.log(jnp.diagonal(self.factor))).astype(point.dtype)
+        size = self.mean.size
+        constant = volume + 0.5 * size * jnp.log(2 * jnp.pi) + jnp.log(len(orbit))
+        return logsumexp(-0.5 * distances) - constant.astype(point.dtype)
+
+    def sample(self, key: Key, num: int) -> Particles:
+        check_num(num)
+        normal_key, element_key = jr.split(key)
+        normal = jr.normal(normal_key, (num, self.mean.size), self.mean.dtype)
+        points = self.mean[None] + normal @ self.factor.T
+        elements = self.symmetry.sample(element_key, num)
+        return jax.vmap(self.symmetry.act)(elements, points)

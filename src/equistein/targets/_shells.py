@@ -1,0 +1,118 @@
+"""Concentric circles, spheres and so on."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, ArrayLike, Float
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.groups import Orthogonal
+from equistein.targets._base import AbstractTarget, check_num
+
+_GRID = 4096
+
+
+class Shells(AbstractTarget):
+    r"""Concentric shells: a density that depends on the distance from the origin.
+
+    $$\log p(x) = \log m(|x|) - \log Z', \qquad
+      m(r) = \frac1K \sum_k \mathcal N(r;\, r_k, w_k^2)$$
+
+    `log_density` is $\log m(|x|)$, as in the paper, and `log_normalizer` is $\log Z'$.
+    The *radius* of a point then has density proportional to $r^{d-1} m(r)$: a shell's
+    weight grows with its surface. `sample` draws from that, where the paper's code
+    draws radii from m itself, which is another density.
+
+    Args:
+        radii: The radii $r_k > 0$.
+        widths: The standard deviations $w_k > 0$, one number or one a shell.
+        dim: The dimension $d \ge 2$ of space.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    References:
+        Jaini, Holdijk and Welling (2021), section 3 and appendix C.
+    """
+
+    radii: Float[Array, " shell"]
+    widths: Float[Array, " shell"]
+    dim: int
+
+    def __init__(self, radii: ArrayLike, widths: ArrayLike, dim: int):
+        self.radii = jnp.atleast_1d(jnp.asarray(radii, float))
+        widths = jnp.asarray(widths, float)
+        if widths.shape not in ((), self.radii.shape):
+            raise ValueError(
+                "Shells needs `widths`, one number or one a shell, but got shape "
+                f"{widths.shape} for {self.radii.size} radii."
+            )
+        self.widths = jnp.broadcast_to(widths, self.radii.shape)
+        if not bool(jnp.all(self.radii > 0) & jnp.all(self.widths > 0)):
+            raise ValueError(
+                "Shells needs positive `radii` and `widths`, but got "
+                f"{self.radii} and {self.widths}."
+            )
+        if isinstance(dim, bool) or not isinstance(dim, int) or dim < 2:
+            raise ValueError(f"Shells needs `dim`, an integer >= 2, but got {dim!r}.")
+        self.dim = dim
+
+    @property
+    def group(self) -> Orthogonal:
+        return Orthogonal(self.dim)
+
+    def log_density(self, point: Point) -> Scalar:
+        # Smooth at the origin, where the norm has no gradient.
+        floor = float(jnp.finfo(point.dtype).tiny) ** 0.5
+        radius = jnp.sqrt(jnp.sum(point**2) + floor)
+        return logsumexp(self._log_shells(radius)) - jnp.log(float(self.radii.size))
+
+    @property
+    def weights(self) -> Float[Array, " shell"]:
+        """The probability of each shell, by the component of the mixture m."""
+        masses = self._masses()
+        return masses / jnp.sum(masses)
+
+    @property
+    def log_normalizer(self) -> Scalar:
+        r"""$\log \int m(|x|)\, dx$."""
+        half = self.dim / 2
+        surface = jnp.log(2.0) + half * jnp.log(jnp.pi) - jax.lax.lgamma(half)
+        return surface + jnp.log(jnp.mean(self._masses()))
+
+    def sample(self, key: Key, num: int) -> Particles:
+        check_num(num)
+        shell_key, radius_key, direction_key = jr.split(key, 3)
+        shells = jr.categorical(shell_key, jnp.log(self.weights), shape=(num,))
+        uniform = jr.uniform(radius_key, (num,), self.radii.dtype)
+        grid, cumulative = self._cumulative()
+        invert = jax.vmap(lambda u, k: jnp.interp(u, cumulative[k], grid[k]))
+        normal = jr.normal(direction_key, (num, self.dim), self.radii.dtype)
+        unit = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
+        return invert(uniform, shells)[:, None] * unit
+
+    def _log_shells(self, radius: Scalar) -> Float[Array, " shell"]:
+        radii, widths = (x.astype(radius.dtype) for x in (self.radii, self.widths))
+        squared = ((radius - radii) / widths) ** 2
+        return -0.5 * squared - jnp.log(widths) - 0.5 * jnp.log(2 * jnp.pi)
+
+    def _radial(self) -> tuple[Float[Array, "shell grid"], Float[Array, "shell grid"]]:
+        r"""Return a grid of radii and $r^{d-1} \mathcal N(r; r_k, w_k^2)$ on it."""
+        reach = jnp.linspace(-9.0, 9.0, _GRID, dtype=self.radii.dtype)
+        grid = self.radii[:, None] + self.widths[:, None] * reach[None, :]
+        normal = jnp.exp(-0.5 * reach**2) / (self.widths[:, None] * (2 * jnp.pi) ** 0.5)
+        return grid, jnp.maximum(grid, 0) ** (self.dim - 1) * normal
+
+    def _masses(self) -> Float[Array, " shell"]:
+        grid, density = self._radial()
+        return jnp.trapezoid(density, grid, axis=1)
+
+    def _cumulative(
+        self,
+    ) -> tuple[Float[Array, "shell grid"], Float[Array, "shell grid"]]:
+        grid, density = self._radial()
+        total = jnp.cumsum(density, axis=1)
+        # Each grid point stands for the cell around it.
+        middle = total - 0.5 * density
+        return grid, middle / total[:, -1:]
