@@ -58,9 +58,7 @@ def check_epsilon(name: str, epsilon: float) -> float:
     return float(epsilon)
 
 
-def jacobian(
-    features: AbstractFeatures, point: Point
-) -> Float[Array, "feature dim"]:
+def jacobian(features: AbstractFeatures, point: Point) -> Float[Array, "feature dim"]:
     """Return dF/dx with the point flattened, shape `(feature, dim)`."""
     jac = jax.jacrev(features)(point)
     return jac.reshape(jac.shape[0], -1)

@@ -45,9 +45,7 @@ class PointCloud(AbstractGroup):
     dim: int
     reflections: bool
 
-    def __init__(
-        self, species: Sequence[Hashable], dim: int, reflections: bool = True
-    ):
+    def __init__(self, species: Sequence[Hashable], dim: int, reflections: bool = True):
         self.species = encode_species(species)
         if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:
             raise ValueError(

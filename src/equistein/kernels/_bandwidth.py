@@ -46,9 +46,7 @@ class Median(AbstractBandwidth):
     every: int
     max_particles: int
 
-    def __init__(
-        self, factor: float = 1.0, every: int = 100, max_particles: int = 512
-    ):
+    def __init__(self, factor: float = 1.0, every: int = 100, max_particles: int = 512):
         limits = {"factor": factor, "every": every, "max_particles": max_particles}
         for name, value in limits.items():
             if not value > 0:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels._bandwidth import AbstractBandwidth
-from equistein.kernels._base import AbstractKernel, centred, flatten
+from equistein.kernels._base import AbstractKernel
 from equistein.kernels._blocks import map_blocks
 from equistein.kernels._radial import AbstractRadialKernel, RBF
 from equistein.kernels._symmetrized import check_base, choose_elements, Elements

@@ -18,7 +18,7 @@ from equistein.kernels._base import (
     squared_distances,
 )
 from equistein.kernels._blocks import map_blocks
-from equistein.kernels._radial import AbstractRadialKernel, RBF
+from equistein.kernels._radial import AbstractRadialKernel
 
 
 class Pullback(AbstractKernel):
@@ -55,8 +55,7 @@ class Pullback(AbstractKernel):
             )
         if not isinstance(features, AbstractFeatures):
             raise ValueError(
-                "Pullback needs `features`, such as Radius(), but got "
-                f"{features!r}."
+                f"Pullback needs `features`, such as Radius(), but got {features!r}."
             )
         self.base = base
         self.features = features

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from equistein._types import Key, Particles
+from equistein._types import Key
 from equistein.groups import AbstractFiniteGroup, AbstractGroup
 from equistein.kernels._base import centred, flatten, squared_distances
 from equistein.kernels._radial import AbstractRadialKernel
@@ -88,6 +88,4 @@ def check_base(name: str, base: AbstractRadialKernel, group: AbstractGroup) -> N
             f"{base!r}."
         )
     if not isinstance(group, AbstractGroup):
-        raise ValueError(
-            f"{name} needs `group`, such as Cyclic(4), but got {group!r}."
-        )
+        raise ValueError(f"{name} needs `group`, such as Cyclic(4), but got {group!r}.")

@@ -76,7 +76,9 @@ class VectorAverage(eqx.Module):
         (r, q), (out, inward) = polar(jnp.stack([x, y]))
         frame = jnp.outer(out, inward)
         if self.turns:
-            frame += jnp.outer(_quarter_turn(out[None])[0], _quarter_turn(inward[None])[0])
+            frame += jnp.outer(
+                _quarter_turn(out[None])[0], _quarter_turn(inward[None])[0]
+            )
         return self.value(r, q, length) * frame
 
 

@@ -1,6 +1,10 @@
 """SVGD and its variants, and the one driver `run`."""
 
-from equistein.samplers._annealing import Geometric as Geometric, Power as Power
+from equistein.samplers._annealing import (
+    Geometric as Geometric,
+    Power as Power,
+    thermal_step as thermal_step,
+)
 from equistein.samplers._base import AbstractSampler as AbstractSampler
 from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,

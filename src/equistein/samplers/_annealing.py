@@ -1,5 +1,7 @@
 """Schedules of the inverse temperature that multiplies the score."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -66,3 +68,32 @@ class Power(eqx.Module):
 
     def __call__(self, step: Scalar) -> Scalar:
         return jnp.minimum(step / self.num_steps, 1.0) ** self.power
+
+
+def thermal_step(
+    length: float, annealing: Geometric | Power, num_steps: int, cooling: float = 0.2
+) -> Callable[[Scalar], Scalar]:
+    r"""A step-size schedule for annealing with a normalizing optimizer.
+
+    $$\varepsilon(t) = \ell\, \beta(t)^{-1/2} \min(1, (T - t) / cT)$$
+
+    Modes are $\beta^{-1/2}$ times wider while hot, so steps of a fixed share of the
+    width keep the mobility equal along the path. The linear decay over the last part
+    lets the particles settle.
+
+    Args:
+        length: The step length $\ell$ at the target, in the units of the points.
+        annealing: The schedule of $\beta$.
+        num_steps: The number of steps $T$ of the whole run.
+        cooling: The share $c$ of the run over which the step decays to zero.
+
+    Returns:
+        A schedule for an Optax optimizer.
+    """
+
+    def schedule(step):
+        hot = jnp.maximum(annealing(step), 1e-6) ** -0.5
+        left = (num_steps - step) / (cooling * num_steps)
+        return length * hot * jnp.clip(left, 0, 1)
+
+    return schedule

@@ -14,9 +14,7 @@ class SamplingAlgorithm(NamedTuple):
     step: Callable[..., tuple[Any, Any]]
 
 
-def as_blackjax(
-    sampler: AbstractSampler, log_density: LogDensity
-) -> SamplingAlgorithm:
+def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> SamplingAlgorithm:
     """Return a sampler in the form of `blackjax.base.SamplingAlgorithm`.
 
     Args:

@@ -86,9 +86,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         score_clip: float | None = None,
     ):
         if not isinstance(kernel, AbstractKernel):
-            raise ValueError(
-                f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}."
-            )
+            raise ValueError(f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}.")
         if not isinstance(optimizer, optax.GradientTransformation):
             raise ValueError(
                 "SVGD needs `optimizer`, an Optax transformation such as "
@@ -146,12 +144,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
         update = updates.astype(dtype) + self._langevin_step(key, state, scores)
-        new = SVGDState(
-            x + update, opt_state, length, state.step + 1, state.repellers
-        )
-        info = SVGDInfo(
-            jnp.mean(values), _rms(force), _rms(update), length, beta
-        )
+        new = SVGDState(x + update, opt_state, length, state.step + 1, state.repellers)
+        info = SVGDInfo(jnp.mean(values), _rms(force), _rms(update), length, beta)
         return new, info
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:

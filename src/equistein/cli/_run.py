@@ -1,0 +1,210 @@
+"""`equistein run`, `resume` and `list`."""
+
+import dataclasses
+import datetime
+import difflib
+import pathlib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from equistein.cli._folder import as_json, RunFolder, UserError
+from equistein.cli._report import write_report
+from equistein.experiments import check_config, Experiment, EXPERIMENTS, Outcome
+from equistein.samplers import NonFiniteError
+
+INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C
+
+
+def list_experiments() -> int:
+    """Print the experiments with the paper's figure."""
+    width = max(map(len, EXPERIMENTS))
+    for name, experiment in EXPERIMENTS.items():
+        print(f"{name:<{width}}  {experiment.summary}  [{experiment.figure}]")
+    print("\nRun one:  equistein run NAME --preset smoke|quick|paper")
+    print("Its settings:  equistein run NAME --help")
+    return 0
+
+
+def run_experiment(arguments: Sequence[str]) -> int:
+    """Parse, check, make the run folder, and run."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: equistein run NAME [--preset smoke|quick|paper] [--seed N]")
+        print("                          [--out DIR] [--any.config.field V]\n")
+        return list_experiments()
+    experiment = find_experiment(arguments[0])
+    preset, rest = take_preset(experiment, arguments[1:])
+    defaults = experiment.presets[preset]
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Arguments:
+        config: Annotated[type(defaults), tyro.conf.arg(name="")]  # type: ignore
+        seed: Annotated[int, tyro.conf.arg(help="the first seed")] = 0
+        out: Annotated[
+            pathlib.Path | None, tyro.conf.arg(help="the run folder, new or empty")
+        ] = None
+
+    parsed = tyro.cli(
+        Arguments,
+        default=Arguments(config=defaults),
+        args=list(rest),
+        prog=f"equistein run {experiment.name} [--preset {'|'.join(experiment.presets)}]",
+        description=f"{experiment.summary} ({experiment.figure}); preset {preset}",
+    )
+    if parsed.seed < 0:
+        raise UserError(f"--seed must be an integer >= 0, but got {parsed.seed}.")
+    try:
+        check_config(parsed.config)
+        experiment.stages(parsed.config, parsed.seed)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    folder = RunFolder.create(parsed.out or default_folder(experiment.name))
+    folder.write_json(
+        "config.json",
+        {
+            "command": "run",
+            "experiment": experiment.name,
+            "preset": preset,
+            "seed": parsed.seed,
+            "config": as_json(parsed.config),
+        },
+    )
+    return execute(experiment, parsed.config, parsed.seed, folder)
+
+
+def resume_experiment(folder: RunFolder) -> int:
+    """Run the stages that an interrupted run did not finish."""
+    described = folder.read_json("config.json")
+    experiment = find_experiment(str(described.get("experiment")))
+    config = config_from_json(
+        experiment.presets[next(iter(experiment.presets))], described.get("config", {})
+    )
+    return execute(experiment, config, int(described.get("seed", 0)), folder)
+
+
+def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
+    """Run every stage that is not yet done, then write results and report."""
+    folder.write_environment()
+    stages = experiment.stages(config, seed)
+    outcomes: dict[str, Outcome] = {}
+    began = time.perf_counter()
+    try:
+        for index, (name, stage) in enumerate(stages.items(), start=1):
+            label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
+            outcome = folder.load_outcome(name)
+            if outcome is None:
+                print(f"{label} ...", flush=True)
+                start = time.perf_counter()
+                outcome = stage()
+                folder.save_outcome(name, outcome)
+                print(f"{label}: {time.perf_counter() - start:.1f} s", flush=True)
+            else:
+                print(f"{label}: done before", flush=True)
+            outcomes[name] = outcome
+    except KeyboardInterrupt:
+        finish(experiment, config, seed, folder, outcomes)
+        print(
+            f"\nStopped. {len(outcomes)} of {len(stages)} parts are finished and kept "
+            f"in {folder.path}; go on with\n  equistein resume {folder.path}",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except NonFiniteError as error:
+        finish(experiment, config, seed, folder, outcomes)
+        folder.write_arrays("failed.npz", {"particles": error.samples.particles})
+        print(
+            f"equistein: {error}\nThe last finite particles are in "
+            f"{folder.path / 'failed.npz'}.",
+            file=sys.stderr,
+        )
+        return 1
+    report = finish(experiment, config, seed, folder, outcomes)
+    print(f"Finished in {time.perf_counter() - began:.0f} s. Report: {report}")
+    return 0
+
+
+def finish(
+    experiment: Experiment,
+    config: Any,
+    seed: int,
+    folder: RunFolder,
+    outcomes: Mapping[str, Outcome],
+) -> pathlib.Path | None:
+    """Write what the finished stages gave; return the report's path."""
+    if not outcomes:
+        return None
+    num_seeds = max(
+        (value.size for out in outcomes.values() for value in out.metrics.values()
+         if out is not outcomes.get("exact")), default=1,
+    )  # fmt: skip
+    folder.write_results(outcomes, list(range(seed, seed + num_seeds)))
+    folder.write_figures(experiment.draw(config, dict(outcomes)))
+    return write_report(folder)
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return the experiment of this name.
+
+    Raises:
+        UserError: If there is none, with the nearest names.
+    """
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    near = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise UserError(
+        f"There is no experiment {name!r}.{hint} The experiments are "
+        f"{', '.join(EXPERIMENTS)}."
+    )
+
+
+def take_preset(
+    experiment: Experiment, arguments: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Split `--preset P` off the arguments, since the defaults depend on it.
+
+    Raises:
+        UserError: If there is no such preset.
+    """
+    rest, preset = list(arguments), "quick"
+    for index, argument in enumerate(rest):
+        if argument == "--preset" and index + 1 < len(rest):
+            preset = rest[index + 1]
+            del rest[index : index + 2]
+            break
+        if argument.startswith("--preset="):
+            preset = argument.partition("=")[2]
+            del rest[index]
+            break
+    if preset not in experiment.presets:
+        raise UserError(
+            f"{experiment.name} has no preset {preset!r}; it has "
+            f"{', '.join(experiment.presets)}."
+        )
+    return preset, rest
+
+
+def default_folder(name: str) -> pathlib.Path:
+    """Return a folder under runs/ that no other run has."""
+    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    return pathlib.Path("runs") / f"{name}-{now}"
+
+
+def config_from_json(like: Any, values: Mapping[str, Any]) -> Any:
+    """Return a configuration of the type of `like` with the stored values.
+
+    Raises:
+        UserError: If a field is missing or unknown.
+    """
+    names = {field.name for field in dataclasses.fields(like)}
+    if set(values) != names:
+        odd = ", ".join(sorted(set(values) ^ names))
+        raise UserError(
+            f"The run's config.json does not fit this version of equistein (fields "
+            f"{odd}). Run it anew, or install the version in its environment.json."
+        )
+    tupled = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return type(like)(**tupled)

@@ -1,0 +1,9 @@
+"""The experiments of the paper: a frozen configuration in, outcomes and figures out."""
+
+from equistein.experiments._base import (
+    check_config as check_config,
+    Experiment as Experiment,
+    FLOOR as FLOOR,
+    Outcome as Outcome,
+)
+from equistein.experiments._registry import EXPERIMENTS as EXPERIMENTS

@@ -1,0 +1,18 @@
+"""All experiments, by name."""
+
+from equistein.experiments._base import Experiment
+from equistein.experiments._c4_gaussians import C4_GAUSSIANS
+from equistein.experiments._robustness import ROBUSTNESS
+from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
+from equistein.experiments._shells import TWO_CIRCLES, TWO_SPHERES
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        C4_GAUSSIANS,
+        TWO_CIRCLES,
+        TWO_SPHERES,
+        SAMPLE_EFFICIENCY,
+        ROBUSTNESS,
+    )
+}

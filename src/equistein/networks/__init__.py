@@ -1,0 +1,3 @@
+"""Networks: scalar functions of a point."""
+
+from equistein.networks._mlp import MLP as MLP

@@ -1,0 +1,8 @@
+"""Figures from arrays. The only importer of matplotlib."""
+
+from equistein.plotting._clusters import bars as bars, configurations as configurations
+from equistein.plotting._lines import boxes as boxes, curves as curves, laws as laws
+from equistein.plotting._planar import (
+    planar_samples as planar_samples,
+    spatial_samples as spatial_samples,
+)

@@ -1,0 +1,54 @@
+"""Configurations of a few particles."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from equistein.plotting._style import color, frameless, grid, label_rows, plain
+
+
+def configurations(
+    samples: Mapping[str, np.ndarray], reach: float, colors: np.ndarray | None = None
+) -> Figure:
+    """Draw small configurations, a row a model, with lines between all particles.
+
+    Args:
+        samples: For each model an array `(n, particle, dim)`; the first two
+            coordinates are drawn. All models show as many.
+        reach: Half the side of a panel.
+        colors: For each row and configuration the index of a color, `(row, n)`.
+    """
+    columns = min(len(points) for points in samples.values())
+    figure, axes = grid(len(samples), columns, width=1.1, height=1.1)
+    for i, (row, points) in enumerate(zip(axes, samples.values(), strict=True)):
+        for j, (panel, point) in enumerate(zip(row, points[:columns], strict=True)):
+            frameless(panel)
+            panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
+            shade = color(i if colors is None else int(colors[i][j]))
+            first, second = np.triu_indices(len(point), k=1)
+            for a, b in zip(first, second, strict=True):
+                panel.plot(*point[[a, b], :2].T, color=shade, linewidth=0.5, alpha=0.35)
+            panel.scatter(*point[:, :2].T, s=22, color=shade, zorder=3)
+    label_rows(axes, list(samples))
+    return figure
+
+
+def bars(groups: Mapping[str, np.ndarray], labels: list[str], label: str) -> Figure:
+    """Draw the same few numbers for several models side by side.
+
+    Args:
+        groups: For each model its numbers.
+        labels: What each number belongs to.
+        label: What the numbers are.
+    """
+    figure, axes = grid(1, 1, width=7, height=3.2)
+    panel, width = axes[0, 0], 0.8 / len(groups)
+    for index, (name, values) in enumerate(groups.items()):
+        places = np.arange(len(values)) + (index - (len(groups) - 1) / 2) * width
+        panel.bar(places, values, width, color=color(index), label=name)
+    panel.set_xticks(range(len(labels)), labels, fontsize=8)
+    panel.set_ylabel(label)
+    panel.legend(fontsize=8, frameon=False)
+    plain(panel)
+    return figure
