@@ -1,7 +1,7 @@
 """The annealed sampler of the experiments on shells and on robustness."""
 
 from equistein.kernels import AbstractKernel
-from equistein.samplers import Geometric, SVGD, thermal_step, vector_adam
+from equistein.samplers import Geometric, SVGD, thermal, vector_adam
 
 
 def annealed_svgd(kernel: AbstractKernel, num_steps: int, length: float) -> SVGD:
@@ -18,5 +18,5 @@ def annealed_svgd(kernel: AbstractKernel, num_steps: int, length: float) -> SVGD
         length: The step length at the target, in the units of the points.
     """
     annealing = Geometric(max(1, round(0.8 * num_steps)), start=0.01)
-    rate = thermal_step(length, annealing, num_steps)
+    rate = thermal(length, annealing, num_steps)
     return SVGD(kernel, vector_adam(rate, b1=0.0, b2=0.9), annealing=annealing)

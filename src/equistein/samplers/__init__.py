@@ -3,7 +3,7 @@
 from equistein.samplers._annealing import (
     Geometric as Geometric,
     Power as Power,
-    thermal_step as thermal_step,
+    thermal as thermal,
 )
 from equistein.samplers._base import AbstractSampler as AbstractSampler
 from equistein.samplers._blackjax import (

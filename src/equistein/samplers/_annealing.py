@@ -70,30 +70,39 @@ class Power(eqx.Module):
         return jnp.minimum(step / self.num_steps, 1.0) ** self.power
 
 
-def thermal_step(
-    length: float, annealing: Geometric | Power, num_steps: int, cooling: float = 0.2
+def thermal(
+    size: float,
+    annealing: Geometric | Power,
+    num_steps: int,
+    *,
+    power: float = 0.5,
+    cooling: float = 0.2,
+    last: float = 0.0,
 ) -> Callable[[Scalar], Scalar]:
-    r"""A step-size schedule for annealing with a normalizing optimizer.
+    r"""A schedule of step sizes that follows the temperature.
 
-    $$\varepsilon(t) = \ell\, \beta(t)^{-1/2} \min(1, (T - t) / cT)$$
+    $$\varepsilon(t) = \ell\, \beta(t)^{-p} \max(q, \min(1, (T - t) / cT))$$
 
     Modes are $\beta^{-1/2}$ times wider while hot, so steps of a fixed share of the
-    width keep the mobility equal along the path. The linear decay over the last part
-    lets the particles settle.
+    width keep the mobility equal along the path: $p = 1/2$ for the step length of a
+    normalizing optimizer such as `vector_adam`, $p = 1$ for `langevin` and `sgd`, which
+    are squared lengths. The linear decay over the last part lets the particles settle.
 
     Args:
-        length: The step length $\ell$ at the target, in the units of the points.
+        size: The step size at the target, before it decays.
         annealing: The schedule of $\beta$.
         num_steps: The number of steps $T$ of the whole run.
-        cooling: The share $c$ of the run over which the step decays to zero.
+        power: The power $p$ of the temperature.
+        cooling: The share $c$ of the run over which the step decays.
+        last: The share $q$ of the step that is left at the end.
 
     Returns:
-        A schedule for an Optax optimizer.
+        A schedule for an Optax optimizer or for `SVGD(langevin=...)`.
     """
 
     def schedule(step):
-        hot = jnp.maximum(annealing(step), 1e-6) ** -0.5
+        hot = jnp.maximum(annealing(step), 1e-6) ** -power
         left = (num_steps - step) / (cooling * num_steps)
-        return length * hot * jnp.clip(left, 0, 1)
+        return size * hot * jnp.clip(left, last, 1)
 
     return schedule

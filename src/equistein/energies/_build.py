@@ -1,0 +1,59 @@
+"""An energy for data with a given symmetry."""
+
+from equistein._types import Key, Particles
+from equistein.energies._base import AbstractEnergy
+from equistein.energies._feature_energy import FeatureEnergy
+from equistein.energies._symmetrized_energy import SymmetrizedEnergy
+from equistein.features import Coordinates, Radius, SortedDistances
+from equistein.groups import (
+    AbstractFiniteGroup,
+    AbstractGroup,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+    Trivial,
+)
+from equistein.networks import MLP
+
+
+def energy_for(
+    key: Key, group: AbstractGroup, data: Particles, *, width: int = 128, depth: int = 3
+) -> AbstractEnergy:
+    """Build an energy with the symmetry of `group`, scaled to the data.
+
+    An MLP on invariant features for a continuous group, the orbit mean of an MLP for a
+    finite one, a plain MLP for the trivial group.
+
+    Args:
+        key: The source of the weights.
+        group: The symmetry.
+        data: The data, stacked on axis 0.
+        width: The number of units of a hidden layer.
+        depth: The number of hidden layers.
+
+    Raises:
+        ValueError: If the group does not act on the data, or no features are known
+            for it.
+    """
+    shape = data.shape[1:]
+    group.check_shape(shape)
+    features = Coordinates()
+    if isinstance(group, PointCloud):
+        if not group.reflections:
+            raise ValueError(
+                "No features that tell mirror images apart are here yet: use "
+                "PointCloud(..., reflections=True)."
+            )
+        features = SortedDistances(group.species)
+    elif isinstance(group, Orthogonal | SpecialOrthogonal):
+        if len(shape) != 1:
+            raise ValueError(
+                f"For {group} the features are those of one vector, shape (d,), but "
+                f"the data has shape {shape}: use a point cloud for several particles."
+            )
+        features = Radius()
+    network = MLP(features(data[0]).size, width=width, depth=depth, key=key)
+    energy = FeatureEnergy(network, features, data)
+    if isinstance(group, AbstractFiniteGroup) and not isinstance(group, Trivial):
+        return SymmetrizedEnergy(energy, group)
+    return energy

@@ -1,0 +1,83 @@
+"""A network on features of a point, as an energy."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Features, Particles, Point, Scalar
+from equistein.energies._base import AbstractEnergy
+from equistein.features import AbstractFeatures, Coordinates
+from equistein.groups import AbstractGroup
+from equistein.kernels import AbstractKernel, Pullback, RBF
+
+
+class FeatureEnergy(AbstractEnergy):
+    r"""A network on standardized features, with walls around the data.
+
+    $$E(x) = f(z) + \tfrac12 \sum_i \max(0, z_i - b_i, a_i - z_i)^2, \qquad
+      z = (F(x) - m) / s$$
+
+    The mean m, the scale s and the range [a, b] are those of the data's features, so
+    the walls, one standard deviation wide, are out of the data's way and keep the
+    density normalizable. With invariant features the energy is invariant; with
+    `Coordinates` it is the plain twin.
+
+    Args:
+        network: A scalar function of the standardized features.
+        features: The feature map $F$.
+        data: The data, stacked on axis 0.
+
+    Raises:
+        ValueError: If a feature is constant over the data.
+    """
+
+    network: eqx.Module
+    features: AbstractFeatures
+    mean: Float[Array, " feature"]
+    scale: Float[Array, " feature"]
+    low: Float[Array, " feature"]
+    high: Float[Array, " feature"]
+
+    def __init__(
+        self, network: eqx.Module, features: AbstractFeatures, data: Particles
+    ):
+        values = jax.vmap(features)(data)
+        self.network = network
+        self.features = features
+        self.mean = jnp.mean(values, axis=0)
+        self.scale = jnp.std(values, axis=0)
+        constant = self.scale <= 1e-6 * (1 + jnp.abs(self.mean))
+        if bool(jnp.any(constant)):
+            raise ValueError(
+                f"FeatureEnergy needs `data` that varies, but {int(jnp.sum(constant))} "
+                f"of its {constant.size} features are constant, the first at index "
+                f"{int(jnp.argmax(constant))}. Drop constant columns, or give more data."
+            )
+        standard = (values - self.mean[None]) / self.scale[None]
+        self.low = jnp.min(standard, axis=0)
+        self.high = jnp.max(standard, axis=0)
+
+    def __call__(self, point: Point) -> Scalar:
+        z = self._standardized(point)
+        low, high = self._fixed(self.low, z), self._fixed(self.high, z)
+        beyond = jax.nn.relu(z - high) + jax.nn.relu(low - z)
+        return self.network(z) + 0.5 * jnp.sum(beyond**2)
+
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        return self.features.group(shape)
+
+    def kernel(self, bandwidth: float | None) -> AbstractKernel:
+        base = RBF(bandwidth)
+        if isinstance(self.features, Coordinates):
+            return base  # the pullback along the identity, without its products
+        return Pullback(base, self.features)
+
+    def _standardized(self, point: Point) -> Features:
+        values = self.features(point)
+        mean, scale = self._fixed(self.mean, values), self._fixed(self.scale, values)
+        return (values - mean) / scale
+
+    def _fixed(self, constant: Features, like: Features) -> Features:
+        """Return a constant of the data, which training leaves alone."""
+        return jax.lax.stop_gradient(constant).astype(like.dtype)
