@@ -1,1 +1,28 @@
 """Sample and learn probability densities that have a symmetry."""
+
+from equistein import (
+    data as data,
+    energies as energies,
+    features as features,
+    groups as groups,
+    kernels as kernels,
+    metrics as metrics,
+    networks as networks,
+    samplers as samplers,
+    targets as targets,
+    training as training,
+)
+from equistein.groups import (
+    check_invariance as check_invariance,
+    InvarianceError as InvarianceError,
+)
+from equistein.samplers import (
+    as_blackjax as as_blackjax,
+    NonFiniteError as NonFiniteError,
+    run as run,
+    RunInterrupted as RunInterrupted,
+    Samples as Samples,
+    SVGD as SVGD,
+    vector_adam as vector_adam,
+)
+from equistein.training import fit as fit, FitConfig as FitConfig, Fitted as Fitted

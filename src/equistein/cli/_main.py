@@ -4,6 +4,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
+from equistein.cli._fit import fit_data, resume_fit, sample_run
 from equistein.cli._folder import RunFolder, UserError
 from equistein.cli._report import report
 from equistein.cli._run import (
@@ -58,6 +59,10 @@ def _dispatch(command: str, arguments: list[str]) -> int:
         return list_experiments()
     if command == "run":
         return run_experiment(arguments)
+    if command == "fit":
+        return fit_data(arguments)
+    if command == "sample":
+        return sample_run(arguments)
     if command == "resume":
         return _resume(arguments)
     if command == "report":
@@ -76,4 +81,6 @@ def _resume(arguments: list[str]) -> int:
     command = folder.read_json("config.json").get("command")
     if command == "run":
         return resume_experiment(folder)
+    if command == "fit":
+        return resume_fit(folder)
     raise UserError(f"{folder.path} holds a {command!r}, which cannot be resumed.")

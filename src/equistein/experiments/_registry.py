@@ -2,6 +2,7 @@
 
 from equistein.experiments._base import Experiment
 from equistein.experiments._c4_gaussians import C4_GAUSSIANS
+from equistein.experiments._dw4 import DW4
 from equistein.experiments._robustness import ROBUSTNESS
 from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
 from equistein.experiments._shells import TWO_CIRCLES, TWO_SPHERES
@@ -14,5 +15,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         TWO_SPHERES,
         SAMPLE_EFFICIENCY,
         ROBUSTNESS,
+        DW4,
     )
 }

@@ -13,6 +13,7 @@ from equistein.groups._orthogonal import (
     Orthogonal as Orthogonal,
     SpecialOrthogonal as SpecialOrthogonal,
 )
+from equistein.groups._parse import parse_group as parse_group
 from equistein.groups._planar import Cyclic as Cyclic, Dihedral as Dihedral
 from equistein.groups._point_cloud import (
     encode_species as encode_species,

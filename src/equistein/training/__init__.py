@@ -11,5 +11,10 @@ from equistein.training._contrastive_divergence import (
     ContrastiveDivergence as ContrastiveDivergence,
     TrainState as TrainState,
 )
-from equistein.training._fit import fit as fit, Fitted as Fitted
+from equistein.training._fit import (
+    fit as fit,
+    Fitted as Fitted,
+    load_fitted as load_fitted,
+    save_fitted as save_fitted,
+)
 from equistein.training._start import Box as Box

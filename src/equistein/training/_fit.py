@@ -164,19 +164,43 @@ def fit(
     return Fitted(state.average, state.particles, rows, start, kernel, config)
 
 
-def fitted_like(
-    energy: AbstractEnergy, data: Particles, config: FitConfig
-) -> tuple[TrainState, dict[str, np.ndarray], Fitted]:
-    """Return the structure of a fit's checkpoint, and of the fit, without training."""
-    group = energy.group(data.shape[1:])
-    start = Box(data, group)
+def save_fitted(path: pathlib.Path, fitted: Fitted, header: dict[str, Any]) -> None:
+    """Write what is needed to draw from a fit again.
+
+    Args:
+        path: The file.
+        fitted: The fit.
+        header: What tells how to build its structure, as a JSON object.
+    """
+    save_checkpoint(path, _drawable(fitted), header)
+
+
+def load_fitted(
+    path: pathlib.Path, energy: AbstractEnergy, like: Particles, config: FitConfig,
+    header: dict[str, Any],
+) -> Fitted:  # fmt: skip
+    """Return a fit that `save_fitted` wrote.
+
+    Args:
+        path: The file.
+        energy: An energy of the same structure, with any weights.
+        like: Points of the same shape as the data.
+        config: The settings of the fit.
+        header: The header that was written.
+
+    Raises:
+        CheckpointError: If the file does not fit or is damaged.
+    """
+    start = Box(like, energy.group(like.shape[1:]))
+    particles = jnp.zeros((config.num_particles, *like.shape[1:]), like.dtype)
     kernel = energy.kernel(config.bandwidth)
-    trainer = ContrastiveDivergence(
-        config, training_svgd(kernel, config), optimizer(config, 1), start
-    )
-    state = trainer.init(jr.key(0), energy)
-    history = _empty_history(config.num_epochs)
-    return state, history, Fitted(energy, state.particles, {}, start, kernel, config)
+    fitted = Fitted(energy, particles, {}, start, kernel, config)
+    arrays = load_checkpoint(path, _drawable(fitted), header)
+    return Fitted(arrays[0], arrays[1], {}, arrays[2], kernel, config)
+
+
+def _drawable(fitted: Fitted) -> tuple[AbstractEnergy, Particles, Box]:
+    return fitted.energy, fitted.particles, fitted.start
 
 
 def training_svgd(kernel: AbstractKernel, config: FitConfig) -> SVGD:

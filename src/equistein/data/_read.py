@@ -1,0 +1,94 @@
+"""Read points from a user's file. Files are untrusted."""
+
+import pathlib
+import zipfile
+
+import numpy as np
+
+MAX_BYTES = 2**31
+
+
+class DataError(ValueError):
+    """A file does not hold what was expected."""
+
+
+def read_points(path: pathlib.Path) -> np.ndarray:
+    """Return the points in an .npy file, or the array `x` of an .npz file, as float32.
+
+    Args:
+        path: The file; axis 0 counts points.
+
+    Raises:
+        DataError: If the file is missing, too large, damaged, pickled, or does not hold
+            finite numbers.
+    """
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    if path.suffix not in (".npy", ".npz"):
+        raise DataError(
+            f"{path} must be an .npy file, or an .npz file with an array `x`, but its "
+            f"name ends in {path.suffix or 'nothing'!r}."
+        )
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
+    try:
+        stored = np.load(path, allow_pickle=False)
+        if path.suffix == ".npz":
+            with stored:
+                if "x" not in stored:
+                    names = ", ".join(stored.files) or "nothing"
+                    raise DataError(f"{path} must have an array `x`, but has {names}.")
+                values = stored["x"]
+        else:
+            values = stored
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"{path} is damaged or no NumPy file of plain numbers: {error}."
+        ) from None
+    if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.number):
+        raise DataError(f"{path} must hold an array of numbers.")
+    if np.issubdtype(values.dtype, np.complexfloating):
+        raise DataError(f"{path} must hold real numbers, but they are complex.")
+    if values.ndim < 2 or len(values) < 2 or 0 in values.shape:
+        raise DataError(
+            f"{path} must hold at least two points, stacked on axis 0, but its array "
+            f"has shape {values.shape}."
+        )
+    bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    if bad.any():
+        raise DataError(
+            f"{path} must hold finite numbers, but {bad.sum()} of {len(values)} points "
+            f"do not, the first at index {bad.argmax()}."
+        )
+    return values.astype(np.float32)
+
+
+def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
+    """Reshape rows of coordinates to particles, `(n, particle, dim)`.
+
+    Args:
+        points: Rows `x1 y1 x2 y2 ...`, or particles already.
+        dim: The dimension of space.
+
+    Raises:
+        DataError: If the rows do not divide.
+    """
+    if dim < 1:
+        raise DataError(f"The dimension of space must be at least 1, but got {dim}.")
+    if points.ndim == 3:
+        if points.shape[2] != dim:
+            raise DataError(
+                f"The points have shape {points.shape[1:]}, {points.shape[2]} numbers a "
+                f"particle, but the dimension is {dim}."
+            )
+        return points
+    flat = points.reshape(len(points), -1)
+    if flat.shape[1] % dim:
+        raise DataError(
+            f"Rows of {flat.shape[1]} numbers do not divide into particles of "
+            f"dimension {dim}."
+        )
+    return flat.reshape(len(points), -1, dim)
