@@ -1,0 +1,15 @@
+import zlib
+
+import jax
+import jax.random as jr
+import pytest
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+@pytest.fixture
+def key(request):
+    """Return a key derived from the test's name: repeatable, and never shared."""
+    return jr.key(zlib.crc32(request.node.nodeid.encode()))
