@@ -4,6 +4,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
+from equistein.cli._bench import bench
 from equistein.cli._fit import fit_data, resume_fit, sample_run
 from equistein.cli._folder import RunFolder, UserError
 from equistein.cli._report import report
@@ -67,6 +68,10 @@ def _dispatch(command: str, arguments: list[str]) -> int:
         return _resume(arguments)
     if command == "report":
         return report(arguments)
+    if command == "bench":
+        if arguments:
+            raise UserError("usage: equistein bench")
+        return bench()
     commands = "list, run, fit, sample, resume, report, bench"
     raise UserError(
         f"There is no command {command!r}; the commands are {commands}. "

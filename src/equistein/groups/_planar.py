@@ -1,8 +1,8 @@
 """Finite groups of the plane: rotations, and rotations with reflections."""
 
-import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from equistein._types import Key, Point
@@ -81,7 +81,11 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
 
 
 def _rotations(order: int) -> Float[Array, "order 2 2"]:
-    return jax.vmap(_rotation)(2 * jnp.pi * jnp.arange(order) / order)
+    # In NumPy, so that compiled loops hold numbers and not cosines to compute.
+    angles = 2 * np.pi * np.arange(order) / order
+    cos, sin = np.cos(angles), np.sin(angles)
+    matrices = np.array([[cos, -sin], [sin, cos]]).transpose(2, 0, 1)
+    return jnp.asarray(matrices, dtype=float)
 
 
 def _rotation(angle: Float[Array, ""]) -> Float[Array, "2 2"]:

@@ -19,12 +19,12 @@ Schedule = Callable[[Array], Array]
 class SVGDState(eqx.Module):
     """What the next step needs.
 
-    `age` counts the steps since each particle's start: annealing and noise go by it, so
-    that a particle can start anew among others that have cooled.
+    `born` is the step at which each particle started: annealing and noise go by the
+    steps since then, so that a particle can start anew among others that have cooled.
     """
 
     particles: Particles
-    age: Int[Array, " particle"]
+    born: Int[Array, " particle"]
     opt_state: PyTree
     length: Scalar
     step: Int[Array, ""]
@@ -133,7 +133,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self, key: Key, state: SVGDState, log_density: LogDensity
     ) -> tuple[SVGDState, SVGDInfo]:
         x, dtype = state.particles, state.particles.dtype
-        beta = self._inverse_temperature(state.age, dtype)
+        beta = self._inverse_temperature(state.step - state.born, dtype)
         length = self._length(state)
         kernel = self.kernel.with_length(length)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
@@ -151,7 +151,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
         update = updates.astype(dtype) + self._langevin_step(key, state, scores)
         new = SVGDState(
-            x + update, state.age + 1, opt_state, length, state.step + 1,
+            x + update, state.born, opt_state, length, state.step + 1,
             state.repellers,
         )  # fmt: skip
         info = SVGDInfo(
@@ -194,7 +194,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         x = state.particles
         rate = self.langevin
         if callable(rate):
-            rate = rate(state.age.astype(x.dtype))
+            rate = rate((state.step - state.born).astype(x.dtype))
         rate = _by_point(jnp.asarray(rate, x.dtype), x)
         noise = jax.vmap(self.kernel.project)(jr.normal(key, x.shape, x.dtype))
         return rate * scores + jnp.sqrt(2 * rate) * noise

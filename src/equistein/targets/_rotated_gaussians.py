@@ -34,6 +34,7 @@ class RotatedGaussians(AbstractTarget):
     symmetry: AbstractFiniteGroup
     mean: Float[Array, " dim"]
     factor: Float[Array, "dim dim"]  # Cholesky: covariance = factor factor^T
+    whiten: Float[Array, "dim dim"]  # the inverse of the factor
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class RotatedGaussians(AbstractTarget):
                 f"(d, d), but got {self.mean.shape} and {covariance.shape}."
             )
         self.factor = jnp.linalg.cholesky(covariance)
+        self.whiten = jnp.linalg.inv(self.factor)
         if not bool(jnp.all(jnp.isfinite(self.factor))):
             raise ValueError(
                 "RotatedGaussians needs a positive definite `covariance`, but got\n"
@@ -70,9 +72,8 @@ class RotatedGaussians(AbstractTarget):
     def log_density(self, point: Point) -> Scalar:
         # The image's density at x is the Gaussian's at g^-1 x, over the whole group.
         orbit = self.symmetry.orbit(point)
-        whiten = jnp.linalg.inv(self.factor).astype(point.dtype)
         offsets = orbit - self.mean.astype(point.dtype)[None]
-        distances = jnp.sum((offsets @ whiten.T) ** 2, axis=1)
+        distances = jnp.sum((offsets @ self.whiten.astype(point.dtype).T) ** 2, axis=1)
         volume = jnp.sum(jnp.log(jnp.diagonal(self.factor))).astype(point.dtype)
         size = self.mean.size
         constant = volume + 0.5 * size * jnp.log(2 * jnp.pi) + jnp.log(len(orbit))

@@ -135,14 +135,14 @@ class ContrastiveDivergence(eqx.Module):
     ) -> tuple[Particles, Int[Array, " particle"]]:
         repellers = batch if self.config.repel else None
         state = self.sampler.init(particles, repellers=repellers)
-        state = eqx.tree_at(lambda s: s.age, state, age)
+        state = eqx.tree_at(lambda s: s.born, state, -age)
 
         def step(i, state):
             step_key = jr.fold_in(key, i)
             return self.sampler.step(step_key, state, energy.log_density)[0]
 
         state = jax.lax.fori_loop(0, self.config.num_steps, step, state)
-        return state.particles, state.age
+        return state.particles, age + self.config.num_steps
 
     def _loss(
         self,
