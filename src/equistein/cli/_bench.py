@@ -123,7 +123,7 @@ def _ours(kernel, target: RotatedGaussians, start: Particles) -> Callable[[], An
     return contestant
 
 
-def _step(sampler: SVGD, target: RotatedGaussians, x: Particles) -> Particles:
+def _step(sampler: Any, target: RotatedGaussians, x: Particles) -> Particles:
     state, _ = sampler.step(jr.key(0), sampler.init(x), target.log_density)
     return state.particles
 
@@ -150,7 +150,7 @@ def _hand_written(target: RotatedGaussians, start: Particles) -> Callable[[], An
     return lambda: jax.block_until_ready(loop(target, start))
 
 
-def _blackjax(target: RotatedGaussians):
+def _blackjax(target: RotatedGaussians) -> Any:
     import blackjax
 
     return blackjax.svgd(
@@ -160,7 +160,7 @@ def _blackjax(target: RotatedGaussians):
     )
 
 
-def _blackjax_state(algorithm, x: Particles):
+def _blackjax_state(algorithm: Any, x: Particles) -> Any:
     # Its length scale is that of exp(-|x - y|^2 / l).
     return algorithm.init(x, {"length_scale": 2 * _BANDWIDTH**2})
 

@@ -91,7 +91,7 @@ def fit_data(arguments: Sequence[str]) -> int:
             Arguments,
             args=list(arguments),
             prog="equistein fit",
-            description="Learn an invariant energy from data by contrastive divergence.",
+            description="Learn an invariant energy from data, and draw new points.",
         )
         data, group = load(parsed.data, parsed.problem)
         make_energy(parsed.problem, group, data)
@@ -374,8 +374,8 @@ def _words(name: str, data, problem: Problem) -> dict:
     return {
         "title": f"equistein fit: {name}",
         "lead": f"An energy with the symmetry {problem.group}, learned from "
-        f"{len(data)} points of shape {tuple(data.shape[1:])} by contrastive divergence "
-        "with equivariant SVGD.",
+        f"{len(data)} points of shape {tuple(data.shape[1:])} by contrastive "
+        "divergence with equivariant SVGD.",
         "notes": {
             "model": "Samples drawn from fresh starts, compared with the data by their "
             "invariant features. The floor compares one half of the data with the "

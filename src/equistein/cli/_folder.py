@@ -104,7 +104,8 @@ class RunFolder:
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.stem}.part.npz")
-        np.savez(temporary, **{key: np.asarray(value) for key, value in arrays.items()})
+        plain = {key: np.asarray(value) for key, value in arrays.items()}
+        np.savez(temporary, allow_pickle=False, **plain)
         os.replace(temporary, path)
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
@@ -194,7 +195,7 @@ class RunFolder:
                 "platform": platform.platform(),
                 "cpus": os.cpu_count(),
                 "devices": [str(device) for device in jax.devices()],
-                "x64": bool(jax.config.jax_enable_x64),
+                "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
                 "versions": {name: importlib.metadata.version(name) for name in names},
             },
         )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+import numpy as np
 import tyro
 
 from equistein.cli._folder import as_json, RunFolder, UserError
@@ -51,7 +52,7 @@ def run_experiment(arguments: Sequence[str]) -> int:
         Arguments,
         default=Arguments(config=defaults),
         args=list(rest),
-        prog=f"equistein run {experiment.name} [--preset {'|'.join(experiment.presets)}]",
+        prog=f"equistein run {experiment.name} [--preset P]",
         description=f"{experiment.summary} ({experiment.figure}); preset {preset}",
     )
     if parsed.seed < 0:
@@ -114,7 +115,9 @@ def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -
         return INTERRUPTED
     except NonFiniteError as error:
         finish(experiment, config, seed, folder, outcomes)
-        folder.write_arrays("failed.npz", {"particles": error.samples.particles})
+        folder.write_arrays(
+            "failed.npz", {"particles": np.asarray(error.samples.particles)}
+        )
         print(
             f"equistein: {error}\nThe last finite particles are in "
             f"{folder.path / 'failed.npz'}.",

@@ -81,8 +81,8 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
     if points.ndim == 3:
         if points.shape[2] != dim:
             raise DataError(
-                f"The points have shape {points.shape[1:]}, {points.shape[2]} numbers a "
-                f"particle, but the dimension is {dim}."
+                f"The points have shape {points.shape[1:]}, {points.shape[2]} numbers "
+                f"a particle, but the dimension is {dim}."
             )
         return points
     flat = points.reshape(len(points), -1)

@@ -1,6 +1,7 @@
 """A network on features of a point, as an energy."""
 
-import equinox as eqx
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -32,7 +33,7 @@ class FeatureEnergy(AbstractEnergy):
         ValueError: If a feature is constant over the data.
     """
 
-    network: eqx.Module
+    network: Callable[[Features], Scalar]
     features: AbstractFeatures
     mean: Float[Array, " feature"]
     scale: Float[Array, " feature"]
@@ -40,7 +41,10 @@ class FeatureEnergy(AbstractEnergy):
     high: Float[Array, " feature"]
 
     def __init__(
-        self, network: eqx.Module, features: AbstractFeatures, data: Particles
+        self,
+        network: Callable[[Features], Scalar],
+        features: AbstractFeatures,
+        data: Particles,
     ):
         values = jax.vmap(features)(data)
         self.network = network
@@ -52,7 +56,8 @@ class FeatureEnergy(AbstractEnergy):
             raise ValueError(
                 f"FeatureEnergy needs `data` that varies, but {int(jnp.sum(constant))} "
                 f"of its {constant.size} features are constant, the first at index "
-                f"{int(jnp.argmax(constant))}. Drop constant columns, or give more data."
+                f"{int(jnp.argmax(constant))}. Drop constant columns, or give more "
+                "data."
             )
         standard = (values - self.mean[None]) / self.scale[None]
         self.low = jnp.min(standard, axis=0)

@@ -26,8 +26,8 @@ class SymmetrizedEnergy(AbstractEnergy):
     def __init__(self, energy: AbstractEnergy, symmetry: AbstractFiniteGroup):
         if not isinstance(symmetry, AbstractFiniteGroup):
             raise ValueError(
-                "SymmetrizedEnergy needs a finite `symmetry` such as Cyclic(4), but got "
-                f"{symmetry}. For a continuous group take invariant features."
+                "SymmetrizedEnergy needs a finite `symmetry` such as Cyclic(4), but "
+                f"got {symmetry}. For a continuous group take invariant features."
             )
         self.energy = energy
         self.symmetry = symmetry

@@ -39,8 +39,8 @@ class Experiment:
         figure: Where it is in the paper.
         summary: What it shows, one line.
         presets: The configurations `smoke`, `quick` and `paper`.
-        stages: From a configuration and a seed, what makes the outcome of each sampler or model,
-            by name; `exact` makes the floor.
+        stages: From a configuration and a seed, what makes the outcome of each sampler
+            or model, by name; `exact` makes the floor.
         draw: From the configuration and the outcomes, matplotlib figures by name.
         notes: For a sampler or model, a sentence that its numbers need.
         captions: For a figure, what it shows.

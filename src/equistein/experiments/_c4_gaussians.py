@@ -1,6 +1,7 @@
 """Four Gaussians with the symmetry of the square (paper, section 3, figure esvgd)."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax
@@ -158,7 +159,7 @@ def stages(config: C4GaussiansConfig, seed: int) -> dict[str, Stage]:
     }
 
 
-def draw(config: C4GaussiansConfig, outcomes: dict[str, Outcome]) -> dict:
+def draw(config: C4GaussiansConfig, outcomes: Mapping[str, Outcome]) -> dict:
     target = RotatedGaussians(_GROUP)
     views = {}
     for name, outcome in outcomes.items():

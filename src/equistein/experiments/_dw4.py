@@ -1,6 +1,7 @@
 """Learn the double-well system from five configurations (paper, section 5, E.1)."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
@@ -160,7 +161,7 @@ def describe(
     )
 
 
-def draw(config: DW4Config, outcomes: dict[str, Outcome]) -> dict:
+def draw(config: DW4Config, outcomes: Mapping[str, Outcome]) -> dict:
     runs = {_LABELS[name]: outcome for name, outcome in outcomes.items()}
     shown = {
         name: out.samples[: config.num_samples][:: max(1, config.num_samples // 10)]
@@ -241,8 +242,8 @@ DW4 = Experiment(
     stages=stages,
     draw=draw,
     notes={
-        "potential": "Samples of the true potential at temperature 1, by Markov chains: "
-        "its states have other shares than the data, in which all five are equal.",
+        "potential": "Samples of the true potential at temperature 1, by Markov "
+        "chains: its states have other shares than the data, where all are equal.",
         "plain": "The network sees coordinates: what it learns of a configuration says "
         "nothing about the same configuration turned or relabelled.",
         "equivariant": "The network sees sorted distances, and the sampler's kernel is "

@@ -1,6 +1,7 @@
 """Many different starts (paper, figure init)."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax
@@ -101,7 +102,7 @@ def stages(config: RobustnessConfig, seed: int) -> dict[str, Stage]:
     }
 
 
-def draw(config: RobustnessConfig, outcomes: dict[str, Outcome]) -> dict:
+def draw(config: RobustnessConfig, outcomes: Mapping[str, Outcome]) -> dict:
     del config
     runs = {name: out for name, out in outcomes.items() if name != FLOOR}
     floor = outcomes.get(FLOOR)

@@ -1,6 +1,7 @@
 """Few equivariant particles against many plain ones (paper, figure sample)."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import jax.random as jr
 import numpy as np
@@ -93,7 +94,7 @@ def stages(config: SampleEfficiencyConfig, seed: int) -> dict[str, Stage]:
     }
 
 
-def draw(config: SampleEfficiencyConfig, outcomes: dict[str, Outcome]) -> dict:
+def draw(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dict:
     del config
     runs = {name: out for name, out in outcomes.items() if name != FLOOR}
     series = {

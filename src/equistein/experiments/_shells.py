@@ -1,6 +1,8 @@
 """Concentric circles and spheres (paper, section 3 and appendix C)."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -141,7 +143,7 @@ def radial_law(target: Shells, num: int = 400) -> tuple[np.ndarray, np.ndarray]:
     return radii, law / np.trapezoid(law, radii)
 
 
-def draw(config: ShellsConfig, outcomes: dict[str, Outcome]) -> dict:
+def draw(config: ShellsConfig, outcomes: Mapping[str, Outcome]) -> dict:
     target = Shells(config.radii, config.width, config.dim)
     labelled = {
         "exact samples" if name == FLOOR else name: outcome.samples
@@ -174,8 +176,8 @@ def _sd(values: jax.Array, chosen: jax.Array) -> Scalar:
 
 
 _NOTES = {
-    "vanilla": "Particles hardly feel one another at the paper's bandwidth: each climbs "
-    "to the crest of its ring, and the rings have no width.",
+    "vanilla": "Particles hardly feel one another at the paper's bandwidth: each "
+    "climbs to the crest of its ring, and the rings have no width.",
     "invariant": "The paper's scalar kernel, averaged over a sample of rotations: the "
     "forces of an orbit cancel.",
     "equivariant": "Repulsion across whole orbits gives the rings their width. Their "
@@ -189,7 +191,7 @@ _CAPTIONS = {
 }
 _SPHERES = ShellsConfig(dim=3, radii=(4.0, 9.0), width=0.3, num_particles=100,
                         bandwidth=0.001)  # fmt: skip
-_SMOKE = {"num_seeds": 2, "num_particles": 16, "num_steps": 60}
+_SMOKE: dict[str, Any] = {"num_seeds": 2, "num_particles": 16, "num_steps": 60}
 
 TWO_CIRCLES = Experiment(
     name="two-circles",

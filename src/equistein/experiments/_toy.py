@@ -1,6 +1,7 @@
 """What the experiments on analytic densities share."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +12,7 @@ from equistein._types import Key, LogDensity, Particles
 from equistein.experiments._base import Outcome
 from equistein.samplers import AbstractSampler, run
 
-Measure = Callable[[Particles], Mapping[str, float]]
+Measure = Callable[..., Mapping[str, Any]]
 
 
 def sample_each(

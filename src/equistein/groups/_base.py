@@ -57,7 +57,10 @@ class AbstractGroup(eqx.Module):
 class AbstractFiniteGroup(AbstractGroup):
     """A group whose elements can be enumerated."""
 
-    order: eqx.AbstractVar[int]
+    @property
+    @abc.abstractmethod
+    def order(self) -> int:
+        """The number of elements."""
 
     @abc.abstractmethod
     def elements(self) -> PyTree:

@@ -58,11 +58,11 @@ def check_invariance(
         element = jax.tree.map(lambda leaf: leaf[which], elements)
         raise InvarianceError(
             f"`log_density` is not invariant under {group}: at the point\n"
-            f"{points[where]}\nit is {float(before[where]):.6g}, and after the element\n"
-            f"{_describe(element)}\nit is {float(after[which, where]):.6g}, a violation "
-            f"of {float(error[which, where]):.3g} (allowed: {limit:.1g} relative to "
-            "1 + |log p|). Choose the group this density has, or mend the density; "
-            "`es.run(..., check=False)` goes on without this check."
+            f"{points[where]}\nit is {float(before[where]):.6g}, and after the "
+            f"element\n{_describe(element)}\nit is {float(after[which, where]):.6g}, a "
+            f"violation of {float(error[which, where]):.3g} (allowed: {limit:.1g} "
+            "relative to 1 + |log p|). Choose the group this density has, or mend the "
+            "density; `es.run(..., check=False)` goes on without this check."
         )
 
 

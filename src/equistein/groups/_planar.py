@@ -23,22 +23,26 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
         ValueError: If `order` is not a positive integer.
     """
 
-    order: int
+    turns: int
     dim: int
 
     def __init__(self, order: int):
         _check_order("Cyclic", order)
-        self.order = order
+        self.turns = order
         self.dim = 2
 
+    @property
+    def order(self) -> int:
+        return self.turns
+
     def elements(self) -> Float[Array, "order 2 2"]:
-        return _rotations(self.order)
+        return _rotations(self.turns)
 
     def sample(self, key: Key, num: int) -> Float[Array, "num 2 2"]:
-        return self.elements()[jr.randint(key, (num,), 0, self.order)]
+        return self.elements()[jr.randint(key, (num,), 0, self.turns)]
 
     def canonicalize(self, point: Point) -> Point:
-        return rotate(_turn_into_sector(point, self.order), point)
+        return rotate(_turn_into_sector(point, self.turns), point)
 
 
 class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):

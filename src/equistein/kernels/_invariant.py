@@ -16,7 +16,7 @@ from equistein.kernels._symmetrized import check_base, choose_elements, Elements
 
 
 class Invariant(AbstractScalarKernel):
-    r"""The group average of a scalar kernel. **It does not make SVGD equivariant.**
+    r"""The paper's average of a scalar kernel, which does not make SVGD equivariant.
 
     $$k_G(x, y) = \int_G k(x, g y)\, dg$$
 

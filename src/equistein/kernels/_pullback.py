@@ -87,7 +87,7 @@ class Pullback(AbstractKernel):
         pushed: Float[Array, "source feature"],
         metric: Float[Array, "source feature feature"],
     ) -> Float[Array, "target feature"]:
-        """Return the sum over sources of $k p_j + M_j \\nabla_2 k$ in feature space."""
+        r"""Return the sum over sources of $k p_j + M_j \nabla_2 k$ on features."""
         value, slope = self.base.profile(squared_distances(targets, sources))
         num, size = sources.shape
         # grad_2 k = 2 kappa' (f_j - f_i): one product with M_j f_j, one with M_j.

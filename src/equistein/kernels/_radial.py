@@ -6,6 +6,7 @@ from typing import Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from equistein._types import LogDensity, Particles, Point, Scalar
@@ -176,7 +177,7 @@ def _as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
             f"{message}, but got an array of shape {bandwidth.shape} and type "
             f"{bandwidth.dtype}."
         )
-    if not isinstance(bandwidth, jax.core.Tracer):
+    if not isinstance(bandwidth, Tracer):
         if not bool(bandwidth > 0):
             raise ValueError(f"{message}, but got {bandwidth}.")
         return bandwidth
@@ -186,7 +187,8 @@ def _as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
 def _number(bandwidth: Scalar | AbstractBandwidth, like: Array) -> Scalar:
     if isinstance(bandwidth, AbstractBandwidth):
         raise ValueError(
-            f"This kernel's `bandwidth` is the rule {bandwidth}, which needs particles: "
-            "call kernel.with_length(kernel.length(particles)) first. SVGD does so."
+            f"This kernel's `bandwidth` is the rule {bandwidth}, which needs "
+            "particles: call kernel.with_length(kernel.length(particles)) first. SVGD "
+            "does so."
         )
     return bandwidth.astype(like.dtype)

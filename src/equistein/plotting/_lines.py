@@ -72,8 +72,8 @@ def curves(
     for index, (name, (steps, values)) in enumerate(series.items()):
         panel.plot(steps, values.mean(axis=0), color=color(index), label=name)
         panel.fill_between(
-            steps, values.min(axis=0), values.max(axis=0), color=color(index), alpha=0.2,
-            linewidth=0,
+            steps, values.min(axis=0), values.max(axis=0), color=color(index),
+            alpha=0.2, linewidth=0,
         )  # fmt: skip
     if exact is not None:
         panel.axhline(exact, color=EXACT, linewidth=1, linestyle="--", label="exact")

@@ -1,6 +1,7 @@
 """Schedules of the inverse temperature that multiplies the score."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -78,7 +79,7 @@ def thermal(
     power: float = 0.5,
     cooling: float = 0.2,
     last: float = 0.0,
-) -> Callable[[Scalar], Scalar]:
+) -> Callable[[Any], Any]:
     r"""A schedule of step sizes that follows the temperature.
 
     $$\varepsilon(t) = \ell\, \beta(t)^{-p} \max(q, \min(1, (T - t) / cT))$$

@@ -149,7 +149,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
-        update = updates.astype(dtype) + self._langevin_step(key, state, scores)
+        update = jnp.asarray(updates, dtype) + self._langevin_step(key, state, scores)
         new = SVGDState(
             x + update, state.born, opt_state, length, state.step + 1,
             state.repellers,

@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 class VectorAdamState(NamedTuple):
     """The step count, the mean gradient, and the mean square length by point."""
 
-    count: jax.Array
+    num_updates: jax.Array
     mean: PyTree
     square: PyTree
 
@@ -46,7 +46,7 @@ def scale_by_vector_adam(
 
     def update(updates, state, params=None):
         del params
-        count = state.count + 1
+        count = state.num_updates + 1
         mean = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mean, updates)
         square = jax.tree.map(
             lambda v, g: b2 * v + (1 - b2) * _mean_square(g), state.square, updates

@@ -52,8 +52,9 @@ def reference_chains(
     def noise_of(key, x):
         return group.project(jr.normal(key, x.shape, x.dtype))
 
-    def langevin(key, x, value, score, beta, rate):
+    def langevin(key, current, beta, rate):
         """Return the proposal and the log of its acceptance ratio."""
+        x, value, score = current
         noise = jnp.sqrt(2 * rate) * noise_of(key, x)
         there = x + rate * beta * score + noise
         new_value, new_score = value_and_score(there)
@@ -61,7 +62,8 @@ def reference_chains(
         bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * rate)
         return (there, new_value, new_score), beta * (new_value - value) + bias
 
-    def leap(key, x, value, beta):
+    def leap(key, current, beta):
+        x, value, _ = current
         which_key, length_key = jr.split(key)
         which = jr.randint(which_key, (), 0, len(x))
         move = jump * jr.normal(length_key, x.shape[1:], x.dtype)
@@ -81,9 +83,9 @@ def reference_chains(
             beta = jnp.exp(jnp.log(heating) * jnp.maximum(1 - i / half, 0))
             beta = beta.astype(x.dtype)
             keys = jr.split(jr.fold_in(key, i), 4)
-            proposal, log_ratio = langevin(keys[0], *current, beta, jnp.exp(log_rate))
+            proposal, log_ratio = langevin(keys[0], current, beta, jnp.exp(log_rate))
             current, chance = accept(keys[1], proposal, current, log_ratio)
-            proposal, log_ratio = leap(keys[2], *current[:2], beta)
+            proposal, log_ratio = leap(keys[2], current, beta)
             current, _ = accept(keys[3], proposal, current, log_ratio)
             log_rate += jnp.where(i < half, 0.05 * (chance - 0.6), 0.0)
             total += jnp.where(i < half, 0.0, chance)

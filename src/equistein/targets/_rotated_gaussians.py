@@ -1,10 +1,12 @@
 """A Gaussian and its copies under a finite group."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
@@ -39,8 +41,8 @@ class RotatedGaussians(AbstractTarget):
     def __init__(
         self,
         group: AbstractFiniteGroup,
-        mean: ArrayLike = (3.0, 0.0),
-        covariance: ArrayLike = ((1.0, 0.0), (0.0, 0.2)),
+        mean: Sequence[float] | Array = (3.0, 0.0),
+        covariance: Sequence[Sequence[float]] | Array = ((1.0, 0.0), (0.0, 0.2)),
     ):
         if not isinstance(group, AbstractFiniteGroup):
             raise ValueError(

@@ -1,10 +1,12 @@
 """Concentric circles, spheres and so on."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import Orthogonal
@@ -40,7 +42,12 @@ class Shells(AbstractTarget):
     widths: Float[Array, " shell"]
     dim: int
 
-    def __init__(self, radii: ArrayLike, widths: ArrayLike, dim: int):
+    def __init__(
+        self,
+        radii: Sequence[float] | Array,
+        widths: float | Sequence[float] | Array,
+        dim: int,
+    ):
         self.radii = jnp.atleast_1d(jnp.asarray(radii, float))
         widths = jnp.asarray(widths, float)
         if widths.shape not in ((), self.radii.shape):

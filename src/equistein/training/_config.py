@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FitConfig:
-    r"""How an energy is trained by contrastive divergence, and sampled.
+    """How an energy is trained by contrastive divergence, and sampled.
 
     Attributes:
         num_epochs: Passes over the data.
@@ -14,7 +14,7 @@ class FitConfig:
         num_steps: Sampler steps a batch.
         reset_probability: The chance, for each particle and batch, to start anew.
         stein_step: The step size of the Stein force; 0 leaves Langevin noise alone.
-        langevin: The length $\eta$ of the Langevin step, in squared units of the points.
+        langevin: The length of the Langevin step, in squared units of the points.
         bandwidth: The kernel's bandwidth; None is the median rule.
         score_clip: The largest norm of a score.
         hot_steps: The steps over which a particle that starts anew cools to the target.
@@ -22,7 +22,7 @@ class FitConfig:
         repel: Whether the batch of data joins the sums as repulsive particles.
         learning_rate: Adam's, decaying to 1 % of it along a cosine.
         gradient_clip: The largest norm of the gradient of all weights.
-        regularization: The weight of $E_+^2 + E_-^2$.
+        regularization: The weight of the mean squared energies of data and particles.
         ema: The decay of the running mean of the weights, which is what is sampled.
         sample_steps: Steps to draw new samples, the cooling included.
         sample_tail: The share of them over which the Langevin step falls to zero.
