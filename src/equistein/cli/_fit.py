@@ -230,7 +230,7 @@ def pictures(data: np.ndarray, samples: np.ndarray) -> dict:
     reach = float(np.quantile(np.abs(data), 0.999)) * 1.25
     if data.ndim == 2 and data.shape[1] == 2:
         views = {"data": (data,), "samples": (samples,)}
-        return {"samples": planar_samples(views, ("",), (None,), reach)}
+        return {"samples": planar_samples(views, ("",), None, reach)}
     if data.ndim == 3 and data.shape[2] >= 2:
         pick = np.linspace(0, len(data) - 1, 10).astype(int)
         shown = {"data": data[pick], "samples": samples[:10]}

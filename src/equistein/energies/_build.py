@@ -4,7 +4,13 @@ from equistein._types import Key, Particles
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._feature_energy import FeatureEnergy
 from equistein.energies._symmetrized_energy import SymmetrizedEnergy
-from equistein.features import Coordinates, Radius, SortedDistances
+from equistein.features import (
+    Concatenated,
+    Coordinates,
+    Radius,
+    SortedDistances,
+    SortedRowSums,
+)
 from equistein.groups import (
     AbstractFiniteGroup,
     AbstractGroup,
@@ -44,7 +50,9 @@ def energy_for(
                 "No features that tell mirror images apart are here yet: use "
                 "PointCloud(..., reflections=True)."
             )
-        features = SortedDistances(group.species)
+        # Distances alone confuse shapes that differ in which distances meet.
+        distances = SortedDistances(group.species)
+        features = Concatenated(distances, SortedRowSums(group.species))
     elif isinstance(group, Orthogonal | SpecialOrthogonal):
         if len(shape) != 1:
             raise ValueError(

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from equistein._types import Features, Particles, Point, Scalar
 from equistein.energies._base import AbstractEnergy
-from equistein.features import AbstractFeatures, Coordinates
+from equistein.features import AbstractFeatures, Concatenated, Coordinates
 from equistein.groups import AbstractGroup
 from equistein.kernels import AbstractKernel, Pullback, RBF
 
@@ -26,7 +26,8 @@ class FeatureEnergy(AbstractEnergy):
 
     Args:
         network: A scalar function of the standardized features.
-        features: The feature map $F$.
+        features: The feature map $F$. The kernel is pulled back along the first part
+            of a `Concatenated` one.
         data: The data, stacked on axis 0.
 
     Raises:
@@ -74,9 +75,12 @@ class FeatureEnergy(AbstractEnergy):
 
     def kernel(self, bandwidth: float | None) -> AbstractKernel:
         base = RBF(bandwidth)
-        if isinstance(self.features, Coordinates):
+        features = self.features
+        if isinstance(features, Coordinates):
             return base  # the pullback along the identity, without its products
-        return Pullback(base, self.features)
+        if isinstance(features, Concatenated):
+            features = features.parts[0]
+        return Pullback(base, features)
 
     def _standardized(self, point: Point) -> Features:
         values = self.features(point)

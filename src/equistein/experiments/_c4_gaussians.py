@@ -171,8 +171,8 @@ def draw(config: C4GaussiansConfig, outcomes: Mapping[str, Outcome]) -> dict:
     return {
         "samples": planar_samples(
             views,
-            ("samples", "folded to one mode", "with all rotations"),
-            (contours, contours, contours),
+            ("samples", "folded to one mode", "all rotations"),
+            contours,
             6.5,
         )
     }

@@ -154,7 +154,7 @@ def draw(config: ShellsConfig, outcomes: Mapping[str, Outcome]) -> dict:
     if config.dim == 2:
         contours = density_grid(target.log_density, 10.5)
         flat = {name: (x,) for name, x in first.items()}
-        figures["samples"] = planar_samples(flat, ("samples",), (contours,), 10.5)
+        figures["samples"] = planar_samples(flat, ("samples",), contours, 10.5)
     else:
         figures["samples"] = spatial_samples(first, 10.0)
     law = radial_law(target)

@@ -22,6 +22,7 @@ def configurations(
     columns = min(len(points) for points in samples.values())
     figure, axes = grid(len(samples), columns, width=1.1, height=1.1)
     for i, (row, points) in enumerate(zip(axes, samples.values(), strict=True)):
+        points = points - points.mean(axis=1, keepdims=True)
         for j, (panel, point) in enumerate(zip(row, points[:columns], strict=True)):
             frameless(panel)
             panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
@@ -30,7 +31,7 @@ def configurations(
             for a, b in zip(first, second, strict=True):
                 panel.plot(*point[[a, b], :2].T, color=shade, linewidth=0.5, alpha=0.35)
             panel.scatter(*point[:, :2].T, s=22, color=shade, zorder=3)
-    label_rows(axes, list(samples))
+    label_rows(axes, [name.replace(", ", "\n") for name in samples], fontsize=7)
     return figure
 
 

@@ -1,6 +1,7 @@
 """Stein variational gradient descent."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,18 +14,13 @@ from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.kernels import AbstractKernel
 from equistein.samplers._base import AbstractSampler
 
-Schedule = Callable[[Array], Array]
+Schedule = Callable[[Any], Any]
 
 
 class SVGDState(eqx.Module):
-    """What the next step needs.
-
-    `born` is the step at which each particle started: annealing and noise go by the
-    steps since then, so that a particle can start anew among others that have cooled.
-    """
+    """What the next step needs."""
 
     particles: Particles
-    born: Int[Array, " particle"]
     opt_state: PyTree
     length: Scalar
     step: Int[Array, ""]
@@ -58,8 +54,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     Args:
         kernel: What turns scores into forces.
         optimizer: An Optax transformation.
-        annealing: The inverse temperature $\beta$ as a function of the number of steps
-            since a particle's start, such as `Geometric(1_000)`; 1 by default.
+        annealing: The inverse temperature $\beta$ as a function of the step number,
+            such as `Geometric(1_000)`; 1 by default.
         langevin: The length $\eta$ of an unadjusted Langevin step
             $x + \eta \beta s(x) + \sqrt{2\eta}\, \xi$ taken with each step, a number or
             a function like `annealing`; 0 by default. It mends the lack of spread that
@@ -122,7 +118,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             repellers = jax.vmap(self.kernel.project)(repellers.astype(particles.dtype))
         return SVGDState(
             particles,
-            jnp.zeros(len(particles), int),
             self.optimizer.init(particles),
             self.kernel.length(particles).astype(particles.dtype),
             jnp.zeros((), int),
@@ -133,42 +128,36 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self, key: Key, state: SVGDState, log_density: LogDensity
     ) -> tuple[SVGDState, SVGDInfo]:
         x, dtype = state.particles, state.particles.dtype
-        beta = self._inverse_temperature(state.step - state.born, dtype)
+        beta = self._inverse_temperature(state.step, dtype)
         length = self._length(state)
         kernel = self.kernel.with_length(length)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
-        scores = self._clipped(_by_point(beta, scores) * scores)
+        scores = self._clipped(beta * scores)
         sources, source_scores = x, scores
         if state.repellers is not None:
             extra = jax.vmap(jax.grad(log_density))(state.repellers)
             sources = jnp.concatenate([x, state.repellers])
-            source_scores = jnp.concatenate(
-                [scores, self._clipped(jnp.mean(beta) * extra)]
-            )
+            source_scores = jnp.concatenate([scores, self._clipped(beta * extra)])
         force = kernel.stein_force(x, sources, source_scores)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
         update = jnp.asarray(updates, dtype) + self._langevin_step(key, state, scores)
         new = SVGDState(
-            x + update, state.born, opt_state, length, state.step + 1,
+            x + update, opt_state, length, state.step + 1,
             state.repellers,
         )  # fmt: skip
-        info = SVGDInfo(
-            jnp.mean(values), _rms(force), _rms(update), length, jnp.mean(beta)
-        )
+        info = SVGDInfo(jnp.mean(values), _rms(force), _rms(update), length, beta)
         return new, info
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         self.kernel.check_shape(particles.shape[1:])
         self.kernel.check_target(log_density, particles)
 
-    def _inverse_temperature(
-        self, age: Int[Array, " particle"], dtype
-    ) -> Float[Array, "..."]:
+    def _inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
         if self.annealing is None:
             return jnp.ones((), dtype)
-        return self.annealing(age.astype(dtype)).astype(dtype)
+        return self.annealing(step.astype(dtype)).astype(dtype)
 
     def _length(self, state: SVGDState) -> Scalar:
         if self.kernel.rule is None:
@@ -184,7 +173,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             return scores
         norms = jnp.sqrt(jnp.sum(scores.reshape(len(scores), -1) ** 2, axis=1))
         scale = self.score_clip / jnp.maximum(norms, self.score_clip)
-        return scores * _by_point(scale, scores)
+        return scores * scale.reshape(-1, *[1] * (scores.ndim - 1))
 
     def _langevin_step(
         self, key: Key, state: SVGDState, scores: Particles
@@ -194,15 +183,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         x = state.particles
         rate = self.langevin
         if callable(rate):
-            rate = rate((state.step - state.born).astype(x.dtype))
-        rate = _by_point(jnp.asarray(rate, x.dtype), x)
+            rate = rate(state.step.astype(x.dtype))
+        rate = jnp.asarray(rate, x.dtype)
         noise = jax.vmap(self.kernel.project)(jr.normal(key, x.shape, x.dtype))
         return rate * scores + jnp.sqrt(2 * rate) * noise
-
-
-def _by_point(values: Float[Array, "..."], points: Particles) -> Float[Array, "..."]:
-    """Return one number a point, or one for all, in a shape that multiplies points."""
-    return values.reshape(values.shape + (1,) * (points.ndim - 1) * values.ndim)
 
 
 def _rms(vectors: Particles) -> Scalar:

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -21,15 +21,15 @@ class TrainState(eqx.Module):
     average: AbstractEnergy
     opt_state: PyTree
     particles: Particles
-    age: Int[Array, " particle"]
     epoch: Int[Array, ""]
+    update: Int[Array, ""]
 
 
 class BatchInfo(eqx.Module):
     """What one batch was like.
 
-    Energies are means over the batch of data (positive) and the particles that have
-    cooled (negative); norms are root mean squares.
+    Energies are means over the batch of data (positive) and the particles (negative);
+    norms are root mean squares.
     """
 
     loss: Scalar
@@ -47,9 +47,8 @@ class ContrastiveDivergence(eqx.Module):
       - \mathbb E_{p_\theta} \nabla_\theta E(x^-)
       + \lambda \nabla_\theta \mathbb E [E(x^+)^2 + E(x^-)^2]$$
 
-    The negatives are persistent particles moved by SVGD. A particle that is reset
-    starts hot, cools over `hot_steps`, as new samples do, and joins the loss when it
-    has cooled.
+    The negatives are persistent particles moved by SVGD, each of which starts anew
+    with some probability.
 
     Args:
         config: The settings.
@@ -71,7 +70,7 @@ class ContrastiveDivergence(eqx.Module):
             energy,
             self.optimizer.init(weights),
             particles,
-            jnp.zeros(len(particles), int),
+            jnp.zeros((), int),
             jnp.zeros((), int),
         )
 
@@ -108,56 +107,47 @@ class ContrastiveDivergence(eqx.Module):
         started = self.start.sample(start_key, len(state.particles))
         chosen = fresh.reshape(-1, *[1] * (started.ndim - 1))
         particles = jnp.where(chosen, started, state.particles)
-        age = jnp.where(fresh, 0, state.age)
-        moved, age = self._negatives(move_key, state.energy, particles, age, batch)
-        # If none has cooled yet, as at the very start, all of them count.
-        cool = (age >= self.config.hot_steps).astype(moved.dtype)
-        cool = jnp.where(jnp.any(cool > 0), cool, 1.0)
-        (_, info), gradient = self._loss(state.energy, batch, moved, cool)
+        moved = self._negatives(move_key, state.energy, particles, batch)
+        (_, info), gradient = self._loss(state.energy, batch, moved)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             updates, opt_state = self.optimizer.update(
                 gradient, state.opt_state, weights
             )
         energy = eqx.apply_updates(state.energy, updates)
-        average = _blend(self.config.ema, state.average, energy)
+        update = state.update + 1
+        decay = jnp.minimum(self.config.ema, update / (update + 9))
+        average = _blend(decay, state.average, energy)
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
         info = eqx.tree_at(lambda i: i.displacement, info, shift)
-        return TrainState(energy, average, opt_state, moved, age, state.epoch), info
+        state = TrainState(energy, average, opt_state, moved, state.epoch, update)
+        return state, info
 
     def _negatives(
         self,
         key: Key,
         energy: AbstractEnergy,
         particles: Particles,
-        age: Int[Array, " particle"],
         batch: Particles,
-    ) -> tuple[Particles, Int[Array, " particle"]]:
+    ) -> Particles:
         repellers = batch if self.config.repel else None
         state = self.sampler.init(particles, repellers=repellers)
-        state = eqx.tree_at(lambda s: s.born, state, -age)
 
         def step(i, state):
             step_key = jr.fold_in(key, i)
             return self.sampler.step(step_key, state, energy.log_density)[0]
 
-        state = jax.lax.fori_loop(0, self.config.num_steps, step, state)
-        return state.particles, age + self.config.num_steps
+        return jax.lax.fori_loop(0, self.config.num_steps, step, state).particles
 
     def _loss(
-        self,
-        energy: AbstractEnergy,
-        positives: Particles,
-        negatives: Particles,
-        weights: Float[Array, " particle"],
+        self, energy: AbstractEnergy, positives: Particles, negatives: Particles
     ) -> tuple[tuple[Scalar, BatchInfo], PyTree]:
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
             above = jax.vmap(energy)(positives)
             below = jax.vmap(energy)(negatives)
-            share = weights / jnp.sum(weights)
-            positive, negative = jnp.mean(above), jnp.sum(share * below)
-            square = jnp.mean(above**2) + jnp.sum(share * below**2)
+            positive, negative = jnp.mean(above), jnp.mean(below)
+            square = jnp.mean(above**2) + jnp.mean(below**2)
             value = positive - negative + self.config.regularization * square
             largest = jnp.maximum(jnp.max(jnp.abs(above)), jnp.max(jnp.abs(below)))
             zero = jnp.zeros_like(value)
@@ -169,10 +159,11 @@ class ContrastiveDivergence(eqx.Module):
         return (value, eqx.tree_at(lambda i: i.score_norm, info, norm)), gradient
 
 
-def _blend(decay: float, average: AbstractEnergy, energy: AbstractEnergy):
+def _blend(decay: Scalar, average: AbstractEnergy, energy: AbstractEnergy):
     def blend(old, new):
         if not eqx.is_inexact_array(new):
             return new
-        return decay * old + (1 - decay) * new
+        share = decay.astype(new.dtype)
+        return share * old + (1 - share) * new
 
     return jax.tree.map(blend, average, energy)

@@ -17,7 +17,7 @@ from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergy
 from equistein.groups import check_invariance
 from equistein.kernels import AbstractKernel
-from equistein.samplers import check_particles, Geometric, run, SVGD, thermal
+from equistein.samplers import check_particles, run, SVGD
 from equistein.training._checkpoint import load_checkpoint, save_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._contrastive_divergence import (
@@ -47,7 +47,7 @@ class Fitted(eqx.Module):
     config: FitConfig
 
     def sample(self, key: Key, num: int, *, progress: bool = False) -> Particles:
-        """Draw new samples from fresh starts, by annealed SVGD with Langevin noise.
+        """Draw new samples from fresh starts, by SVGD with Langevin noise.
 
         Args:
             key: The source of randomness.
@@ -119,18 +119,18 @@ def fit(
     kernel = kernel or energy.kernel(config.bandwidth)
     kernel.check_shape(data.shape[1:])
     start = Box(data, group)
+    header = {
+        "settings": dataclasses.asdict(config),
+        "data": [*data.shape, str(data.dtype)],
+        "key": jr.key_data(key).tolist(),
+    }
+    config = config.in_units(float(start.reach))
     num_batches = config.num_epochs * (len(data) // min(config.batch_size, len(data)))
     trainer = ContrastiveDivergence(
         config, training_svgd(kernel, config), optimizer(config, num_batches), start
     )
     init_key, epoch_key = jr.split(key)
     state = trainer.init(init_key, energy)
-    rows: dict[str, np.ndarray] = {}
-    header = {
-        "settings": dataclasses.asdict(config),
-        "data": [*data.shape, str(data.dtype)],
-        "key": jr.key_data(key).tolist(),
-    }
     empty = _empty_history(config.num_epochs)
     if checkpoint is not None and checkpoint.exists():
         state, empty = load_checkpoint(checkpoint, (state, empty), header)
@@ -146,7 +146,7 @@ def fit(
         if not _is_finite(new, row):
             raise FloatingPointError(
                 f"The energy stopped being finite in epoch {epoch + 1} (largest energy "
-                f"{row['largest_energy']:.3g}, score norm {row['score_norm']:.3g} ). "
+                f"{row['largest_energy']:.3g}, score norm {row['score_norm']:.3g}). "
                 "Take a smaller `learning_rate` or `langevin`, or a larger "
                 "`regularization`."
             )
@@ -196,6 +196,7 @@ def load_fitted(
     kernel = energy.kernel(config.bandwidth)
     fitted = Fitted(energy, particles, {}, start, kernel, config)
     arrays = load_checkpoint(path, _drawable(fitted), header)
+    config = config.in_units(float(arrays[2].reach))
     return Fitted(arrays[0], arrays[1], {}, arrays[2], kernel, config)
 
 
@@ -205,32 +206,28 @@ def _drawable(fitted: Fitted) -> tuple[AbstractEnergy, Particles, Box]:
 
 def training_svgd(kernel: AbstractKernel, config: FitConfig) -> SVGD:
     """Return the sampler of the negatives."""
-    return _svgd(kernel, config, steps=None)
-
-
-def sampling_svgd(kernel: AbstractKernel, config: FitConfig) -> SVGD:
-    """Return the sampler of new points: the same path, then less and less noise."""
-    return _svgd(kernel, config, steps=config.sample_steps)
-
-
-def _svgd(kernel: AbstractKernel, config: FitConfig, steps: int | None) -> SVGD:
-    annealing = Geometric(config.hot_steps, start=1 / config.hottest)
-
-    def schedule(size: float):
-        return thermal(
-            size,
-            annealing,
-            steps or 1,
-            power=1.0,
-            cooling=max(config.sample_tail, 1e-6),
-            last=1.0 if steps is None else 0.02,
-        )
-
+    assert config.stein_step is not None
+    assert config.langevin is not None
     return SVGD(
         kernel,
         optax.sgd(config.stein_step),
-        annealing=annealing,
-        langevin=schedule(config.langevin) if config.langevin else 0.0,
+        langevin=config.langevin,
+        score_clip=config.score_clip,
+    )
+
+
+def sampling_svgd(kernel: AbstractKernel, config: FitConfig) -> SVGD:
+    """Return the sampler of new points: the same, and at last with less noise."""
+    assert config.stein_step is not None
+    assert config.langevin is not None
+    tail = max(1, round(config.sample_tail * config.sample_steps))
+    fading = optax.linear_schedule(
+        config.langevin, 0.05 * config.langevin, tail, config.sample_steps - tail
+    )
+    return SVGD(
+        kernel,
+        optax.sgd(config.stein_step),
+        langevin=fading if config.langevin else 0.0,
         score_clip=config.score_clip,
     )
 

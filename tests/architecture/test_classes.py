@@ -1,0 +1,73 @@
+import importlib
+import pkgutil
+
+import equinox as eqx
+
+import equistein
+
+
+def is_abstract(cls):
+    return bool(cls.__abstractmethods__ or cls.__abstractvars__)
+
+
+def violations(cls):
+    """Return how a class is neither abstract nor final, by the style's habit 2."""
+    found = []
+    if is_abstract(cls) != cls.__name__.startswith("Abstract"):
+        found.append(f"{cls} must be named Abstract... if and only if it is abstract")
+    if not is_abstract(cls) and cls.__subclasses__():
+        found.append(f"{cls} is final but has subclasses {cls.__subclasses__()}")
+    return found
+
+
+def modules_of_the_library():
+    for info in pkgutil.walk_packages(equistein.__path__, "equistein."):
+        importlib.import_module(info.name)
+    classes = [eqx.Module]
+    for cls in classes:  # grows as we walk
+        classes += cls.__subclasses__()
+    ours = {cls for cls in classes if cls.__module__.startswith("equistein.")}
+    return sorted(ours, key=lambda cls: cls.__qualname__)
+
+
+def test_every_module_is_abstract_or_final():
+    classes = modules_of_the_library()
+    assert len(classes) > 30
+    assert [problem for cls in classes for problem in violations(cls)] == []
+
+
+def test_no_method_is_overridden():
+    overridden = []
+    for cls in modules_of_the_library():
+        for base in cls.__mro__[1:]:
+            if not base.__module__.startswith("equistein."):
+                continue
+            for name in vars(cls).keys() & vars(base).keys():
+                inherited = vars(base)[name]
+                if name.startswith("__") or not callable(inherited):
+                    continue
+                if name not in base.__abstractmethods__:
+                    overridden.append(f"{cls.__name__}.{name} of {base.__name__}")
+    assert overridden == []
+
+
+def test_a_subclass_of_a_final_class_is_found():
+    class Base(eqx.Module):
+        x: int
+
+    class Heir(Base):
+        pass
+
+    assert violations(Base)
+    assert violations(Heir) == []
+
+
+def test_a_misnamed_class_is_found():
+    class Base(eqx.Module):
+        x: eqx.AbstractVar[int]
+
+    class AbstractNothing(eqx.Module):
+        x: int
+
+    assert violations(Base)
+    assert violations(AbstractNothing)

@@ -1,0 +1,97 @@
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import equistein as es
+
+CONTRACT = [
+    "groups.Trivial", "groups.Cyclic", "groups.Dihedral", "groups.SpecialOrthogonal",
+    "groups.Orthogonal", "groups.PointCloud",
+    "kernels.RBF", "kernels.IMQ", "kernels.Invariant", "kernels.Equivariant",
+    "kernels.Pullback", "kernels.Median",
+    "features.Radius", "features.SortedDistances",
+    "targets.RotatedGaussians", "targets.Shells", "targets.DoubleWell",
+    "SVGD", "run", "Samples", "fit", "Fitted", "check_invariance", "as_blackjax",
+]  # fmt: skip
+METHODS = {
+    "groups.Cyclic": ["act", "sample", "canonicalize", "elements", "orbit", "order"],
+    "groups.Dihedral": ["act", "sample", "canonicalize", "elements", "orbit", "order"],
+    "groups.Trivial": ["act", "sample", "canonicalize", "elements", "orbit", "order"],
+    "groups.SpecialOrthogonal": ["act", "sample", "canonicalize"],
+    "groups.Orthogonal": ["act", "sample", "canonicalize"],
+    "groups.PointCloud": ["act", "sample", "canonicalize"],
+    "targets.RotatedGaussians": ["log_density", "sample"],
+    "targets.Shells": ["log_density", "sample"],
+    "targets.DoubleWell": ["log_density", "sample"],
+    "SVGD": ["init", "step"],
+    "Fitted": ["sample"],
+}
+PACKAGES = ["equistein"] + [
+    info.name for info in pkgutil.iter_modules(es.__path__, "equistein.") if info.ispkg
+]
+
+
+def look_up(dotted):
+    found = es
+    for part in dotted.split("."):
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_contract_name_exists_and_is_documented(name):
+    assert inspect.getdoc(look_up(name))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_contract_class_has_its_methods(name):
+    assert [m for m in METHODS[name] if not hasattr(look_up(name), m)] == []
+
+
+def test_results_have_the_fields_of_the_contract():
+    samples = {"particles", "history", "num_steps", "converged"}
+    assert samples <= set(es.Samples.__dataclass_fields__)
+    fitted = {"energy", "particles", "history"}
+    assert fitted <= set(es.Fitted.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_and_its_exports_are_documented(package):
+    module = importlib.import_module(package)
+    assert module.__doc__
+    undocumented = []
+    for name, value in vars(module).items():
+        is_code = inspect.isclass(value) or inspect.isfunction(value)
+        if is_code and not name.startswith("_") and not value.__doc__:
+            undocumented.append(name)
+    assert undocumented == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_methods_of_abstract_classes_are_documented(package):
+    module = importlib.import_module(package)
+    for name, cls in vars(module).items():
+        if not inspect.isclass(cls) or not name.startswith("Abstract"):
+            continue
+        for method in getattr(cls, "__abstractmethods__", ()):
+            assert method == "__call__" or inspect.getdoc(getattr(cls, method)), (
+                f"{name}.{method}"
+            )
+
+
+def test_import_is_light_and_creates_no_array():
+    program = (
+        "import sys, jax, equistein\n"
+        "heavy = {'matplotlib', 'rdkit', 'tyro', 'scipy.stats'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "assert not jax.live_arrays(), jax.live_arrays()\n"
+        "assert not jax.config.jax_enable_x64\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

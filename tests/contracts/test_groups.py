@@ -1,0 +1,407 @@
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.groups import (
+    AbstractFiniteGroup,
+    Cyclic,
+    Dihedral,
+    Orthogonal,
+    parse_group,
+    PointCloud,
+    SpecialOrthogonal,
+    Trivial,
+)
+
+GROUPS = {  # adding a group to the library means adding a line here
+    "trivial": (Trivial, (2, 3)),
+    "cyclic 4": (lambda: Cyclic(4), (2,)),
+    "cyclic 5": (lambda: Cyclic(5), (2,)),
+    "cyclic 5 on three vectors": (lambda: Cyclic(5), (3, 2)),
+    "dihedral 5": (lambda: Dihedral(5), (2,)),
+    "so 2": (lambda: SpecialOrthogonal(2), (2,)),
+    "so 3": (lambda: SpecialOrthogonal(3), (3,)),
+    "so 3 on four vectors": (lambda: SpecialOrthogonal(3), (4, 3)),
+    "o 2": (lambda: Orthogonal(2), (2,)),
+    "o 3": (lambda: Orthogonal(3), (3,)),
+    "cloud in the plane": (lambda: PointCloud((0, 0, 0, 0), 2), (4, 2)),
+    "cloud of two species": (lambda: PointCloud((0, 1, 1, 0), 3), (4, 3)),
+    "cloud without reflections": (
+        lambda: PointCloud("COOC", 3, reflections=False),
+        (4, 3),
+    ),
+}
+every_group = pytest.mark.parametrize(
+    ("make", "shape"), GROUPS.values(), ids=GROUPS.keys()
+)
+FINITE = {
+    name: (make, shape)
+    for name, (make, shape) in GROUPS.items()
+    if isinstance(make(), AbstractFiniteGroup)
+}
+every_finite_group = pytest.mark.parametrize(
+    ("make", "shape"), FINITE.values(), ids=FINITE.keys()
+)
+INFINITE = {name: value for name, value in GROUPS.items() if name not in FINITE}
+every_infinite_group = pytest.mark.parametrize(
+    ("make", "shape"), INFINITE.values(), ids=INFINITE.keys()
+)
+_MANY = 4_000
+every_precision = pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(jnp.float32, 2e-5), (jnp.float64, 1e-12)]
+)
+
+
+def pick(elements, index):
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), elements)
+
+
+@functools.cache
+def compiled(group, method):
+    """Return a method of a group, over stacked elements or points."""
+    axes = {"act": (0, None), "compose": (0, 0), "inverse": 0, "canonicalize": 0}
+    return jax.jit(jax.vmap(getattr(group, method), axes[method]))
+
+
+def move(group, elements, point):
+    return np.asarray(compiled(group, "act")(elements, point))
+
+
+def canonicalize(group, points):
+    return np.asarray(compiled(group, "canonicalize")(points))
+
+
+def matrices_of(group, elements):
+    return np.asarray(elements.rotation if isinstance(group, PointCloud) else elements)
+
+
+def reflects(group):
+    return isinstance(group, Orthogonal) or getattr(group, "reflections", False)
+
+
+def are_elements(group, elements, point):
+    """Whether all are elements of the group, told by what they do to a point."""
+    if isinstance(group, AbstractFiniteGroup):
+        gaps = move(group, elements, point)[:, None] - np.asarray(group.orbit(point))
+        return np.all(np.min(np.max(np.abs(flat(gaps, 2)), axis=2), axis=1) < 1e-12)
+    matrices = matrices_of(group, elements)
+    good = np.allclose(matrices @ matrices.swapaxes(1, 2), np.eye(group.dim))
+    good &= reflects(group) or np.all(np.linalg.det(matrices) > 0)
+    if isinstance(group, PointCloud):
+        kinds, orders = np.array(group.species), np.asarray(elements.permutation)
+        good &= np.all(np.sort(orders, axis=1) == np.arange(len(kinds)))
+        good &= np.all(kinds[orders] == kinds)
+    return good
+
+
+def flat(array, axes):
+    return array.reshape(*array.shape[:axes], -1)
+
+
+def distance_to_orbit(group, point, other):
+    """Return the distance of `other` to the orbit of `point`, by trying everything."""
+    if isinstance(group, AbstractFiniteGroup):
+        return np.min(np.linalg.norm(flat(group.orbit(point) - other[None], 1), axis=1))
+    x = np.asarray(group.project(point)).reshape(-1, group.dim)
+    y = np.asarray(other).reshape(-1, group.dim)
+    orders = [tuple(range(len(x)))]
+    if isinstance(group, PointCloud):
+        kinds = np.array(group.species)
+        orders = [
+            order
+            for order in itertools.permutations(range(len(x)))
+            if all(kinds[list(order)] == kinds)
+        ]
+    least = np.inf
+    for order in orders:
+        left, _, right = np.linalg.svd(x[list(order)].T @ y)
+        signs = np.ones(group.dim)
+        if not reflects(group):
+            signs[-1] = np.sign(np.linalg.det(left @ right))
+        best = left @ np.diag(signs) @ right  # Kabsch
+        least = min(least, np.linalg.norm(x[list(order)] @ best - y))
+    return least
+
+
+@every_group
+def test_product_acts_as_one_after_the_other(make, shape, key):
+    group = make()
+    keys = jr.split(key, 3)
+    g, h = group.sample(keys[0], 8), group.sample(keys[1], 8)
+    x = jr.normal(keys[2], shape)
+    product = compiled(group, "compose")(g, h)
+    both = jax.jit(jax.vmap(lambda g, h: group.act(g, group.act(h, x))))(g, h)
+    assert np.allclose(move(group, product, x), both)
+    assert are_elements(group, product, x)
+
+
+@every_group
+def test_inverse_undoes_the_action(make, shape, key):
+    group = make()
+    element_key, point_key = jr.split(key)
+    g, x = group.sample(element_key, 8), jr.normal(point_key, shape)
+    back = compiled(group, "inverse")(g)
+    assert are_elements(group, back, x)
+    for identity in (
+        compiled(group, "compose")(g, back),
+        compiled(group, "compose")(back, g),
+    ):
+        assert np.allclose(move(group, identity, x), np.asarray(x)[None])
+
+
+@every_group
+def test_stacked_elements_compose_and_invert_as_single_ones(make, shape, key):
+    group = make()
+    g, h = (group.sample(k, 8) for k in jr.split(key))
+    for stacked, one_by_one in (
+        (group.compose(g, h), compiled(group, "compose")(g, h)),
+        (group.inverse(g), compiled(group, "inverse")(g)),
+    ):
+        assert jax.tree.all(jax.tree.map(np.allclose, stacked, one_by_one))
+
+
+@every_group
+@every_precision
+def test_action_is_linear_and_keeps_distances_and_precision(
+    make, shape, dtype, tolerance, key
+):
+    group = make()
+    element_key, x_key, y_key = jr.split(key, 3)
+    x, y = jr.normal(x_key, shape, dtype), jr.normal(y_key, shape, dtype)
+    g = group.sample(element_key, 8)
+    gx, gy = move(group, g, x), move(group, g, y)
+    assert gx.dtype == dtype
+    assert gx.shape == (8, *shape)
+    before, after = np.sum((x - y) ** 2), np.sum(flat(gx - gy, 1) ** 2, axis=1)
+    assert np.all(np.abs(after - before) < tolerance * before)
+    assert np.allclose(move(group, g, 2 * x - y), 2 * gx - gy, atol=10 * tolerance)
+
+
+@every_finite_group
+def test_elements_are_distinct_and_begin_with_the_identity(make, shape, key):
+    group = make()
+    x = jr.normal(key, shape)
+    orbit = np.asarray(group.orbit(x))
+    assert orbit.shape == (group.order, *shape)
+    assert np.array_equal(orbit[0], x)
+    gaps = np.max(np.abs(flat(orbit[:, None] - orbit[None], 2)), axis=2)
+    assert np.min(gaps + np.eye(group.order)) > 1e-3
+
+
+@every_finite_group
+def test_products_of_elements_are_elements(make, shape, key):
+    group = make()
+    first, second = np.indices((group.order, group.order)).reshape(2, -1)
+    elements = group.elements()
+    products = compiled(group, "compose")(pick(elements, first), pick(elements, second))
+    assert are_elements(group, products, jr.normal(key, shape))
+
+
+@every_finite_group
+def test_mean_over_a_finite_group_is_idempotent_and_invariant(make, shape, key):
+    group = make()
+    mean = jnp.mean(group.orbit(jr.normal(key, shape)), axis=0)
+    again = group.orbit(mean)
+    assert np.allclose(jnp.mean(again, axis=0), mean, atol=1e-12)
+    assert np.allclose(again, np.asarray(mean)[None], atol=1e-12)
+
+
+@every_infinite_group
+def test_haar_mean_of_the_action_is_zero(make, shape, key):
+    group = make()
+    element_key, point_key = jr.split(key)
+    x = group.project(jr.normal(point_key, shape))
+    orbit = move(group, group.sample(element_key, _MANY), x)
+    standard_error = np.std(orbit, axis=0) / _MANY**0.5
+    assert np.max(np.abs(np.mean(orbit, axis=0)) / standard_error) < 5
+
+
+@every_infinite_group
+def test_haar_moments_of_the_trace_are_those_of_the_group(make, shape, key):
+    group = make()
+    traces = np.trace(matrices_of(group, group.sample(key, _MANY)), axis1=1, axis2=2)
+    # The mean square of an irreducible character is 1; SO(2)'s is a sum of two.
+    square = 1.0 if reflects(group) or group.dim > 2 else 2.0
+    for values, expected in ((traces, 0.0), (traces**2, square)):
+        standard_error = np.std(values) / _MANY**0.5
+        assert abs(np.mean(values) - expected) < 5 * standard_error
+
+
+@every_finite_group
+def test_finite_groups_are_sampled_evenly(make, shape, key):
+    group = make()
+    element_key, point_key = jr.split(key)
+    x = jr.normal(point_key, shape)
+    moved = move(group, group.sample(element_key, _MANY), x)
+    gaps = np.abs(moved[:, None] - np.asarray(group.orbit(x))[None])
+    which = np.argmin(flat(gaps, 2).sum(axis=2), axis=1)
+    counts = np.bincount(which, minlength=group.order)
+    share = 1 / group.order
+    standard_error = (_MANY * share * (1 - share)) ** 0.5
+    assert np.all(np.abs(counts - _MANY * share) <= 5 * standard_error)
+
+
+@every_group
+def test_sampled_elements_belong_to_the_group(make, shape, key):
+    group = make()
+    element_key, point_key = jr.split(key)
+    elements = group.sample(element_key, 64)
+    assert are_elements(group, elements, jr.normal(point_key, shape))
+
+
+@every_infinite_group
+def test_reflections_are_drawn_if_and_only_if_they_belong(make, shape, key):
+    group = make()
+    signs = np.sign(np.linalg.det(matrices_of(group, group.sample(key, 64))))
+    assert set(signs) == ({-1.0, 1.0} if reflects(group) else {1.0})
+
+
+@every_group
+@every_precision
+def test_representative_is_the_same_over_the_orbit(make, shape, dtype, tolerance, key):
+    group = make()
+    element_key, point_key = jr.split(key)
+    x = jr.normal(point_key, shape, dtype)
+    orbit = move(group, group.sample(element_key, 7), x)
+    points = canonicalize(group, np.concatenate([x[None], orbit]))
+    assert points.dtype == dtype
+    assert points.shape == (8, *shape)
+    assert np.allclose(points, points[:1], atol=50 * tolerance)
+    assert np.allclose(canonicalize(group, points), points, atol=50 * tolerance)
+
+
+@every_group
+def test_representative_lies_in_the_orbit(make, shape, key):
+    group = make()
+    points = jr.normal(key, (8, *shape))
+    for point, other in zip(points, canonicalize(group, points), strict=True):
+        assert distance_to_orbit(group, point, other) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: SpecialOrthogonal(2), (2, 2)),
+        (lambda: SpecialOrthogonal(3), (4, 3)),
+        (lambda: PointCloud("COOC", 3, reflections=False), (4, 3)),
+        (lambda: PointCloud((0, 0, 1), 2, reflections=False), (3, 2)),
+        (lambda: Cyclic(4), (2,)),
+    ],
+)
+def test_mirror_images_differ_where_reflections_are_left_out(make, shape, key):
+    group = make()
+    x = np.asarray(jr.normal(key, (1, *shape)))
+    mirrored = x * np.where(np.arange(shape[-1]) == 0, -1, 1)
+    assert np.max(np.abs(canonicalize(group, mirrored) - canonicalize(group, x))) > 0.01
+
+
+@every_group
+def test_representative_of_the_origin_is_the_origin(make, shape):
+    group = make()
+    assert np.allclose(canonicalize(group, np.zeros((8, *shape))), 0)
+
+
+@every_group
+def test_projection_is_idempotent_and_commutes_with_the_action(make, shape, key):
+    group = make()
+    element_key, point_key = jr.split(key)
+    x, g = jr.normal(point_key, shape), group.sample(element_key, 8)
+    projected = group.project(x)
+    assert np.allclose(group.project(projected), projected)
+    there = jax.vmap(group.project)(jnp.asarray(move(group, g, x)))
+    assert np.allclose(there, move(group, g, projected))
+
+
+def test_point_cloud_is_centred():
+    x = PointCloud((0, 1), 2).project(jnp.array([[1.0, 2.0], [3.0, 8.0]]))
+    assert np.array_equal(x, [[-1.0, -3.0], [1.0, 3.0]])
+
+
+@every_group
+def test_compiled_equals_eager(make, shape, key):
+    group = make()
+    element_key, point_key = jr.split(key)
+    x = jr.normal(point_key, (1, *shape))
+    drawn = group.sample(element_key, 1)
+    again = jax.jit(group.sample, static_argnums=1)(element_key, 1)
+    assert jax.tree.all(jax.tree.map(np.allclose, drawn, again))
+    g = pick(drawn, 0)
+    assert np.allclose(group.act(g, x[0]), move(group, drawn, x[0])[0])
+    assert np.allclose(group.canonicalize(x[0]), canonicalize(group, x)[0])
+
+
+@every_group
+def test_shape_check_accepts_what_the_group_acts_on(make, shape):
+    make().check_shape(shape)
+
+
+@pytest.mark.parametrize(
+    ("group", "shape"),
+    [
+        (Cyclic(4), (3,)),
+        (Dihedral(4), (5, 3)),
+        (SpecialOrthogonal(3), (2,)),
+        (Orthogonal(2), (2, 2, 2)),
+        (PointCloud((0, 0), 2), (3, 2)),
+        (PointCloud((0, 0), 2), (2, 3)),
+        (PointCloud((0, 0), 2), (4,)),
+    ],
+)
+def test_shape_check_names_the_shapes(group, shape):
+    with pytest.raises(ValueError, match=r"acts on points of shape .* but got"):
+        group.check_shape(shape)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Cyclic, Dihedral, SpecialOrthogonal, Orthogonal],
+    ids=lambda cls: cls.__name__,
+)
+@pytest.mark.parametrize("number", [0, -1, 2.0, True, "4"])
+def test_a_wrong_number_is_refused(make, number, unchecked):
+    with pytest.raises(ValueError, match="positive integer"):
+        make(number)
+
+
+@pytest.mark.parametrize(
+    ("species", "dim", "words"),
+    [((), 2, "species"), (3, 2, "species"), ("CO", 0, "dim"), ("CO", 2.0, "dim")],
+)
+def test_a_wrong_point_cloud_is_refused(species, dim, words, unchecked):
+    with pytest.raises(ValueError, match=words):
+        PointCloud(species, dim)
+
+
+@pytest.mark.parametrize("species", ["CHOC", (6, 1, 8, 6), ["C", "H", "O", "C"]])
+def test_species_labels_may_be_anything_hashable(species):
+    assert PointCloud(species, 3).species == (0, 1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "order"),
+    [
+        ("trivial", Trivial, 1),
+        ("cyclic:4", Cyclic, 4),
+        ("dihedral:5", Dihedral, 10),
+        ("so:3", SpecialOrthogonal, None),
+        ("o:2", Orthogonal, None),
+    ],
+)
+def test_groups_have_names(text, kind, order):
+    group = parse_group(text)
+    assert isinstance(group, kind)
+    assert order is None or group.order == order
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cyclic", "cyclic:", "cyclic:x", "cyclic:-4", "cyclic:0", "so:3:2",
+             "trivial:1", "point-cloud", "cube"],
+)  # fmt: skip
+def test_a_name_of_no_group_is_refused(text):
+    with pytest.raises(ValueError, match="group|positive|needs"):
+        parse_group(text)

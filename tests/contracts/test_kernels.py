@@ -1,0 +1,503 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+from equistein.features import Radius, SortedDistances
+from equistein.groups import (
+    Cyclic,
+    Dihedral,
+    InvarianceError,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+)
+from equistein.kernels import Equivariant, IMQ, Invariant, Pullback, RBF
+from equistein.samplers import SVGD, vector_adam
+from equistein.targets import DoubleWell, RotatedGaussians, Shells
+
+_HAAR = {"num_samples": 3, "key": jr.key(1)}
+KERNELS = {  # adding a kernel to the library means adding a line here
+    "rbf": (RBF, None, (3,)),
+    "imq": (IMQ, None, (3,)),
+    "rbf of clouds": (RBF, None, (3, 2)),
+    "c4": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2,)),
+    "c4 imq": (lambda h: Equivariant(IMQ(h), Cyclic(4)), Cyclic(4), (2,)),
+    "c4 of clouds": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2, 2)),
+    "d5": (lambda h: Equivariant(RBF(h), Dihedral(5)), Dihedral(5), (2,)),
+    "so2": (
+        lambda h: Equivariant(RBF(h), SpecialOrthogonal(2)),
+        SpecialOrthogonal(2),
+        (2,),
+    ),
+    "o2": (lambda h: Equivariant(RBF(h), Orthogonal(2)), Orthogonal(2), (2,)),
+    "so3": (
+        lambda h: Equivariant(RBF(h), SpecialOrthogonal(3)),
+        SpecialOrthogonal(3),
+        (3,),
+    ),
+    "o3": (lambda h: Equivariant(RBF(h), Orthogonal(3)), Orthogonal(3), (3,)),
+    "haar cloud": (
+        lambda h: Equivariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR),
+        None,
+        (3, 2),
+    ),
+    "haar so2 imq": (
+        lambda h: Equivariant(IMQ(h), SpecialOrthogonal(2), **_HAAR),
+        None,
+        (2,),
+    ),
+    "invariant c4": (lambda h: Invariant(RBF(h), Cyclic(4)), None, (2,)),
+    "invariant c4 imq": (lambda h: Invariant(IMQ(h), Cyclic(4)), None, (2,)),
+    "radius in the plane": (lambda h: Pullback(RBF(h), Radius()), Orthogonal(2), (2,)),
+    "radius in space imq": (lambda h: Pullback(IMQ(h), Radius()), Orthogonal(3), (3,)),
+    "distances": (
+        lambda h: Pullback(RBF(h), SortedDistances((0, 1, 2))),
+        PointCloud((0, 1, 2), 2),
+        (3, 2),
+    ),
+    "distances imq": (
+        lambda h: Pullback(IMQ(h), SortedDistances((0, 1, 2))),
+        PointCloud((0, 1, 2), 2),
+        (3, 2),
+    ),
+    "like distances": (
+        lambda h: Pullback(RBF(h), SortedDistances((0, 0, 0, 1))),
+        PointCloud((0, 0, 0, 1), 2),
+        (4, 2),
+    ),
+}
+every_kernel = pytest.mark.parametrize(
+    ("make", "shape"),
+    [(make, shape) for make, _, shape in KERNELS.values()],
+    ids=KERNELS.keys(),
+)
+EXACT = {name: value for name, value in KERNELS.items() if value[1] is not None}
+every_exact_kernel = pytest.mark.parametrize(
+    ("make", "group", "shape"), EXACT.values(), ids=EXACT.keys()
+)
+
+
+def representation(group, element, shape):
+    """Return the matrix of an element on flattened points."""
+    size = int(np.prod(shape))
+    basis = jnp.eye(size).reshape(size, *shape)
+    moved = jax.vmap(group.act, (None, 0))(element, basis)
+    return np.asarray(moved).reshape(size, size).T
+
+
+def defined_force(kernel, targets, sources, scores):
+    """Return the Stein force by its definition, from the kernel's matrix alone."""
+    shape, size = targets.shape[1:], targets[0].size
+
+    def term(x, y, s):
+        matrix = lambda flat: kernel.matrix(x, flat.reshape(shape))
+        slopes = jax.jacfwd(matrix)(y.ravel())  # dK_ab / dy_c
+        return matrix(y.ravel()) @ s.ravel() + jnp.einsum("abb->a", slopes)
+
+    terms = jax.vmap(jax.vmap(term, (None, 0, 0)), (0, None, None))
+    forces = jax.jit(terms)(targets, sources, scores)
+    assert forces.shape == (len(targets), len(sources), size)
+    return np.mean(forces, axis=1).reshape(targets.shape)
+
+
+@every_kernel
+def test_matrix_is_symmetric_and_positive_semidefinite(make, shape, key):
+    kernel, x = make(0.7), jr.normal(key, (6, *shape))
+    rows = jax.vmap(jax.vmap(kernel.matrix, (None, 0)), (0, None))
+    blocks = np.asarray(jax.jit(rows)(x, x))
+    size = x[0].size
+    assert blocks.shape == (6, 6, size, size)
+    gram = blocks.transpose(0, 2, 1, 3).reshape(6 * size, 6 * size)
+    assert np.allclose(gram, gram.T, atol=1e-12)
+    assert np.linalg.eigvalsh(gram).min() > -1e-10
+    assert np.trace(gram) > 1e-3
+
+
+@every_kernel
+def test_force_is_what_the_definition_says(make, shape, key):
+    kernel = make(0.9)
+    x_key, y_key, s_key = jr.split(key, 3)
+    x, y = jr.normal(x_key, (3, *shape)), jr.normal(y_key, (5, *shape))
+    s = jr.normal(s_key, y.shape)
+    force = np.asarray(kernel.stein_force(x, y, s))
+    assert force.shape == x.shape
+    assert np.allclose(force, defined_force(kernel, x, y, s), atol=1e-9)
+    compiled = jax.jit(lambda *points: kernel.stein_force(*points))(x, y, s)
+    assert np.allclose(force, compiled, atol=1e-12)
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_force_and_its_gradient_are_finite_where_particles_meet(
+    make, shape, dtype, key
+):
+    kernel, x = make(0.7), jr.normal(key, (4, *shape), dtype)
+    x = x.at[1].set(x[0]).at[2].set(0)
+    if len(shape) == 2:
+        x = x.at[3, 1].set(x[3, 0])
+    s = -x
+
+    @jax.jit
+    def force_and_gradients(y):
+        force = kernel.stein_force(y, y, s)
+        total = lambda y: jnp.sum(jnp.sin(kernel.stein_force(y, y, s)))
+        slopes = jax.jacfwd(kernel.matrix, 1)(x[3], x[3])
+        return force, jax.grad(total)(y), slopes, kernel.matrix(x[2], x[2])
+
+    values = force_and_gradients(x)
+    assert all(value.dtype == dtype for value in values)
+    assert all(np.all(np.isfinite(value)) for value in values)
+
+
+@every_exact_kernel
+def test_matrix_is_equivariant_in_each_argument(make, group, shape, key):
+    kernel = make(0.8)
+    keys = jr.split(key, 4)
+    xs, ys = (jax.vmap(group.project)(jr.normal(k, (3, *shape))) for k in keys[:2])
+    g, h = group.sample(keys[2], 3), group.sample(keys[3], 3)
+    matrices = jax.jit(jax.vmap(kernel.matrix))
+    act = jax.vmap(group.act)
+    before, after = matrices(xs, ys), matrices(act(g, xs), act(h, ys))
+    for i in range(3):
+        left, right = (
+            representation(group, jax.tree.map(lambda leaf, i=i: leaf[i], e), shape)
+            for e in (g, h)
+        )
+        turned = left @ np.asarray(before[i]) @ right.T
+        assert np.allclose(after[i], turned, atol=1e-10)
+    assert np.max(np.abs(before)) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["rbf", "imq"])
+def test_radial_kernels_are_jointly_invariant(name, key):
+    kernel, group = KERNELS[name][0](0.8), Orthogonal(3)
+    x, y = jr.normal(key, (2, 3))
+    for g in group.sample(key, 3):
+        assert np.allclose(kernel(group.act(g, x), group.act(g, y)), kernel(x, y))
+    assert not np.allclose(kernel(group.act(g, x), y), kernel(x, y))
+
+
+@pytest.mark.parametrize("name", ["invariant c4", "invariant c4 imq"])
+def test_invariant_kernel_is_invariant_in_each_argument(name, key):
+    kernel, group = KERNELS[name][0](0.8), Cyclic(4)
+    x, y = jr.normal(key, (2, 2))
+    values = jax.vmap(jax.vmap(kernel, (None, 0)), (0, None))(
+        group.orbit(x), group.orbit(y)
+    )
+    assert np.allclose(values, kernel(x, y))
+
+
+@every_kernel
+def test_blocks_give_what_the_whole_sum_gives(make, shape, key, monkeypatch):
+    kernel = make(0.9)
+    x_key, y_key, s_key = jr.split(key, 3)
+    x, y = jr.normal(x_key, (19, *shape)), jr.normal(y_key, (5, *shape))
+    s = jr.normal(s_key, y.shape)
+    whole = kernel.stein_force(x, y, s)
+    monkeypatch.setattr("equistein.kernels._blocks._MAX_BLOCK", 16)
+    program = str(jax.make_jaxpr(lambda *points: kernel.stein_force(*points))(x, y, s))
+    assert "scan" in program  # 19 targets, 8 at a time: padded to three blocks of 7
+    assert np.allclose(kernel.stein_force(x, y, s), whole, atol=1e-12)
+
+
+@every_kernel
+def test_single_precision_is_close_to_double(make, shape, key):
+    x_key, s_key = jr.split(key)
+    x = jr.normal(x_key, (8, *shape), jnp.float32)
+    s = jr.normal(s_key, x.shape, jnp.float32)
+    assert relative_error_of_single_precision(make(0.7), x, s) < 1e-4
+
+
+@every_kernel
+def test_single_precision_holds_far_from_the_origin(make, shape, key):
+    x_key, s_key = jr.split(key)
+    x = 1_000 + jr.normal(x_key, (8, *shape), jnp.float32)
+    s = jr.normal(s_key, x.shape, jnp.float32)
+    assert relative_error_of_single_precision(make(0.7), x, s) < 2e-2
+
+
+def relative_error_of_single_precision(kernel, x, s):
+    force = np.asarray(jax.jit(lambda x, s: kernel.stein_force(x, x, s))(x, s))
+    assert force.dtype == np.float32
+    with jax.numpy_dtype_promotion("standard"):
+        wide = [jnp.asarray(np.asarray(value), jnp.float64) for value in (x, s)]
+    exact = np.asarray(kernel.stein_force(wide[0], wide[0], wide[1]))
+    return np.max(np.abs(force - exact)) / np.max(np.abs(exact))
+
+
+# ------------------------------------------------------------ closed forms
+
+
+def turns_of_the_plane():
+    """Return rotations and reflections of the plane, and equal weights."""
+    angles = 2 * np.pi * np.arange(400) / 400
+    cos, sin = np.cos(angles), np.sin(angles)
+    rotations = np.array([[cos, -sin], [sin, cos]]).transpose(2, 0, 1)
+    return rotations, np.full(400, 1 / 400)
+
+
+def turns_of_space():
+    """Return rotations by Euler angles, z-y-z, and their quadrature weights."""
+    angles = 2 * np.pi * np.arange(24) / 24
+    heights, weights = np.polynomial.legendre.leggauss(24)
+    about_z = np.zeros((24, 3, 3))
+    about_z[:, 0, 0] = about_z[:, 1, 1] = np.cos(angles)
+    about_z[:, 1, 0], about_z[:, 0, 1] = np.sin(angles), -np.sin(angles)
+    about_z[:, 2, 2] = 1
+    tilts = np.zeros((24, 3, 3))
+    tilts[:, 0, 0] = tilts[:, 2, 2] = heights
+    tilts[:, 0, 2] = np.sqrt(1 - heights**2)
+    tilts[:, 2, 0] = -tilts[:, 0, 2]
+    tilts[:, 1, 1] = 1
+    rotations = np.einsum("aij,bjk,ckl->abcil", about_z, tilts, about_z)
+    share = np.broadcast_to(weights[None, :, None] / (2 * 24 * 24), (24, 24, 24))
+    return rotations.reshape(-1, 3, 3), share.ravel()
+
+
+QUADRATURES = {2: turns_of_the_plane, 3: turns_of_space}
+
+
+@pytest.mark.parametrize("make", [SpecialOrthogonal, Orthogonal])
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("bandwidth", [0.8, 3.0])  # small and large arguments
+def test_closed_form_is_the_haar_integral(make, dim, bandwidth, key):
+    group = make(dim)
+    kernel = Equivariant(RBF(bandwidth), group)
+    matrices, weights = QUADRATURES[dim]()
+    if make is Orthogonal:
+        mirror = np.diag([-1.0] + [1.0] * (dim - 1))
+        matrices = np.concatenate([matrices, matrices @ mirror])
+        weights = np.concatenate([weights, weights]) / 2
+    for x, y in jr.normal(key, (4, 2, dim)):
+        x, y = np.asarray(x), np.asarray(y)
+        squared = np.sum((x - matrices @ y) ** 2, axis=1)
+        values = np.exp(-squared / (2 * bandwidth**2))
+        integral = np.einsum("g,gij->ij", weights * values, matrices)
+        closed = kernel.matrix(jnp.asarray(x), jnp.asarray(y))
+        assert np.allclose(closed, integral, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [SpecialOrthogonal, Orthogonal])
+@pytest.mark.parametrize("dim", [2, 3])
+def test_closed_form_survives_narrow_bandwidths_and_far_points(make, dim):
+    kernel = Equivariant(RBF(1e-3), make(dim))
+    x = jnp.zeros((2, dim)).at[:, 0].set(jnp.array([50.0, 50.0]))
+    force = kernel.stein_force(x, x, jnp.ones_like(x))
+    assert np.all(np.isfinite(force))
+    assert force[0, 0] > 0  # attraction along the score
+
+
+# ------------------------------------------------- one particle along its orbit
+
+ORBITS = {
+    "c4": (lambda: Equivariant(RBF(0.7), Cyclic(4)), RotatedGaussians(Cyclic(4))),
+    "d5": (lambda: Equivariant(RBF(0.7), Dihedral(5)), RotatedGaussians(Dihedral(5))),
+    "so3": (
+        lambda: Equivariant(RBF(0.7), SpecialOrthogonal(3)),
+        Shells((2.0, 4.0), 0.5, 3),
+    ),
+    "point cloud": (lambda: Pullback(RBF(0.7), DoubleWell().features), DoubleWell()),
+}
+
+
+def errors_of_turning_one(kernel, target, optimizer, dtype, key):
+    """Move one particle along its orbit; return the errors of it and of the others."""
+    group = target.group
+    point_key, element_key, run_key = jr.split(key, 3)
+    x = 1.5 * jr.normal(point_key, (6, *_SHAPES[type(target), group]), dtype)
+    x = jax.vmap(group.project)(x)
+    sampler = SVGD(kernel, optimizer, score_clip=10.0)
+
+    @jax.jit
+    def three_steps(x):
+        state = sampler.init(x)
+        for _ in range(3):
+            state, _ = sampler.step(run_key, state, target.log_density)
+        return state.particles
+
+    element = jax.tree.map(lambda leaf: leaf[-1], group.sample(element_key, 3))
+    assert np.max(np.abs(group.act(element, x[2]) - x[2])) > 1e-2
+    straight = three_steps(x)
+    turned = three_steps(x.at[2].set(group.act(element, x[2])))
+    expected = straight.at[2].set(group.act(element, straight[2]))
+    assert np.max(np.abs(straight - x)) > 0.1
+    gaps = np.abs(np.asarray(turned - expected)).reshape(6, -1).max(axis=1)
+    return gaps[2], np.delete(gaps, 2).max()
+
+
+_SHAPES = {
+    (RotatedGaussians, Cyclic(4)): (2,),
+    (RotatedGaussians, Dihedral(5)): (2,),
+    (Shells, Orthogonal(3)): (3,),
+    (DoubleWell, PointCloud((0,) * 4, 2)): (4, 2),
+}
+
+
+@pytest.mark.parametrize(("make", "target"), ORBITS.values(), ids=ORBITS.keys())
+@pytest.mark.parametrize("optimizer", [optax.sgd(0.1), vector_adam(0.1)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(jnp.float32, 1e-5), (jnp.float64, 1e-10)]
+)
+def test_turning_one_particle_turns_its_path_and_no_other(
+    make, target, optimizer, dtype, tolerance, key
+):
+    own, others = errors_of_turning_one(make(), target, optimizer, dtype, key)
+    assert own < tolerance
+    assert others < tolerance
+
+
+@pytest.mark.parametrize("order", [4, 5])
+def test_the_invariant_kernel_does_not_turn_the_path(order, key):
+    target = RotatedGaussians(Cyclic(4) if order == 4 else Dihedral(5))
+    kernel = Invariant(RBF(0.7), target.group)
+    own, _ = errors_of_turning_one(kernel, target, optax.sgd(0.1), jnp.float64, key)
+    assert own > 1e-2
+
+
+def test_adam_does_not_turn_the_path(key):
+    make, target = ORBITS["so3"]
+    own, _ = errors_of_turning_one(make(), target, optax.adam(0.1), jnp.float64, key)
+    assert own > 1e-2
+
+
+# ------------------------------------------------------------ Stein's identity
+
+_STEIN = {name: v for name, v in KERNELS.items() if name != "like distances"}
+_CENTRED = ("haar cloud", "distances", "distances imq")
+
+
+def largest_z_score(name, key, factor):
+    """Return how far, in standard errors, the mean Stein force of exact samples is
+    from zero, with the score of a standard normal law times `factor`."""
+    make, _, shape = KERNELS[name]
+    kernel = make(0.8)
+    x_key, y_key = jr.split(key)
+    x, y = jr.normal(x_key, (3, *shape)), jr.normal(y_key, (20_000, *shape))
+    if name in _CENTRED:
+        y = y - jnp.mean(y, axis=1, keepdims=True)
+    one = lambda y: kernel.stein_force(x, y[None], -factor * y[None])
+    terms = np.asarray(jax.jit(jax.vmap(one))(y))
+    mean, sd = terms.mean(axis=0), terms.std(axis=0)
+    return np.max(np.abs(mean) / (sd / len(y) ** 0.5 + 1e-12))
+
+
+@pytest.mark.parametrize("name", _STEIN)
+def test_mean_stein_force_of_exact_samples_vanishes(name, key):
+    assert largest_z_score(name, key, 1.0) < 5
+
+
+@pytest.mark.parametrize("name", [n for n in _STEIN if "invariant" not in n])
+def test_mean_stein_force_tells_a_wrong_score(name, key):
+    assert largest_z_score(name, key, 2.0) > 5
+
+
+def test_the_invariant_kernel_cannot_tell_a_wrong_score(key):
+    assert largest_z_score("invariant c4", key, 2.0) < 5
+
+
+# ------------------------------------------------------------ bandwidth, checks
+
+RULED = {
+    "rbf": (lambda: RBF(), None, (3,)),
+    "c4": (lambda: Equivariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
+    "so3": (
+        lambda: Equivariant(RBF(), SpecialOrthogonal(3)),
+        SpecialOrthogonal(3),
+        (3,),
+    ),
+    "invariant": (lambda: Invariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
+    "radius": (lambda: Pullback(RBF(), Radius()), Orthogonal(3), (3,)),
+}
+every_ruled_kernel = pytest.mark.parametrize(
+    ("make", "group", "shape"), RULED.values(), ids=RULED.keys()
+)
+
+
+@every_ruled_kernel
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_rule_gives_a_length_and_the_kernel_takes_it(make, group, shape, dtype, key):
+    kernel, x = make(), jr.normal(key, (9, *shape), dtype)
+    length = kernel.length(x)
+    assert length.dtype == dtype
+    assert 0.05 < length < 5
+    fixed = kernel.with_length(length)
+    assert fixed.rule is None
+    assert fixed.length(x) == length
+    if group is not None:  # distances are between orbits
+        moved = jax.vmap(group.act)(group.sample(key, 9), x)
+        assert np.allclose(kernel.length(moved), length, rtol=1e-4)
+
+
+@every_ruled_kernel
+def test_a_kernel_with_a_rule_asks_for_particles(make, group, shape, key):
+    del group
+    x = jr.normal(key, (2, *shape))
+    with pytest.raises(ValueError, match="needs particles"):
+        make().matrix(x[0], x[1])
+
+
+@every_exact_kernel
+def test_symmetric_kernel_accepts_its_targets_alone(make, group, shape, key):
+    del group
+    kernel, x = make(0.7), jr.normal(key, (8, *shape))
+    kernel.check_target(lambda x: -jnp.sum(x**2), x)
+    with pytest.raises(InvarianceError, match="not invariant"):
+        kernel.check_target(
+            lambda x: jnp.sum(x * jnp.arange(float(x.size)).reshape(shape)), x
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (KERNELS["c4"][0], (3,)),
+        (KERNELS["so3"][0], (2,)),
+        (KERNELS["so3"][0], (4, 3)),
+        (KERNELS["radius in the plane"][0], (4, 2)),
+        (KERNELS["distances"][0], (4, 2)),
+        (KERNELS["distances"][0], (6,)),
+        (KERNELS["invariant c4"][0], (3,)),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(make, shape):
+    with pytest.raises(ValueError, match="points of shape"):
+        make(0.7).check_shape(shape)
+
+
+@every_kernel
+def test_shapes_that_fit_are_accepted(make, shape):
+    make(0.7).check_shape(shape)
+
+
+@pytest.mark.parametrize("make", [RBF, IMQ])
+@pytest.mark.parametrize(
+    "bandwidth",
+    [0, -1.0, float("nan"), float("inf"), np.float64(-2.0), jnp.zeros(()), jnp.ones(2), jnp.array(3), "wide"],
+)  # fmt: skip
+def test_a_wrong_bandwidth_is_refused(make, bandwidth, unchecked):
+    with pytest.raises(ValueError, match="`bandwidth`, a positive length"):
+        make(bandwidth)
+
+
+@pytest.mark.parametrize("wrap", [Equivariant, Invariant])
+def test_wrong_parts_of_a_symmetric_kernel_are_refused(wrap, unchecked):
+    with pytest.raises(ValueError, match="needs `base`"):
+        wrap(0.2, Cyclic(4))
+    with pytest.raises(ValueError, match="needs `group`"):
+        wrap(RBF(0.2), 4)
+    with pytest.raises(ValueError, match="num_samples"):
+        wrap(RBF(0.2), PointCloud((0, 0), 2))
+    with pytest.raises(ValueError, match="num_samples"):
+        wrap(RBF(0.2), PointCloud((0, 0), 2), num_samples=0, key=jr.key(0))
+    with pytest.raises(ValueError, match="`key`"):
+        wrap(RBF(0.2), PointCloud((0, 0), 2), num_samples=4)
+
+
+def test_wrong_parts_of_a_pullback_are_refused(unchecked):
+    with pytest.raises(ValueError, match="needs `base`"):
+        Pullback(0.2, Radius())
+    with pytest.raises(ValueError, match="needs `features`"):
+        Pullback(RBF(0.2), Cyclic(4))
