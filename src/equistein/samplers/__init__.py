@@ -10,6 +10,7 @@ from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
     SamplingAlgorithm as SamplingAlgorithm,
 )
+from equistein.samplers._progress import progress_bar as progress_bar
 from equistein.samplers._run import (
     check_particles as check_particles,
     NonFiniteError as NonFiniteError,

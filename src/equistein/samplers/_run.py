@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
-from tqdm import tqdm
 
 from equistein._types import Key, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._progress import progress_bar
 
 _CHUNK = 64  # steps between two looks at whether all numbers are finite
 _NUM_RECORDS = 100  # by default
@@ -138,7 +138,7 @@ def run(
     records = []
     static_tol = None if tol is None else float(tol)
     try:
-        with tqdm(total=num_steps, disable=not progress, unit="step") as bar:
+        with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
             for ends in calls:
                 progress_state, info, valid = _advance(
                     key, sampler, log_density, progress_state, ends, static_tol

@@ -11,13 +11,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from tqdm import tqdm
 
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergy
 from equistein.groups import check_invariance
 from equistein.kernels import AbstractKernel
-from equistein.samplers import check_particles, run, SVGD
+from equistein.samplers import check_particles, progress_bar, run, SVGD
 from equistein.training._checkpoint import load_checkpoint, save_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._contrastive_divergence import (
@@ -62,7 +61,7 @@ class Fitted(eqx.Module):
         sampler = sampling_svgd(self.kernel, self.config)
         at_once = min(num, self.config.sample_at_once)
         drawn = []
-        for index in tqdm(range(-(-num // at_once)), disable=not progress):
+        for index in progress_bar(range(-(-num // at_once)), disable=not progress):
             start_key, run_key = jr.split(jr.fold_in(key, index))
             samples = run(
                 run_key,
@@ -136,7 +135,7 @@ def fit(
         state, empty = load_checkpoint(checkpoint, (state, empty), header)
     history = {name: np.array(values) for name, values in empty.items()}
     done = int(state.epoch)
-    epochs = tqdm(
+    epochs = progress_bar(
         range(done, config.num_epochs), initial=done, total=config.num_epochs,
         disable=not progress, unit="epoch",
     )  # fmt: skip
