@@ -204,9 +204,12 @@ def finish(folder: RunFolder, problem: Problem, fitted: Fitted, data, samples) -
     folder.write_results(outcomes, [problem.seed])
     figures = {
         "features": laws(
-            {"data": described(data).ravel(), "samples": described(samples).ravel()},
+            {
+                "data": np.ravel(described(data)),
+                "samples": np.ravel(described(samples)),
+            },
             None,
-            f"{type(features).__name__}, all features together",
+            "invariant features, all together",
         ),
         "training": curves(
             {

@@ -108,7 +108,7 @@ def stages(config: C4GaussiansConfig, seed: int) -> dict[str, Stage]:
     exact = target.sample(jr.key(0), _NUM_EXACT)
 
     def measure_against(
-        folded_exact: Particles, points: Particles
+        folded_exact: Float[Array, "exact 2"], points: Particles
     ) -> dict[str, Scalar]:
         folded = _folded(points)
         return {

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
+from jaxtyping import Array, Float
 
 from equistein._types import Particles, Scalar
 from equistein.experiments._annealed import annealed_svgd
@@ -53,7 +54,7 @@ def stages(config: RobustnessConfig, seed: int) -> dict[str, Stage]:
     folded = jax.vmap(_GROUP.canonicalize)
 
     def measure_against(
-        folded_exact: Particles, points: Particles
+        folded_exact: Float[Array, "exact 2"], points: Particles
     ) -> dict[str, Scalar]:
         return {
             "mean_log_likelihood": mean_log_likelihood(target.log_density, points),

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import Features, Point, Scalar
+from equistein._types import Features, Point
 from equistein.groups import AbstractGroup
 
 
@@ -31,12 +31,16 @@ class AbstractFeatures(eqx.Module):
         """
 
 
-def smooth_norm(vector: Point, epsilon: float) -> Scalar:
+def smooth_norm(
+    vector: Float[Array, "*batch dim"], epsilon: float
+) -> Float[Array, "*batch"]:
     r"""Return $\sqrt{|v|^2 + \epsilon^2}$ over the last axis: smooth at $v = 0$."""
     return jnp.sqrt(jnp.sum(vector**2, axis=-1) + epsilon**2)
 
 
-def smooth_norm_laplacian(distance: Scalar, dim: int, epsilon: float) -> Scalar:
+def smooth_norm_laplacian(
+    distance: Float[Array, "*batch"], dim: int, epsilon: float
+) -> Float[Array, "*batch"]:
     r"""Return the Laplacian of $s = \sqrt{|v|^2 + \epsilon^2}$ in $v$, given $s$.
 
     $$\Delta s = d/s - |v|^2/s^3 = (d - 1)/s + \epsilon^2/s^3$$

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from equistein._types import Features, Point
 from equistein.features._base import (
@@ -64,14 +65,14 @@ class SortedRowSums(AbstractFeatures):
             )
         return PointCloud(self.species, shape[1])
 
-    def _distances(self, point: Point) -> Features:
+    def _distances(self, point: Point) -> Float[Array, "atom atom"]:
         return smooth_norm(point[:, None] - point[None, :], self.epsilon)
 
-    def _means(self, pairs: Features) -> Features:
+    def _means(self, pairs: Float[Array, "atom atom"]) -> Features:
         others = 1 - jnp.eye(len(self.species), dtype=pairs.dtype)
         return jnp.sum(pairs * others, axis=1) / (len(self.species) - 1)
 
-    def _order(self, sums: Features) -> Features:
+    def _order(self, sums: Features) -> Int[Array, " feature"]:
         """Return the indices that sort within species, species after species."""
         labels = np.array(self.species)
         members = [np.flatnonzero(labels == kind) for kind in np.unique(labels)]

@@ -1,7 +1,6 @@
 """Interfaces for kernels: what turns scores into Stein forces."""
 
 import abc
-from typing import Self
 
 import equinox as eqx
 import jax
@@ -44,7 +43,7 @@ class AbstractKernel(eqx.Module):
         """Return the bandwidth: the number, or what the rule gives for `particles`."""
 
     @abc.abstractmethod
-    def with_length(self, length: Scalar) -> Self:
+    def with_length(self, length: Scalar) -> "AbstractKernel":
         """Return this kernel with the number `length` for its bandwidth."""
 
     @abc.abstractmethod

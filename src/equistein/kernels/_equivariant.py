@@ -1,7 +1,5 @@
 """The equivariant matrix-valued kernel: with it SVGD respects the symmetry."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -110,7 +108,7 @@ class Equivariant(AbstractKernel):
         orbit_distances = self.average.squared_orbit_distances
         return self.base.length_of(particles, lambda x, _: orbit_distances(x))
 
-    def with_length(self, length: Scalar) -> Self:
+    def with_length(self, length: Scalar) -> "Equivariant":
         return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
 
     def project(self, point: Point) -> Point:

@@ -1,7 +1,5 @@
 """The paper's invariant scalar kernel, for reproduction and ablation."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -79,7 +77,7 @@ class Invariant(AbstractScalarKernel):
         orbit_distances = self.average.squared_orbit_distances
         return self.base.length_of(particles, lambda x, _: orbit_distances(x))
 
-    def with_length(self, length: Scalar) -> Self:
+    def with_length(self, length: Scalar) -> "Invariant":
         return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
 
     def project(self, point: Point) -> Point:

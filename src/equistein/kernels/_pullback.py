@@ -1,7 +1,5 @@
 """The kernel of invariant features, pulled back to the points."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -109,7 +107,7 @@ class Pullback(AbstractKernel):
     def length(self, particles: Particles) -> Scalar:
         return self.base.length(jax.vmap(self.features)(particles))
 
-    def with_length(self, length: Scalar) -> Self:
+    def with_length(self, length: Scalar) -> "Pullback":
         return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
 
     def project(self, point: Point) -> Point:

@@ -1,7 +1,6 @@
 """Kernels of the distance: Gaussian and inverse multiquadric."""
 
 import abc
-from typing import Self
 
 import equinox as eqx
 import jax
@@ -73,7 +72,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         x = x[:: -(-len(x) // self.bandwidth.max_particles)]
         return self.bandwidth(distances(x, x))
 
-    def with_length(self, length: Scalar) -> Self:
+    def with_length(self, length: Scalar) -> "AbstractRadialKernel":
         return eqx.tree_at(lambda kernel: kernel.bandwidth, self, length)
 
     def project(self, point: Point) -> Point:

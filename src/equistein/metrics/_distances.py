@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import Particles, Scalar
+from equistein._types import Scalar
 
 
-def energy_distance(first: Particles, second: Particles) -> Scalar:
+def energy_distance(
+    first: Float[Array, "n *shape"], second: Float[Array, "m *shape"]
+) -> Scalar:
     r"""The energy distance $2 E|X - Y| - E|X - X'| - E|Y - Y'|$, in units of length.
 
     The distance of the two empirical laws: the means run over all pairs, so it is

@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Num
 
 from equistein._types import Scalar
 
@@ -36,8 +37,8 @@ class Geometric(eqx.Module):
         self.num_steps = int(num_steps)
         self.start = float(start)
 
-    def __call__(self, step: Scalar) -> Scalar:
-        left = 1 - jnp.minimum(step / self.num_steps, 1)
+    def __call__(self, step: Num[Array, ""]) -> Scalar:
+        left = 1 - jnp.minimum(_as_float(step) / self.num_steps, 1)
         return jnp.exp(left * jnp.log(self.start))
 
 
@@ -67,8 +68,8 @@ class Power(eqx.Module):
         self.num_steps = int(num_steps)
         self.power = float(power)
 
-    def __call__(self, step: Scalar) -> Scalar:
-        return jnp.minimum(step / self.num_steps, 1.0) ** self.power
+    def __call__(self, step: Num[Array, ""]) -> Scalar:
+        return jnp.minimum(_as_float(step) / self.num_steps, 1) ** self.power
 
 
 def thermal(
@@ -103,7 +104,12 @@ def thermal(
 
     def schedule(step):
         hot = jnp.maximum(annealing(step), 1e-6) ** -power
-        left = (num_steps - step) / (cooling * num_steps)
+        left = (num_steps - _as_float(step)) / (cooling * num_steps)
         return size * hot * jnp.clip(left, last, 1)
 
     return schedule
+
+
+def _as_float(step: Num[Array, ""]) -> Scalar:
+    """Return a step count, which optimizers give as an integer, as a float."""
+    return step if jnp.issubdtype(step.dtype, jnp.floating) else step.astype(float)

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -98,7 +98,7 @@ class ContrastiveDivergence(eqx.Module):
         return eqx.tree_at(lambda s: s.epoch, state, state.epoch + 1), infos
 
     def _batch(
-        self, key: Key, state: TrainState, batch: Particles
+        self, key: Key, state: TrainState, batch: Float[Array, "point *shape"]
     ) -> tuple[TrainState, BatchInfo]:
         reset_key, start_key, move_key = jr.split(key, 3)
         fresh = jr.bernoulli(
@@ -128,7 +128,7 @@ class ContrastiveDivergence(eqx.Module):
         key: Key,
         energy: AbstractEnergy,
         particles: Particles,
-        batch: Particles,
+        batch: Float[Array, "point *shape"],
     ) -> Particles:
         repellers = batch if self.config.repel else None
         state = self.sampler.init(particles, repellers=repellers)
@@ -140,7 +140,10 @@ class ContrastiveDivergence(eqx.Module):
         return jax.lax.fori_loop(0, self.config.num_steps, step, state).particles
 
     def _loss(
-        self, energy: AbstractEnergy, positives: Particles, negatives: Particles
+        self,
+        energy: AbstractEnergy,
+        positives: Float[Array, "point *shape"],
+        negatives: Particles,
     ) -> tuple[tuple[Scalar, BatchInfo], PyTree]:
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
