@@ -1,12 +1,13 @@
 """Learn the double-well system from five configurations (paper, section 5, E.1)."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
 from equistein.energies import energy_for
@@ -115,8 +116,8 @@ def fit_config(config: DW4Config) -> FitConfig:
 def describe(
     target: DoubleWell,
     minima: Minima,
-    data: Particles,
-    sets: list[Particles],
+    data: Float[Array, "datum *shape"],
+    sets: Sequence[Particles],
     history: dict[str, np.ndarray] | None = None,
 ) -> Outcome:
     """Measure sets of configurations against the data."""

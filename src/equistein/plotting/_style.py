@@ -35,7 +35,7 @@ def plain(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def label_rows(axes: np.ndarray, labels: Sequence[str], fontsize: float = 10) -> None:
+def label_rows(axes: np.ndarray, labels: Sequence[str], fontsize: float = 10.0) -> None:
     """Write a label left of each row."""
     for row, label in zip(axes, labels, strict=True):
         row[0].set_ylabel(label, fontsize=fontsize)

@@ -108,7 +108,8 @@ class Shells(AbstractTarget):
         r"""Return a grid of radii and $r^{d-1} \mathcal N(r; r_k, w_k^2)$ on it."""
         reach = jnp.linspace(-9.0, 9.0, _GRID, dtype=self.radii.dtype)
         grid = self.radii[:, None] + self.widths[:, None] * reach[None, :]
-        normal = jnp.exp(-0.5 * reach**2) / (self.widths[:, None] * (2 * jnp.pi) ** 0.5)
+        normal = jnp.exp(-0.5 * reach**2)[None, :] / (2 * jnp.pi) ** 0.5
+        normal = normal / self.widths[:, None]
         return grid, jnp.maximum(grid, 0) ** (self.dim - 1) * normal
 
     def _masses(self) -> Float[Array, " shell"]:

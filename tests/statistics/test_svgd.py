@@ -1,0 +1,169 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+import pytest
+
+from equistein.experiments import EXPERIMENTS
+from equistein.features import Radius
+from equistein.groups import Cyclic, PointCloud
+from equistein.kernels import (
+    AbstractScalarKernel,
+    Equivariant,
+    Invariant,
+    Median,
+    Pullback,
+    RBF,
+)
+from equistein.metrics import wasserstein_1d
+from equistein.samplers import Geometric, run, SVGD, thermal, vector_adam
+from equistein.targets import DoubleWell, RotatedGaussians, Shells
+
+pytestmark = pytest.mark.slow
+
+
+class NoRepulsion(AbstractScalarKernel):
+    """A broken twin: with a constant kernel SVGD is plain gradient ascent."""
+
+    def __call__(self, x, y):
+        return jnp.ones((), x.dtype)
+
+    def stein_force(self, targets, sources, scores):
+        return jnp.broadcast_to(jnp.mean(scores, axis=0)[None], targets.shape)
+
+    rule = None
+
+    def length(self, particles):
+        return jnp.ones((), particles.dtype)
+
+    def with_length(self, length):
+        return self
+
+    def project(self, point):
+        return point
+
+    def check_shape(self, shape):
+        pass
+
+    def check_target(self, log_density, points):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kernel", "passes"), [(RBF(1.0), True), (NoRepulsion(), False)]
+)
+def test_svgd_recovers_unit_variance(kernel, passes, key):
+    start_key, run_key = jr.split(key)
+    start = 3 * jr.normal(start_key, (40, 1))
+    sampler = SVGD(kernel, optax.adam(0.1))
+    log_density = lambda x: -jnp.sum(x**2) / 2
+    samples = run(run_key, sampler, log_density, start, num_steps=2_000)
+    standard_error = jnp.sqrt(2 / 40)  # of the variance of 40 independent draws
+    variance = jnp.var(samples.particles)
+    assert (jnp.abs(variance - 1) < standard_error) == passes
+
+
+GROUP = Cyclic(4)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bars", "passes"),
+    [
+        (Equivariant(RBF(0.2), GROUP), (0.16, 0.075), True),
+        (Equivariant(RBF(Median()), GROUP), (0.09, 0.045), True),
+        (RBF(0.2), (0.16, 0.075), False),
+        (Invariant(RBF(0.2), GROUP), (0.16, 0.075), False),
+    ],
+)
+def test_equivariant_svgd_fills_the_mode_of_four_gaussians(kernel, bars, passes, key):
+    target = RotatedGaussians(GROUP)
+    fold = jax.vmap(GROUP.canonicalize)
+    exact = fold(target.sample(key, 20_000))
+    sampler = SVGD(kernel, optax.sgd(0.02))
+    gaps = []
+    for seed in range(3):
+        start = jnp.sqrt(2.0) * jr.normal(jr.fold_in(key, seed), (50, 2))
+        samples = run(key, sampler, target.log_density, start, num_steps=25_000)
+        folded = fold(samples.particles)
+        gaps.append([wasserstein_1d(folded[:, i], exact[:, i]) for i in (0, 1)])
+    mean = jnp.mean(jnp.array(gaps), axis=0)
+    assert bool(jnp.all(mean <= jnp.array(bars))) == passes
+
+
+@pytest.mark.parametrize(
+    ("radii", "width", "dim", "num"),
+    [((4.0, 8.0), 0.5, 2, 50), ((4.0, 9.0), 0.3, 3, 100)],
+    ids=["circles", "spheres"],
+)
+@pytest.mark.parametrize("annealed", [True, False])
+def test_annealing_sets_the_weights_whatever_the_start(
+    radii, width, dim, num, annealed, key
+):
+    target = Shells(radii, width, dim)
+    kernel = Pullback(RBF(0.3), Radius())
+    num_steps = 10_000
+    hot = Geometric(8_000, start=0.01)
+    rate = thermal(0.03, hot, num_steps) if annealed else 0.01
+    sampler = SVGD(
+        kernel, vector_adam(rate, b1=0.0, b2=0.9), annealing=hot if annealed else None
+    )
+    within = []
+    for seed, spread in enumerate((1.0, 3.0, 6.0)):
+        start = spread * jr.normal(jr.fold_in(key, seed), (num, dim))
+        samples = run(key, sampler, target.log_density, start, num_steps=num_steps)
+        radius = jnp.linalg.norm(samples.particles, axis=1)
+        inner = radius < sum(radii) / 2
+        weight = jnp.mean(inner)
+        sds = [jnp.std(radius[chosen]) for chosen in (inner, ~inner) if chosen.any()]
+        within.append(
+            abs(weight - target.weights[0]) < 0.04
+            and all(abs(sd / width - 1) < 0.15 for sd in sds)
+        )
+    assert all(within) == annealed
+
+
+@pytest.mark.parametrize("langevin", [0.02, 0.0])
+def test_langevin_noise_mends_the_lack_of_spread_in_many_dimensions(langevin, key):
+    dim, num = 20, 50
+    start_key, run_key = jr.split(key)
+    sampler = SVGD(RBF(), optax.sgd(0.02), langevin=langevin)
+    start = jr.normal(start_key, (num, dim))
+    log_density = lambda x: -jnp.sum(x**2) / 2
+    samples = run(run_key, sampler, log_density, start, num_steps=20_000)
+    variance = jnp.mean(jnp.var(samples.particles, axis=0))
+    standard_error = jnp.sqrt(2 / (num * dim))
+    assert (jnp.abs(variance - 1) < 4 * standard_error) == (langevin > 0)
+
+
+def test_the_double_well_s_reference_samples_are_right(key):
+    # Exact values: mean energy -22.539, virial 6, shares of the two lowest states.
+    target = DoubleWell()
+    points = target.sample(key, 4_096)
+    energies = -jax.vmap(target.log_density)(points)
+    error = jnp.std(energies) / 64
+    assert jnp.abs(jnp.mean(energies) + 22.539) < 4 * error
+    forces = jax.vmap(jax.grad(target.log_density))(points)
+    virial = -jnp.sum(points * forces, axis=(1, 2))
+    assert jnp.abs(jnp.mean(virial) - 6) < 4 * jnp.std(virial) / 64
+    states = target.states(points, target.minima(jr.key(0)))
+    for state, share in enumerate([0.485, 0.407, 0.063, 0.040, 0.006]):
+        standard_error = (share * (1 - share) / 4_096) ** 0.5
+        assert abs(float(jnp.mean(states == state)) - share) < 4 * standard_error + 2e-3
+
+
+def test_few_annealed_particles_beat_many_plain_ones():
+    experiment = EXPERIMENTS["sample-efficiency"]
+    stages = experiment.stages(experiment.presets["quick"], 0)
+    few, many = (stages[name]() for name in ("annealed-20", "vanilla-640"))
+    ratio = few.metrics["w1_radius"].mean() / many.metrics["w1_radius"].mean()
+    assert ratio < 1 / 3
+    quick = stages["equivariant-20"]().metrics["gap_after_100_steps"]
+    assert (quick < 0.05).all()
+    assert (many.metrics["gap_after_100_steps"] > 0.05).all()
+
+
+def test_point_cloud_projection_keeps_every_particle_centred(key):
+    target = DoubleWell()
+    cloud = PointCloud((0,) * 4, 2)
+    start = jax.vmap(cloud.project)(target.start(key, 16) + 3.0)
+    assert jnp.abs(jnp.mean(start, axis=1)).max() < 1e-12
