@@ -116,7 +116,7 @@ def test_annealing_sets_the_weights_whatever_the_start(
         weight = jnp.mean(inner)
         sds = [jnp.std(radius[chosen]) for chosen in (inner, ~inner) if chosen.any()]
         within.append(
-            abs(weight - target.weights[0]) < 0.04
+            abs(float(weight) - float(target.weights[0])) < 0.04
             and all(abs(sd / width - 1) < 0.15 for sd in sds)
         )
     assert all(within) == annealed

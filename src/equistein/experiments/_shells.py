@@ -170,9 +170,9 @@ def _radii(points: Particles):
 
 
 def _sd(values: jax.Array, chosen: jax.Array) -> Scalar:
-    count = jnp.maximum(jnp.sum(chosen), 1)
-    mean = jnp.sum(values * chosen) / count
-    return jnp.sqrt(jnp.sum(chosen * (values - mean) ** 2) / count)
+    count = jnp.maximum(jnp.sum(chosen), 1).astype(values.dtype)
+    mean = jnp.sum(jnp.where(chosen, values, 0)) / count
+    return jnp.sqrt(jnp.sum(jnp.where(chosen, (values - mean) ** 2, 0)) / count)
 
 
 _NOTES = {
