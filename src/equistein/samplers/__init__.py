@@ -10,9 +10,9 @@ from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
     SamplingAlgorithm as SamplingAlgorithm,
 )
+from equistein.samplers._checks import check_particles as check_particles
 from equistein.samplers._progress import progress_bar as progress_bar
 from equistein.samplers._run import (
-    check_particles as check_particles,
     NonFiniteError as NonFiniteError,
     run as run,
     RunInterrupted as RunInterrupted,

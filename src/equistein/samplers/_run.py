@@ -1,16 +1,19 @@
 """The one loop that drives every sampler."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from equistein._types import Key, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._checks import (
+    check_counts,
+    check_density,
+    check_particles,
+)
 from equistein.samplers._progress import progress_bar
 
 _CHUNK = 64  # steps between two looks at whether all numbers are finite
@@ -105,7 +108,7 @@ def run(
         NonFiniteError: If a particle is no longer finite; it holds the last good ones.
         RunInterrupted: On Ctrl-C; it holds the run so far.
     """
-    _check_counts(num_steps, tol, record_every)
+    check_counts(num_steps, tol, record_every)
     if initial_state is not None:
         if particles is not None or repellers is not None:
             raise ValueError(
@@ -123,16 +126,12 @@ def run(
                     f"`particles` of shape {particles.shape[1:]}: give the same shape."
                 )
         if check:
-            _check_density(log_density, particles)
+            check_density(log_density, particles)
             sampler.check(log_density, particles)
         state = _init(sampler, particles, repellers)
     done = int(state.step)
-    progress_state = Progress(
-        state,
-        state,
-        jnp.zeros((), bool),
-        jnp.zeros((), bool),
-    )
+    no = jnp.zeros((), bool)
+    progress_state = Progress(state, state, no, no)
     every = record_every or max(1, num_steps // _NUM_RECORDS)
     calls = _calls(done, num_steps, every)
     records = []
@@ -212,7 +211,7 @@ def _advance(
         state, info = step(progress.state)
         converged = progress.converged
         if tol is not None:
-            converged = info.update_norm < tol
+            converged = converged | (info.update_norm < tol)
         return _judged(progress, state, converged), info
 
     def segment(progress, end):
@@ -224,21 +223,18 @@ def _advance(
         )
         # A run that converged on the way takes one more step, the one to record.
         go_on = (progress.state.step < end) & ~progress.failed
+        blank = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+            jax.eval_shape(recorded_step, progress)[1],
+        )
         progress, info = jax.lax.cond(
-            go_on,
-            recorded_step,
-            lambda p: (p, jax.tree.map(jnp.zeros_like, recorded_step(p)[1])),
-            progress,
+            go_on, recorded_step, lambda progress: (progress, blank), progress
         )
         return progress, (info, go_on)
 
     def unless_over(progress, end):
-        return jax.lax.cond(
-            progress.converged | progress.failed,
-            lambda p: segment(p, p.state.step),
-            lambda p: segment(p, end),
-            progress,
-        )
+        over = progress.converged | progress.failed
+        return segment(progress, jnp.where(over, progress.state.step, end))
 
     progress, (info, valid) = jax.lax.scan(unless_over, progress, ends)
     return progress, info, valid
@@ -295,9 +291,8 @@ def _collect(progress: Progress, records: list[dict], done: int) -> Samples:
 def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteError:
     """Replay from the last good state to find the step that failed."""
     chunk = jnp.arange(1, _CHUNK + 1) + progress.good.step
-    replay = Progress(
-        progress.good, progress.good, jnp.zeros((), bool), jnp.zeros((), bool)
-    )
+    no = jnp.zeros((), bool)
+    replay = Progress(progress.good, progress.good, no, no)
     replay, _, _ = _advance(key, sampler, log_density, replay, chunk, None)
     samples = _collect(replay, records, done)
     step = int(replay.good.step) + 1
@@ -308,84 +303,3 @@ def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteErr
         step,
         samples,
     )
-
-
-def _check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
-    if isinstance(num_steps, bool) or not isinstance(num_steps, int) or num_steps < 0:
-        raise ValueError(
-            f"`run` needs `num_steps`, an integer >= 0, but got {num_steps!r}."
-        )
-    if tol is not None and not tol > 0:
-        raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
-    if record_every is not None and not (
-        isinstance(record_every, int) and record_every > 0
-    ):
-        raise ValueError(
-            "`run` needs `record_every`, an integer > 0 or None, but got "
-            f"{record_every!r}."
-        )
-
-
-def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
-    """Return `particles` as a floating-point array of at least one finite point.
-
-    Raises:
-        ValueError: If it is not one, naming what came.
-    """
-    if particles is None:
-        raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
-    try:
-        particles = jnp.asarray(particles)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must be an array of numbers: {error}") from None
-    if particles.ndim < 2 or 0 in particles.shape:
-        raise ValueError(
-            f"`{name}` must have shape (n, *shape) with at least one point, but got "
-            f"shape {particles.shape}. Stack the points on axis 0; points on the line "
-            "have shape (1,)."
-        )
-    if not jnp.issubdtype(particles.dtype, jnp.floating):
-        raise ValueError(
-            f"`{name}` must be floating point, but got {particles.dtype}: use "
-            f"{name}.astype(float)."
-        )
-    bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
-    if bool(jnp.any(bad)):
-        raise ValueError(
-            f"`{name}` must be finite, but {int(jnp.sum(bad))} of {len(particles)} are "
-            f"not, the first at index {int(jnp.argmax(bad))}."
-        )
-    return particles
-
-
-def _check_density(log_density: LogDensity, particles: Particles) -> None:
-    if not callable(log_density):
-        raise ValueError(
-            f"`log_density` must be a function of one point, but got {log_density!r}. "
-            "Of a target, give `target.log_density`."
-        )
-    point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
-    value = eqx.filter_eval_shape(log_density, point)
-    shape = jax.tree.map(lambda leaf: leaf.shape, value)
-    if shape != ():
-        raise ValueError(
-            f"`log_density` must take one point, here of shape {point.shape}, and "
-            f"return a scalar, but it returned shape {shape}. It is vectorized over "
-            "particles by the sampler; reduce over the point's own axes."
-        )
-    values, scores = _values_and_scores(log_density, particles)
-    axes = tuple(range(1, scores.ndim))
-    bad = ~(jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=axes))
-    if bool(jnp.any(bad)):
-        index = int(jnp.argmax(bad))
-        raise ValueError(
-            "`log_density` and its gradient must be finite at the start, but at "
-            f"{int(jnp.sum(bad))} of {len(particles)} particles they are not: at index "
-            f"{index} the value is {float(values[index]):.6g} and the gradient "
-            f"{scores[index]}. Start where the density is positive and smooth."
-        )
-
-
-@eqx.filter_jit
-def _values_and_scores(log_density, particles):
-    return jax.vmap(jax.value_and_grad(log_density))(particles)

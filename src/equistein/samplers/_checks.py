@@ -1,0 +1,101 @@
+"""Checks of what `run` is given."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import LogDensity, Particles
+
+
+def check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
+    """Raise unless the counts of a run are what they should be.
+
+    Raises:
+        ValueError: If one is not, naming it.
+    """
+    if isinstance(num_steps, bool) or not isinstance(num_steps, int) or num_steps < 0:
+        raise ValueError(
+            f"`run` needs `num_steps`, an integer >= 0, but got {num_steps!r}."
+        )
+    if tol is not None and not tol > 0:
+        raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
+    if record_every is not None and not (
+        isinstance(record_every, int) and record_every > 0
+    ):
+        raise ValueError(
+            "`run` needs `record_every`, an integer > 0 or None, but got "
+            f"{record_every!r}."
+        )
+
+
+def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
+    """Return `particles` as a floating-point array of at least one finite point.
+
+    Raises:
+        ValueError: If it is not one, naming what came.
+    """
+    if particles is None:
+        raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
+    try:
+        particles = jnp.asarray(particles)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}` must be an array of numbers: {error}") from None
+    if particles.ndim < 2 or 0 in particles.shape:
+        raise ValueError(
+            f"`{name}` must have shape (n, *shape) with at least one point, but got "
+            f"shape {particles.shape}. Stack the points on axis 0; points on the line "
+            "have shape (1,)."
+        )
+    if not jnp.issubdtype(particles.dtype, jnp.floating):
+        raise ValueError(
+            f"`{name}` must be floating point, but got {particles.dtype}: use "
+            f"{name}.astype(float)."
+        )
+    bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
+    if bool(jnp.any(bad)):
+        raise ValueError(
+            f"`{name}` must be finite, but {int(jnp.sum(bad))} of {len(particles)} are "
+            f"not, the first at index {int(jnp.argmax(bad))}."
+        )
+    return particles
+
+
+def check_density(log_density: LogDensity, particles: Particles) -> None:
+    """Raise unless the density maps a point to a scalar, finite at the start.
+
+    Raises:
+        ValueError: If it does not, with the shape or the first bad particle.
+    """
+    if not callable(log_density):
+        raise ValueError(
+            f"`log_density` must be a function of one point, but got {log_density!r}. "
+            "Of a target, give `target.log_density`."
+        )
+    point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
+    value = eqx.filter_eval_shape(log_density, point)
+    shape = jax.tree.map(lambda leaf: leaf.shape, value)
+    if shape != ():
+        raise ValueError(
+            f"`log_density` must take one point, here of shape {point.shape}, and "
+            f"return a scalar, but it returned shape {shape}. It is vectorized over "
+            "particles by the sampler; reduce over the point's own axes."
+        )
+    values, scores = _values_and_scores(log_density, particles)
+    axes = tuple(range(1, scores.ndim))
+    bad = ~(jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=axes))
+    if bool(jnp.any(bad)):
+        index = int(jnp.argmax(bad))
+        raise ValueError(
+            "`log_density` and its gradient must be finite at the start, but at "
+            f"{int(jnp.sum(bad))} of {len(particles)} particles they are not: at index "
+            f"{index} the value is {float(values[index]):.6g} and the gradient "
+            f"{scores[index]}. Start where the density is positive and smooth."
+        )
+
+
+@eqx.filter_jit
+def _values_and_scores(log_density, particles):
+    return jax.vmap(jax.value_and_grad(log_density))(particles)
