@@ -189,19 +189,21 @@ def test_one_particle_climbs_the_density(kernel, key):
 @every_sampler
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_coinciding_particles_stay_finite(sampler, dtype, key):
-    x = jnp.concatenate([jnp.zeros((3, 2), dtype), jnp.ones((3, 2), dtype)])
-    samples = run(key, sampler, log_density, x, num_steps=4, record_every=2)
-    assert np.all(np.isfinite(samples.particles))
+    x = jnp.concatenate([jnp.zeros((4, 2), dtype), jnp.ones((4, 2), dtype)])
+    state = sampler.init(x)
+    for _ in range(3):
+        state, _ = one_step(sampler, key, state)
+    assert np.all(np.isfinite(state.particles))
     if sampler is not SAMPLERS["noisy"]:
-        assert np.allclose(samples.particles[3:], samples.particles[3:4])
+        assert np.allclose(state.particles[4:], state.particles[4:5])
 
 
 def test_points_may_have_any_shape(key):
     x = jr.normal(key, (5, 2, 3, 2))
     cube = lambda x: -0.5 * jnp.sum(x**2)
-    for sampler in (SVGD(RBF(), vector_adam(0.1)), SAMPLERS["noisy"]):
-        samples = run(key, sampler, cube, x, num_steps=2, record_every=1)
-        assert samples.particles.shape == x.shape
+    sampler = SVGD(RBF(), vector_adam(0.1), langevin=0.01, score_clip=5.0)
+    samples = run(key, sampler, cube, x, num_steps=2, record_every=1)
+    assert samples.particles.shape == x.shape
 
 
 # ------------------------------------------------------------ the driver
@@ -416,10 +418,9 @@ def test_langevin_length_may_follow_the_step(key):
     assert np.max(np.abs(noisy.particles - plain.particles)) > 0.01
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_noise_and_start_keep_the_centre_of_mass(dtype, key):
+def test_noise_and_start_keep_the_centre_of_mass(key):
     target = DoubleWell()
-    x = target.start(key, 6).astype(dtype) + 1  # off centre
+    x = target.start(key, 6).astype(jnp.float32) + 1  # off centre
     kernel = Pullback(RBF(0.5), SortedDistances((0,) * 4))
     sampler = SVGD(kernel, vector_adam(0.01), langevin=0.01, score_clip=10.0)
     samples = run(key, sampler, target.log_density, x, num_steps=30)

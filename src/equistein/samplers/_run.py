@@ -230,7 +230,7 @@ def _advance(
         progress, info = jax.lax.cond(
             go_on, recorded_step, lambda progress: (progress, blank), progress
         )
-        return progress, (info, go_on)
+        return progress, (info, go_on & ~progress.failed)
 
     def unless_over(progress, end):
         over = progress.converged | progress.failed

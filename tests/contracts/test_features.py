@@ -1,0 +1,135 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.features import (
+    Concatenated,
+    Coordinates,
+    jacobian,
+    Radius,
+    SortedDistances,
+    SortedRowSums,
+)
+from equistein.groups import Orthogonal, PointCloud, Trivial
+
+SPECIES = (0, 1, 1, 0)
+FEATURES = {  # adding a feature map to the library means adding a line here
+    "coordinates": (Coordinates(), (3, 2), 6, Trivial()),
+    "radius in the plane": (Radius(), (2,), 1, Orthogonal(2)),
+    "radius in space": (Radius(epsilon=0.1), (3,), 1, Orthogonal(3)),
+    "distances of like particles": (
+        SortedDistances((0, 0, 0)),
+        (3, 2),
+        3,
+        PointCloud((0, 0, 0), 2),
+    ),
+    "distances": (SortedDistances(SPECIES), (4, 3), 6, PointCloud(SPECIES, 3)),
+    "row sums": (SortedRowSums(SPECIES), (4, 3), 4, PointCloud(SPECIES, 3)),
+    "both": (
+        Concatenated(SortedDistances(SPECIES), SortedRowSums(SPECIES)),
+        (4, 3),
+        10,
+        PointCloud(SPECIES, 3),
+    ),
+}
+every_map = pytest.mark.parametrize(
+    ("features", "shape", "num", "group"), FEATURES.values(), ids=FEATURES.keys()
+)
+
+
+@every_map
+def test_features_are_constant_on_the_orbits(features, shape, num, group, key):
+    assert features.group(shape) == group
+    point_key, element_key = jr.split(key)
+    x = jr.normal(point_key, shape)
+    elements = group.sample(element_key, 6)
+    orbit = jax.vmap(group.act, (0, None))(elements, x)
+    values = jax.jit(jax.vmap(features))(orbit)
+    assert values.shape == (6, num)
+    assert np.allclose(values, features(x)[None], atol=1e-12)
+
+
+@every_map
+def test_features_tell_most_points_apart(features, shape, num, group, key):
+    x, y = (features(z) for z in jr.normal(key, (2, *shape)))
+    assert np.max(np.abs(x - y)) > 1e-3
+
+
+@every_map
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_features_are_smooth_where_particles_meet(
+    features, shape, num, group, dtype, key
+):
+    points = jr.normal(key, (3, *shape), dtype).at[0].set(0)
+    if len(shape) == 2:
+        points = points.at[1, 1].set(points[1, 0])
+
+    @jax.jit
+    @jax.vmap
+    def all_of(x):
+        return features(x), jacobian(features, x), features.laplacian(x)
+
+    values, jacobians, laplacians = all_of(points)
+    assert jacobians.shape == (3, num, points[0].size)
+    for array in (values, jacobians, laplacians):
+        assert array.dtype == dtype
+        assert np.all(np.isfinite(array))
+
+
+@every_map
+def test_laplacian_is_the_trace_of_the_hessian(features, shape, num, group, key):
+    @jax.jit
+    @jax.vmap
+    def both(x):
+        hessian = jax.hessian(features)(x).reshape(num, x.size, x.size)
+        return features.laplacian(x), jnp.trace(hessian, axis1=1, axis2=2)
+
+    points = jr.normal(key, (4, *shape))
+    points = points.at[0].multiply(1e-3)  # inside the smoothing length
+    laplacian, trace = both(points)
+    assert laplacian.shape == (4, num)
+    assert np.allclose(laplacian, trace, rtol=1e-8, atol=1e-8)
+
+
+def test_radius_by_hand():
+    x = jnp.array([3.0, 4.0])
+    assert np.allclose(Radius(1e-9)(x), [5.0])
+    assert np.allclose(Radius(12.0)(x), [13.0])
+    assert np.allclose(Radius(1e-9).laplacian(x), [1 / 5])
+    assert np.allclose(Radius(1e-9).laplacian(jnp.array([0.0, 3.0, 4.0])), [2 / 5])
+
+
+def test_distances_by_hand():
+    corners = jnp.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]])
+    assert np.allclose(SortedDistances("AAA", 1e-9)(corners), [3.0, 4.0, 5.0])
+    # Pairs of like labels first, each pair of species by itself: AA, AB, AB.
+    assert np.allclose(SortedDistances("ABA", 1e-9)(corners), [5.0, 3.0, 4.0])
+    assert np.allclose(SortedRowSums("AAA", 1e-9)(corners), [3.5, 4.0, 4.5])
+    assert np.allclose(SortedRowSums("ABA", 1e-9)(corners), [4.0, 4.5, 3.5])
+
+
+@pytest.mark.parametrize("make", [SortedDistances, SortedRowSums])
+def test_wrong_species_are_refused(make, unchecked):
+    with pytest.raises(ValueError, match="at least two particles"):
+        make((0,))
+    with pytest.raises(ValueError, match="`species`"):
+        make(4)
+    with pytest.raises(ValueError, match="`epsilon` > 0"):
+        make((0, 0), epsilon=0.0)
+    for shape in ((3, 2), (4,), (2, 2, 2)):
+        with pytest.raises(ValueError, match="needs points of shape"):
+            make((0, 0)).group(shape)
+
+
+def test_wrong_arguments_of_other_maps_are_refused(unchecked):
+    with pytest.raises(ValueError, match="`epsilon` > 0"):
+        Radius(epsilon=-1.0)
+    with pytest.raises(ValueError, match="SortedDistances"):
+        Radius().group((4, 2))
+    with pytest.raises(ValueError, match="at least one"):
+        Concatenated()
+    mixed = Concatenated(SortedDistances((0, 0, 1)), SortedRowSums((0, 1, 1)))
+    with pytest.raises(ValueError, match="share their group"):
+        mixed.group((3, 2))
