@@ -79,7 +79,7 @@ class Equivariant(AbstractKernel):
             return self.base.stein_force(
                 targets, orbits.reshape(shape), moved.reshape(shape)
             )
-        average, length = self.average, self.base.length(sources)
+        average, length = self.average, self.base.fixed_length(sources)
         total = map_blocks(
             lambda rows: average.block_force(rows, sources, scores, length),
             targets,
@@ -89,7 +89,7 @@ class Equivariant(AbstractKernel):
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         if isinstance(self.average, VectorAverage):
-            return self.average.matrix(x, y, self.base.length(x[None]))
+            return self.average.matrix(x, y, self.base.fixed_length(x))
         orbit = self.average.act(y[None])[:, 0]
         weights = jax.vmap(self.base, (None, 0))(x, orbit)
         basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)

@@ -1,6 +1,7 @@
 """Kernels of the distance: Gaussian and inverse multiquadric."""
 
 import abc
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -65,7 +66,25 @@ class AbstractRadialKernel(AbstractScalarKernel):
         x, _ = centred(flatten(particles), flatten(particles))
         return self.length_of(x, squared_distances)
 
-    def length_of(self, x: Float[Array, "n k"], distances) -> Scalar:
+    def fixed_length(self, like: Array) -> Scalar:
+        """Return the bandwidth, which must be a number, in the precision of `like`.
+
+        Raises:
+            ValueError: If it is a rule, which needs particles.
+        """
+        if isinstance(self.bandwidth, AbstractBandwidth):
+            raise ValueError(
+                f"This kernel's `bandwidth` is the rule {self.bandwidth}, which needs "
+                "particles: call kernel.with_length(kernel.length(particles)) first. "
+                "SVGD does so."
+            )
+        return self.bandwidth.astype(like.dtype)
+
+    def length_of(
+        self,
+        x: Float[Array, "n *k"],
+        distances: Callable[[Array, Array], Float[Array, "m m"]],
+    ) -> Scalar:
         """Return the bandwidth, with the rule fed with `distances(x, x)`."""
         if not isinstance(self.bandwidth, AbstractBandwidth):
             return self.bandwidth.astype(x.dtype)
@@ -108,12 +127,12 @@ class RBF(AbstractRadialKernel):
         self.bandwidth = _as_bandwidth("RBF", bandwidth)
 
     def profile(self, squared):
-        inverse = 0.5 / _number(self.bandwidth, squared) ** 2
+        inverse = 0.5 / self.fixed_length(squared) ** 2
         value = jnp.exp(-squared * inverse)
         return value, -inverse * value
 
     def block_force(self, targets, sources, scores):
-        inverse = 1 / _number(self.bandwidth, targets) ** 2
+        inverse = 1 / self.fixed_length(targets) ** 2
         gram = jnp.exp(-0.5 * inverse * squared_distances(targets, sources))
         # grad_y k = k (x - y) / h^2, so all three sums come from one product.
         ones = jnp.full((len(sources), 1), inverse)
@@ -145,7 +164,7 @@ class IMQ(AbstractRadialKernel):
         self.bandwidth = _as_bandwidth("IMQ", bandwidth)
 
     def profile(self, squared):
-        inverse = 0.5 / _number(self.bandwidth, squared) ** 2
+        inverse = 0.5 / self.fixed_length(squared) ** 2
         value = jax.lax.rsqrt(1 + squared * inverse)
         return value, -0.5 * inverse * value**3
 
@@ -181,13 +200,3 @@ def _as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
             raise ValueError(f"{message}, but got {bandwidth}.")
         return bandwidth
     return eqx.error_if(bandwidth, ~(bandwidth > 0), f"{message}.")
-
-
-def _number(bandwidth: Scalar | AbstractBandwidth, like: Array) -> Scalar:
-    if isinstance(bandwidth, AbstractBandwidth):
-        raise ValueError(
-            f"This kernel's `bandwidth` is the rule {bandwidth}, which needs "
-            "particles: call kernel.with_length(kernel.length(particles)) first. SVGD "
-            "does so."
-        )
-    return bandwidth.astype(like.dtype)

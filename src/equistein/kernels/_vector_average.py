@@ -42,7 +42,9 @@ class VectorAverage(eqx.Module):
         """Whether the closed form is known for this group."""
         return isinstance(group, Orthogonal | SpecialOrthogonal) and group.dim in (2, 3)
 
-    def value(self, r: Scalar, q: Scalar, length: Scalar) -> Scalar:
+    def value(
+        self, r: Float[Array, "*#r"], q: Float[Array, "*#q"], length: Scalar
+    ) -> Float[Array, "..."]:
         """Return $A(r, q)$."""
         moment = i1e if self.dim == 2 else _spherical_moment
         return jnp.exp(-0.5 * ((r - q) / length) ** 2) * moment(r * q / length**2)

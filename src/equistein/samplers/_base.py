@@ -4,6 +4,7 @@ import abc
 from typing import Generic, TypeVar
 
 import equinox as eqx
+from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles
 
@@ -20,7 +21,10 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 
     @abc.abstractmethod
     def init(
-        self, particles: Particles, *, repellers: Particles | None = None
+        self,
+        particles: Particles,
+        *,
+        repellers: Float[Array, "repeller *shape"] | None = None,
     ) -> State:
         """Build the state that `step` carries."""
 

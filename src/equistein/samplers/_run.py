@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._types import Key, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
@@ -76,7 +76,7 @@ def run(
     tol: float | None = None,
     record_every: int | None = None,
     initial_state: PyTree | None = None,
-    repellers: Particles | None = None,
+    repellers: Float[Array, "repeller *shape"] | None = None,
     progress: bool = False,
     check: bool = True,
 ) -> Samples:

@@ -24,7 +24,7 @@ class SVGDState(eqx.Module):
     opt_state: PyTree
     length: Scalar
     step: Int[Array, ""]
-    repellers: Particles | None
+    repellers: Float[Array, "repeller *shape"] | None
 
 
 class SVGDInfo(eqx.Module):
@@ -104,7 +104,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self.score_clip = score_clip
 
     def init(
-        self, particles: Particles, *, repellers: Particles | None = None
+        self,
+        particles: Particles,
+        *,
+        repellers: Float[Array, "repeller *shape"] | None = None,
     ) -> SVGDState:
         """Build the state.
 

@@ -1,0 +1,174 @@
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+import equistein as es
+from equistein.groups import Cyclic, SpecialOrthogonal
+from equistein.kernels import Equivariant, Pullback, RBF
+from equistein.targets import RotatedGaussians, Shells
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+SAMPLER = es.SVGD(RBF(0.5), optax.sgd(0.1))
+START = jnp.zeros((4, 2)).at[:, 0].set(jnp.arange(4.0))
+
+
+def bowl(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def run(log_density=bowl, particles=START, sampler=SAMPLER, **options):
+    options = {"num_steps": 2} | options
+    return es.run(jr.key(0), sampler, log_density, particles, **options)
+
+
+@pytest.mark.parametrize(
+    ("particles", "words"),
+    [
+        (None, "`particles` are missing"),
+        (jnp.zeros((0, 2)), "at least one point"),
+        (jnp.zeros((4, 0)), "at least one point"),
+        (jnp.zeros(4), r"shape \(n, \*shape\).*got shape \(4,\)"),
+        (3.0, r"got shape \(\)"),
+        (jnp.zeros((4, 2), int), "floating point, but got int64.*astype"),
+        (np.zeros((4, 2), complex), "floating point, but got complex"),
+        ("particles", "array of numbers"),
+        (START.at[2, 1].set(jnp.nan), "finite, but 1 of 4 are not.* index 2"),
+        (START.at[1].set(jnp.inf), "finite, but 1 of 4 are not.* index 1"),
+    ],
+)
+def test_a_wrong_start_is_refused(particles, words):
+    with pytest.raises(ValueError, match=words):
+        run(particles=particles)
+
+
+@pytest.mark.parametrize(
+    ("log_density", "words"),
+    [
+        (lambda x: bowl(x)[None], r"return a scalar, but it returned shape \(1,\)"),
+        (lambda x: x, r"return a scalar, but it returned shape \(2,\)"),
+        (RotatedGaussians(Cyclic(4)), "target.log_density"),
+        (None, "function of one point"),
+        (
+            lambda x: bowl(x) + jnp.log(x[0] - 1),
+            "finite at the start.* 2 of 4 .*index 0",
+        ),
+        (lambda x: bowl(x) * jnp.nan, "4 of 4 particles"),
+        (lambda x: -jnp.sqrt(jnp.sum(x**2)), "the gradient"),
+    ],
+)
+def test_a_wrong_density_is_refused(log_density, words):
+    with pytest.raises(ValueError, match=words):
+        run(log_density=log_density)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"num_steps": -1}, "`num_steps`, an integer >= 0, but got -1"),
+        ({"num_steps": 2.5}, "`num_steps`"),
+        ({"num_steps": True}, "`num_steps`"),
+        ({"tol": 0.0}, "`tol` > 0"),
+        ({"tol": -1e-3}, "`tol` > 0"),
+        ({"tol": float("nan")}, "`tol` > 0"),
+        ({"record_every": 0}, "`record_every`, an integer > 0"),
+        ({"record_every": 1.5}, "`record_every`"),
+        ({"repellers": jnp.zeros((2, 3))}, "`repellers` hold points of shape"),
+        ({"repellers": jnp.zeros((2, 2), int)}, "`repellers` must be floating point"),
+    ],
+)
+def test_a_wrong_option_is_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        run(**options)
+
+
+def test_a_state_and_a_start_exclude_each_other():
+    state = run().state
+    with pytest.raises(ValueError, match="one or the other"):
+        run(initial_state=state)
+    with pytest.raises(ValueError, match="one or the other"):
+        run(particles=None, repellers=START, initial_state=state)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "particles"),
+    [
+        (Equivariant(RBF(0.5), Cyclic(4)), jnp.ones((4, 3))),
+        (Equivariant(RBF(0.5), SpecialOrthogonal(3)), jnp.ones((4, 2))),
+        (Pullback(RBF(0.5), es.features.Radius()), jnp.ones((4, 3, 2))),
+        (Pullback(RBF(0.5), es.features.SortedDistances((0, 0))), jnp.ones((4, 3, 2))),
+    ],
+)
+def test_particles_that_the_group_does_not_act_on_are_refused(kernel, particles):
+    sampler = es.SVGD(kernel, optax.sgd(0.1))
+    with pytest.raises(ValueError, match="points of shape"):
+        run(particles=particles, sampler=sampler)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kernel": "rbf"}, "`kernel`, such as RBF"),
+        ({"kernel": RBF}, "`kernel`, such as RBF"),
+        ({"optimizer": 0.1}, "`optimizer`, an Optax transformation"),
+        ({"langevin": -0.1}, "`langevin` >= 0"),
+        ({"score_clip": 0.0}, "`score_clip` > 0"),
+    ],
+)
+def test_a_wrong_sampler_is_refused(options, words):
+    options = {"kernel": RBF(0.5), "optimizer": optax.sgd(0.1)} | options
+    with pytest.raises(ValueError, match=words):
+        es.SVGD(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: RotatedGaussians(SpecialOrthogonal(2)), "finite `group`"),
+        (lambda: RotatedGaussians(Cyclic(4), (1.0, 0.0, 0.0)), "acts on points"),
+        (lambda: RotatedGaussians(Cyclic(4), ((1.0, 0.0),)), r"`mean` of shape \(d,\)"),
+        (
+            lambda: RotatedGaussians(Cyclic(4), covariance=((1.0,),)),
+            r"`covariance` of shape",
+        ),
+        (
+            lambda: RotatedGaussians(Cyclic(4), covariance=((1.0, 2.0), (2.0, 1.0))),
+            "positive definite",
+        ),
+        (lambda: Shells((4.0, -8.0), 0.5, 2), "positive `radii`"),
+        (lambda: Shells((4.0, 8.0), 0.0, 2), "positive `radii` and `widths`"),
+        (lambda: Shells((4.0, 8.0), (0.5, 0.5, 0.5), 2), "`widths`, one number or one"),
+        (lambda: Shells((4.0, 8.0), 0.5, 1), "`dim`, an integer >= 2"),
+        (lambda: Shells((4.0, 8.0), 0.5, 2.0), "`dim`, an integer >= 2"),
+    ],
+)
+def test_a_wrong_target_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_a_score_that_stops_being_a_number_ends_the_run():
+    with pytest.raises(es.NonFiniteError, match="smaller step") as caught:
+        run(
+            log_density=lambda x: -jnp.sum(jnp.sqrt(1 - x)),
+            particles=jnp.zeros((3, 2)),
+            num_steps=1_000,
+        )
+    error = caught.value
+    assert isinstance(error, FloatingPointError)
+    assert error.step == error.samples.num_steps + 1
+    assert np.all(np.isfinite(error.samples.particles))
+    going_on = es.run(
+        jr.key(0), SAMPLER, bowl, num_steps=2, initial_state=error.samples.state
+    )
+    assert going_on.num_steps == 2
+
+
+def test_a_run_that_explodes_is_stopped():
+    with pytest.raises(es.NonFiniteError):
+        run(
+            log_density=lambda x: -jnp.sum(x**4),
+            particles=10 * START,
+            num_steps=1_000,
+        )

@@ -1,0 +1,168 @@
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from equistein.data import as_particles, DataError, read_points
+
+
+@pytest.fixture
+def points():
+    return np.random.default_rng(0).normal(size=(6, 4))
+
+
+def test_an_npy_file_is_read_in_single_precision(tmp_path, points):
+    np.save(tmp_path / "x.npy", points)
+    read = read_points(tmp_path / "x.npy")
+    assert read.dtype == np.float32
+    assert np.allclose(read, points)
+
+
+def test_the_array_x_of_an_npz_file_is_read(tmp_path, points):
+    np.savez(tmp_path / "x.npz", x=points.reshape(6, 2, 2), y=np.zeros(3))
+    assert np.allclose(read_points(tmp_path / "x.npz"), points.reshape(6, 2, 2))
+    np.savez_compressed(tmp_path / "z.npz", x=points)
+    assert np.allclose(read_points(tmp_path / "z.npz"), points)
+
+
+def test_whole_numbers_are_read_as_numbers(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6).reshape(3, 2))
+    assert np.array_equal(read_points(tmp_path / "x.npy"), [[0, 1], [2, 3], [4, 5]])
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros(4), "at least two points.*shape"),
+        (np.zeros((1, 4)), "at least two points"),
+        (np.zeros((4, 0)), "at least two points"),
+        (np.float64(3.0), "at least two points"),
+        (np.array([[1.0, np.nan], [0.0, 0.0]]), "1 of 2 points .* index 0"),
+        (np.array([[1.0, 2.0], [np.inf, 0.0]]), "1 of 2 points .* index 1"),
+        (np.zeros((4, 2), complex), "real numbers"),
+        (np.array([["a", "b"], ["c", "d"]]), "array of numbers"),
+        (np.zeros((4, 2), bool), "array of numbers"),
+        (np.array([[1e300, 0.0], [0.0, 0.0]]), "finite|large|float32"),
+    ],
+)
+def test_an_array_that_holds_no_points_is_refused(array, words, tmp_path):
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(DataError, match=words):
+        read_points(tmp_path / "x.npy")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match="no file .*x.npy"):
+        read_points(tmp_path / "x.npy")
+    with pytest.raises(DataError, match="no file"):
+        read_points(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.pkl", "x", "x.npy.txt"])
+def test_another_kind_of_file_is_refused(name, tmp_path, points):
+    path = tmp_path / name
+    with path.open("wb") as file:
+        np.save(file, points)
+    with pytest.raises(DataError, match="must be an .npy file"):
+        read_points(path)
+
+
+def test_a_pickled_array_is_not_loaded(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([[1], ["two"]], object), allow_pickle=True)
+    with pytest.raises(DataError, match="damaged or no NumPy file of plain numbers"):
+        read_points(tmp_path / "x.npy")
+    np.savez(tmp_path / "x.npz", x=np.array([{}, {}], object))
+    with pytest.raises(DataError, match="damaged or no NumPy file of plain numbers"):
+        read_points(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("keep", [0, 3, 50, 200])
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+def test_a_truncated_file_is_refused(name, keep, tmp_path, points):
+    path = tmp_path / name
+    (np.save if name == "x.npy" else np.savez)(path, points)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match="damaged"):
+        read_points(path)
+
+
+def test_a_file_of_noise_is_refused(tmp_path):
+    noise = np.random.default_rng(0).bytes(1_000)
+    for name in ("x.npy", "x.npz"):
+        (tmp_path / name).write_bytes(noise)
+        with pytest.raises(DataError, match="damaged"):
+            read_points(tmp_path / name)
+
+
+def test_a_damaged_array_in_a_sound_archive_is_refused(tmp_path, points):
+    stored = io.BytesIO()
+    np.save(stored, points)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", stored.getvalue()[:100])
+    with pytest.raises(DataError, match="damaged"):
+        read_points(tmp_path / "x.npz")
+    with zipfile.ZipFile(tmp_path / "y.npz", "w") as archive:
+        archive.writestr("x.npy", b"no array")
+    with pytest.raises(DataError, match="damaged|array of numbers"):
+        read_points(tmp_path / "y.npz")
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez, np.savez_compressed])
+@pytest.mark.parametrize("flip", [0x01, 0xFF])
+def test_a_file_with_a_damaged_byte_is_read_or_refused(save, flip, tmp_path, points):
+    whole = tmp_path / ("x.npy" if save is np.save else "x.npz")
+    save(whole, points) if save is np.save else save(whole, x=points)
+    content = whole.read_bytes()
+    for offset in range(0, len(content), 2):
+        damaged = bytearray(content)
+        damaged[offset] ^= flip
+        whole.write_bytes(bytes(damaged))
+        try:
+            read = read_points(whole)
+        except DataError:
+            continue
+        assert read.dtype == np.float32
+        assert np.all(np.isfinite(read))
+
+
+def test_an_archive_without_x_names_what_it_has(tmp_path, points):
+    np.savez(tmp_path / "x.npz", positions=points, y=points)
+    with pytest.raises(DataError, match="array `x`, but has positions, y"):
+        read_points(tmp_path / "x.npz")
+    np.savez(tmp_path / "y.npz")
+    with pytest.raises(DataError, match="array `x`, but has nothing"):
+        read_points(tmp_path / "y.npz")
+
+
+def test_a_header_that_promises_too_much_is_refused(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10**3)}
+    )
+    (tmp_path / "x.npy").write_bytes(header.getvalue() + bytes(64))
+    with pytest.raises(DataError, match="damaged"):
+        read_points(tmp_path / "x.npy")
+
+
+def test_a_huge_file_is_refused_by_its_size(tmp_path, points, monkeypatch):
+    monkeypatch.setattr("equistein.data._read.MAX_BYTES", 100)
+    np.save(tmp_path / "x.npy", points)
+    with pytest.raises(DataError, match="bytes; at most 100 are read"):
+        read_points(tmp_path / "x.npy")
+
+
+def test_rows_become_particles(points):
+    clouds = as_particles(points, 2)
+    assert clouds.shape == (6, 2, 2)
+    assert np.array_equal(clouds[0], [[points[0, 0], points[0, 1]], points[0, 2:]])
+    assert as_particles(clouds, 2) is clouds
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "words"),
+    [((6, 4), 3, "do not divide"), ((6, 2, 2), 3, "dimension is 3"), ((6, 4), 0, "1")],
+)
+def test_rows_that_are_no_particles_are_refused(shape, dim, words):
+    with pytest.raises(DataError, match=words):
+        as_particles(np.zeros(shape), dim)

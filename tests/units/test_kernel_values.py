@@ -1,0 +1,153 @@
+import blackjax
+import blackjax.vi.svgd
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+from equistein.features import Radius
+from equistein.groups import Cyclic, SpecialOrthogonal
+from equistein.kernels import Equivariant, IMQ, Invariant, Median, Pullback, RBF
+from equistein.samplers import SVGD
+
+X, Y = jnp.zeros(2), jnp.array([2.0, 0.0])
+
+
+def test_rbf_value_fixes_the_bandwidth_convention():
+    assert np.isclose(RBF(2.0)(X, Y), np.exp(-0.5))
+    assert np.isclose(RBF(1.0)(X, Y), np.exp(-2.0))
+    assert RBF(2.0)(Y, Y) == 1
+
+
+def test_imq_value_fixes_the_bandwidth_convention():
+    assert np.isclose(IMQ(2.0)(X, Y), (1 + 0.5) ** -0.5)
+    assert np.isclose(IMQ(1.0)(X, Y), (1 + 2.0) ** -0.5)
+    assert IMQ(2.0)(Y, Y) == 1
+
+
+@pytest.mark.parametrize("make", [RBF, IMQ])
+def test_profile_is_the_kernel_and_its_slope(make):
+    kernel, squared = make(0.7), jnp.array([0.0, 0.3, 4.0])
+    value, slope = kernel.profile(squared)
+    assert np.allclose(value[1], kernel(X, jnp.array([0.3**0.5, 0.0])))
+    derivative = jax.vmap(jax.grad(lambda u: kernel.profile(u)[0]))(squared)
+    assert np.allclose(slope, derivative)
+
+
+def test_scalar_kernel_has_a_multiple_of_the_identity_for_its_matrix():
+    matrix = RBF(2.0).matrix(X, Y)
+    assert np.allclose(matrix, np.exp(-0.5) * np.eye(2))
+
+
+def test_force_of_one_source_by_hand():
+    # k s + grad_y k = exp(-1/2) (s + (x - y) / h^2), with h = 2.
+    force = RBF(2.0).stein_force(X[None], Y[None], jnp.array([[3.0, 1.0]]))
+    assert np.allclose(force, np.exp(-0.5) * np.array([[3.0 - 2 / 4, 1.0]]))
+
+
+def test_equivariant_kernel_of_quarter_turns_by_hand():
+    x = jnp.array([1.0, 0.0])
+    near, side, far = (np.exp(-d / 2) for d in (0.0, 2.0, 4.0))  # squared distances
+    matrix = Equivariant(RBF(1.0), Cyclic(4)).matrix(x, x)
+    # The quarter turns forth and back cancel; identity and half turn do not.
+    assert np.allclose(matrix, (near - far) / 4 * np.eye(2))
+    value = Invariant(RBF(1.0), Cyclic(4))(x, x)
+    assert np.isclose(value, (near + 2 * side + far) / 4)
+
+
+def test_pullback_along_the_radius_by_hand():
+    x, y = jnp.array([3.0, 4.0]), jnp.array([0.0, 2.0])
+    matrix = Pullback(RBF(2.0), Radius(1e-6)).matrix(x, y)
+    expected = np.exp(-(3.0**2) / 8) * np.outer([0.6, 0.8], [0.0, 1.0])
+    assert np.allclose(matrix, expected, atol=1e-6)
+
+
+def test_pullback_force_carries_the_volume_element():
+    # One particle, flat density: psi = (d - 1) / r along the radius.
+    for dim in (2, 3):
+        x = jnp.zeros((1, dim)).at[0, 0].set(2.0)
+        force = Pullback(RBF(1.0), Radius(1e-6)).stein_force(x, x, 0 * x)
+        assert np.allclose(force[0, 0], (dim - 1) / 2.0, atol=1e-6)
+        closed = Equivariant(RBF(1.0), SpecialOrthogonal(dim)).stein_force(x, x, 0 * x)
+        assert closed[0, 0] > 0
+
+
+def test_one_step_is_blackjax_s_step(key):
+    start_key, step_key = jr.split(key)
+    x = jr.normal(start_key, (7, 2))
+    log_density = lambda x: -jnp.sum(x**4) + jnp.sum(x)
+    theirs = blackjax.svgd(
+        jax.grad(log_density),
+        optax.sgd(0.1),
+        blackjax.vi.svgd.rbf_kernel,
+        lambda state: state,
+    )
+    state = theirs.init(x, {"length_scale": 2 * 0.7**2})
+    expected = theirs.step(state).particles
+    ours = SVGD(RBF(0.7), optax.sgd(0.1))
+    state, _ = ours.step(step_key, ours.init(x), log_density)
+    assert np.allclose(state.particles, expected, atol=1e-12)
+
+
+# ------------------------------------------------------------ the median rule
+
+
+def line(*positions):
+    return jnp.array(positions)[:, None]
+
+
+def test_median_of_three_points_by_hand():
+    # Distances 3, 4 and 7.
+    length = RBF(Median()).length(line(0.0, 3.0, 7.0))
+    assert np.isclose(length, 4 / np.sqrt(2 * np.log(3)))
+    length = RBF(Median(factor=0.5)).length(line(0.0, 3.0, 7.0))
+    assert np.isclose(length, 2 / np.sqrt(2 * np.log(3)))
+
+
+def test_median_is_the_default():
+    assert isinstance(RBF().rule, Median)
+    assert RBF(0.3).rule is None
+
+
+@pytest.mark.parametrize("points", [line(5.0), line(5.0, 5.0), line(1.0, 1.0, 1.0)])
+def test_median_of_coinciding_points_is_one(points):
+    assert RBF().length(points) == 1
+
+
+def test_median_looks_at_so_many_particles():
+    points = line(0.0, 100.0, 3.0, 100.0, 7.0, 100.0)
+    length = RBF(Median(max_particles=3)).length(points)
+    assert np.isclose(length, 4 / np.sqrt(2 * np.log(3)))
+
+
+def test_median_is_measured_between_orbits():
+    # On the axes at radii 1, 2 and 4: orbits of quarter turns are 1, 2 and 3 apart.
+    points = jnp.array([[1.0, 0.0], [0.0, 2.0], [-4.0, 0.0]])
+    expected = 2 / np.sqrt(2 * np.log(3))
+    for kernel in (
+        Equivariant(RBF(), Cyclic(4)),
+        Invariant(RBF(), Cyclic(4)),
+        Equivariant(RBF(), SpecialOrthogonal(2)),
+        Pullback(RBF(), Radius(1e-6)),
+    ):
+        assert np.isclose(kernel.length(points), expected, rtol=1e-6)
+
+
+def test_no_gradient_flows_through_the_median():
+    points = line(0.0, 3.0, 7.0)
+    assert np.array_equal(jax.grad(RBF().length)(points), 0 * points)
+
+
+def test_median_far_from_the_origin_keeps_its_digits():
+    points = 1_000 + line(0.0, 0.3, 0.7).astype(jnp.float32)
+    length = RBF().length(points)
+    assert np.isclose(length, 0.4 / np.sqrt(2 * np.log(3)), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["factor", "every", "max_particles"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_wrong_median_is_refused(name, value, unchecked):
+    with pytest.raises(ValueError, match=f"`{name}` > 0"):
+        Median(**{name: value})

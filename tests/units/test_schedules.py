@@ -1,0 +1,61 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from equistein.samplers import Geometric, Power, thermal
+
+
+def values(schedule, *steps):
+    return np.array([float(schedule(jnp.asarray(step))) for step in steps])
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_geometric_schedule_by_hand(kind):
+    steps = [kind(step) for step in (0, 2, 4, 9)]
+    assert np.allclose(values(Geometric(4, start=0.01), *steps), [0.01, 0.1, 1, 1])
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_power_schedule_by_hand(kind):
+    steps = [kind(step) for step in (0, 1, 4, 9)]
+    assert np.allclose(values(Power(4), *steps), [0, 0.25, 1, 1])
+    assert np.allclose(values(Power(4, power=2.0), *steps), [0, 0.0625, 1, 1])
+
+
+def test_thermal_schedule_by_hand():
+    annealing = Geometric(4, start=0.01)
+    rate = thermal(0.3, annealing, 10, cooling=0.2)
+    # Hot: 0.3 / sqrt(beta); then 0.3, and over the last two steps down to zero.
+    assert np.allclose(values(rate, 0, 2, 4, 8, 9, 10), [3, 0.3 * 10**0.5, 0.3, 0.3,
+                                                         0.15, 0])  # fmt: skip
+    rate = thermal(0.3, annealing, 10, power=1.0, cooling=0.2, last=0.1)
+    assert np.allclose(values(rate, 0, 2, 9, 10, 50), [30, 3, 0.15, 0.03, 0.03])
+
+
+def test_thermal_step_stays_finite_where_the_annealing_starts_at_zero():
+    rate = thermal(0.3, Power(4), 10)
+    assert np.all(np.isfinite(values(rate, 0, 1)))
+
+
+def test_thermal_schedule_serves_optax():
+    optimizer = optax.sgd(thermal(0.5, Geometric(4), 100))
+    x = jnp.ones((3, 2))
+    update, _ = jax.jit(optimizer.update)(x, optimizer.init(x), x)
+    assert np.allclose(update, -0.5 * 1e-3**-0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Geometric(0), "`num_steps` >= 1"),
+        (lambda: Geometric(4, start=0.0), "0 < `start` <= 1"),
+        (lambda: Geometric(4, start=2.0), "0 < `start` <= 1"),
+        (lambda: Power(-1), "`num_steps` >= 1"),
+        (lambda: Power(4, power=0.0), "`power` > 0"),
+    ],
+)
+def test_a_wrong_schedule_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
