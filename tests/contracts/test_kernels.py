@@ -221,23 +221,7 @@ def test_single_precision_is_close_to_double(make, shape, key):
     assert relative_error_of_single_precision(make(0.9), x, y, s) < 1e-4
 
 
-_LOSES_DIGITS = ("c4", "c4 imq", "c4 of clouds", "d5", "haar so2 imq")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(
-                name in _LOSES_DIGITS,
-                reason="the copies of a cloud have their mean at the origin, so that "
-                "taking it off does not bring them near",
-            ),
-        )
-        for name in KERNELS
-    ],
-)
+@pytest.mark.parametrize("name", KERNELS)
 def test_single_precision_holds_far_from_the_origin(name, key):
     make, _, shape = KERNELS[name]
     x, y, s = points_and_scores(key, shape, jnp.float32)

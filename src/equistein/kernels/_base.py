@@ -90,6 +90,10 @@ def squared_distances(
 def centred(
     x: Float[Array, "target dim"], y: Float[Array, "source dim"]
 ) -> tuple[Float[Array, "target dim"], Float[Array, "source dim"]]:
-    """Return both clouds with the mean of the sources at the origin."""
-    mean = jax.lax.stop_gradient(jnp.mean(y, axis=0, keepdims=True))
+    """Return both clouds with the mean of the targets at the origin.
+
+    Of the sources only those near the targets count; a group's copies of a cloud far
+    from the origin have their own mean where no particle is.
+    """
+    mean = jax.lax.stop_gradient(jnp.mean(x, axis=0, keepdims=True))
     return x - mean, y - mean
