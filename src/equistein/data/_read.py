@@ -1,7 +1,6 @@
 """Read points from a user's file. Files are untrusted."""
 
 import pathlib
-import zipfile
 
 import numpy as np
 
@@ -33,18 +32,10 @@ def read_points(path: pathlib.Path) -> np.ndarray:
     if size > MAX_BYTES:
         raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
     try:
-        stored = np.load(path, allow_pickle=False)
-        if path.suffix == ".npz":
-            with stored:
-                if "x" not in stored:
-                    names = ", ".join(stored.files) or "nothing"
-                    raise DataError(f"{path} must have an array `x`, but has {names}.")
-                values = stored["x"]
-        else:
-            values = stored
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, DataError):
-            raise
+        values = _load(path)
+    except DataError:
+        raise
+    except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(
             f"{path} is damaged or no NumPy file of plain numbers: {error}."
         ) from None
@@ -57,13 +48,26 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"{path} must hold at least two points, stacked on axis 0, but its array "
             f"has shape {values.shape}."
         )
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
     bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
     if bad.any():
         raise DataError(
-            f"{path} must hold finite numbers, but {bad.sum()} of {len(values)} points "
-            f"do not, the first at index {bad.argmax()}."
+            f"{path} must hold numbers finite in single precision, but {bad.sum()} of "
+            f"{len(values)} points are not, the first at index {bad.argmax()}."
         )
-    return values.astype(np.float32)
+    return values
+
+
+def _load(path: pathlib.Path) -> np.ndarray:
+    """Return the array in a file, of whatever kind it is."""
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+        if "x" not in stored:
+            names = ", ".join(stored.files) or "nothing"
+            raise DataError(f"{path} must have an array `x`, but has {names}.")
+        return stored["x"]
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:

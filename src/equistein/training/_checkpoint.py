@@ -47,7 +47,9 @@ def load_checkpoint(path: pathlib.Path, like: Any, header: dict[str, Any]) -> An
         try:
             found = json.loads(file.readline(1_000_000))
         except ValueError:
-            raise CheckpointError(f"{path} is not a checkpoint of equistein.") from None
+            found = None
+        if not isinstance(found, dict):
+            raise CheckpointError(f"{path} is not a checkpoint of equistein.")
         expected = {"format": FORMAT, **json.loads(json.dumps(header))}
         if found != expected:
             odd = [
