@@ -159,7 +159,7 @@ def test_a_wrong_number_of_samples_is_refused(key, unchecked):
 def test_a_stored_fit_draws_the_same_samples(key, tmp_path):
     energy, data = problem(key)
     start, config = Box(data, Trivial()), TINY.in_units(3.0)
-    fitted = Fitted(energy, data[:6], {}, start, energy.kernel(None), config)
+    fitted = Fitted(energy, data[:6], {}, start, energy.kernel(0.5), config)
     save_fitted(tmp_path / "model.eqx", fitted, {"name": "mine"})
     blank, other = problem(jr.key(7))
     again = load_fitted(tmp_path / "model.eqx", blank, other, config, {"name": "mine"})

@@ -1,6 +1,7 @@
 """The interface of invariant feature maps."""
 
 import abc
+from collections.abc import Hashable, Sequence
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Features, Point
-from equistein.groups import AbstractGroup
+from equistein.groups import AbstractGroup, encode_species, PointCloud
 
 
 class AbstractFeatures(eqx.Module):
@@ -60,6 +61,37 @@ def check_epsilon(name: str, epsilon: float) -> float:
             f"got {epsilon!r}. The default, 1e-2, suits lengths of order one."
         )
     return float(epsilon)
+
+
+def check_species(name: str, species: Sequence[Hashable]) -> tuple[int, ...]:
+    """Return the labels of at least two particles as numbers.
+
+    Raises:
+        ValueError: If there are fewer.
+    """
+    encoded = encode_species(species)
+    if len(encoded) < 2:
+        raise ValueError(
+            f"{name} needs `species` of at least two particles, but got {species!r}."
+        )
+    return encoded
+
+
+def point_cloud(
+    name: str, species: tuple[int, ...], shape: tuple[int, ...]
+) -> PointCloud:
+    """Return the group of features of distances on points of this shape.
+
+    Raises:
+        ValueError: If the points are not one vector for each particle.
+    """
+    if len(shape) != 2 or shape[0] != len(species):
+        raise ValueError(
+            f"{name} with {len(species)} `species` needs points of shape "
+            f"({len(species)}, dim), but got points of shape {shape}. Give one species "
+            "label for each particle."
+        )
+    return PointCloud(species, shape[1])
 
 
 def jacobian(features: AbstractFeatures, point: Point) -> Float[Array, "feature dim"]:

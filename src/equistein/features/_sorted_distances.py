@@ -9,10 +9,12 @@ from equistein._types import Features, Point
 from equistein.features._base import (
     AbstractFeatures,
     check_epsilon,
+    check_species,
+    point_cloud,
     smooth_norm,
     smooth_norm_laplacian,
 )
-from equistein.groups import encode_species, PointCloud
+from equistein.groups import PointCloud
 
 
 class SortedDistances(AbstractFeatures):
@@ -36,12 +38,7 @@ class SortedDistances(AbstractFeatures):
     epsilon: float
 
     def __init__(self, species: Sequence[Hashable], epsilon: float = 1e-2):
-        self.species = encode_species(species)
-        if len(self.species) < 2:
-            raise ValueError(
-                "SortedDistances needs `species` of at least two particles, but got "
-                f"{species!r}."
-            )
+        self.species = check_species("SortedDistances", species)
         self.epsilon = check_epsilon("SortedDistances", epsilon)
 
     def __call__(self, point: Point) -> Features:
@@ -54,13 +51,7 @@ class SortedDistances(AbstractFeatures):
         return 2 * smooth_norm_laplacian(distances, point.shape[-1], self.epsilon)
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
-        if len(shape) != 2 or shape[0] != len(self.species):
-            raise ValueError(
-                f"SortedDistances with {len(self.species)} `species` needs points of "
-                f"shape ({len(self.species)}, dim), but got points of shape {shape}. "
-                "Give one species label for each particle."
-            )
-        return PointCloud(self.species, shape[1])
+        return point_cloud("SortedDistances", self.species, shape)
 
     def _distances(self, point: Point) -> Features:
         first, second = _pairs(self.species)

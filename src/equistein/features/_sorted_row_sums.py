@@ -10,10 +10,12 @@ from equistein._types import Features, Point
 from equistein.features._base import (
     AbstractFeatures,
     check_epsilon,
+    check_species,
+    point_cloud,
     smooth_norm,
     smooth_norm_laplacian,
 )
-from equistein.groups import encode_species, PointCloud
+from equistein.groups import PointCloud
 
 
 class SortedRowSums(AbstractFeatures):
@@ -37,12 +39,7 @@ class SortedRowSums(AbstractFeatures):
     epsilon: float
 
     def __init__(self, species: Sequence[Hashable], epsilon: float = 1e-2):
-        self.species = encode_species(species)
-        if len(self.species) < 2:
-            raise ValueError(
-                "SortedRowSums needs `species` of at least two particles, but got "
-                f"{species!r}."
-            )
+        self.species = check_species("SortedRowSums", species)
         self.epsilon = check_epsilon("SortedRowSums", epsilon)
 
     def __call__(self, point: Point) -> Features:
@@ -57,13 +54,7 @@ class SortedRowSums(AbstractFeatures):
         return self._means(each)[self._order(self._means(distances))]
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
-        if len(shape) != 2 or shape[0] != len(self.species):
-            raise ValueError(
-                f"SortedRowSums with {len(self.species)} `species` needs points of "
-                f"shape ({len(self.species)}, dim), but got points of shape {shape}. "
-                "Give one species label for each particle."
-            )
-        return PointCloud(self.species, shape[1])
+        return point_cloud("SortedRowSums", self.species, shape)
 
     def _distances(self, point: Point) -> Float[Array, "atom atom"]:
         return smooth_norm(point[:, None] - point[None, :], self.epsilon)

@@ -1,0 +1,74 @@
+import importlib
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import equistein as es
+
+ROOT = pathlib.Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("program", blocks("python"))
+def test_the_readme_s_code_runs(program):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_the_readme_names_commands_that_exist(capsys):
+    from equistein.cli import main
+
+    assert main(["--help"]) == 0
+    explained = capsys.readouterr().out
+    named = set(re.findall(r"^equistein (\w+)", "".join(blocks("bash")), re.MULTILINE))
+    named |= set(re.findall(r"`equistein (\w+)", README))
+    assert {"fit", "sample", "run", "list"} <= named
+    for command in named:
+        assert f"equistein {command}" in explained
+
+
+def test_the_readme_names_targets_of_the_makefile():
+    targets = set(
+        re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    )
+    named = set(re.findall(r"(?:^|`)make ([\w-]+)", README, re.MULTILINE))
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_the_readme_names_what_the_library_has():
+    for dotted in set(re.findall(r"\bes\.([\w.]*\w)", README)):
+        found = es
+        for part in dotted.split("."):
+            assert hasattr(found, part), f"es.{dotted}"
+            found = getattr(found, part)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda p: p.name)
+def test_files_that_a_page_links_to_exist(page):
+    for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+        assert (page.parent / link).exists(), link
+
+
+def test_every_reference_page_names_a_package():
+    pages = [page for page in PAGES if page.parent.name == "reference"]
+    named = {
+        name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text(),
+                                                      re.MULTILINE)
+    }  # fmt: skip
+    for name in named:
+        importlib.import_module(name)
+    packages = ("groups", "features", "kernels", "targets", "energies", "samplers")
+    packages += ("metrics", "training")
+    assert {f"equistein.{package}" for package in packages} <= named
