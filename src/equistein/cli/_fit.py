@@ -136,10 +136,8 @@ def execute(
 ) -> int:  # fmt: skip
     """Fit, draw samples, and write results and report."""
     folder.write_environment()
-    energy_key, fit_key, sample_key = jr.split(jr.key(problem.seed), 3)
-    energy = energy_for(
-        energy_key, group, data, width=problem.width, depth=problem.depth
-    )
+    _, fit_key, sample_key = jr.split(jr.key(problem.seed), 3)
+    energy = make_energy(problem, group, data)
     print(
         f"Fitting {len(data)} points of shape {tuple(data.shape[1:])}, symmetry "
         f"{problem.group} ...",
@@ -197,9 +195,12 @@ def finish(folder: RunFolder, problem: Problem, fitted: Fitted, data, samples) -
             history=history or {},
         )
 
+    # The same numbers of points on both sides, so that the rows can be compared.
+    num = min(half, len(samples))
+    model = outcome(samples[:num], data[split[half:]], history)
     outcomes = {
-        "model": outcome(samples, data, history),
-        FLOOR: outcome(data[split[:half]], data[split[half:]]),
+        "model": dataclasses.replace(model, samples=np.asarray(samples)),
+        FLOOR: outcome(data[split[:num]], data[split[half:]]),
     }
     folder.write_results(outcomes, [problem.seed])
     figures = {
@@ -273,8 +274,9 @@ def sample_run(arguments: Sequence[str]) -> int:
     if not parsed.out.absolute().parent.is_dir():
         raise UserError(f"There is no folder {parsed.out.absolute().parent}.")
     fitted = load_run(RunFolder.open(parsed.run))
-    points = fitted.sample(jr.key(parsed.seed), parsed.num_samples, progress=True)
     part = parsed.out.with_name(f".{parsed.out.stem}.part{parsed.out.suffix}")
+    part.touch()  # before the work: can it be written at all?
+    points = fitted.sample(jr.key(parsed.seed), parsed.num_samples, progress=True)
     if parsed.out.suffix == ".npz":
         np.savez(part, x=np.asarray(points))
     else:
@@ -302,13 +304,13 @@ def load_run(folder: RunFolder) -> Fitted:
             f"{folder.path}`."
         )
     problem, config = settings(described)
-    shape = tuple(int(size) for size in described.get("shape", ()))
     try:
+        shape = tuple(int(size) for size in described.get("shape", ()))
         # Any points of the right shape: the stored arrays replace what they give.
         like = jr.normal(jr.key(0), (8, *shape))
         energy = make_energy(problem, make_group(problem, shape), like)
         return load_fitted(folder.path / _MODEL, energy, like, config, _header(folder))
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
 
 
@@ -335,7 +337,9 @@ def load(path: pathlib.Path, problem: Problem) -> tuple[Any, AbstractGroup]:
     """
     points = read_points(path)
     if problem.group == "point-cloud":
-        dim = problem.dim or (points.shape[2] if points.ndim == 3 else None)
+        dim = problem.dim
+        if dim is None and points.ndim == 3:
+            dim = points.shape[2]
         if dim is None:
             raise DataError(
                 f"{path} holds rows of {points.shape[1]} numbers: give --dim, the "
@@ -380,10 +384,12 @@ def _words(name: str, data, problem: Problem) -> dict:
         f"{len(data)} points of shape {tuple(data.shape[1:])} by contrastive "
         "divergence with equivariant SVGD.",
         "notes": {
-            "model": "Samples drawn from fresh starts, compared with the data by their "
-            "invariant features. The floor compares one half of the data with the "
-            "other."
+            "model": "Samples drawn from fresh starts, compared with one half of the "
+            "data by their invariant features."
         },
+        "floor": "data",
+        "floor_note": "The floor compares as many points of the other half of the data "
+        "with the same half.",
         "captions": {
             "features": "All invariant features of the data and of the samples.",
             "training": "The gap that contrastive divergence closes.",

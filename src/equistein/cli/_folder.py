@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import importlib.metadata
+import io
 import json
 import os
 import pathlib
@@ -118,7 +119,7 @@ class RunFolder:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 return dict(stored)
-        except (OSError, ValueError, EOFError) as error:
+        except Exception as error:  # a damaged file can raise nearly anything
             raise UserError(f"Cannot read {path}: {error}.") from None
 
     def save_outcome(self, name: str, outcome: Outcome) -> None:
@@ -133,13 +134,17 @@ class RunFolder:
         """Return a stage finished earlier, or None."""
         if not (self.path / "checkpoint" / f"{name}.npz").is_file():
             return None
-        parts = self.read_arrays(f"checkpoint/{name}.npz")
+        try:
+            parts = self.read_arrays(f"checkpoint/{name}.npz")
+        except UserError as error:
+            print(f"{error} It is computed anew.")
+            return None
         fields: dict[str, dict] = {"metrics": {}, "history": {}, "arrays": {}}
         for key, value in parts.items():
             field, _, rest = key.partition(":")
             if rest:
                 fields[field][rest] = value
-        return Outcome(samples=parts["samples"], **fields)
+        return Outcome(samples=parts.get("samples", np.zeros(0)), **fields)
 
     def write_results(self, outcomes: Mapping[str, Outcome], seeds: list[int]) -> None:
         """Write metrics.json, per_seed.json, history.jsonl and samples.npz."""
@@ -169,13 +174,16 @@ class RunFolder:
 
     def write_figures(self, figures: Mapping[str, Any]) -> None:
         """Write each matplotlib figure as .png and .svg."""
-        (self.path / "figures").mkdir(exist_ok=True)
         for name, figure in figures.items():
             for suffix in ("png", "svg"):
-                figure.savefig(self.path / "figures" / f"{name}.{suffix}", dpi=150)
+                drawn = io.BytesIO()
+                figure.savefig(drawn, format=suffix, dpi=150)
+                self.write(f"figures/{name}.{suffix}", drawn.getvalue())
 
     def write_environment(self) -> None:
-        """Write what the run ran on."""
+        """Write what the run runs on; a resumed run keeps what it was started with."""
+        if (self.path / "environment.json").is_file():
+            return
         names = (
             "equistein",
             "jax",

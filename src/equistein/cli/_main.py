@@ -50,13 +50,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"equistein: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"equistein: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\nequistein: stopped.", file=sys.stderr)
         return INTERRUPTED
 
 
 def _dispatch(command: str, arguments: list[str]) -> int:
+    if any(argument in ("-h", "--help") for argument in arguments) and command in (
+        "list", "resume", "report", "bench",
+    ):  # fmt: skip
+        print(_HELP, end="")
+        return 0
     if command == "list":
+        if arguments:
+            raise UserError("usage: equistein list")
         return list_experiments()
     if command == "run":
         return run_experiment(arguments)

@@ -39,7 +39,7 @@ def write_report(folder: RunFolder) -> pathlib.Path:
         f"<h1>{html.escape(title)}</h1><p class=lead>{html.escape(lead)}</p>",
         *(_figure(path, captions.get(path.stem, "")) for path in figures),
         "<h2>Numbers</h2>",
-        _table(metrics),
+        _table(metrics, described.get("words", {})),
         _notes(notes, metrics),
         "<h2>Settings</h2>",
         f"<pre>{html.escape(json.dumps(described, indent=1))}</pre>",
@@ -65,7 +65,11 @@ def report(arguments: Sequence[str]) -> int:
                 f"{folder.path} has no results yet; `equistein resume {folder.path}`."
             )
     for folder in folders:
-        print(write_report(folder))
+        try:
+            print(write_report(folder))
+        except (AttributeError, KeyError, TypeError) as error:
+            message = f"A file in {folder.path} is damaged: {error}."
+            raise UserError(message) from None
     if len(folders) > 1:
         for folder in folders:
             _print_metrics(folder)
@@ -109,7 +113,7 @@ def _figure(path: pathlib.Path, caption: str) -> str:
     )
 
 
-def _table(metrics: Mapping[str, Any]) -> str:
+def _table(metrics: Mapping[str, Any], words: Mapping[str, Any]) -> str:
     rows = {name: row for name, row in metrics.items() if name not in _RESERVED}
     rows["floor"] = metrics.get("floor", {})
     columns: dict[str, None] = {}
@@ -120,17 +124,22 @@ def _table(metrics: Mapping[str, Any]) -> str:
     lines = [f"<div class=wide><table><tr><th><th>samples{head}"]
     for name, row in rows.items():
         kind = " class=floor" if name == "floor" else ""
-        label = "floor: exact samples" if name == "floor" else name
+        label = f"floor: {words.get('floor', 'exact samples')}"
+        label = label if name == "floor" else name
         cells = "".join(f"<td>{_cell(row, column)}" for column in columns)
         lines.append(
             f"<tr{kind}><td>{html.escape(label)}<td>{counts.get(name, '')}{cells}"
         )
     seeds = metrics.get("seeds", [])
-    lines.append(
-        f"</table></div><p><small>Mean over {len(seeds)} seeds, plus or minus the "
-        "standard deviation, with the smallest and the largest below. The floor is "
-        "what as many exact samples score against exact samples.</small>"
-    )
+    told = "The floor is what as many exact samples score against exact samples."
+    spread = ""
+    if len(seeds) > 1:
+        spread = (
+            f"Mean over {len(seeds)} seeds, plus or minus the standard deviation, with "
+            "the smallest and the largest below. "
+        )
+    told = html.escape(spread + words.get("floor_note", told))
+    lines.append(f"</table></div><p><small>{told}</small>")
     return "\n".join(lines)
 
 

@@ -83,7 +83,16 @@ def resume_experiment(folder: RunFolder) -> int:
     config = config_from_json(
         experiment.presets[next(iter(experiment.presets))], described.get("config", {})
     )
-    return execute(experiment, config, int(described.get("seed", 0)), folder)
+    seed = described.get("seed")
+    try:
+        check_config(config)
+        if not isinstance(seed, int):
+            raise ValueError(f"`seed` must be an integer, but got {seed!r}.")
+        experiment.stages(config, seed)
+    except (TypeError, ValueError) as error:
+        message = f"{folder.path / 'config.json'} is damaged: {error}"
+        raise UserError(message) from None
+    return execute(experiment, config, seed, folder)
 
 
 def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
@@ -174,7 +183,9 @@ def take_preset(
     """
     rest, preset = list(arguments), "quick"
     for index, argument in enumerate(rest):
-        if argument == "--preset" and index + 1 < len(rest):
+        if argument == "--preset" and index + 1 == len(rest):
+            raise UserError(f"--preset needs one of {', '.join(experiment.presets)}.")
+        if argument == "--preset":
             preset = rest[index + 1]
             del rest[index : index + 2]
             break
@@ -203,6 +214,8 @@ def config_from_json(like: Any, values: Mapping[str, Any]) -> Any:
         UserError: If a field is missing or unknown.
     """
     names = {field.name for field in dataclasses.fields(like)}
+    if not isinstance(values, dict):
+        raise UserError(f"The run's config.json is damaged: {values!r} is no object.")
     if set(values) != names:
         odd = ", ".join(sorted(set(values) ^ names))
         raise UserError(

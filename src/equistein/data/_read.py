@@ -5,6 +5,7 @@ import pathlib
 import numpy as np
 
 MAX_BYTES = 2**31
+_LARGEST = 1e15  # squares of larger numbers overflow in single precision
 
 
 class DataError(ValueError):
@@ -39,7 +40,7 @@ def read_points(path: pathlib.Path) -> np.ndarray:
         raise DataError(
             f"{path} is damaged or no NumPy file of plain numbers: {error}."
         ) from None
-    if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.number):
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iufc":
         raise DataError(f"{path} must hold an array of numbers.")
     if np.issubdtype(values.dtype, np.complexfloating):
         raise DataError(f"{path} must hold real numbers, but they are complex.")
@@ -50,10 +51,11 @@ def read_points(path: pathlib.Path) -> np.ndarray:
         )
     with np.errstate(over="ignore"):
         values = values.astype(np.float32)
+    values[np.abs(values) > _LARGEST] = np.inf
     bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
     if bad.any():
         raise DataError(
-            f"{path} must hold numbers finite in single precision, but {bad.sum()} of "
+            f"{path} must hold finite numbers of at most 1e15, but {bad.sum()} of "
             f"{len(values)} points are not, the first at index {bad.argmax()}."
         )
     return values

@@ -1,5 +1,8 @@
 """An energy for data with a given symmetry."""
 
+import jax
+import jax.numpy as jnp
+
 from equistein._types import Key, Particles
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._feature_energy import FeatureEnergy
@@ -44,6 +47,8 @@ def energy_for(
     shape = data.shape[1:]
     group.check_shape(shape)
     features = Coordinates()
+    # Features are smoothed well below the size of the data, whatever its unit.
+    epsilon = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
     if isinstance(group, PointCloud):
         if not group.reflections:
             raise ValueError(
@@ -51,17 +56,18 @@ def energy_for(
                 "PointCloud(..., reflections=True)."
             )
         # Distances alone confuse shapes that differ in which distances meet.
-        distances = SortedDistances(group.species)
-        features = Concatenated(distances, SortedRowSums(group.species))
+        distances = SortedDistances(group.species, epsilon)
+        features = Concatenated(distances, SortedRowSums(group.species, epsilon))
     elif isinstance(group, Orthogonal | SpecialOrthogonal):
         if len(shape) != 1:
             raise ValueError(
                 f"For {group} the features are those of one vector, shape (d,), but "
                 f"the data has shape {shape}: use a point cloud for several particles."
             )
-        features = Radius()
+        features = Radius(epsilon)
     network = MLP(features(data[0]).size, width=width, depth=depth, key=key)
-    energy = FeatureEnergy(network, features, data)
-    if isinstance(group, AbstractFiniteGroup) and not isinstance(group, Trivial):
-        return SymmetrizedEnergy(energy, group)
-    return energy
+    if not isinstance(group, AbstractFiniteGroup) or isinstance(group, Trivial):
+        return FeatureEnergy(network, features, data)
+    # The energy is averaged over rotated points, which must fit its scale as well.
+    orbits = jax.vmap(group.orbit)(data).reshape(-1, *shape)
+    return SymmetrizedEnergy(FeatureEnergy(network, features, orbits), group)

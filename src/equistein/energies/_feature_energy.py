@@ -52,7 +52,7 @@ class FeatureEnergy(AbstractEnergy):
         self.features = features
         self.mean = jnp.mean(values, axis=0)
         self.scale = jnp.std(values, axis=0)
-        constant = self.scale <= 1e-6 * (1 + jnp.abs(self.mean))
+        constant = self.scale <= 1e-6 * jnp.max(jnp.abs(values), axis=0)
         if bool(jnp.any(constant)):
             raise ValueError(
                 f"FeatureEnergy needs `data` that varies, but {int(jnp.sum(constant))} "

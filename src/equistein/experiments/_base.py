@@ -65,7 +65,8 @@ def check_config(config: Any) -> None:
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, int | float) and not 0 < number < float("inf"):
+            good = isinstance(number, int | float) and 0 < number < float("inf")
+            if not good:
                 raise ValueError(
                     f"`{field.name}` must be positive and finite, but got {value!r}."
                 )

@@ -41,6 +41,8 @@ def check_invariance(
         InvarianceError: With the element and the size of the largest violation.
         ValueError: If the group does not act on points of this shape.
     """
+    if points.ndim < 1 or len(points) == 0:
+        raise ValueError("check_invariance needs `points`, at least one, on axis 0.")
     group.check_shape(points.shape[1:])
     points = points[:: -(-len(points) // _MAX_POINTS)]
     if isinstance(group, AbstractFiniteGroup) and group.order <= _MAX_ELEMENTS:
@@ -48,7 +50,9 @@ def check_invariance(
     else:
         elements = group.sample(jr.key(0), 16)
     before, after = _evaluate(log_density, group, elements, points)
-    limit = tolerance or 10 * float(jnp.finfo(points.dtype).eps) ** 0.5
+    limit = tolerance
+    if limit is None:
+        limit = 10 * float(jnp.finfo(points.dtype).eps) ** 0.5
     error = jnp.abs(after - before[None, :])
     relative = jnp.where(jnp.isfinite(before)[None, :], error, 0.0)
     relative = relative / (1 + jnp.abs(before))[None, :]

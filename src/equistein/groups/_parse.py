@@ -37,6 +37,6 @@ def parse_group(
         if species is None or dim is None:
             raise ValueError("A point cloud needs `species` and `dim`.")
         return PointCloud(species, dim)
-    if name in _NUMBERED and number.isdigit():
+    if name in _NUMBERED and number.isdecimal():
         return _NUMBERED[name](int(number))
     raise ValueError(f"There is no group {text!r}: give {_FORMS}.")

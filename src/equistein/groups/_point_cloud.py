@@ -128,14 +128,16 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
     Raises:
         ValueError: If `species` is empty or not a sequence of labels.
     """
+    numbers: dict[Hashable, int] = {}
     try:
-        labels = list(species)
+        encoded = tuple(
+            numbers.setdefault(label, len(numbers)) for label in list(species)
+        )
     except TypeError:
-        labels = []
-    if not labels:
+        encoded = ()
+    if not encoded:
         raise ValueError(
             "`species` needs one label for each particle, such as (0, 0, 0, 0) or "
             f"'CCOH', but got {species!r}."
         )
-    numbers: dict[Hashable, int] = {}
-    return tuple(numbers.setdefault(label, len(numbers)) for label in labels)
+    return encoded

@@ -16,7 +16,7 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
     """A rule for moving a set of particles towards a target density.
 
     The state has a field `particles` and a field `step`, the number of steps taken;
-    the info has the fields `update_norm` and `force_norm` besides others.
+    the info has the fields `log_density` and `update_norm` besides others.
     """
 
     @abc.abstractmethod
@@ -35,5 +35,9 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         """Advance once; return the new state and what was worth recording."""
 
     @abc.abstractmethod
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise `ValueError` unless the sampler moves points of this shape."""
+
+    @abc.abstractmethod
     def check(self, log_density: LogDensity, particles: Particles) -> None:
-        """Raise `ValueError` if this sampler cannot serve this density and start."""
+        """Raise `ValueError` if the density lacks what the sampler relies on."""

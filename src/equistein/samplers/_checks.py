@@ -5,9 +5,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import LogDensity, Particles
+from equistein.samplers._base import AbstractSampler
 
 
 def check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
@@ -16,14 +18,14 @@ def check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
     Raises:
         ValueError: If one is not, naming it.
     """
-    if isinstance(num_steps, bool) or not isinstance(num_steps, int) or num_steps < 0:
+    if not _is_integer(num_steps) or num_steps < 0:
         raise ValueError(
             f"`run` needs `num_steps`, an integer >= 0, but got {num_steps!r}."
         )
     if tol is not None and not tol > 0:
         raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
     if record_every is not None and not (
-        isinstance(record_every, int) and record_every > 0
+        _is_integer(record_every) and record_every > 0
     ):
         raise ValueError(
             "`run` needs `record_every`, an integer > 0 or None, but got "
@@ -63,7 +65,27 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
     return particles
 
 
-def check_density(log_density: LogDensity, particles: Particles) -> None:
+def check_state(sampler: AbstractSampler, state: Any) -> None:
+    """Raise unless a state is one that the sampler can go on from.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    try:
+        expected = jax.eval_shape(
+            lambda x, y: sampler.init(x, repellers=y), state.particles, state.repellers
+        )
+        fits = jax.tree.structure(expected) == jax.tree.structure(state)
+    except (AttributeError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ValueError(
+            "`initial_state` must be the `state` of samples of the same kind of "
+            "sampler and optimizer; start anew with `particles` to change them."
+        )
+
+
+def check_density(log_density: LogDensity, particles: Particles, name: str) -> None:
     """Raise unless the density maps a point to a scalar, finite at the start.
 
     Raises:
@@ -75,13 +97,19 @@ def check_density(log_density: LogDensity, particles: Particles) -> None:
             "Of a target, give `target.log_density`."
         )
     point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
-    value = eqx.filter_eval_shape(log_density, point)
-    shape = jax.tree.map(lambda leaf: leaf.shape, value)
-    if shape != ():
+    wanted = (
+        f"`log_density` must take one point, here of shape {point.shape}, and return a "
+        "real scalar; the sampler vectorizes it over particles"
+    )
+    try:
+        value = eqx.filter_eval_shape(log_density, point)
+    except Exception as error:
+        raise ValueError(f"{wanted}. Given one point it failed: {error}") from error
+    if not isinstance(value, jax.ShapeDtypeStruct):
+        raise ValueError(f"{wanted}, but it returned {value!r}.")
+    if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ValueError(
-            f"`log_density` must take one point, here of shape {point.shape}, and "
-            f"return a scalar, but it returned shape {shape}. It is vectorized over "
-            "particles by the sampler; reduce over the point's own axes."
+            f"{wanted}, but it returned shape {value.shape} of type {value.dtype}."
         )
     values, scores = _values_and_scores(log_density, particles)
     axes = tuple(range(1, scores.ndim))
@@ -90,7 +118,7 @@ def check_density(log_density: LogDensity, particles: Particles) -> None:
         index = int(jnp.argmax(bad))
         raise ValueError(
             "`log_density` and its gradient must be finite at the start, but at "
-            f"{int(jnp.sum(bad))} of {len(particles)} particles they are not: at index "
+            f"{int(jnp.sum(bad))} of {len(particles)} {name} they are not: at index "
             f"{index} the value is {float(values[index]):.6g} and the gradient "
             f"{scores[index]}. Start where the density is positive and smooth."
         )
@@ -99,3 +127,7 @@ def check_density(log_density: LogDensity, particles: Particles) -> None:
 @eqx.filter_jit
 def _values_and_scores(log_density, particles):
     return jax.vmap(jax.value_and_grad(log_density))(particles)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

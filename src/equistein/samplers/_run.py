@@ -7,12 +7,13 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from equistein._types import Key, LogDensity, Particles
+from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._checks import (
     check_counts,
     check_density,
     check_particles,
+    check_state,
 )
 from equistein.samplers._progress import progress_bar
 
@@ -97,7 +98,8 @@ def run(
             `particles`.
         repellers: Fixed particles that join the sums, such as data.
         progress: Whether to show a progress bar.
-        check: Whether to check the start and the symmetry that the kernel relies on.
+        check: Whether to check the density at the start, and the symmetry that the
+            kernel relies on.
 
     Returns:
         The final particles and the history.
@@ -105,19 +107,27 @@ def run(
     Raises:
         ValueError: If an argument is not what it should be, with the remedy.
         InvarianceError: If the density lacks the kernel's symmetry.
-        NonFiniteError: If a particle is no longer finite; it holds the last good ones.
+        NonFiniteError: If a particle is no longer finite, or at a recorded step the
+            density; it holds the last good particles.
         RunInterrupted: On Ctrl-C; it holds the run so far.
     """
     check_counts(num_steps, tol, record_every)
+    if not isinstance(sampler, AbstractSampler):
+        raise ValueError(
+            "`sampler` must be one such as SVGD(kernel, optimizer), but got "
+            f"{sampler!r}."
+        )
     if initial_state is not None:
         if particles is not None or repellers is not None:
             raise ValueError(
                 "`run` got `initial_state` and also `particles` or `repellers`, which "
                 "the state holds: give one or the other."
             )
+        check_state(sampler, initial_state)
         state = initial_state
     else:
         particles = check_particles(particles, "particles")
+        sampler.check_shape(particles.shape[1:])
         if repellers is not None:
             repellers = check_particles(repellers, "repellers")
             if repellers.shape[1:] != particles.shape[1:]:
@@ -125,10 +135,12 @@ def run(
                     f"`repellers` hold points of shape {repellers.shape[1:]}, but "
                     f"`particles` of shape {particles.shape[1:]}: give the same shape."
                 )
-        if check:
-            check_density(log_density, particles)
-            sampler.check(log_density, particles)
         state = _init(sampler, particles, repellers)
+    if check:
+        check_density(log_density, state.particles, "particles")
+        if repellers is not None:
+            check_density(log_density, repellers, "repellers")
+        sampler.check(log_density, state.particles)
     done = int(state.step)
     no = jnp.zeros((), bool)
     progress_state = Progress(state, state, no, no)
@@ -212,7 +224,7 @@ def _advance(
         converged = progress.converged
         if tol is not None:
             converged = converged | (info.update_norm < tol)
-        return _judged(progress, state, converged), info
+        return _judged(progress, state, converged, info.log_density), info
 
     def segment(progress, end):
         steps = quick_steps if tol is None else watched_steps
@@ -240,9 +252,14 @@ def _advance(
     return progress, info, valid
 
 
-def _judged(progress: Progress, state: PyTree, converged: Bool[Array, ""]) -> Progress:
-    """Keep `state` as the last good one if it is finite; otherwise the run failed."""
-    finite = jnp.all(jnp.isfinite(state.particles))
+def _judged(
+    progress: Progress,
+    state: PyTree,
+    converged: Bool[Array, ""],
+    log_density: Scalar | float = 0.0,
+) -> Progress:
+    """Keep `state` as the last good one if all is finite; otherwise the run failed."""
+    finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)
     good = jax.tree.map(
         lambda new, old: jnp.where(finite, new, old), state, progress.good
     )
@@ -297,9 +314,9 @@ def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteErr
     samples = _collect(replay, records, done)
     step = int(replay.good.step) + 1
     return NonFiniteError(
-        f"A particle stopped being finite in step {step}; the error's `samples` hold "
-        f"the particles after step {step - 1}. Take a smaller step, clip the score "
-        "(`SVGD(..., score_clip=20.0)`), or look at `log_density` there.",
+        f"A particle or its density stopped being finite in step {step}; the error's "
+        f"`samples` hold the particles after step {step - 1}. Take a smaller step, clip "
+        "the score (`SVGD(..., score_clip=20.0)`), or look at `log_density` there.",
         step,
         samples,
     )

@@ -93,6 +93,11 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
                 "SVGD needs `optimizer`, an Optax transformation such as "
                 f"optax.sgd(0.1), but got {optimizer!r}."
             )
+        if annealing is not None and not callable(annealing):
+            raise ValueError(
+                "SVGD needs `annealing`, a function of the step number such as "
+                f"Geometric(1_000), but got {annealing!r}."
+            )
         if not callable(langevin) and not langevin >= 0:
             raise ValueError(f"SVGD needs `langevin` >= 0, but got {langevin!r}.")
         if score_clip is not None and not score_clip > 0:
@@ -135,12 +140,12 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         length = self._length(state)
         kernel = self.kernel.with_length(length)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
-        scores = self._clipped(beta * scores)
+        scores = beta * self._clipped(scores)
         sources, source_scores = x, scores
         if state.repellers is not None:
             extra = jax.vmap(jax.grad(log_density))(state.repellers)
             sources = jnp.concatenate([x, state.repellers])
-            source_scores = jnp.concatenate([scores, self._clipped(beta * extra)])
+            source_scores = jnp.concatenate([scores, beta * self._clipped(extra)])
         force = kernel.stein_force(x, sources, source_scores)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
@@ -153,18 +158,20 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         info = SVGDInfo(jnp.mean(values), _rms(force), _rms(update), length, beta)
         return new, info
 
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.kernel.check_shape(shape)
+
     def check(self, log_density: LogDensity, particles: Particles) -> None:
-        self.kernel.check_shape(particles.shape[1:])
         self.kernel.check_target(log_density, particles)
 
     def _inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
         if self.annealing is None:
             return jnp.ones((), dtype)
-        return self.annealing(step.astype(dtype)).astype(dtype)
+        return jnp.asarray(self.annealing(step.astype(dtype)), dtype)
 
     def _length(self, state: SVGDState) -> Scalar:
         if self.kernel.rule is None:
-            return state.length
+            return self.kernel.length(state.particles).astype(state.length.dtype)
         return jax.lax.cond(
             state.step % self.kernel.rule.every == 0,
             lambda: self.kernel.length(state.particles).astype(state.length.dtype),
@@ -187,7 +194,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         rate = self.langevin
         if callable(rate):
             rate = rate(state.step.astype(x.dtype))
-        rate = jnp.asarray(rate, x.dtype)
+        rate = jnp.maximum(jnp.asarray(rate, x.dtype), 0)  # rounding may pass zero
         noise = jax.vmap(self.kernel.project)(jr.normal(key, x.shape, x.dtype))
         return rate * scores + jnp.sqrt(2 * rate) * noise
 

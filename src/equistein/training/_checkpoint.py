@@ -65,6 +65,6 @@ def load_checkpoint(path: pathlib.Path, like: Any, header: dict[str, Any]) -> An
             return eqx.tree_deserialise_leaves(file, like)
         except Exception as error:
             raise CheckpointError(
-                f"{path} is damaged or of another version: {error}. Delete it to start "
-                "anew."
+                f"{path} is damaged or of another version ({type(error).__name__}). "
+                "Delete it and resume the run."
             ) from None

@@ -171,7 +171,7 @@ def save_fitted(path: pathlib.Path, fitted: Fitted, header: dict[str, Any]) -> N
         fitted: The fit.
         header: What tells how to build its structure, as a JSON object.
     """
-    save_checkpoint(path, _drawable(fitted), header)
+    save_checkpoint(path, (fitted.energy, fitted.particles, fitted.start), header)
 
 
 def load_fitted(
@@ -192,15 +192,11 @@ def load_fitted(
     """
     start = Box(like, energy.group(like.shape[1:]))
     particles = jnp.zeros((config.num_particles, *like.shape[1:]), like.dtype)
+    like_this = (energy, particles, start)
+    energy, particles, start = load_checkpoint(path, like_this, header)
     kernel = energy.kernel(config.bandwidth)
-    fitted = Fitted(energy, particles, {}, start, kernel, config)
-    arrays = load_checkpoint(path, _drawable(fitted), header)
-    config = config.in_units(float(arrays[2].reach))
-    return Fitted(arrays[0], arrays[1], {}, arrays[2], kernel, config)
-
-
-def _drawable(fitted: Fitted) -> tuple[AbstractEnergy, Particles, Box]:
-    return fitted.energy, fitted.particles, fitted.start
+    config = config.in_units(float(start.reach))
+    return Fitted(energy, particles, {}, start, kernel, config)
 
 
 def training_svgd(kernel: AbstractKernel, config: FitConfig) -> SVGD:
