@@ -117,10 +117,12 @@ class RunFolder:
         """
         path = self.path / name
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
                 return dict(stored)
         except Exception as error:  # a damaged file can raise nearly anything
-            raise UserError(f"Cannot read {path}: {error}.") from None
+            raise UserError(
+                f"Cannot read {path}: {error}. If it is damaged, delete it and resume."
+            ) from None
 
     def save_outcome(self, name: str, outcome: Outcome) -> None:
         """Keep a finished stage, so that a resumed run need not repeat it."""
@@ -134,17 +136,15 @@ class RunFolder:
         """Return a stage finished earlier, or None."""
         if not (self.path / "checkpoint" / f"{name}.npz").is_file():
             return None
-        try:
-            parts = self.read_arrays(f"checkpoint/{name}.npz")
-        except UserError as error:
-            print(f"{error} It is computed anew.")
-            return None
+        parts = self.read_arrays(f"checkpoint/{name}.npz")
+        if "samples" not in parts:
+            raise UserError(f"{self.path / 'checkpoint' / name}.npz holds no samples.")
         fields: dict[str, dict] = {"metrics": {}, "history": {}, "arrays": {}}
         for key, value in parts.items():
             field, _, rest = key.partition(":")
             if rest:
                 fields[field][rest] = value
-        return Outcome(samples=parts.get("samples", np.zeros(0)), **fields)
+        return Outcome(samples=parts["samples"], **fields)
 
     def write_results(self, outcomes: Mapping[str, Outcome], seeds: list[int]) -> None:
         """Write metrics.json, per_seed.json, history.jsonl and samples.npz."""

@@ -86,8 +86,8 @@ def resume_experiment(folder: RunFolder) -> int:
     seed = described.get("seed")
     try:
         check_config(config)
-        if not isinstance(seed, int):
-            raise ValueError(f"`seed` must be an integer, but got {seed!r}.")
+        if not isinstance(seed, int) or seed < 0:
+            raise ValueError(f"`seed` must be an integer >= 0, but got {seed!r}.")
         experiment.stages(config, seed)
     except (TypeError, ValueError) as error:
         message = f"{folder.path / 'config.json'} is damaged: {error}"
@@ -223,4 +223,21 @@ def config_from_json(like: Any, values: Mapping[str, Any]) -> Any:
             f"{odd}). Run it anew, or install the version in its environment.json."
         )
     tupled = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    for name, value in tupled.items():
+        if not _is_like(value, getattr(like, name)):
+            raise UserError(
+                f"The run's config.json is damaged: `{name}` is {value!r}, where a "
+                f"value like {getattr(like, name)!r} belongs."
+            )
     return type(like)(**tupled)
+
+
+def _is_like(value: Any, default: Any) -> bool:
+    """Whether a stored value is of the kind of a default; None stands for anything."""
+    if default is None or value is None:
+        return isinstance(value, int | float | str | type(None))
+    if isinstance(default, tuple):
+        return isinstance(value, tuple) and all(_is_like(v, default[0]) for v in value)
+    if isinstance(default, float) and not isinstance(value, bool):
+        return isinstance(value, int | float)
+    return type(value) is type(default)

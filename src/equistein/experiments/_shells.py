@@ -136,8 +136,9 @@ def start_in_box(key, num: int, dim: int) -> Particles:
 def radial_law(target: Shells, num: int = 400) -> tuple[np.ndarray, np.ndarray]:
     """Return radii and the exact density of a sample's radius at them."""
     last = float(jnp.max(target.radii + 5 * target.widths))
-    radii = np.linspace(1e-3, last, num, dtype=np.float32)
-    along = jnp.zeros((num, target.dim)).at[:, 0].set(radii)
+    radii = np.linspace(1e-3, last, num)
+    along = jnp.zeros((num, target.dim))
+    along = along.at[:, 0].set(jnp.asarray(radii, along.dtype))
     log_m = np.asarray(jax.vmap(target.log_density)(along))
     law = radii ** (target.dim - 1) * np.exp(log_m)
     return radii, law / np.trapezoid(law, radii)

@@ -99,17 +99,20 @@ def check_density(log_density: LogDensity, particles: Particles, name: str) -> N
     point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
     wanted = (
         f"`log_density` must take one point, here of shape {point.shape}, and return a "
-        "real scalar; the sampler vectorizes it over particles"
+        "scalar"
     )
+    remedy = "The sampler vectorizes it over particles; reduce over the point's axes."
     try:
         value = eqx.filter_eval_shape(log_density, point)
     except Exception as error:
-        raise ValueError(f"{wanted}. Given one point it failed: {error}") from error
+        message = f"{wanted}, but failed: {error} {remedy}"
+        raise ValueError(message) from error
     if not isinstance(value, jax.ShapeDtypeStruct):
-        raise ValueError(f"{wanted}, but it returned {value!r}.")
+        raise ValueError(f"{wanted}, but it returned {value!r}. {remedy}")
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
         raise ValueError(
-            f"{wanted}, but it returned shape {value.shape} of type {value.dtype}."
+            f"{wanted}, but it returned shape {value.shape} of type {value.dtype}. "
+            f"{remedy}"
         )
     values, scores = _values_and_scores(log_density, particles)
     axes = tuple(range(1, scores.ndim))

@@ -315,8 +315,9 @@ def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteErr
     step = int(replay.good.step) + 1
     return NonFiniteError(
         f"A particle or its density stopped being finite in step {step}; the error's "
-        f"`samples` hold the particles after step {step - 1}. Take a smaller step, clip "
-        "the score (`SVGD(..., score_clip=20.0)`), or look at `log_density` there.",
+        f"`samples` hold the particles after step {step - 1}. Take a smaller step, "
+        "clip the score (`SVGD(..., score_clip=20.0)`), or look at `log_density` "
+        "there.",
         step,
         samples,
     )
