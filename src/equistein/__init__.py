@@ -18,6 +18,7 @@ from equistein.groups import (
 )
 from equistein.samplers import (
     as_blackjax as as_blackjax,
+    Langevin as Langevin,
     NonFiniteError as NonFiniteError,
     run as run,
     RunInterrupted as RunInterrupted,

@@ -2,7 +2,10 @@
 
 from equistein.energies._base import AbstractEnergy as AbstractEnergy
 from equistein.energies._build import energy_for as energy_for
-from equistein.energies._feature_energy import FeatureEnergy as FeatureEnergy
-from equistein.energies._symmetrized_energy import (
-    SymmetrizedEnergy as SymmetrizedEnergy,
+from equistein.energies._joint import (
+    ConditionalEnergy as ConditionalEnergy,
+    JointEnergy as JointEnergy,
 )
+from equistein.energies._kernel import kernel_for as kernel_for
+from equistein.energies._plain import PlainEnergy as PlainEnergy
+from equistein.energies._tempered import TemperedEnergy as TemperedEnergy

@@ -10,7 +10,7 @@ from equistein.kernels import AbstractKernel
 
 
 class AbstractEnergy(eqx.Module):
-    r"""A learned energy: $p(x) \propto e^{-E(x)}$, at temperature 1."""
+    r"""A learned energy: $p(x) \propto e^{-E(x)}$."""
 
     @abc.abstractmethod
     def __call__(self, point: Point) -> Scalar:
@@ -21,7 +21,7 @@ class AbstractEnergy(eqx.Module):
         """Return the symmetry of the energy on points of this shape."""
 
     @abc.abstractmethod
-    def kernel(self, bandwidth: float | None) -> AbstractKernel:
+    def kernel(self, shape: tuple[int, ...], bandwidth: float | None) -> AbstractKernel:
         """Return the kernel to sample it with; None is the median rule."""
 
     def log_density(self, point: Point) -> Scalar:

@@ -1,73 +1,43 @@
 """An energy for data with a given symmetry."""
 
-import jax
-import jax.numpy as jnp
-
 from equistein._types import Key, Particles
 from equistein.energies._base import AbstractEnergy
-from equistein.energies._feature_energy import FeatureEnergy
-from equistein.energies._symmetrized_energy import SymmetrizedEnergy
-from equistein.features import (
-    Concatenated,
-    Coordinates,
-    Radius,
-    SortedDistances,
-    SortedRowSums,
-)
-from equistein.groups import (
-    AbstractFiniteGroup,
-    AbstractGroup,
-    Orthogonal,
-    PointCloud,
-    SpecialOrthogonal,
-    Trivial,
-)
-from equistein.networks import MLP
+from equistein.energies._joint import JointEnergy
+from equistein.energies._plain import PlainEnergy
+from equistein.groups import AbstractGroup
+from equistein.networks import network_for
 
 
 def energy_for(
-    key: Key, group: AbstractGroup, data: Particles, *, width: int = 128, depth: int = 3
+    key: Key,
+    group: AbstractGroup,
+    data: Particles,
+    *,
+    num_classes: int | None = None,
+    width: int = 128,
+    depth: int = 3,
 ) -> AbstractEnergy:
     """Build an energy with the symmetry of `group`, scaled to the data.
-
-    An MLP on invariant features for a continuous group, the orbit mean of an MLP for a
-    finite one, a plain MLP for the trivial group.
 
     Args:
         key: The source of the weights.
         group: The symmetry.
         data: The data, stacked on axis 0.
+        num_classes: The number of classes of a `JointEnergy`; None for a
+            `PlainEnergy`.
         width: The number of units of a hidden layer.
         depth: The number of hidden layers.
 
     Raises:
-        ValueError: If the group does not act on the data, or no features are known
-            for it.
+        ValueError: If the group does not act on the data, no features are known for
+            it, or there is one class only.
     """
-    shape = data.shape[1:]
-    group.check_shape(shape)
-    features = Coordinates()
-    # Features are smoothed well below the size of the data, whatever its unit.
-    epsilon = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
-    if isinstance(group, PointCloud):
-        if not group.reflections:
-            raise ValueError(
-                "No features that tell mirror images apart are here yet: use "
-                "PointCloud(..., reflections=True)."
-            )
-        # Distances alone confuse shapes that differ in which distances meet.
-        distances = SortedDistances(group.species, epsilon)
-        features = Concatenated(distances, SortedRowSums(group.species, epsilon))
-    elif isinstance(group, Orthogonal | SpecialOrthogonal):
-        if len(shape) != 1:
-            raise ValueError(
-                f"For {group} the features are those of one vector, shape (d,), but "
-                f"the data has shape {shape}: use a point cloud for several particles."
-            )
-        features = Radius(epsilon)
-    network = MLP(features(data[0]).size, width=width, depth=depth, key=key)
-    if not isinstance(group, AbstractFiniteGroup) or isinstance(group, Trivial):
-        return FeatureEnergy(network, features, data)
-    # The energy is averaged over rotated points, which must fit its scale as well.
-    orbits = jax.vmap(group.orbit)(data).reshape(-1, *shape)
-    return SymmetrizedEnergy(FeatureEnergy(network, features, orbits), group)
+    if num_classes is not None and num_classes < 2:
+        raise ValueError(
+            f"`energy_for` needs `num_classes` >= 2, but got {num_classes!r}: with one "
+            "class there is nothing to tell apart; leave it out for a plain energy."
+        )
+    network = network_for(
+        key, group, data, num_classes=num_classes, width=width, depth=depth
+    )
+    return PlainEnergy(network) if num_classes is None else JointEnergy(network)

@@ -1,3 +1,7 @@
-"""Networks: scalar functions of a point."""
+"""Networks: functions of a point with a symmetry."""
 
+from equistein.networks._base import AbstractNetwork as AbstractNetwork
+from equistein.networks._build import network_for as network_for
+from equistein.networks._feature_network import FeatureNetwork as FeatureNetwork
 from equistein.networks._mlp import MLP as MLP
+from equistein.networks._symmetrized import Symmetrized as Symmetrized

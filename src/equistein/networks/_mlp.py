@@ -4,18 +4,22 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Float
 
-from equistein._types import Key, Point, Scalar
+from equistein._types import Key, Point
+from equistein.groups import Trivial
+from equistein.networks._base import AbstractNetwork
 
 
-class MLP(eqx.Module):
-    """A smooth scalar function of a point of any shape, as a multilayer perceptron.
+class MLP(AbstractNetwork):
+    """A smooth function of a point of any shape, as a multilayer perceptron.
 
     The sampler differentiates it in its input, so the activation should be smooth.
 
     Args:
         in_size: The number of coordinates of a point.
-        width: The number of units of a hidden layer.
+        out_size: The number of outputs, or None for one number.
+        width: The number of units of each hidden layer.
         depth: The number of hidden layers.
         activation: The activation of the hidden layers.
         key: The source of the weights.
@@ -27,14 +31,18 @@ class MLP(eqx.Module):
         self,
         in_size: int,
         *,
+        out_size: int | None = None,
         width: int = 128,
         depth: int = 3,
         activation: Callable = jax.nn.silu,
         key: Key,
     ):
         self.layers = eqx.nn.MLP(
-            in_size, "scalar", width, depth, activation=activation, key=key
+            in_size, out_size or "scalar", width, depth, activation=activation, key=key
         )
 
-    def __call__(self, point: Point) -> Scalar:
+    def __call__(self, point: Point) -> Float[Array, "*class"]:
         return self.layers(point.ravel())
+
+    def group(self, shape: tuple[int, ...]) -> Trivial:
+        return Trivial()

@@ -11,6 +11,11 @@ from equistein.samplers._blackjax import (
     SamplingAlgorithm as SamplingAlgorithm,
 )
 from equistein.samplers._checks import check_particles as check_particles
+from equistein.samplers._langevin import (
+    Langevin as Langevin,
+    LangevinInfo as LangevinInfo,
+    LangevinState as LangevinState,
+)
 from equistein.samplers._progress import progress_bar as progress_bar
 from equistein.samplers._run import (
     NonFiniteError as NonFiniteError,

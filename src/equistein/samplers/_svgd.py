@@ -1,8 +1,5 @@
 """Stein variational gradient descent."""
 
-from collections.abc import Callable
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,8 +10,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.kernels import AbstractKernel
 from equistein.samplers._base import AbstractSampler
-
-Schedule = Callable[[Any], Any]
+from equistein.samplers._scores import clipped, rms, Schedule
 
 
 class SVGDState(eqx.Module):
@@ -140,12 +136,14 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         length = self._length(state)
         kernel = self.kernel.with_length(length)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
-        scores = beta * self._clipped(scores)
+        scores = beta * clipped(scores, self.score_clip)
         sources, source_scores = x, scores
         if state.repellers is not None:
             extra = jax.vmap(jax.grad(log_density))(state.repellers)
             sources = jnp.concatenate([x, state.repellers])
-            source_scores = jnp.concatenate([scores, beta * self._clipped(extra)])
+            source_scores = jnp.concatenate(
+                [scores, beta * clipped(extra, self.score_clip)]
+            )
         force = kernel.stein_force(x, sources, source_scores)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
@@ -155,7 +153,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             x + update, opt_state, length, state.step + 1,
             state.repellers,
         )  # fmt: skip
-        info = SVGDInfo(jnp.mean(values), _rms(force), _rms(update), length, beta)
+        info = SVGDInfo(jnp.mean(values), rms(force), rms(update), length, beta)
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -178,13 +176,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             lambda: state.length,
         )
 
-    def _clipped(self, scores: Float[Array, "n *shape"]) -> Float[Array, "n *shape"]:
-        if self.score_clip is None:
-            return scores
-        norms = jnp.sqrt(jnp.sum(scores.reshape(len(scores), -1) ** 2, axis=1))
-        scale = self.score_clip / jnp.maximum(norms, self.score_clip)
-        return scores * scale.reshape(-1, *[1] * (scores.ndim - 1))
-
     def _langevin_step(
         self, key: Key, state: SVGDState, scores: Particles
     ) -> Particles | float:
@@ -197,7 +188,3 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         rate = jnp.maximum(jnp.asarray(rate, x.dtype), 0)  # rounding may pass zero
         noise = jax.vmap(self.kernel.project)(jr.normal(key, x.shape, x.dtype))
         return rate * scores + jnp.sqrt(2 * rate) * noise
-
-
-def _rms(vectors: Particles) -> Scalar:
-    return jnp.sqrt(jnp.sum(vectors**2) / len(vectors))

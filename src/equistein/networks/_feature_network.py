@@ -1,4 +1,4 @@
-"""A network on features of a point, as an energy."""
+"""A network on features of a point."""
 
 from collections.abc import Callable
 
@@ -6,35 +6,33 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import Features, Particles, Point, Scalar
-from equistein.energies._base import AbstractEnergy
-from equistein.features import AbstractFeatures, Concatenated, Coordinates
+from equistein._types import Features, Particles, Point
+from equistein.features import AbstractFeatures
 from equistein.groups import AbstractGroup
-from equistein.kernels import AbstractKernel, Pullback, RBF
+from equistein.networks._base import AbstractNetwork
 
 
-class FeatureEnergy(AbstractEnergy):
+class FeatureNetwork(AbstractNetwork):
     r"""A network on standardized features, with walls around the data.
 
-    $$E(x) = f(z) + \tfrac12 \sum_i \max(0, z_i - b_i, a_i - z_i)^2, \qquad
+    $$f(x) = h(z) - \tfrac12 \sum_i \max(0, z_i - b_i, a_i - z_i)^2, \qquad
       z = (F(x) - m) / s$$
 
     The mean m, the scale s and the range [a, b] are those of the data's features, so
     the walls, one standard deviation wide, are out of the data's way and keep the
-    density normalizable. With invariant features the energy is invariant; with
+    density normalizable. With invariant features the network is invariant; with
     `Coordinates` it is the plain twin.
 
     Args:
-        network: A scalar function of the standardized features.
-        features: The feature map $F$. The kernel is pulled back along the first part
-            of a `Concatenated` one.
+        network: The function $h$ of the standardized features.
+        features: The feature map $F$.
         data: The data, stacked on axis 0.
 
     Raises:
         ValueError: If a feature is constant over the data.
     """
 
-    network: Callable[[Features], Scalar]
+    network: Callable[[Features], Float[Array, "*class"]]
     features: AbstractFeatures
     mean: Float[Array, " feature"]
     scale: Float[Array, " feature"]
@@ -43,7 +41,7 @@ class FeatureEnergy(AbstractEnergy):
 
     def __init__(
         self,
-        network: Callable[[Features], Scalar],
+        network: Callable[[Features], Float[Array, "*class"]],
         features: AbstractFeatures,
         data: Particles,
     ):
@@ -55,32 +53,23 @@ class FeatureEnergy(AbstractEnergy):
         constant = self.scale <= 1e-6 * jnp.max(jnp.abs(values), axis=0)
         if bool(jnp.any(constant)):
             raise ValueError(
-                f"FeatureEnergy needs `data` that varies, but {int(jnp.sum(constant))} "
-                f"of its {constant.size} features are constant, the first at index "
-                f"{int(jnp.argmax(constant))}. Drop constant columns, or give more "
-                "data."
+                "FeatureNetwork needs `data` that varies, but "
+                f"{int(jnp.sum(constant))} of its {constant.size} features are "
+                f"constant, the first at index {int(jnp.argmax(constant))}. Drop "
+                "constant columns, or give more data."
             )
         standard = (values - self.mean[None]) / self.scale[None]
         self.low = jnp.min(standard, axis=0)
         self.high = jnp.max(standard, axis=0)
 
-    def __call__(self, point: Point) -> Scalar:
+    def __call__(self, point: Point) -> Float[Array, "*class"]:
         z = self._standardized(point)
         low, high = self._fixed(self.low, z), self._fixed(self.high, z)
         beyond = jax.nn.relu(z - high) + jax.nn.relu(low - z)
-        return self.network(z) + 0.5 * jnp.sum(beyond**2)
+        return self.network(z) - 0.5 * jnp.sum(beyond**2)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.features.group(shape)
-
-    def kernel(self, bandwidth: float | None) -> AbstractKernel:
-        base = RBF(bandwidth)
-        features = self.features
-        if isinstance(features, Coordinates):
-            return base  # the pullback along the identity, without its products
-        if isinstance(features, Concatenated):
-            features = features.parts[0]
-        return Pullback(base, features)
 
     def _standardized(self, point: Point) -> Features:
         values = self.features(point)

@@ -1,0 +1,38 @@
+"""An energy at another temperature."""
+
+from equistein._types import Point, Scalar
+from equistein.energies._base import AbstractEnergy
+from equistein.groups import AbstractGroup
+from equistein.kernels import AbstractKernel
+
+
+class TemperedEnergy(AbstractEnergy):
+    r"""The energy $E(x) / T$: what is sampled at the temperature $T$.
+
+    Args:
+        energy: The energy.
+        temperature: The temperature $T > 0$.
+
+    Raises:
+        ValueError: If the temperature is not positive.
+    """
+
+    energy: AbstractEnergy
+    temperature: float
+
+    def __init__(self, energy: AbstractEnergy, temperature: float):
+        if not 0 < temperature < float("inf"):
+            raise ValueError(
+                f"TemperedEnergy needs `temperature` > 0, but got {temperature!r}."
+            )
+        self.energy = energy
+        self.temperature = float(temperature)
+
+    def __call__(self, point: Point) -> Scalar:
+        return self.energy(point) / self.temperature
+
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        return self.energy.group(shape)
+
+    def kernel(self, shape: tuple[int, ...], bandwidth: float | None) -> AbstractKernel:
+        return self.energy.kernel(shape, bandwidth)

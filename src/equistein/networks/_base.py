@@ -1,0 +1,25 @@
+"""The interface of networks."""
+
+import abc
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from equistein._types import Point
+from equistein.groups import AbstractGroup
+
+
+class AbstractNetwork(eqx.Module):
+    r"""A function of a point with a symmetry, $f(gx) = f(x)$.
+
+    Its value is one number, or one for each class. An energy is made of it by
+    `PlainEnergy` or `JointEnergy`, as $-f(x)$ or $-\log \sum_y e^{f(x)[y]}$.
+    """
+
+    @abc.abstractmethod
+    def __call__(self, point: Point) -> Float[Array, "*class"]:
+        """Return $f(x)$."""
+
+    @abc.abstractmethod
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        """Return the symmetry of the network on points of this shape."""

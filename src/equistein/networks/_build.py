@@ -1,0 +1,82 @@
+"""A network for data with a given symmetry."""
+
+import jax
+import jax.numpy as jnp
+
+from equistein._types import Key, Particles
+from equistein.features import (
+    Concatenated,
+    Coordinates,
+    Radius,
+    SortedDistances,
+    SortedRowSums,
+)
+from equistein.groups import (
+    AbstractFiniteGroup,
+    AbstractGroup,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+    Trivial,
+)
+from equistein.networks._base import AbstractNetwork
+from equistein.networks._feature_network import FeatureNetwork
+from equistein.networks._mlp import MLP
+from equistein.networks._symmetrized import Symmetrized
+
+
+def network_for(
+    key: Key,
+    group: AbstractGroup,
+    data: Particles,
+    *,
+    num_classes: int | None = None,
+    width: int = 128,
+    depth: int = 3,
+) -> AbstractNetwork:
+    """Build a network with the symmetry of `group`, scaled to the data.
+
+    An MLP on invariant features for a continuous group, the orbit mean of an MLP for a
+    finite one, a plain MLP for the trivial group.
+
+    Args:
+        key: The source of the weights.
+        group: The symmetry.
+        data: The data, stacked on axis 0.
+        num_classes: The number of outputs, one for each class; None for one number.
+        width: The number of units of a hidden layer.
+        depth: The number of hidden layers.
+
+    Raises:
+        ValueError: If the group does not act on the data, or no features are known
+            for it.
+    """
+    shape = data.shape[1:]
+    group.check_shape(shape)
+    features = Coordinates()
+    # Features are smoothed well below the size of the data, whatever its unit.
+    epsilon = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
+    if isinstance(group, PointCloud):
+        if not group.reflections:
+            raise ValueError(
+                "No features that tell mirror images apart are here yet: use "
+                "PointCloud(..., reflections=True)."
+            )
+        # Distances alone confuse shapes that differ in which distances meet.
+        distances = SortedDistances(group.species, epsilon)
+        features = Concatenated(distances, SortedRowSums(group.species, epsilon))
+    elif isinstance(group, Orthogonal | SpecialOrthogonal):
+        if len(shape) != 1:
+            raise ValueError(
+                f"For {group} the features are those of one vector, shape (d,), but "
+                f"the data has shape {shape}: use a point cloud for several particles."
+            )
+        features = Radius(epsilon)
+    network = MLP(
+        features(data[0]).size, out_size=num_classes, width=width, depth=depth, key=key
+    )
+    if not isinstance(group, AbstractFiniteGroup) or isinstance(group, Trivial):
+        return FeatureNetwork(network, features, data)
+    # The network is averaged over rotated points, which must fit its scale as well.
+    orbits = jax.vmap(group.orbit)(data).reshape(-1, *shape)
+    return Symmetrized(FeatureNetwork(network, features, orbits), group)

@@ -1,0 +1,40 @@
+"""A network averaged over a finite group."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Point
+from equistein.groups import AbstractFiniteGroup
+from equistein.networks._base import AbstractNetwork
+
+
+class Symmetrized(AbstractNetwork):
+    r"""The mean of any network over the orbit, $\frac1{|G|} \sum_g f(g x)$.
+
+    Args:
+        network: The network to make invariant.
+        symmetry: A finite group.
+
+    Raises:
+        ValueError: If the group is not finite.
+    """
+
+    network: AbstractNetwork
+    symmetry: AbstractFiniteGroup
+
+    def __init__(self, network: AbstractNetwork, symmetry: AbstractFiniteGroup):
+        if not isinstance(symmetry, AbstractFiniteGroup):
+            raise ValueError(
+                "Symmetrized needs a finite `symmetry` such as Cyclic(4), but got "
+                f"{symmetry}. For a continuous group take invariant features."
+            )
+        self.network = network
+        self.symmetry = symmetry
+
+    def __call__(self, point: Point) -> Float[Array, "*class"]:
+        return jnp.mean(jax.vmap(self.network)(self.symmetry.orbit(point)), axis=0)
+
+    def group(self, shape: tuple[int, ...]) -> AbstractFiniteGroup:
+        self.symmetry.check_shape(shape)
+        return self.symmetry

@@ -1,0 +1,127 @@
+"""Unadjusted Langevin dynamics: independent chains, the baseline of SVGD."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.samplers._base import AbstractSampler
+from equistein.samplers._scores import clipped, rms, Schedule
+
+
+class LangevinState(eqx.Module):
+    """What the next step needs. The chains are independent: there are no repellers."""
+
+    particles: Particles
+    step: Int[Array, ""]
+    repellers: None = None
+
+
+class LangevinInfo(eqx.Module):
+    """What a step was like, before it moved the particles.
+
+    The norms are root mean squares over the particles.
+    """
+
+    log_density: Scalar
+    score_norm: Scalar
+    update_norm: Scalar
+    inverse_temperature: Scalar
+
+
+class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
+    r"""Move each particle along its score, with noise.
+
+    $$x \leftarrow x + \eta \beta s(x) + \sqrt{2 \eta}\, \xi, \qquad
+      \xi \sim \mathcal N(0, I)$$
+
+    Equivariant in law under every rotation and permutation that the density has.
+    Without the Metropolis correction the law is right up to the order of $\eta$.
+
+    Args:
+        step_size: The step $\eta > 0$, in squared units of the points: a number or a
+            function of the step number.
+        annealing: The inverse temperature $\beta$ as a function of the step number,
+            such as `Geometric(1_000)`; 1 by default.
+        score_clip: The largest norm of a point's score; longer ones are shortened.
+        project: What puts a point onto the subspace the particles live on, such as the
+            `project` of a `PointCloud`; by default they live everywhere.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+
+    References:
+        Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
+    """
+
+    step_size: float | Schedule
+    annealing: Schedule | None
+    score_clip: float | None
+    project: Callable[[Point], Point]
+
+    def __init__(
+        self,
+        step_size: float | Schedule,
+        *,
+        annealing: Schedule | None = None,
+        score_clip: float | None = None,
+        project: Callable[[Point], Point] = lambda point: point,
+    ):
+        if not callable(step_size) and not 0 < step_size < float("inf"):
+            raise ValueError(f"Langevin needs `step_size` > 0, but got {step_size!r}.")
+        if score_clip is not None and not score_clip > 0:
+            raise ValueError(
+                f"Langevin needs `score_clip` > 0, but got {score_clip!r}."
+            )
+        self.step_size = step_size
+        self.annealing = annealing
+        self.score_clip = score_clip
+        self.project = project
+
+    def init(
+        self,
+        particles: Particles,
+        *,
+        repellers: Float[Array, "repeller *shape"] | None = None,
+    ) -> LangevinState:
+        """Build the state.
+
+        Args:
+            particles: The start; it is projected.
+            repellers: None: independent chains repel nothing.
+
+        Raises:
+            ValueError: If there are repellers.
+        """
+        if repellers is not None:
+            raise ValueError(
+                "Langevin chains are independent: leave `repellers` out, or use SVGD."
+            )
+        return LangevinState(jax.vmap(self.project)(particles), jnp.zeros((), int))
+
+    def step(
+        self, key: Key, state: LangevinState, log_density: LogDensity
+    ) -> tuple[LangevinState, LangevinInfo]:
+        x = state.particles
+        number = state.step.astype(x.dtype)
+        beta = jnp.ones((), x.dtype)
+        if self.annealing is not None:
+            beta = jnp.asarray(self.annealing(number), x.dtype)
+        rate = self.step_size(number) if callable(self.step_size) else self.step_size
+        rate = jnp.maximum(jnp.asarray(rate, x.dtype), 0)  # rounding may pass zero
+        values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
+        scores = beta * clipped(scores, self.score_clip)
+        noise = jax.vmap(self.project)(jr.normal(key, x.shape, x.dtype))
+        update = rate * scores + jnp.sqrt(2 * rate) * noise
+        info = LangevinInfo(jnp.mean(values), rms(scores), rms(update), beta)
+        return LangevinState(x + update, state.step + 1), info
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        jax.eval_shape(self.project, jnp.zeros(shape))
+
+    def check(self, log_density: LogDensity, particles: Particles) -> None:
+        """Accept every density: the chains rely on no symmetry."""
