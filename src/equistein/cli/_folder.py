@@ -130,6 +130,7 @@ class RunFolder:
         for field in ("metrics", "history", "arrays"):
             for key, value in getattr(outcome, field).items():
                 parts[f"{field}:{key}"] = value
+        parts["events"] = np.array(json.dumps(outcome.events))
         self.write_arrays(f"checkpoint/{name}.npz", parts)
 
     def load_outcome(self, name: str) -> Outcome | None:
@@ -139,12 +140,13 @@ class RunFolder:
         parts = self.read_arrays(f"checkpoint/{name}.npz")
         if "samples" not in parts:
             raise UserError(f"{self.path / 'checkpoint' / name}.npz holds no samples.")
-        fields: dict[str, dict] = {"metrics": {}, "history": {}, "arrays": {}}
+        events = json.loads(str(parts.pop("events", "[]")))
+        fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
         for key, value in parts.items():
             field, _, rest = key.partition(":")
             if rest:
                 fields[field][rest] = value
-        return Outcome(samples=parts["samples"], **fields)
+        return Outcome(samples=parts["samples"], events=events, **fields)
 
     def write_results(self, outcomes: Mapping[str, Outcome], seeds: list[int]) -> None:
         """Write metrics.json, per_seed.json, history.jsonl and samples.npz."""
@@ -166,11 +168,27 @@ class RunFolder:
                 for name, outcome in outcomes.items()
             },
         )
-        lines = [line for name, out in shown.items() for line in _lines(name, out)]
-        self.write("history.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self._write_lines(
+            [line for name, out in shown.items() for line in _lines(name, out)]
+        )
         self.write_arrays(
             "samples.npz", {name: outcome.samples for name, outcome in shown.items()}
         )
+
+    def write_history(
+        self, history: Mapping[str, np.ndarray], events: list[dict[str, Any]]
+    ) -> None:
+        """Write history.jsonl alone, of a fit that came to no results."""
+        done = np.isfinite(history["loss"])
+        rows = {"step": history["epoch"]} | dict(history)
+        rows = {name: values[done][None] for name, values in rows.items()}
+        del rows["epoch"]
+        no_samples = np.zeros((0, 1))
+        outcome = Outcome(metrics={}, samples=no_samples, history=rows, events=events)
+        self._write_lines(_lines("model", outcome))
+
+    def _write_lines(self, lines: list[dict]) -> None:
+        self.write("history.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
     def write_figures(self, figures: Mapping[str, Any]) -> None:
         """Write each matplotlib figure as .png and .svg."""
@@ -227,15 +245,16 @@ def as_json(config: Any) -> dict:
 
 
 def _lines(name: str, outcome: Outcome) -> list[dict]:
-    if not outcome.history:
-        return []
-    steps = outcome.history["step"]
-    return [
-        {"name": name, "seed_index": seed}
-        | {key: value[seed, i].item() for key, value in outcome.history.items()}
-        for seed in range(steps.shape[0])
-        for i in range(steps.shape[1])
-    ]
+    lines = []
+    if outcome.history:
+        steps = outcome.history["step"]
+        lines = [
+            {"name": name, "seed_index": seed}
+            | {key: value[seed, i].item() for key, value in outcome.history.items()}
+            for seed in range(steps.shape[0])
+            for i in range(steps.shape[1])
+        ]
+    return [*lines, *({"name": name} | event for event in outcome.events)]
 
 
 def _commit() -> str | None:

@@ -61,6 +61,43 @@ def read_points(path: pathlib.Path) -> np.ndarray:
     return values
 
 
+def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
+    """Return the classes in the array `y` of an .npz file, or None if it has none.
+
+    Args:
+        path: The file, whose points were read.
+        num: The number of points.
+
+    Raises:
+        DataError: If there is not one whole number for each point.
+    """
+    if path.suffix != ".npz":
+        return None
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            labels = stored["y"] if "y" in stored else None
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise DataError(
+            f"The array `y` of {path} is damaged or no plain numbers: {error}."
+        ) from None
+    if labels is None:
+        return None
+    if labels.shape != (num,):
+        raise DataError(
+            f"The array `y` of {path} must hold one class for each of its {num} "
+            f"points, but has shape {labels.shape}."
+        )
+    whole = labels.dtype.kind in "iub"
+    if labels.dtype.kind == "f":
+        whole = bool(np.all(labels == np.round(labels)))
+    if not whole or np.any(np.abs(labels.astype(float)) > 2**31 - 2):
+        raise DataError(
+            f"The array `y` of {path} must hold classes: whole numbers from 0 on, and "
+            "-1 where the class is unknown."
+        )
+    return labels.astype(np.int64)
+
+
 def _load(path: pathlib.Path) -> np.ndarray:
     """Return the array in a file, of whatever kind it is."""
     if path.suffix == ".npy":

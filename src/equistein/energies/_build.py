@@ -1,5 +1,7 @@
 """An energy for data with a given symmetry."""
 
+from collections.abc import Sequence
+
 from equistein._types import Key, Particles
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._joint import JointEnergy
@@ -14,8 +16,7 @@ def energy_for(
     data: Particles,
     *,
     num_classes: int | None = None,
-    width: int = 128,
-    depth: int = 3,
+    widths: Sequence[int] = (128, 128, 128),
 ) -> AbstractEnergy:
     """Build an energy with the symmetry of `group`, scaled to the data.
 
@@ -25,8 +26,7 @@ def energy_for(
         data: The data, stacked on axis 0.
         num_classes: The number of classes of a `JointEnergy`; None for a
             `PlainEnergy`.
-        width: The number of units of a hidden layer.
-        depth: The number of hidden layers.
+        widths: The number of units of each hidden layer.
 
     Raises:
         ValueError: If the group does not act on the data, no features are known for
@@ -37,7 +37,5 @@ def energy_for(
             f"`energy_for` needs `num_classes` >= 2, but got {num_classes!r}: with one "
             "class there is nothing to tell apart; leave it out for a plain energy."
         )
-    network = network_for(
-        key, group, data, num_classes=num_classes, width=width, depth=depth
-    )
+    network = network_for(key, group, data, num_classes=num_classes, widths=widths)
     return PlainEnergy(network) if num_classes is None else JointEnergy(network)

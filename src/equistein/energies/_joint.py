@@ -44,7 +44,7 @@ class JointEnergy(AbstractEnergy):
 
     def given(self, label: int) -> "ConditionalEnergy":
         """Return the energy of the points of one class, $p(x | y)$."""
-        return ConditionalEnergy(self, label)
+        return ConditionalEnergy(self, jnp.asarray(label))
 
     def num_classes(self, shape: tuple[int, ...]) -> int:
         """Return the number of classes, for points of this shape."""
@@ -67,7 +67,7 @@ class ConditionalEnergy(AbstractEnergy):
     """
 
     energy: JointEnergy
-    label: int
+    label: Int[Array, ""]
 
     def __call__(self, point: Point) -> Scalar:
         return self.energy.joint(point, self.label)

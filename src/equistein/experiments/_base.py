@@ -16,12 +16,14 @@ class Outcome:
         samples: The samples of all seeds together, `(n, *shape)`.
         history: For each quantity its values, `(seed, record)`.
         arrays: What the figures need besides.
+        events: What happened on the way, such as roll-backs; each joins the history.
     """
 
     metrics: dict[str, np.ndarray]
     samples: np.ndarray
     history: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    events: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 FLOOR = "exact"

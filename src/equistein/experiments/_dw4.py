@@ -70,7 +70,7 @@ def stages(config: DW4Config, seed: int) -> dict[str, Stage]:
             for key in seed_keys(seed, config.num_seeds, 0):
                 energy_key, fit_key, sample_key = jr.split(key, 3)
                 energy = energy_for(
-                    energy_key, group, data, width=config.width, depth=config.depth
+                    energy_key, group, data, widths=(config.width,) * config.depth
                 )
                 fitted = fit(fit_key, energy, data, settings, progress=True)
                 sets.append(fitted.sample(sample_key, config.num_samples))

@@ -1,5 +1,14 @@
-"""How good samples are."""
+"""How good samples and models are."""
 
+from equistein.metrics._annealed_importance import (
+    annealed_importance_sampling as annealed_importance_sampling,
+    LogNormalizer as LogNormalizer,
+)
+from equistein.metrics._classification import (
+    accuracy as accuracy,
+    auroc as auroc,
+    expected_calibration_error as expected_calibration_error,
+)
 from equistein.metrics._distances import (
     energy_distance as energy_distance,
     wasserstein_1d as wasserstein_1d,

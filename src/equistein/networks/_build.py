@@ -1,5 +1,7 @@
 """A network for data with a given symmetry."""
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 
@@ -31,8 +33,7 @@ def network_for(
     data: Particles,
     *,
     num_classes: int | None = None,
-    width: int = 128,
-    depth: int = 3,
+    widths: Sequence[int] = (128, 128, 128),
 ) -> AbstractNetwork:
     """Build a network with the symmetry of `group`, scaled to the data.
 
@@ -44,8 +45,7 @@ def network_for(
         group: The symmetry.
         data: The data, stacked on axis 0.
         num_classes: The number of outputs, one for each class; None for one number.
-        width: The number of units of a hidden layer.
-        depth: The number of hidden layers.
+        widths: The number of units of each hidden layer.
 
     Raises:
         ValueError: If the group does not act on the data, or no features are known
@@ -72,9 +72,7 @@ def network_for(
                 f"the data has shape {shape}: use a point cloud for several particles."
             )
         features = Radius(epsilon)
-    network = MLP(
-        features(data[0]).size, out_size=num_classes, width=width, depth=depth, key=key
-    )
+    network = MLP(features(data[0]).size, out_size=num_classes, widths=widths, key=key)
     if not isinstance(group, AbstractFiniteGroup) or isinstance(group, Trivial):
         return FeatureNetwork(network, features, data)
     # The network is averaged over rotated points, which must fit its scale as well.

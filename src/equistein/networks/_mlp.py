@@ -1,9 +1,10 @@
 """A multilayer perceptron on flattened points."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
+import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Point
@@ -18,31 +19,37 @@ class MLP(AbstractNetwork):
 
     Args:
         in_size: The number of coordinates of a point.
+        widths: The number of units of each hidden layer.
         out_size: The number of outputs, or None for one number.
-        width: The number of units of each hidden layer.
-        depth: The number of hidden layers.
         activation: The activation of the hidden layers.
         key: The source of the weights.
     """
 
-    layers: eqx.nn.MLP
+    layers: tuple[eqx.nn.Linear, ...]
+    activation: Callable
 
     def __init__(
         self,
         in_size: int,
         *,
+        widths: Sequence[int] = (128, 128, 128),
         out_size: int | None = None,
-        width: int = 128,
-        depth: int = 3,
         activation: Callable = jax.nn.silu,
         key: Key,
     ):
-        self.layers = eqx.nn.MLP(
-            in_size, out_size or "scalar", width, depth, activation=activation, key=key
+        sizes = [in_size, *widths, out_size or "scalar"]
+        keys = jr.split(key, len(sizes) - 1)
+        self.layers = tuple(
+            eqx.nn.Linear(before, after, key=key)  # type: ignore[arg-type]
+            for before, after, key in zip(sizes[:-1], sizes[1:], keys, strict=True)
         )
+        self.activation = activation
 
     def __call__(self, point: Point) -> Float[Array, "*class"]:
-        return self.layers(point.ravel())
+        hidden = point.ravel()
+        for layer in self.layers[:-1]:
+            hidden = self.activation(layer(hidden))
+        return self.layers[-1](hidden)
 
     def group(self, shape: tuple[int, ...]) -> Trivial:
         return Trivial()

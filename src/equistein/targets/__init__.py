@@ -8,5 +8,6 @@ from equistein.targets._minima import (
     Minima as Minima,
     relax as relax,
 )
+from equistein.targets._normal import Normal as Normal
 from equistein.targets._rotated_gaussians import RotatedGaussians as RotatedGaussians
 from equistein.targets._shells import Shells as Shells

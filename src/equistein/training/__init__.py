@@ -1,4 +1,4 @@
-"""Contrastive divergence with persistent particles."""
+"""Training of energies: contrastive divergence, labels, and score matching."""
 
 from equistein.training._checkpoint import (
     CheckpointError as CheckpointError,
@@ -6,15 +6,26 @@ from equistein.training._checkpoint import (
     save_checkpoint as save_checkpoint,
 )
 from equistein.training._config import FitConfig as FitConfig
-from equistein.training._contrastive_divergence import (
-    BatchInfo as BatchInfo,
-    ContrastiveDivergence as ContrastiveDivergence,
-    TrainState as TrainState,
-)
 from equistein.training._fit import (
+    DivergenceError as DivergenceError,
     fit as fit,
     Fitted as Fitted,
+)
+from equistein.training._labels import check_classes as check_classes
+from equistein.training._losses import (
+    contrastive_divergence as contrastive_divergence,
+    cross_entropy as cross_entropy,
+    denoising_score_matching as denoising_score_matching,
+    energy_magnitude as energy_magnitude,
+    squared_error as squared_error,
+)
+from equistein.training._start import Box as Box
+from equistein.training._store import (
     load_fitted as load_fitted,
     save_fitted as save_fitted,
 )
-from equistein.training._start import Box as Box
+from equistein.training._trainer import (
+    BatchInfo as BatchInfo,
+    Trainer as Trainer,
+    TrainState as TrainState,
+)

@@ -1,5 +1,7 @@
 """Checkpoints: the arrays of a training state behind a line of JSON."""
 
+import hashlib
+import io
 import json
 import os
 import pathlib
@@ -7,7 +9,7 @@ from typing import Any
 
 import equinox as eqx
 
-FORMAT = 1
+FORMAT = 2
 
 
 class CheckpointError(ValueError):
@@ -23,10 +25,13 @@ def save_checkpoint(path: pathlib.Path, state: Any, header: dict[str, Any]) -> N
         header: What tells whether the file fits, as a JSON object.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    payload = io.BytesIO()
+    eqx.tree_serialise_leaves(payload, state)
+    arrays = payload.getvalue()
+    line = {"format": FORMAT, "sha256": hashlib.sha256(arrays).hexdigest(), **header}
     temporary = path.with_name(f".{path.name}.part")
     with open(temporary, "wb") as file:
-        file.write(json.dumps({"format": FORMAT, **header}).encode() + b"\n")
-        eqx.tree_serialise_leaves(file, state)
+        file.write(json.dumps(line).encode() + b"\n" + arrays)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
@@ -48,23 +53,35 @@ def load_checkpoint(path: pathlib.Path, like: Any, header: dict[str, Any]) -> An
             found = json.loads(file.readline(1_000_000))
         except ValueError:
             found = None
-        if not isinstance(found, dict):
-            raise CheckpointError(f"{path} is not a checkpoint of equistein.")
-        expected = {"format": FORMAT, **json.loads(json.dumps(header))}
-        if found != expected:
-            odd = [
-                key
-                for key in sorted(set(expected) | set(found))
-                if expected.get(key) != found.get(key)
-            ]
-            raise CheckpointError(
-                f"{path} was written with other settings ({', '.join(odd)}): resume "
-                "with the settings it was started with, or choose another folder."
-            )
-        try:
-            return eqx.tree_deserialise_leaves(file, like)
-        except Exception as error:
-            raise CheckpointError(
-                f"{path} is damaged or of another version ({type(error).__name__}). "
-                "Delete it and resume the run."
-            ) from None
+        arrays = file.read()
+    if not isinstance(found, dict) or "format" not in found:
+        raise CheckpointError(f"{path} is not a checkpoint of equistein.")
+    if found.pop("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} was written by another version of equistein, in another format "
+            f"than {FORMAT}: go on with that version, or start a new run."
+        )
+    digest = found.pop("sha256", None)
+    expected = json.loads(json.dumps(header))
+    if found != expected:
+        odd = [
+            key
+            for key in sorted(set(expected) | set(found))
+            if expected.get(key) != found.get(key)
+        ]
+        raise CheckpointError(
+            f"{path} was written with other settings ({', '.join(odd)}): resume with "
+            "the settings it was started with, or choose another folder."
+        )
+    if hashlib.sha256(arrays).hexdigest() != digest:
+        raise CheckpointError(
+            f"{path} is damaged: its content does not match its checksum. Delete it, "
+            "and the run starts from its beginning."
+        )
+    try:
+        return eqx.tree_deserialise_leaves(io.BytesIO(arrays), like)
+    except Exception as error:
+        raise CheckpointError(
+            f"{path} does not fit the energy that is trained "
+            f"({type(error).__name__}): resume with the same energy."
+        ) from None

@@ -1,86 +1,168 @@
 """Settings of a fit."""
 
 import dataclasses
+from typing import Literal
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FitConfig:
-    """How an energy is trained by contrastive divergence, and sampled.
+    """How an energy is trained, and sampled.
 
     Attributes:
         num_epochs: Passes over the data.
         batch_size: Data points a batch; at most all of them.
-        num_particles: Persistent particles, the negatives of every batch.
-        num_steps: Sampler steps a batch.
+        num_particles: The negatives of every batch.
+        buffer_size: Particles kept between batches, of which `num_particles` are drawn
+            for each; None keeps just those (persistent contrastive divergence), more
+            is a replay buffer.
+        num_steps: Sampler steps a batch, at most.
+        tolerance: A batch's sampler stops once its root mean square update is below
+            this, in the units of the points; None takes all steps.
         reset_probability: The chance, for each particle and batch, to start anew.
+        reset_to_data: The share of these that starts at data points; the others start
+            in a box around the data.
+        negatives: What moves the particles: `esvgd`, with the kernel of the energy's
+            symmetry; `svgd`, with a plain one; or `langevin`, without a kernel.
         stein_step: The step size of the Stein force, in squared units of the points; 0
             leaves Langevin noise alone, None is the same as `langevin`.
         langevin: The length of the Langevin step, in squared units of the points; about
             a fifth of the squared width of the finest detail. None is a ten-thousandth
             of the squared reach of the data.
+        step_epochs: Epochs at which both steps change.
+        step_factors: What they are multiplied with from each of these epochs on,
+            compared with the start.
         bandwidth: The kernel's bandwidth; None is the median rule.
         score_clip: The largest norm of a score, in inverse units of the points; well
             above what the data's finest detail needs. None is 450 over the reach.
         repel: Whether the batch of data joins the sums as repulsive particles.
-        learning_rate: Adam's, decaying to 1 % of it along a cosine.
-        gradient_clip: The largest norm of the gradient of all weights.
+        temperature: The temperature T of the model, which is exp(-E / T): of the
+            particles in training and of the samples drawn after it.
+        contrastive: The weight of contrastive divergence; 0 trains without negatives.
+        supervised: The weight of the labels' loss: cross-entropy for classes, squared
+            error for known energies.
+        score_matching: The weight of denoising score matching.
+        noise: Its noise, in the units of the points: the model fits the data so
+            blurred. None is a fiftieth of the reach.
+        data_noise: Noise added to the data of each batch, in the units of the points.
         regularization: The weight of the mean squared energies of data and particles.
+        learning_rate: Adam's, decaying to 1 % of it along a cosine.
+        learning_rate_epochs: Epochs at which it changes instead, in steps.
+        learning_rate_factors: What it is multiplied with from each of these epochs on,
+            compared with the start.
+        warm_up: The number of updates over which it rises from 0.
+        gradient_clip: The largest norm of the gradient of all weights.
         ema: The decay of the running mean of the weights, which is what is sampled; it
             is shorter during the first updates.
+        max_rollbacks: How often a diverging fit goes back to its last good state, with
+            half the steps and new randomness, before it gives up.
+        energy_limit: The size of an energy from which on a fit is diverging.
         sample_steps: Steps to draw new samples.
         sample_tail: The share of them over which the Langevin step falls to 5 %.
+        sample_annealing: The inverse temperature at which they start; it rises to 1 in
+            equal factors until the tail begins. Below 1 it finds the weights of modes
+            that are far apart.
         sample_at_once: The number of samples drawn together; their forces join.
     """
 
     num_epochs: int = 60
     batch_size: int = 128
     num_particles: int = 256
+    buffer_size: int | None = None
     num_steps: int = 60
+    tolerance: float | None = None
     reset_probability: float = 0.05
+    reset_to_data: float = 0.0
+    negatives: Literal["esvgd", "svgd", "langevin"] = "esvgd"
     stein_step: float | None = None
     langevin: float | None = None
+    step_epochs: tuple[int, ...] = ()
+    step_factors: tuple[float, ...] = ()
     bandwidth: float | None = None
     score_clip: float | None = None
     repel: bool = False
-    learning_rate: float = 2e-3
-    gradient_clip: float = 10.0
+    temperature: float = 1.0
+    contrastive: float = 1.0
+    supervised: float = 1.0
+    score_matching: float = 0.0
+    noise: float | None = None
+    data_noise: float = 0.0
     regularization: float = 1e-3
+    learning_rate: float = 2e-3
+    learning_rate_epochs: tuple[int, ...] = ()
+    learning_rate_factors: tuple[float, ...] = ()
+    warm_up: int = 0
+    gradient_clip: float = 10.0
     ema: float = 0.995
+    max_rollbacks: int = 3
+    energy_limit: float = 1e6
     sample_steps: int = 1_500
     sample_tail: float = 0.3
+    sample_annealing: float = 1.0
     sample_at_once: int = 512
 
     def __post_init__(self):
-        counts = {
-            "num_epochs", "batch_size", "num_particles", "num_steps",
-            "sample_steps", "sample_at_once", "score_clip", "learning_rate",
-            "gradient_clip",
-        }  # fmt: skip
-        for name in counts:
+        for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"FitConfig needs `{name}` > 0, but got {value!r}.")
-        for name in ("stein_step", "langevin", "regularization"):
+        for name in _NOT_NEGATIVE:
             value = getattr(self, name)
             if value is not None and not 0 <= value < float("inf"):
                 raise ValueError(f"FitConfig needs `{name}` >= 0, but got {value!r}.")
-        if self.stein_step == 0 and self.langevin == 0:
-            raise ValueError(
-                "FitConfig needs `stein_step` or `langevin` above 0, or no particle "
-                "moves."
-            )
-        for name in ("reset_probability", "sample_tail"):
+        for name in ("reset_probability", "reset_to_data", "sample_tail"):
             value = getattr(self, name)
             if not 0 <= value <= 1:
                 raise ValueError(
                     f"FitConfig needs `{name}` between 0 and 1, but got {value!r}."
                 )
+        if not 0 < self.sample_annealing <= 1:
+            raise ValueError(
+                "FitConfig needs 0 < `sample_annealing` <= 1, but got "
+                f"{self.sample_annealing!r}."
+            )
         if not 0 <= self.ema < 1:
             raise ValueError(f"FitConfig needs 0 <= `ema` < 1, but got {self.ema!r}.")
-        if self.bandwidth is not None and not self.bandwidth > 0:
+        if self.negatives not in ("esvgd", "svgd", "langevin"):
             raise ValueError(
-                "FitConfig needs `bandwidth` > 0, or None for the median rule, but got "
-                f"{self.bandwidth!r}."
+                "FitConfig needs `negatives`, one of 'esvgd', 'svgd' and 'langevin', "
+                f"but got {self.negatives!r}."
+            )
+        self._check_schedules()
+        self._check_together()
+
+    def _check_schedules(self) -> None:
+        for name in ("step", "learning_rate"):
+            epochs = getattr(self, f"{name}_epochs")
+            factors = getattr(self, f"{name}_factors")
+            good = all(0 < factor < float("inf") for factor in factors)
+            rising = all(a < b for a, b in zip((0, *epochs), epochs, strict=False))
+            if len(epochs) != len(factors) or not good or not rising:
+                raise ValueError(
+                    f"FitConfig needs `{name}_epochs`, rising from 1, and as many "
+                    f"positive `{name}_factors`, but got {epochs!r} and {factors!r}."
+                )
+
+    def _check_together(self) -> None:
+        still = self.langevin == 0 and self.stein_step == 0
+        if still or (self.langevin == 0 and self.negatives == "langevin"):
+            raise ValueError(
+                "FitConfig needs `stein_step` or `langevin` above 0, or no particle "
+                "moves."
+            )
+        if self.repel and self.negatives == "langevin":
+            raise ValueError(
+                "FitConfig cannot let data `repel` Langevin chains, which are "
+                "independent: take `negatives` esvgd or svgd."
+            )
+        if self.buffer_size is not None and self.buffer_size < self.num_particles:
+            raise ValueError(
+                "FitConfig needs `buffer_size` of at least `num_particles`, "
+                f"{self.num_particles}, but got {self.buffer_size!r}."
+            )
+        if self.contrastive == self.score_matching == 0:
+            raise ValueError(
+                "FitConfig needs `contrastive` or `score_matching` above 0, or nothing "
+                "fits the energy to the data."
             )
 
     def in_units(self, reach: float) -> "FitConfig":
@@ -95,4 +177,16 @@ class FitConfig:
             langevin=langevin,
             stein_step=langevin if self.stein_step is None else self.stein_step,
             score_clip=450 / reach if self.score_clip is None else self.score_clip,
+            noise=0.02 * reach if self.noise is None else self.noise,
         )
+
+
+_POSITIVE = (
+    "num_epochs", "batch_size", "num_particles", "buffer_size", "num_steps",
+    "tolerance", "bandwidth", "score_clip", "temperature", "noise", "learning_rate",
+    "gradient_clip", "energy_limit", "sample_steps", "sample_at_once",
+)  # fmt: skip
+_NOT_NEGATIVE = (
+    "stein_step", "langevin", "contrastive", "supervised", "score_matching",
+    "data_noise", "regularization", "warm_up", "max_rollbacks",
+)  # fmt: skip

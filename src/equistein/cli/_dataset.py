@@ -1,0 +1,213 @@
+"""The user's data: read, checked, and split."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from equistein._types import Particles
+from equistein.data import as_particles, DataError, read_labels, read_points
+from equistein.groups import AbstractGroup, parse_group
+from equistein.molecules import read_xyz, write_xyz
+from equistein.training import check_classes
+
+_NUM_CLASSES = 10_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What is fitted to what.
+
+    Attributes:
+        group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3 or point-cloud.
+        dim: For a point cloud, the dimension of space.
+        species: For a point cloud, one label a particle, as in "C C O"; by default the
+            elements of an .xyz file, or all particles alike.
+        labels: Whether classes in the file, the array `y`, are learned too.
+        held_out: The share of the data that is kept from training, to judge by.
+        seed: The source of all randomness.
+        width: The number of units of a hidden layer.
+        depth: The number of hidden layers.
+        num_samples: Samples drawn after the fit, for the report.
+    """
+
+    group: str
+    dim: int | None = None
+    species: str | None = None
+    labels: bool = True
+    held_out: float = 0.1
+    seed: int = 0
+    width: int = 128
+    depth: int = 3
+    num_samples: int = 512
+
+    def __post_init__(self):
+        for name in ("width", "depth", "num_samples"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"`{name}` must be at least 1, but got {getattr(self, name)}."
+                )
+        if not 0 <= self.held_out < 1:
+            raise ValueError(
+                f"`held_out` must be at least 0 and below 1, but got {self.held_out}."
+            )
+        if self.seed < 0:
+            raise ValueError(f"`seed` must be at least 0, but got {self.seed}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """Points, with their classes and elements if the file has them.
+
+    Attributes:
+        points: The points, those held out at the end.
+        labels: The class of each, -1 where it is unknown, or None.
+        group: The symmetry.
+        num_classes: The number of classes, or None.
+        species: The element of each atom, or None.
+        num_held_out: The number of points that training does not see.
+    """
+
+    points: Particles
+    labels: np.ndarray | None
+    group: AbstractGroup
+    num_classes: int | None = None
+    species: tuple[str, ...] | None = None
+    num_held_out: int = 0
+
+    def train(self) -> "Dataset":
+        """Return what training sees."""
+        return self._rows(slice(0, len(self.points) - self.num_held_out))
+
+    def held_out(self) -> "Dataset":
+        """Return what training does not see."""
+        return self._rows(slice(len(self.points) - self.num_held_out, None))
+
+    def _rows(self, rows: slice) -> "Dataset":
+        labels = None if self.labels is None else self.labels[rows]
+        return dataclasses.replace(
+            self, points=self.points[rows], labels=labels, num_held_out=0
+        )
+
+
+def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
+    """Return the data of a file, checked and in random order.
+
+    Raises:
+        ValueError: If the file, or what it holds, is not what the problem needs.
+    """
+    labels = species = None
+    if path.suffix == ".xyz":
+        points, species = _read_molecules(path)
+        if problem.group != "point-cloud":
+            raise DataError(
+                f"{path} holds molecules: fit it with --group point-cloud, not "
+                f"{problem.group}."
+            )
+    else:
+        points = read_points(path)
+        if problem.labels:
+            labels = read_labels(path, len(points))
+    if problem.group == "point-cloud":
+        points = as_particles(points, _dimension(path, points, problem.dim))
+    elif problem.dim is not None or problem.species is not None:
+        raise DataError("--dim and --species are for --group point-cloud.")
+    group = make_group(problem, points.shape[1:], species)
+    group.check_shape(points.shape[1:])
+    num_classes = None
+    if labels is not None:
+        num_classes = _count_classes(path, labels)
+    num_held_out = round(problem.held_out * len(points))
+    if len(points) - num_held_out < batch_size:
+        raise DataError(
+            f"{path} holds {len(points)} points; {len(points) - num_held_out} are left "
+            f"for training, fewer than a batch of {batch_size}. Give a smaller "
+            "--batch-size, or a smaller --held-out."
+        )
+    order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
+    if labels is not None:
+        labels = labels[order]
+        train = labels[: len(points) - num_held_out]
+        check_classes(train, num_classes)
+    return Dataset(
+        jnp.asarray(points[order]), labels, group, num_classes, species, num_held_out
+    )
+
+
+def make_group(
+    problem: Problem, shape: tuple[int, ...], species: Sequence[str] | None = None
+) -> AbstractGroup:
+    """Return the problem's group for points of this shape."""
+    if problem.group != "point-cloud":
+        return parse_group(problem.group)
+    if problem.species is not None:
+        species = problem.species.split()
+    return parse_group("point-cloud", species=species or [0] * shape[0], dim=shape[1])
+
+
+def write_samples(
+    path: pathlib.Path,
+    points: np.ndarray,
+    label: int | None,
+    species: Sequence[str] | None,
+) -> None:
+    """Write samples in the format that the file's name tells."""
+    if path.suffix == ".xyz":
+        assert species is not None
+        write_xyz(path, species, points, "sampled by equistein")
+    elif path.suffix == ".npz" and label is not None:
+        np.savez(path, x=points, y=np.full(len(points), label))
+    elif path.suffix == ".npz":
+        np.savez(path, x=points)
+    else:
+        np.save(path, points)
+
+
+def _read_molecules(path: pathlib.Path) -> tuple[np.ndarray, tuple[str, ...]]:
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    frames = read_xyz(path)
+    first = sorted(frames[0].symbols)
+    for index, frame in enumerate(frames):
+        if sorted(frame.symbols) != first:
+            raise DataError(
+                f"{path}: molecule {index + 1} has the atoms "
+                f"{' '.join(sorted(frame.symbols))}, but the first has "
+                f"{' '.join(first)}. All must have the same formula."
+            )
+    if len(frames) < 2:
+        raise DataError(f"{path} must hold at least two molecules, but holds one.")
+    # Atoms of an element are alike, so each molecule's may be put into one order.
+    ordered = [f.positions[np.argsort(f.symbols, kind="stable")] for f in frames]
+    return np.stack(ordered).astype(np.float32), tuple(first)
+
+
+def _dimension(path: pathlib.Path, points: np.ndarray, dim: int | None) -> int:
+    if dim is not None:
+        return dim
+    if points.ndim == 3:
+        return points.shape[2]
+    raise DataError(
+        f"{path} holds rows of {points.shape[1]} numbers: give --dim, the dimension of "
+        "space, to tell the particles apart."
+    )
+
+
+def _count_classes(path: pathlib.Path, labels: np.ndarray) -> int:
+    try:
+        check_classes(labels)
+    except ValueError as error:
+        raise DataError(
+            f"The classes in the array `y` of {path} do not do: {error} Or leave them "
+            "out with --no-labels."
+        ) from None
+    num = int(labels.max()) + 1
+    if num > _NUM_CLASSES:
+        raise DataError(
+            f"The array `y` of {path} holds the class {num - 1}; number the classes "
+            f"from 0 on, at most {_NUM_CLASSES} of them."
+        )
+    return num

@@ -1,0 +1,173 @@
+"""What a fit of the user's data leaves: numbers, samples, pictures."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from equistein._types import Key, Particles
+from equistein.cli._dataset import Dataset, Problem
+from equistein.cli._folder import RunFolder
+from equistein.cli._report import write_report
+from equistein.energies import (
+    AbstractEnergy,
+    JointEnergy,
+    outlier_scores,
+    PlainEnergy,
+)
+from equistein.experiments import FLOOR, Outcome
+from equistein.features import AbstractFeatures, Coordinates
+from equistein.metrics import (
+    accuracy,
+    auroc,
+    energy_distance,
+    expected_calibration_error,
+    wasserstein_1d,
+)
+from equistein.networks import FeatureNetwork
+from equistein.plotting import configurations, curves, laws, planar_samples
+from equistein.training import Fitted
+
+_SHOWN_CLASSES = 4
+
+
+def finish(
+    key: Key, folder: RunFolder, problem: Problem, fitted: Fitted, dataset: Dataset
+) -> None:
+    """Draw samples, measure them and the model, and write what a fit gave."""
+    sample_key, judge_key, class_key = jr.split(key, 3)
+    print(f"Drawing {problem.num_samples} samples ...", flush=True)
+    samples = fitted.sample(sample_key, problem.num_samples, progress=True)
+    by_class = {}
+    for label in range(min(dataset.num_classes or 0, _SHOWN_CLASSES)):
+        drawn = fitted.sample(
+            jr.fold_in(class_key, label), min(problem.num_samples, 128), label=label
+        )
+        by_class[f"class {label}"] = np.asarray(drawn)
+    features = features_of(fitted.energy)
+    data = jax.vmap(fitted.start.group.project)(dataset.points)
+    described = jax.jit(jax.vmap(features))
+    split = jr.permutation(jr.key(problem.seed), len(data))
+    half = len(data) // 2
+    # The same numbers of points on both sides, so that the rows can be compared.
+    num = min(half, len(samples))
+    history = {k: v[None] for k, v in fitted.history.items() if k != "epoch"}
+    history["step"] = fitted.history["epoch"][None]
+
+    def outcome(points, against) -> Outcome:
+        return Outcome(
+            metrics=_compared(fitted, described, points, against),
+            samples=np.asarray(points),
+        )
+
+    model = outcome(samples[:num], data[split[half:]])
+    print("Measuring ...", flush=True)
+    outcomes = {
+        "model": dataclasses.replace(
+            model,
+            metrics=model.metrics | judge(judge_key, fitted, dataset),
+            samples=np.asarray(samples),
+            history=history,
+            events=fitted.events,
+        ),
+        FLOOR: outcome(data[split[:num]], data[split[half:]]),
+    }
+    folder.write_results(outcomes, [problem.seed])
+    figures = {
+        "features": laws(
+            {
+                "data": np.ravel(described(data)),
+                "samples": np.ravel(described(samples)),
+            },
+            None,
+            "invariant features, all together",
+        )
+    }
+    if "negative_energy" in history:
+        gap = history["positive_energy"] - history["negative_energy"]
+        figures["training"] = curves(
+            {"data minus particles": (history["step"][0], gap)},
+            "energy gap",
+            exact=0.0,
+            x_label="epoch",
+        )
+    figures |= pictures(np.asarray(data), np.asarray(samples), by_class)
+    folder.write_figures(figures)
+    write_report(folder)
+
+
+def judge(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, np.ndarray]:
+    """Return the log-likelihood of held-out points, AUROC, accuracy and calibration."""
+    normalizer_key, box_key = jr.split(key)
+    normalizer = fitted.log_normalizer(
+        normalizer_key, num_particles=256, num_steps=1_000
+    )
+    train, held_out = dataset.train(), dataset.held_out()
+    numbers: dict[str, Any] = {
+        "log_normalizer": normalizer.value,
+        "log_normalizer_error": normalizer.error,
+        "train_log_likelihood": jnp.mean(
+            fitted.log_likelihood(train.points, normalizer)
+        ),
+    }
+    if len(held_out.points):
+        points = jax.vmap(fitted.start.group.project)(held_out.points)
+        numbers["held_out_log_likelihood"] = jnp.mean(
+            fitted.log_likelihood(points, normalizer)
+        )
+        box = fitted.start.sample(box_key, 1_000)
+        inside = outlier_scores(fitted.energy, points)
+        outside = outlier_scores(fitted.energy, box)
+        for name, values in inside.items():
+            numbers[f"auroc_by_{name}"] = auroc(values, outside[name])
+    energy = fitted.energy
+    if held_out.labels is not None and isinstance(energy, JointEnergy):
+        known = held_out.labels >= 0
+        if known.any():
+            labels = jnp.asarray(held_out.labels[known])
+            logits = jax.vmap(energy.logits)(held_out.points[known])
+            numbers["held_out_accuracy"] = accuracy(logits, labels)
+            numbers["calibration_error"] = expected_calibration_error(logits, labels)
+            numbers["num_held_out_labels"] = known.sum()
+    return {name: np.array([float(value)]) for name, value in numbers.items()}
+
+
+def pictures(
+    data: np.ndarray, samples: np.ndarray, by_class: dict[str, np.ndarray]
+) -> dict:
+    """Draw the points themselves, where they are planar or small clouds."""
+    reach = float(np.quantile(np.abs(data), 0.999)) * 1.25
+    if data.ndim == 2 and data.shape[1] == 2:
+        shown = {"data": data, "samples": samples, **by_class}
+        views = {name: (points,) for name, points in shown.items()}
+        return {"samples": planar_samples(views, ("",), None, reach)}
+    if data.ndim == 3 and data.shape[2] >= 2:
+        pick = np.linspace(0, len(data) - 1, 10).astype(int)
+        rows = {"data": data[pick], "samples": samples[:10]}
+        return {"configurations": configurations(rows, reach)}
+    return {}
+
+
+def features_of(energy: AbstractEnergy) -> AbstractFeatures:
+    """Return the features in which samples are compared with data."""
+    if isinstance(energy, PlainEnergy | JointEnergy):
+        network = energy.network
+        if isinstance(network, FeatureNetwork):
+            return network.features
+    return Coordinates()
+
+
+def _compared(fitted: Fitted, described, points: Particles, against: Particles) -> dict:
+    """Return how far points are from others, in their invariant features."""
+    mine, other = described(points), described(against)
+    gaps = [wasserstein_1d(a, b) for a, b in zip(mine.T, other.T, strict=True)]
+    energies = jax.vmap(fitted.energy)(points)
+    numbers = {
+        "energy_distance_of_features": energy_distance(mine, other),
+        "w1_of_a_feature": np.mean(np.array(gaps)),
+        "median_model_energy": jnp.median(energies),
+    }
+    return {name: np.array([float(value)]) for name, value in numbers.items()}

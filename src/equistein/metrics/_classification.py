@@ -1,0 +1,59 @@
+"""What a classifier, and a score that tells data from other data, is worth."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Scalar
+
+
+def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scalar:
+    """Return the share of points whose likeliest class is the right one.
+
+    Args:
+        logits: The logits of each point.
+        labels: Its class.
+    """
+    return jnp.mean(jnp.argmax(logits, axis=1) == labels)
+
+
+def expected_calibration_error(
+    logits: Float[Array, "n class"], labels: Int[Array, " n"], num_bins: int = 15
+) -> Scalar:
+    r"""Return the mean gap between confidence and accuracy.
+
+    $$\sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b|$$
+
+    over bins of equal width of the confidence $\max_y p(y|x)$. Of n points of a perfect
+    model it is about $\sqrt{b / n}$, not zero: compare equal numbers.
+
+    Args:
+        logits: The logits of each point.
+        labels: Its class.
+        num_bins: The number of bins.
+
+    References:
+        Guo et al. (2017), On calibration of modern neural networks.
+    """
+    confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
+    right = (jnp.argmax(logits, axis=1) == labels).astype(confidence.dtype)
+    bins = jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
+    gaps = jnp.zeros(num_bins, confidence.dtype).at[bins].add(right - confidence)
+    return jnp.sum(jnp.abs(gaps)) / len(labels)
+
+
+def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
+    """Return the chance that a point of the data scores higher than another point.
+
+    The area under the receiver operating characteristic; a tie counts half, and 0.5 is
+    what a score that tells nothing has.
+
+    Args:
+        inside: The scores of the data's points, higher for what belongs.
+        outside: The scores of others.
+    """
+    ordered = jnp.sort(outside)
+    below = jnp.searchsorted(ordered, inside, side="left")
+    not_above = jnp.searchsorted(ordered, inside, side="right")
+    wins = 0.5 * (below + not_above).astype(inside.dtype)
+    return jnp.mean(wins) / len(outside)

@@ -1,0 +1,71 @@
+"""The isotropic normal density."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.groups import AbstractGroup, Trivial
+from equistein.targets._base import AbstractTarget, check_num
+
+
+class Normal(AbstractTarget):
+    r"""The isotropic normal density on a group's subspace, normalized there.
+
+    $$\log p(x) = -\frac{|x - c|^2}{2 \sigma^2} - \frac k2 \log 2 \pi \sigma^2$$
+
+    k is the dimension of the subspace: of the space itself, or (n - 1) d for n
+    particles with their centre of mass at the origin. The base of annealed importance
+    sampling.
+
+    Args:
+        center: The mean $c$, on the subspace.
+        scale: The standard deviation $\sigma > 0$ of a coordinate.
+        group: The symmetry, which must leave the mean where it is.
+
+    Raises:
+        ValueError: If the scale is not positive, or the group moves the mean.
+    """
+
+    center: Point
+    scale: float
+    symmetry: AbstractGroup
+    dim: int
+
+    def __init__(
+        self,
+        center: Point,
+        scale: float,
+        group: AbstractGroup = Trivial(),  # noqa: B008
+    ):
+        if not 0 < scale < float("inf"):
+            raise ValueError(f"Normal needs `scale` > 0, but got {scale!r}.")
+        group.check_shape(center.shape)
+        # A random element moves every point that is not fixed by all of them.
+        elements = group.sample(jr.key(0), 3)
+        moved = jax.vmap(lambda g: group.act(g, group.project(center)))(elements)
+        if not bool(jnp.all(jnp.abs(moved - center[None]) <= 1e-5 * scale)):
+            raise ValueError(
+                f"Normal needs a `center` that {group} leaves where it is, such as the "
+                "origin."
+            )
+        self.center = center
+        self.scale = float(scale)
+        self.symmetry = group
+        projection = jax.jacfwd(group.project)(jnp.zeros_like(center))
+        self.dim = round(float(jnp.trace(projection.reshape(center.size, -1))))
+
+    @property
+    def group(self) -> AbstractGroup:
+        return self.symmetry
+
+    def log_density(self, point: Point) -> Scalar:
+        gap = self.symmetry.project(point) - self.center.astype(point.dtype)
+        constant = 0.5 * self.dim * jnp.log(2 * jnp.pi * self.scale**2)
+        return -0.5 * jnp.sum((gap / self.scale) ** 2) - constant.astype(point.dtype)
+
+    def sample(self, key: Key, num: int) -> Particles:
+        check_num(num)
+        noise = jr.normal(key, (num, *self.center.shape), self.center.dtype)
+        noise = jax.vmap(self.symmetry.project)(noise)
+        return self.center[None] + self.scale * noise

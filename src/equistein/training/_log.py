@@ -1,0 +1,89 @@
+"""What a fit leaves of its epochs and of its failures."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from equistein.training._config import FitConfig
+from equistein.training._trainer import TrainState
+
+_REASONS = ("not finite", "energy limit")
+
+
+class TrainingLog:
+    """A fit's history and events, in arrays of fixed size that a checkpoint holds.
+
+    Args:
+        arrays: `rows`, a column of the history each, and `events`, a line each.
+    """
+
+    def __init__(self, arrays: dict[str, Any]):
+        self.arrays = {
+            "rows": {name: np.array(v) for name, v in arrays["rows"].items()},
+            "events": np.array(arrays["events"]),
+        }
+
+    @classmethod
+    def empty(cls, config: FitConfig, columns: Sequence[str]) -> "TrainingLog":
+        """Return the log of a fit that has not begun."""
+        rows = {name: np.full(config.num_epochs, np.nan) for name in columns}
+        events = np.full((config.max_rollbacks + 1, 5), np.nan)
+        return cls({"rows": rows, "events": events})
+
+    @property
+    def num_events(self) -> int:
+        return int(np.sum(np.isfinite(self.arrays["events"][:, 0])))
+
+    def add_row(self, epoch: int, row: dict[str, float]) -> None:
+        """Keep the numbers of an epoch, counted from 0."""
+        scale = 0.5**self.num_events
+        for name, value in (row | {"scale": scale}).items():
+            self.arrays["rows"][name][epoch] = value
+
+    def add_event(self, epoch: int, why: str, largest: float, good: TrainState) -> None:
+        """Keep that an epoch, counted from 1, failed and where the fit went back to."""
+        line = (
+            epoch, _REASONS.index(why), largest, int(good.epoch),
+            float(good.scale) / 2,
+        )  # fmt: skip
+        self.arrays["events"][self.num_events] = line
+
+    def history(self) -> dict[str, np.ndarray]:
+        """Return the columns, epochs first."""
+        rows = self.arrays["rows"]
+        num = len(next(iter(rows.values())))
+        return {"epoch": np.arange(1, num + 1)} | dict(rows)
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the failures, one object each."""
+        listed = []
+        for line in self.arrays["events"][: self.num_events]:
+            epoch, why, largest, back, scale = line
+            reason = (
+                "an energy or a weight was not finite"
+                if _REASONS[int(why)] == "not finite"
+                else f"an energy reached {largest:.3g}, beyond `energy_limit`"
+            )
+            listed.append(
+                {
+                    "event": "roll-back",
+                    "epoch": int(epoch),
+                    "reason": reason,
+                    "back_to_epoch": int(back),
+                    "scale": float(scale),
+                    "text": f"in epoch {int(epoch)} {reason}; back to epoch "
+                    f"{int(back)}, with steps of {scale:g} of those set.",
+                }
+            )
+        return listed
+
+    def verdict(self, config: FitConfig) -> str:
+        """Return why a fit gives up."""
+        last = self.events()[-1]
+        return (
+            f"The fit diverged {self.num_events} times, at last in epoch "
+            f"{last['epoch']}, where {last['reason']}; `max_rollbacks` allows "
+            f"{config.max_rollbacks}. Take a smaller `learning_rate`, `langevin` or "
+            "`stein_step`, a larger `regularization`, or a smaller `gradient_clip`."
+        )

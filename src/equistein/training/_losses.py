@@ -1,0 +1,100 @@
+"""The terms of the loss, each for one batch."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Scalar
+from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.groups import AbstractGroup
+
+Batch = Float[Array, "point *shape"]
+
+
+def contrastive_divergence(
+    positive: Float[Array, " point"], negative: Float[Array, " particle"]
+) -> Scalar:
+    r"""Return $\mathbb E[E(x^+)] - \mathbb E[E(x^-)]$.
+
+    Its gradient in the weights, with the negatives held fixed, estimates that of the
+    mean negative log-likelihood of the data.
+
+    Args:
+        positive: The energies of data.
+        negative: The energies of samples of the model.
+
+    References:
+        Hinton et al. (2006); Jaini, Holdijk and Welling (2021), equation grad.
+    """
+    return jnp.mean(positive) - jnp.mean(negative)
+
+
+def energy_magnitude(
+    positive: Float[Array, " point"], negative: Float[Array, " particle"]
+) -> Scalar:
+    r"""Return $\mathbb E[E(x^+)^2] + \mathbb E[E(x^-)^2]$, which keeps energies small.
+
+    References:
+        Du and Mordatch (2019), Implicit generation and modeling with EBMs.
+    """
+    return jnp.mean(positive**2) + jnp.mean(negative**2)
+
+
+def cross_entropy(
+    energy: JointEnergy, points: Batch, labels: Int[Array, " point"]
+) -> tuple[Scalar, Scalar]:
+    r"""Return the mean of $-\log p(y | x)$ over the labelled points, and the accuracy.
+
+    Points without a label have -1; with none labelled both are 0.
+
+    References:
+        Jaini, Holdijk and Welling (2021), equation loss-JEM.
+    """
+    logits = jax.vmap(energy.logits)(points)
+    known = (labels >= 0).astype(logits.dtype)
+    share = known / jnp.maximum(jnp.sum(known), 1)
+    losses = optax.softmax_cross_entropy_with_integer_labels(
+        logits, jnp.maximum(labels, 0)
+    )
+    right = (jnp.argmax(logits, axis=1) == labels).astype(logits.dtype)
+    return jnp.sum(share * losses), jnp.sum(share * right)
+
+
+def squared_error(
+    energy: AbstractEnergy, points: Batch, energies: Float[Array, " point"]
+) -> Scalar:
+    """Return the mean squared difference to known energies; unknown ones are NaN."""
+    values = jax.vmap(energy)(points)
+    known = jnp.isfinite(energies)
+    gaps = jnp.where(known, values - jnp.where(known, energies, 0), 0)
+    return jnp.sum(gaps**2) / jnp.maximum(jnp.sum(known.astype(values.dtype)), 1)
+
+
+def denoising_score_matching(
+    key: Key,
+    energy: AbstractEnergy,
+    points: Batch,
+    noise: float,
+    group: AbstractGroup,
+) -> Scalar:
+    r"""Return the mean of $|\sigma s(x + \sigma \xi) + \xi|^2$ a coordinate.
+
+    With $s = -\nabla E$ and normal $\xi$ it is least where s is the score of the data
+    blurred by $\sigma$. No negatives are needed; the weights of modes much further
+    apart than $\sigma$ remain undetermined.
+
+    Args:
+        key: The source of the noise.
+        energy: The energy.
+        points: The data.
+        noise: The noise $\sigma$.
+        group: The symmetry; the noise stays on its subspace.
+
+    References:
+        Vincent (2011), A connection between score matching and denoising autoencoders.
+    """
+    drawn = jax.vmap(group.project)(jr.normal(key, points.shape, points.dtype))
+    scores = jax.vmap(jax.grad(energy.log_density))(points + noise * drawn)
+    return jnp.mean((noise * scores + drawn) ** 2)

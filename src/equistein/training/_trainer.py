@@ -1,0 +1,393 @@
+"""Algorithm 1 of the paper, with persistent particles: one compiled call an epoch."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
+
+from equistein._types import Key, Particles, Scalar
+from equistein.energies import AbstractEnergy, JointEnergy, TemperedEnergy
+from equistein.kernels import AbstractKernel
+from equistein.samplers import AbstractSampler, Langevin, SVGD
+from equistein.training._config import FitConfig
+from equistein.training._losses import (
+    contrastive_divergence,
+    cross_entropy,
+    denoising_score_matching,
+    energy_magnitude,
+    squared_error,
+)
+from equistein.training._start import Box
+
+Labels = Int[Array, " point"] | Float[Array, " point"] | None
+
+
+class TrainState(eqx.Module):
+    """All that training carries from one epoch to the next.
+
+    Attributes:
+        energy: The energy that is trained.
+        average: The running mean of its weights.
+        opt_state: The optimizer's state.
+        particles: The persistent particles, or the replay buffer.
+        key: The words of the key that the randomness of each epoch comes from.
+        epoch: The number of epochs done.
+        update: The number of updates done.
+        scale: What all steps are multiplied with: halved by each roll-back.
+    """
+
+    energy: AbstractEnergy
+    average: AbstractEnergy
+    opt_state: PyTree
+    particles: Particles
+    key: UInt32[Array, "..."]
+    epoch: Int[Array, ""]
+    update: Int[Array, ""]
+    scale: Scalar
+
+
+class BatchInfo(eqx.Module):
+    """What one batch was like.
+
+    Energies are means over the batch of data (positive) and the particles (negative);
+    norms are root mean squares. What a fit has no use for is None.
+    """
+
+    loss: Scalar
+    positive_energy: Scalar
+    negative_energy: Scalar | None
+    largest_energy: Scalar
+    score_norm: Scalar | None
+    displacement: Scalar | None
+    sampler_steps: Scalar | None
+    supervised_loss: Scalar | None
+    accuracy: Scalar | None
+    score_matching_loss: Scalar | None
+    is_finite: Bool[Array, ""]
+
+
+class Trainer(eqx.Module):
+    r"""The training step of an energy based model.
+
+    $$L = a \bigl(\mathbb E_{data} E(x^+) - \mathbb E_{p_\theta} E(x^-)\bigr)
+      + b\, L_{labels} + c\, L_{denoising}
+      + \lambda \bigl(\mathbb E E(x^+)^2 + \mathbb E E(x^-)^2\bigr)$$
+
+    The negatives are persistent particles, or drawn from a replay buffer, each of which
+    starts anew with some probability before the sampler moves them all.
+
+    Args:
+        config: The settings, with all lengths set.
+        kernel: The kernel of the sampler that the settings name.
+        optimizer: What moves the weights.
+        start: Where particles start anew.
+        sampler: Another sampler of the negatives, or None.
+
+    References:
+        Jaini, Holdijk and Welling (2021), Algorithm 1 and equation loss-JEM.
+    """
+
+    config: FitConfig
+    kernel: AbstractKernel
+    optimizer: optax.GradientTransformation
+    start: Box
+    sampler: AbstractSampler | None = None
+
+    def init(self, key: Key, energy: AbstractEnergy) -> TrainState:
+        """Build the state before the first epoch."""
+        start_key, epoch_key = jr.split(key)
+        weights = eqx.filter(energy, eqx.is_inexact_array)
+        size = self.config.buffer_size or self.config.num_particles
+        particles = self.start.sample(start_key, size)
+        return TrainState(
+            energy,
+            energy,
+            self.optimizer.init(weights),
+            particles,
+            jr.key_data(epoch_key),
+            jnp.zeros((), int),
+            jnp.zeros((), int),
+            jnp.ones((), particles.dtype),
+        )
+
+    @eqx.filter_jit
+    def epoch(
+        self, state: TrainState, data: Particles, labels: Labels = None
+    ) -> tuple[TrainState, BatchInfo]:
+        """Pass over the data once, in random order; return the info of each batch."""
+        key = jr.fold_in(jr.wrap_key_data(state.key), state.epoch)
+        order_key, batch_key = jr.split(key)
+        size = self.config.batch_size
+        num_batches = len(data) // size
+        order = jr.permutation(order_key, len(data))[: num_batches * size]
+        rows = order.reshape(num_batches, size)
+        arrays, static = eqx.partition(state, eqx.is_array)
+
+        def body(arrays, inputs):
+            rows, key = inputs
+            known = None if labels is None else labels[rows]
+            state, info = self._batch(
+                key, eqx.combine(arrays, static), data, rows, known
+            )
+            return eqx.filter(state, eqx.is_array), info
+
+        keys = jr.split(batch_key, num_batches)
+        arrays, infos = jax.lax.scan(body, arrays, (rows, keys))
+        state = eqx.combine(arrays, static)
+        return eqx.tree_at(lambda s: s.epoch, state, state.epoch + 1), infos
+
+    def _batch(
+        self,
+        key: Key,
+        state: TrainState,
+        data: Particles,
+        rows: Int[Array, " point"],
+        labels: Labels,
+    ) -> tuple[TrainState, BatchInfo]:
+        config, batch = self.config, data[rows]
+        blur_key, move_key, loss_key = jr.split(key, 3)
+        if config.data_noise:
+            noise = jr.normal(blur_key, batch.shape, batch.dtype)
+            batch = batch + config.data_noise * jax.vmap(self.start.group.project)(
+                noise
+            )
+        negatives, monitors = None, (None, None, None)
+        if config.contrastive:
+            state, negatives, monitors = self._negatives(move_key, state, data, batch)
+
+        @eqx.filter_value_and_grad(has_aux=True)
+        def loss(energy):
+            return self._loss(loss_key, energy, batch, labels, negatives)
+
+        (_, info), gradient = loss(state.energy)
+        weights = eqx.filter(state.energy, eqx.is_inexact_array)
+        with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
+            updates, opt_state = self.optimizer.update(
+                gradient, state.opt_state, weights
+            )
+        updates = jax.tree.map(lambda u: u * state.scale.astype(u.dtype), updates)
+        energy = eqx.apply_updates(state.energy, updates)
+        update = state.update + 1
+        decay = jnp.minimum(config.ema, update / (update + 9))
+        info = eqx.tree_at(
+            lambda i: (i.score_norm, i.displacement, i.sampler_steps, i.is_finite),
+            info,
+            (*monitors, _all_finite((energy, state.particles, info.loss))),
+            is_leaf=lambda leaf: leaf is None,
+        )
+        state = TrainState(
+            energy,
+            _blend(decay, state.average, energy),
+            opt_state,
+            state.particles,
+            state.key,
+            state.epoch,
+            update,
+            state.scale,
+        )
+        return state, info
+
+    def _negatives(
+        self,
+        key: Key,
+        state: TrainState,
+        data: Particles,
+        batch: Float[Array, "point *shape"],
+    ) -> tuple[TrainState, Particles, tuple[Scalar, Scalar, Scalar]]:
+        """Reset some of the particles and move them.
+
+        Returns:
+            The state with them, the negatives, and the norm of their scores, how far
+            they moved, and in how many steps.
+        """
+        config, buffer = self.config, state.particles
+        pick_key, reset_key, move_key = jr.split(key, 3)
+        picked = None
+        if len(buffer) == config.num_particles:
+            particles = buffer
+        else:
+            picked = jr.permutation(pick_key, len(buffer))[: config.num_particles]
+            particles = buffer[picked]
+        particles = self._reset(reset_key, particles, data)
+        sampler = self.sampler
+        if sampler is None:
+            sampler = negatives_sampler(
+                config, self.kernel, self.start, state.scale * self._factor(state.epoch)
+            )
+        moved, steps = self._move(move_key, sampler, state.energy, particles, batch)
+        buffer = moved if picked is None else buffer.at[picked].set(moved)
+        shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
+        scores = jax.vmap(jax.grad(state.energy))(moved)
+        norm = jnp.sqrt(jnp.sum(scores**2) / len(scores))
+        state = eqx.tree_at(lambda s: s.particles, state, buffer)
+        return state, moved, (norm, shift, steps.astype(shift.dtype))
+
+    def _reset(self, key: Key, particles: Particles, data: Particles) -> Particles:
+        """Let each particle start anew with some probability."""
+        coin_key, start_key, data_key, which_key = jr.split(key, 4)
+        num = len(particles)
+        fresh = self.start.sample(start_key, num)
+        if self.config.reset_to_data:
+            at_data = jr.bernoulli(data_key, self.config.reset_to_data, (num,))
+            chosen = data[jr.randint(which_key, (num,), 0, len(data))]
+            fresh = _where(at_data, chosen, fresh)
+        coins = jr.bernoulli(coin_key, self.config.reset_probability, (num,))
+        return _where(coins, fresh, particles)
+
+    def _move(
+        self,
+        key: Key,
+        sampler: AbstractSampler,
+        energy: AbstractEnergy,
+        particles: Particles,
+        batch: Float[Array, "point *shape"],
+    ) -> tuple[Particles, Int[Array, ""]]:
+        config = self.config
+        log_density = tempered(energy, config.temperature).log_density
+        state = sampler.init(particles, repellers=batch if config.repel else None)
+
+        def step(state):
+            return sampler.step(jr.fold_in(key, state.step), state, log_density)
+
+        if config.tolerance is None:
+            state = jax.lax.fori_loop(
+                0, config.num_steps, lambda _, state: step(state)[0], state
+            )
+            return state.particles, state.step
+        tolerance = config.tolerance
+
+        def unfinished(carry):
+            state, update_norm = carry
+            return (state.step < config.num_steps) & (update_norm >= tolerance)
+
+        def body(carry):
+            state, info = step(carry[0])
+            return state, info.update_norm
+
+        first = jnp.full((), jnp.inf, particles.dtype)
+        state, _ = jax.lax.while_loop(unfinished, body, (state, first))
+        return state.particles, state.step
+
+    def _factor(self, epoch: Int[Array, ""]) -> Scalar:
+        """Return what the steps are multiplied with in this epoch."""
+        dtype = self.start.reach.dtype
+        factor = jnp.ones((), dtype)
+        changes = zip(self.config.step_epochs, self.config.step_factors, strict=True)
+        for first, value in changes:
+            factor = jnp.where(epoch >= first, jnp.asarray(value, dtype), factor)
+        return factor
+
+    def _loss(
+        self,
+        key: Key,
+        energy: AbstractEnergy,
+        positives: Float[Array, "point *shape"],
+        labels: Labels,
+        negatives: Particles | None,
+    ) -> tuple[Scalar, BatchInfo]:
+        config = self.config
+        above = jax.vmap(energy)(positives)
+        below = above if negatives is None else jax.vmap(energy)(negatives)
+        value = config.regularization * energy_magnitude(above, below)
+        largest = jnp.maximum(jnp.max(jnp.abs(above)), jnp.max(jnp.abs(below)))
+        negative = supervised = accuracy = matching = None
+        if negatives is not None:
+            value += config.contrastive * contrastive_divergence(above, below)
+            negative = jnp.mean(below)
+        if labels is not None and isinstance(energy, JointEnergy):
+            supervised, accuracy = cross_entropy(energy, positives, labels)
+        elif labels is not None:
+            supervised = squared_error(energy, positives, labels)
+        if supervised is not None:
+            value += config.supervised * supervised
+        if config.score_matching:
+            assert config.noise is not None
+            matching = denoising_score_matching(
+                key, tempered(energy, config.temperature), positives, config.noise,
+                self.start.group,
+            )  # fmt: skip
+            value += config.score_matching * matching
+        info = BatchInfo(
+            value, jnp.mean(above), negative, largest, None, None, None, supervised,
+            accuracy, matching, jnp.ones((), bool),
+        )  # fmt: skip
+        return value, info
+
+
+def negatives_sampler(
+    config: FitConfig, kernel: AbstractKernel, start: Box, factor: Scalar
+) -> AbstractSampler:
+    """Return the sampler of the negatives, its steps multiplied by `factor`."""
+    assert config.stein_step is not None
+    assert config.langevin is not None
+    noise = config.langevin
+    if config.negatives == "langevin":
+        return Langevin(
+            lambda _: factor * noise,
+            score_clip=config.score_clip,
+            project=start.group.project,
+        )
+    return SVGD(
+        kernel,
+        optax.sgd(factor * config.stein_step),  # type: ignore[arg-type]
+        langevin=(lambda _: factor * noise) if noise else 0.0,
+        score_clip=config.score_clip,
+    )
+
+
+@functools.lru_cache(maxsize=64)  # one object a setting: it is compiled once
+def weight_optimizer(
+    config: FitConfig, batches_an_epoch: int
+) -> optax.GradientTransformation:
+    """Return what moves the weights."""
+    if config.learning_rate_epochs:
+        previous = (1.0, *config.learning_rate_factors)
+        steps = {
+            epoch * batches_an_epoch: factor / before
+            for epoch, factor, before in zip(
+                config.learning_rate_epochs, config.learning_rate_factors, previous,
+                strict=False,
+            )
+        }  # fmt: skip
+        rate = optax.piecewise_constant_schedule(config.learning_rate, steps)
+    else:
+        total = config.num_epochs * batches_an_epoch
+        rate = optax.cosine_decay_schedule(config.learning_rate, total, alpha=0.01)
+
+    def warmed(count):
+        rise = jnp.minimum((count + 1) / (config.warm_up + 1), 1)
+        return rate(count) * rise
+
+    return optax.chain(
+        optax.clip_by_global_norm(config.gradient_clip), optax.adam(warmed)
+    )
+
+
+def tempered(energy: AbstractEnergy, temperature: float) -> AbstractEnergy:
+    """Return E / T, or the energy itself at T = 1."""
+    return energy if temperature == 1 else TemperedEnergy(energy, temperature)
+
+
+def _where(
+    chosen: Bool[Array, " particle"], there: Particles, otherwise: Particles
+) -> Particles:
+    return jnp.where(chosen.reshape(-1, *[1] * (there.ndim - 1)), there, otherwise)
+
+
+def _blend(decay: Scalar, average: AbstractEnergy, energy: AbstractEnergy):
+    def blend(old, new):
+        if not eqx.is_inexact_array(new):
+            return new
+        share = decay.astype(new.dtype)
+        return share * old + (1 - share) * new
+
+    return jax.tree.map(blend, average, energy)
+
+
+def _all_finite(tree: PyTree) -> Bool[Array, ""]:
+    leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
