@@ -233,7 +233,8 @@ def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float]:
     for name, values in metrics.items():
         summary[name] = float(np.mean(values))
         if np.size(values) > 1:
-            summary[f"{name}_sd"] = float(np.std(values, ddof=1))
+            with np.errstate(invalid="ignore"):  # what was never reached is infinite
+                summary[f"{name}_sd"] = float(np.std(values, ddof=1))
             summary[f"{name}_min"] = float(np.min(values))
             summary[f"{name}_max"] = float(np.max(values))
     return summary

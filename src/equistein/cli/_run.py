@@ -14,8 +14,16 @@ import tyro
 
 from equistein.cli._folder import as_json, RunFolder, UserError
 from equistein.cli._report import write_report
-from equistein.experiments import check_config, Experiment, EXPERIMENTS, Outcome
+from equistein.experiments import (
+    check_config,
+    Experiment,
+    EXPERIMENTS,
+    FLOOR,
+    joined,
+    Outcome,
+)
 from equistein.samplers import NonFiniteError
+from equistein.training import DivergenceError
 
 INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C
 
@@ -80,11 +88,9 @@ def resume_experiment(folder: RunFolder) -> int:
     """Run the stages that an interrupted run did not finish."""
     described = folder.read_json("config.json")
     experiment = find_experiment(str(described.get("experiment")))
-    config = config_from_json(
-        experiment.presets[next(iter(experiment.presets))], described.get("config", {})
-    )
-    seed = described.get("seed")
+    seed, like = described.get("seed"), next(iter(experiment.presets.values()))
     try:
+        config = config_from_json(like, described.get("config", {}))
         check_config(config)
         if not isinstance(seed, int) or seed < 0:
             raise ValueError(f"`seed` must be an integer >= 0, but got {seed!r}.")
@@ -133,6 +139,10 @@ def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -
             file=sys.stderr,
         )
         return 1
+    except DivergenceError as error:
+        finish(experiment, config, seed, folder, outcomes)
+        print(f"equistein: {error}", file=sys.stderr)
+        return 1
     report = finish(experiment, config, seed, folder, outcomes)
     print(f"Finished in {time.perf_counter() - began:.0f} s. Report: {report}")
     return 0
@@ -146,14 +156,18 @@ def finish(
     outcomes: Mapping[str, Outcome],
 ) -> pathlib.Path | None:
     """Write what the finished stages gave; return the report's path."""
+    outcomes = joined(outcomes)
     if not outcomes:
         return None
+    for name, metrics in experiment.compare(config, outcomes).items():
+        outcome = outcomes[name]
+        outcomes[name] = dataclasses.replace(outcome, metrics=outcome.metrics | metrics)
     num_seeds = max(
         (value.size for out in outcomes.values() for value in out.metrics.values()
-         if out is not outcomes.get("exact")), default=1,
+         if out is not outcomes.get(FLOOR)), default=1,
     )  # fmt: skip
     folder.write_results(outcomes, list(range(seed, seed + num_seeds)))
-    folder.write_figures(experiment.draw(config, dict(outcomes)))
+    folder.write_figures(experiment.draw(config, outcomes))
     return write_report(folder)
 
 
@@ -207,7 +221,7 @@ def default_folder(name: str) -> pathlib.Path:
     return pathlib.Path("runs") / f"{name}-{now}"
 
 
-def config_from_json(like: Any, values: Mapping[str, Any]) -> Any:
+def config_from_json(like: Any, values: Any) -> Any:
     """Return a configuration of the type of `like` with the stored values.
 
     Raises:
@@ -224,6 +238,9 @@ def config_from_json(like: Any, values: Mapping[str, Any]) -> Any:
         )
     tupled = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
     for name, value in tupled.items():
+        if dataclasses.is_dataclass(getattr(like, name)):
+            tupled[name] = config_from_json(getattr(like, name), value)
+            continue
         if not _is_like(value, getattr(like, name)):
             raise UserError(
                 f"The run's config.json is damaged: `{name}` is {value!r}, where a "
@@ -237,7 +254,8 @@ def _is_like(value: Any, default: Any) -> bool:
     if default is None or value is None:
         return isinstance(value, int | float | str | type(None))
     if isinstance(default, tuple):
-        return isinstance(value, tuple) and all(_is_like(v, default[0]) for v in value)
+        kind = default[0] if default else 1.0
+        return isinstance(value, tuple) and all(_is_like(v, kind) for v in value)
     if isinstance(default, float) and not isinstance(value, bool):
         return isinstance(value, int | float)
     return type(value) is type(default)

@@ -3,6 +3,7 @@
 from equistein.experiments._base import Experiment
 from equistein.experiments._c4_gaussians import C4_GAUSSIANS
 from equistein.experiments._dw4 import DW4
+from equistein.experiments._jem_c4 import JEM_C4
 from equistein.experiments._robustness import ROBUSTNESS
 from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
 from equistein.experiments._shells import TWO_CIRCLES, TWO_SPHERES
@@ -15,6 +16,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         TWO_SPHERES,
         SAMPLE_EFFICIENCY,
         ROBUSTNESS,
+        JEM_C4,
         DW4,
     )
 }

@@ -1,6 +1,7 @@
 """Figures from arrays. The only importer of matplotlib."""
 
 from equistein.plotting._clusters import bars as bars, configurations as configurations
+from equistein.plotting._energies import planar_energies as planar_energies
 from equistein.plotting._lines import boxes as boxes, curves as curves, laws as laws
 from equistein.plotting._planar import (
     planar_samples as planar_samples,

@@ -60,7 +60,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
 
     step_size: float | Schedule
     annealing: Schedule | None
-    score_clip: float | None
+    score_clip: float | Scalar | None
     project: Callable[[Point], Point]
 
     def __init__(
@@ -68,12 +68,12 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         step_size: float | Schedule,
         *,
         annealing: Schedule | None = None,
-        score_clip: float | None = None,
+        score_clip: float | Scalar | None = None,
         project: Callable[[Point], Point] = lambda point: point,
     ):
         if not callable(step_size) and not 0 < step_size < float("inf"):
             raise ValueError(f"Langevin needs `step_size` > 0, but got {step_size!r}.")
-        if score_clip is not None and not score_clip > 0:
+        if isinstance(score_clip, int | float) and not score_clip > 0:
             raise ValueError(
                 f"Langevin needs `score_clip` > 0, but got {score_clip!r}."
             )

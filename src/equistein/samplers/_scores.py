@@ -12,7 +12,7 @@ Schedule = Callable[[Any], Any]
 
 
 def clipped(
-    scores: Float[Array, "n *shape"], largest: float | None
+    scores: Float[Array, "n *shape"], largest: float | Scalar | None
 ) -> Float[Array, "n *shape"]:
     """Return the scores with those longer than `largest` shortened to it."""
     if largest is None:

@@ -71,7 +71,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     optimizer: optax.GradientTransformation
     annealing: Schedule | None
     langevin: float | Schedule
-    score_clip: float | None
+    score_clip: float | Scalar | None
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         *,
         annealing: Schedule | None = None,
         langevin: float | Schedule = 0.0,
-        score_clip: float | None = None,
+        score_clip: float | Scalar | None = None,
     ):
         if not isinstance(kernel, AbstractKernel):
             raise ValueError(f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}.")
@@ -96,7 +96,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             )
         if not callable(langevin) and not langevin >= 0:
             raise ValueError(f"SVGD needs `langevin` >= 0, but got {langevin!r}.")
-        if score_clip is not None and not score_clip > 0:
+        if isinstance(score_clip, int | float) and not score_clip > 0:
             raise ValueError(f"SVGD needs `score_clip` > 0, but got {score_clip!r}.")
         self.kernel = kernel
         self.optimizer = optimizer

@@ -28,14 +28,14 @@ class Normal(AbstractTarget):
     """
 
     center: Point
-    scale: float
+    scale: Scalar
     symmetry: AbstractGroup
     dim: int
 
     def __init__(
         self,
         center: Point,
-        scale: float,
+        scale: float | Scalar,
         group: AbstractGroup = Trivial(),  # noqa: B008
     ):
         if not 0 < scale < float("inf"):
@@ -50,7 +50,7 @@ class Normal(AbstractTarget):
                 "origin."
             )
         self.center = center
-        self.scale = float(scale)
+        self.scale = jnp.asarray(scale, center.dtype)
         self.symmetry = group
         projection = jax.jacfwd(group.project)(jnp.zeros_like(center))
         self.dim = round(float(jnp.trace(projection.reshape(center.size, -1))))
@@ -60,9 +60,10 @@ class Normal(AbstractTarget):
         return self.symmetry
 
     def log_density(self, point: Point) -> Scalar:
-        gap = self.symmetry.project(point) - self.center.astype(point.dtype)
-        constant = 0.5 * self.dim * jnp.log(2 * jnp.pi * self.scale**2)
-        return -0.5 * jnp.sum((gap / self.scale) ** 2) - constant.astype(point.dtype)
+        center, scale = (c.astype(point.dtype) for c in (self.center, self.scale))
+        gap = self.symmetry.project(point) - center
+        constant = 0.5 * self.dim * jnp.log(2 * jnp.pi * scale**2)
+        return -0.5 * jnp.sum((gap / scale) ** 2) - constant
 
     def sample(self, key: Key, num: int) -> Particles:
         check_num(num)

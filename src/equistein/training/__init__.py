@@ -12,6 +12,7 @@ from equistein.training._fit import (
     Fitted as Fitted,
 )
 from equistein.training._labels import check_classes as check_classes
+from equistein.training._lengths import Lengths as Lengths
 from equistein.training._losses import (
     contrastive_divergence as contrastive_divergence,
     cross_entropy as cross_entropy,

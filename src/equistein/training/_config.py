@@ -165,21 +165,6 @@ class FitConfig:
                 "fits the energy to the data."
             )
 
-    def in_units(self, reach: float) -> "FitConfig":
-        """Return these settings with the lengths that are None set by the data.
-
-        Args:
-            reach: The largest coordinate of the data.
-        """
-        langevin = (0.01 * reach) ** 2 if self.langevin is None else self.langevin
-        return dataclasses.replace(
-            self,
-            langevin=langevin,
-            stein_step=langevin if self.stein_step is None else self.stein_step,
-            score_clip=450 / reach if self.score_clip is None else self.score_clip,
-            noise=0.02 * reach if self.noise is None else self.noise,
-        )
-
 
 _POSITIVE = (
     "num_epochs", "batch_size", "num_particles", "buffer_size", "num_steps",

@@ -1,7 +1,6 @@
 """Fit an energy to data, and draw from what was learned."""
 
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
@@ -22,17 +20,16 @@ from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import (
     AbstractSampler,
     check_particles,
-    Geometric,
-    Langevin,
     progress_bar,
     run,
-    SVGD,
 )
 from equistein.targets import Normal
 from equistein.training._checkpoint import load_checkpoint, save_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._labels import check_labels
+from equistein.training._lengths import Lengths
 from equistein.training._log import TrainingLog
+from equistein.training._samplers import final_sampler
 from equistein.training._start import Box
 from equistein.training._trainer import tempered, Trainer, TrainState, weight_optimizer
 
@@ -49,6 +46,7 @@ class Fitted(eqx.Module):
         start: Where samples start.
         kernel: The kernel they are drawn with.
         config: The settings.
+        lengths: Its lengths, set by the data where the settings leave them open.
     """
 
     energy: AbstractEnergy
@@ -58,6 +56,7 @@ class Fitted(eqx.Module):
     start: Box
     kernel: AbstractKernel
     config: FitConfig
+    lengths: Lengths
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x) / T$, the log density up to $\log Z$."""
@@ -86,7 +85,7 @@ class Fitted(eqx.Module):
             raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
         energy = self.energy if label is None else self._class_energy(label)
         log_density = tempered(energy, self.config.temperature).log_density
-        sampler = final_sampler(self.config, self.kernel, self.start)
+        sampler = final_sampler(self.config, self.lengths, self.kernel, self.start)
         at_once = min(num, self.config.sample_at_once)
         drawn = []
         for index in progress_bar(range(-(-num // at_once)), disable=not progress):
@@ -115,8 +114,7 @@ class Fitted(eqx.Module):
             num_steps: The number of temperatures.
         """
         group = self.start.group
-        scale = float(self.start.reach) / 2
-        base = Normal(self.start.center, scale, group)
+        base = Normal(self.start.center, self.start.reach / 2, group)
         return annealed_importance_sampling(
             key, self.log_density, base, num_particles=num_particles,
             num_steps=num_steps,
@@ -223,9 +221,9 @@ def fit(
         "labels": None if known is None else str(known.dtype),
         "key": jr.key_data(key).tolist(),
     }
-    config = config.in_units(float(start.reach))
+    lengths = Lengths(config, start.reach)
     optimizer = weight_optimizer(config, len(data) // config.batch_size)
-    trainer = Trainer(config, kernel, optimizer, start, sampler)
+    trainer = Trainer(config, lengths, kernel, optimizer, start, sampler)
     state = trainer.init(key, energy)
     watch = _Monitor(monitor, monitor_every)
     log = TrainingLog.empty(config, _columns(trainer, state, data, known, watch))
@@ -238,7 +236,7 @@ def fit(
     def fitted(state):
         return Fitted(
             state.average, state.particles, log.history(), log.events(), start, kernel,
-            config,
+            config, lengths,
         )  # fmt: skip
 
     def save():
@@ -301,39 +299,6 @@ def choose_kernel(
     if config.negatives == "esvgd":
         return energy.kernel(shape, config.bandwidth)
     return RBF(config.bandwidth)
-
-
-def final_sampler(
-    config: FitConfig, kernel: AbstractKernel, start: Box
-) -> AbstractSampler:
-    """Return the sampler of new points: as in training, and at last with less noise."""
-    assert config.stein_step is not None
-    annealing, fading, step = _final_schedules(config)
-    if config.negatives == "langevin":
-        return Langevin(
-            fading, annealing=annealing, score_clip=config.score_clip,
-            project=start.group.project,
-        )  # fmt: skip
-    return SVGD(
-        kernel,
-        step,
-        annealing=annealing,
-        langevin=fading if config.langevin else 0.0,
-        score_clip=config.score_clip,
-    )
-
-
-@functools.lru_cache(maxsize=64)  # one object a setting: it is compiled once
-def _final_schedules(config: FitConfig):
-    assert config.langevin is not None
-    assert config.stein_step is not None
-    tail = max(1, round(config.sample_tail * config.sample_steps))
-    body = config.sample_steps - tail
-    fading = optax.linear_schedule(config.langevin, 0.05 * config.langevin, tail, body)
-    annealing = None
-    if config.sample_annealing < 1:
-        annealing = Geometric(max(1, body), config.sample_annealing)
-    return annealing, fading, optax.sgd(config.stein_step)
 
 
 class _Monitor:

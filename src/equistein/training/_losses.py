@@ -76,7 +76,7 @@ def denoising_score_matching(
     key: Key,
     energy: AbstractEnergy,
     points: Batch,
-    noise: float,
+    noise: Scalar,
     group: AbstractGroup,
 ) -> Scalar:
     r"""Return the mean of $|\sigma s(x + \sigma \xi) + \xi|^2$ a coordinate.

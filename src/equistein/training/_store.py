@@ -10,6 +10,7 @@ from equistein.energies import AbstractEnergy
 from equistein.training._checkpoint import load_checkpoint, save_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._fit import choose_kernel, Fitted
+from equistein.training._lengths import Lengths
 from equistein.training._start import Box
 
 
@@ -47,5 +48,5 @@ def load_fitted(
     like_this = (energy, particles, start)
     energy, particles, start = load_checkpoint(path, like_this, header)
     kernel = choose_kernel(energy, config, shape)
-    config = config.in_units(float(start.reach))
-    return Fitted(energy, particles, {}, [], start, kernel, config)
+    lengths = Lengths(config, start.reach)
+    return Fitted(energy, particles, {}, [], start, kernel, config, lengths)

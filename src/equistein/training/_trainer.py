@@ -12,8 +12,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy, TemperedEnergy
 from equistein.kernels import AbstractKernel
-from equistein.samplers import AbstractSampler, Langevin, SVGD
+from equistein.samplers import AbstractSampler
 from equistein.training._config import FitConfig
+from equistein.training._lengths import Lengths
 from equistein.training._losses import (
     contrastive_divergence,
     cross_entropy,
@@ -21,6 +22,7 @@ from equistein.training._losses import (
     energy_magnitude,
     squared_error,
 )
+from equistein.training._samplers import negatives_sampler
 from equistein.training._start import Box
 
 Labels = Int[Array, " point"] | Float[Array, " point"] | None
@@ -81,7 +83,8 @@ class Trainer(eqx.Module):
     starts anew with some probability before the sampler moves them all.
 
     Args:
-        config: The settings, with all lengths set.
+        config: The settings.
+        lengths: Its lengths.
         kernel: The kernel of the sampler that the settings name.
         optimizer: What moves the weights.
         start: Where particles start anew.
@@ -92,6 +95,7 @@ class Trainer(eqx.Module):
     """
 
     config: FitConfig
+    lengths: Lengths
     kernel: AbstractKernel
     optimizer: optax.GradientTransformation
     start: Box
@@ -215,8 +219,9 @@ class Trainer(eqx.Module):
         particles = self._reset(reset_key, particles, data)
         sampler = self.sampler
         if sampler is None:
+            factor = state.scale * self._factor(state.epoch)
             sampler = negatives_sampler(
-                config, self.kernel, self.start, state.scale * self._factor(state.epoch)
+                config, self.lengths, self.kernel, self.start, factor
             )
         moved, steps = self._move(move_key, sampler, state.energy, particles, batch)
         buffer = moved if picked is None else buffer.at[picked].set(moved)
@@ -305,38 +310,19 @@ class Trainer(eqx.Module):
         if supervised is not None:
             value += config.supervised * supervised
         if config.score_matching:
-            assert config.noise is not None
             matching = denoising_score_matching(
-                key, tempered(energy, config.temperature), positives, config.noise,
+                key,
+                tempered(energy, config.temperature),
+                positives,
+                self.lengths.noise,
                 self.start.group,
-            )  # fmt: skip
+            )
             value += config.score_matching * matching
         info = BatchInfo(
             value, jnp.mean(above), negative, largest, None, None, None, supervised,
             accuracy, matching, jnp.ones((), bool),
         )  # fmt: skip
         return value, info
-
-
-def negatives_sampler(
-    config: FitConfig, kernel: AbstractKernel, start: Box, factor: Scalar
-) -> AbstractSampler:
-    """Return the sampler of the negatives, its steps multiplied by `factor`."""
-    assert config.stein_step is not None
-    assert config.langevin is not None
-    noise = config.langevin
-    if config.negatives == "langevin":
-        return Langevin(
-            lambda _: factor * noise,
-            score_clip=config.score_clip,
-            project=start.group.project,
-        )
-    return SVGD(
-        kernel,
-        optax.sgd(factor * config.stein_step),  # type: ignore[arg-type]
-        langevin=(lambda _: factor * noise) if noise else 0.0,
-        score_clip=config.score_clip,
-    )
 
 
 @functools.lru_cache(maxsize=64)  # one object a setting: it is compiled once

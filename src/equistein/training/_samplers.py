@@ -1,0 +1,90 @@
+"""The samplers that the settings name, in training and after it."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import optax
+
+from equistein._types import Scalar
+from equistein.kernels import AbstractKernel
+from equistein.samplers import AbstractSampler, Geometric, Langevin, SVGD
+from equistein.training._config import FitConfig
+from equistein.training._lengths import Lengths
+from equistein.training._start import Box
+
+
+class Fading(eqx.Module):
+    r"""A step size that falls to 5 % over the last part of a run.
+
+    Args:
+        size: The step size.
+        body: The number of steps before it begins to fall.
+        tail: The number of steps over which it falls.
+    """
+
+    size: Scalar
+    body: int
+    tail: int
+
+    def __call__(self, step: Any) -> Scalar:
+        done = jnp.clip((step - self.body) / self.tail, 0, 1)
+        return self.size * (1 - 0.95 * done)
+
+
+def negatives_sampler(
+    config: FitConfig, lengths: Lengths, kernel: AbstractKernel, start: Box,
+    factor: Scalar,
+) -> AbstractSampler:  # fmt: skip
+    """Return the sampler of the negatives, its steps multiplied by `factor`."""
+    noise = lambda _: factor * lengths.langevin
+    return _sampler(config, lengths, kernel, start, factor, noise, None)
+
+
+def final_sampler(
+    config: FitConfig, lengths: Lengths, kernel: AbstractKernel, start: Box
+) -> AbstractSampler:
+    """Return the sampler of new points: as in training, and at last with less noise."""
+    tail = max(1, round(config.sample_tail * config.sample_steps))
+    body = config.sample_steps - tail
+    annealing = None
+    if config.sample_annealing < 1:
+        annealing = Geometric(max(1, body), config.sample_annealing)
+    noise = Fading(lengths.langevin, body, tail)
+    one = jnp.ones_like(lengths.langevin)
+    return _sampler(config, lengths, kernel, start, one, noise, annealing)
+
+
+def _sampler(
+    config, lengths, kernel, start, factor, noise, annealing
+) -> AbstractSampler:
+    if config.negatives == "langevin":
+        return Langevin(
+            noise,
+            annealing=annealing,
+            score_clip=lengths.score_clip,
+            project=start.group.project,
+        )
+    return SVGD(
+        kernel,
+        _descent(factor * lengths.stein_step),
+        annealing=annealing,
+        langevin=0.0 if config.langevin == 0 else noise,
+        score_clip=lengths.score_clip,
+    )
+
+
+def _descent(step: Scalar) -> optax.GradientTransformation:
+    """Return `optax.sgd(step)` with the step as an array that jit does not bake in."""
+    return optax.GradientTransformation(
+        _no_state,
+        eqx.Partial(_descend, step),  # type: ignore[arg-type]
+    )
+
+
+def _no_state(params: Any) -> optax.EmptyState:
+    return optax.EmptyState()
+
+
+def _descend(step: Scalar, updates: Any, state: Any, params: Any = None):
+    return -step.astype(updates.dtype) * updates, state
