@@ -217,7 +217,7 @@ def compare(config: JemC4Config, outcomes: Mapping[str, Outcome]) -> dict[str, d
 
 def _plane(config: JemC4Config) -> Plane:
     """Return a square that holds all mass, resolved well below a mode's width."""
-    return Plane(2.0 * max(config.radii), 280)
+    return Plane(2.5 * max(config.radii), 320)
 
 
 def _draw_samples(key: Key, config: JemC4Config, sample) -> np.ndarray:

@@ -3,6 +3,7 @@
 from equistein.experiments._base import Experiment
 from equistein.experiments._c4_gaussians import C4_GAUSSIANS
 from equistein.experiments._dw4 import DW4
+from equistein.experiments._ebm_circles import EBM_CIRCLES
 from equistein.experiments._jem_c4 import JEM_C4
 from equistein.experiments._robustness import ROBUSTNESS
 from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
@@ -17,6 +18,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         SAMPLE_EFFICIENCY,
         ROBUSTNESS,
         JEM_C4,
+        EBM_CIRCLES,
         DW4,
     )
 }
