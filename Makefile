@@ -32,6 +32,7 @@ format: install
 	$(BIN)/ruff check --fix src tests
 
 bench: install
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	$(BIN)/equistein bench
 
 docs: install

@@ -7,6 +7,7 @@ from equistein import (
     groups as groups,
     kernels as kernels,
     metrics as metrics,
+    molecules as molecules,
     networks as networks,
     samplers as samplers,
     targets as targets,
@@ -26,4 +27,9 @@ from equistein.samplers import (
     SVGD as SVGD,
     vector_adam as vector_adam,
 )
-from equistein.training import fit as fit, FitConfig as FitConfig, Fitted as Fitted
+from equistein.training import (
+    DivergenceError as DivergenceError,
+    fit as fit,
+    FitConfig as FitConfig,
+    Fitted as Fitted,
+)

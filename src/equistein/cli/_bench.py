@@ -14,6 +14,7 @@ import numpy as np
 import optax
 
 from equistein._types import Particles
+from equistein.cli._bench_training import bench_training
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.samplers import run, SVGD
@@ -26,7 +27,7 @@ _REPEATS = 5
 
 
 def bench() -> int:
-    """Print two tables: many steps of few particles, one step of many."""
+    """Print three tables: many steps, one step of many particles, and training."""
     target = RotatedGaussians(Cyclic(4))
     peers = importlib.util.find_spec("blackjax") is not None
     print(f"JAX {jax.__version__} on {jax.devices()[0]}, {platform.processor()}")
@@ -34,6 +35,7 @@ def bench() -> int:
         print("BlackJAX is not installed, so it is left out: pip install blackjax")
     _many_steps(target, peers)
     _one_update(target, peers)
+    bench_training()
     return 0
 
 

@@ -311,13 +311,13 @@ EBM_CIRCLES = Experiment(
     compare=compare,
     draw=draw,
     notes={
-        "plain": "The network sees coordinates. All models get the true energies of the "
-        "data, as known energies, in the squared error of the paper.",
+        "plain": "The network sees coordinates. All models get the true energies of "
+        "the data, as known energies, in the squared error of the paper.",
         "equivariant-svgd": "The network sees the radius alone; the particles feel one "
         "another by their distance in the plane.",
         "equivariant": "The same network, and particles that feel one another by "
-        "their radii. epochs_ratio: the epochs until its held-out likelihood is that of "
-        "equivariant-svgd at the end, over the epochs that one needs for it.",
+        "their radii. epochs_ratio: the epochs until its held-out likelihood is that "
+        "of equivariant-svgd at the end, over the epochs that one needs for it.",
     },
     captions={
         "energies": "The first seed: the density, normalized by quadrature, with "
