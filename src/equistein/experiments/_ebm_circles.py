@@ -247,12 +247,12 @@ def _of_samples(
 
 
 _QUICK = FitConfig(
-    num_epochs=200,
+    num_epochs=160,
     batch_size=32,
     num_particles=32,
     num_steps=50,
-    langevin=0.03,
-    stein_step=0.03,
+    langevin=0.02,
+    stein_step=0.3,
     reset_probability=0.2,
     reset_to_data=0.5,
     supervised=0.5,

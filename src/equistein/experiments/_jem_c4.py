@@ -260,16 +260,17 @@ def _of_samples(key: Key, target: Classes, samples: np.ndarray) -> dict:
 
 
 _QUICK = FitConfig(
-    num_epochs=250,
+    num_epochs=160,
     batch_size=32,
     num_particles=32,
     num_steps=50,
-    langevin=0.03,
-    stein_step=0.03,
+    langevin=0.02,
+    stein_step=0.3,
+    reset_probability=0.2,
     reset_to_data=0.5,
     learning_rate=2e-3,
     regularization=1e-2,
-    data_noise=0.15,
+    data_noise=0.25,
     ema=0.998,
     sample_steps=1_500,
     sample_annealing=0.05,

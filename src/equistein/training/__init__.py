@@ -6,9 +6,9 @@ from equistein.training._checkpoint import (
     save_checkpoint as save_checkpoint,
 )
 from equistein.training._config import FitConfig as FitConfig
-from equistein.training._fit import (
+from equistein.training._fit import fit as fit
+from equistein.training._fitted import (
     DivergenceError as DivergenceError,
-    fit as fit,
     Fitted as Fitted,
 )
 from equistein.training._labels import check_classes as check_classes

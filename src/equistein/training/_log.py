@@ -72,8 +72,8 @@ class TrainingLog:
                     "reason": reason,
                     "back_to_epoch": int(back),
                     "scale": float(scale),
-                    "text": f"in epoch {int(epoch)} {reason}; back to epoch "
-                    f"{int(back)}, with steps of {scale:g} of those set.",
+                    "text": f"in epoch {int(epoch)}: {reason}. It goes back to epoch "
+                    f"{int(back)}, with steps of {scale:g} times those set.",
                 }
             )
         return listed

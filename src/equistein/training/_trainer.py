@@ -224,6 +224,7 @@ class Trainer(eqx.Module):
                 config, self.lengths, self.kernel, self.start, factor
             )
         moved, steps = self._move(move_key, sampler, state.energy, particles, batch)
+        moved = jax.vmap(self.start.group.project)(moved)
         buffer = moved if picked is None else buffer.at[picked].set(moved)
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
         scores = jax.vmap(jax.grad(state.energy))(moved)
