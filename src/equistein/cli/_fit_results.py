@@ -107,6 +107,7 @@ def judge(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, np.ndarray]:
     )
     train, held_out = dataset.train(), dataset.held_out()
     numbers: dict[str, Any] = {
+        "rollbacks": len(fitted.events),
         "log_normalizer": normalizer.value,
         "log_normalizer_error": normalizer.error,
         "train_log_likelihood": jnp.mean(

@@ -93,6 +93,7 @@ def stages(config: EbmCirclesConfig, seed: int) -> dict[str, Stage]:
             "log_likelihood": fitted.history["log_likelihood"][-1],
             "log_likelihood_by_ais": jnp.mean(fitted.log_likelihood(held_out, by_ais)),
             "ais_error_bound": by_ais.error,
+            "rollbacks": len(fitted.events),
             "true_log_likelihood": jnp.mean(jax.vmap(exact_log_density)(held_out)),
             **_of_profile(config, profile),
             "inner_weight_of_data": jnp.mean(_radii(data) < _middle(config)),

@@ -132,6 +132,7 @@ def stages(config: JemC4Config, seed: int) -> dict[str, Stage]:
                 fitted.log_likelihood(turned, normalizer)
             ),
             "ais_error_bound": normalizer.error,
+            "rollbacks": len(fitted.events),
             "true_log_likelihood": jnp.mean(jax.vmap(target.log_density)(turned)),
             "accuracy": accuracy(logits, classes),
             "calibration_error": expected_calibration_error(logits, classes),

@@ -56,27 +56,12 @@ class TrainingLog:
         return {"epoch": np.arange(1, num + 1)} | dict(rows)
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the failures, one object each."""
-        listed = []
-        for line in self.arrays["events"][: self.num_events]:
-            epoch, why, largest, back, scale = line
-            reason = (
-                "an energy or a weight was not finite"
-                if _REASONS[int(why)] == "not finite"
-                else f"an energy reached {largest:.3g}, beyond `energy_limit`"
-            )
-            listed.append(
-                {
-                    "event": "roll-back",
-                    "epoch": int(epoch),
-                    "reason": reason,
-                    "back_to_epoch": int(back),
-                    "scale": float(scale),
-                    "text": f"in epoch {int(epoch)}: {reason}. It goes back to epoch "
-                    f"{int(back)}, with steps of {scale:g} times those set.",
-                }
-            )
-        return listed
+        """Return the failures, one object each; the last one allowed is the end."""
+        lines = self.arrays["events"]
+        return [
+            _event(*line, gives_up=index == len(lines) - 1)
+            for index, line in enumerate(lines[: self.num_events])
+        ]
 
     def verdict(self, config: FitConfig) -> str:
         """Return why a fit gives up."""
@@ -87,3 +72,24 @@ class TrainingLog:
             f"{config.max_rollbacks}. Take a smaller `learning_rate`, `langevin` or "
             "`stein_step`, a larger `regularization`, or a smaller `gradient_clip`."
         )
+
+
+def _event(
+    epoch: float, why: float, largest: float, back: float, scale: float, *,
+    gives_up: bool,
+) -> dict[str, Any]:  # fmt: skip
+    reason = f"an energy reached {largest:.3g}, beyond `energy_limit`"
+    if _REASONS[int(why)] == "not finite":
+        reason = "an energy or a weight was not finite"
+    told = {"epoch": int(epoch), "reason": reason}
+    if gives_up:
+        text = f"in epoch {int(epoch)}: {reason}. It gives up."
+        return {"event": "stop", **told, "text": text}
+    text = (
+        f"in epoch {int(epoch)}: {reason}. It goes back to epoch {int(back)}, with "
+        f"steps of {scale:g} times those set."
+    )
+    return {
+        "event": "roll-back", **told, "back_to_epoch": int(back),
+        "scale": float(scale), "text": text,
+    }  # fmt: skip
