@@ -13,6 +13,7 @@ from equistein.kernels import Equivariant, IMQ, Pullback, RBF
 from equistein.samplers import (
     as_blackjax,
     Geometric,
+    Langevin,
     NonFiniteError,
     Power,
     run,
@@ -31,7 +32,10 @@ SAMPLERS = {  # adding a sampler to the library means adding a line here
     "median": SVGD(RBF(), optax.sgd(0.1)),
     "annealed": SVGD(RBF(0.7), vector_adam(0.1), annealing=Geometric(8)),
     "noisy": SVGD(RBF(0.7), optax.sgd(0.1), langevin=0.01, score_clip=5.0),
+    "langevin": Langevin(0.05, score_clip=5.0),
+    "annealed langevin": Langevin(lambda step: 0.05 / (1 + step), annealing=Power(8)),
 }
+NOISY = [SAMPLERS[name] for name in ("noisy", "langevin", "annealed langevin")]
 every_sampler = pytest.mark.parametrize(
     "sampler", SAMPLERS.values(), ids=SAMPLERS.keys()
 )
@@ -111,12 +115,12 @@ def test_a_run_repeats_itself_with_the_same_key(sampler, key):
         for k in (jr.key(0), jr.key(0), jr.key(1))
     ]
     assert np.array_equal(ends[0], ends[1])
-    assert np.array_equal(ends[0], ends[2]) == (sampler is not SAMPLERS["noisy"])
+    assert np.array_equal(ends[0], ends[2]) == (sampler not in NOISY)
 
 
 @every_sampler
 def test_order_of_the_particles_does_not_matter(sampler, key):
-    if sampler is SAMPLERS["noisy"]:
+    if sampler in NOISY:
         pytest.skip("each particle draws its own noise")
     x = start(key)
     order = jnp.array([3, 1, 0, 2, 7, 5, 6, 4])
@@ -194,7 +198,7 @@ def test_coinciding_particles_stay_finite(sampler, dtype, key):
     for _ in range(3):
         state, _ = one_step(sampler, key, state)
     assert np.all(np.isfinite(state.particles))
-    if sampler is not SAMPLERS["noisy"]:
+    if sampler not in NOISY:
         assert np.allclose(state.particles[4:], state.particles[4:5])
 
 
@@ -441,6 +445,86 @@ def test_median_bandwidth_is_taken_anew_every_so_many_steps(key):
     assert np.isclose(lengths[0], sampler.kernel.length(x))
 
 
+# ------------------------------------------------------------ Langevin
+
+
+def test_langevin_chain_has_the_drift_and_the_spread_it_should(key):
+    x = jnp.full((20_000, 1), 3.0)
+    sampler = Langevin(0.02, annealing=lambda step: 0.5, score_clip=2.0)
+    bowl = lambda x: -0.5 * jnp.sum(x**2)
+    state, info = sampler.step(key, sampler.init(x), bowl)
+    moved = np.asarray(state.particles - x)
+    variance = 2 * 0.02
+    # The score, -3, is shortened to -2 and halved by the temperature.
+    assert abs(moved.mean() + 0.02 * 1) < 5 * (variance / 20_000) ** 0.5
+    assert abs(moved.var() / variance - 1) < 5 * (2 / 20_000) ** 0.5
+    assert info.inverse_temperature == 0.5
+    assert np.isclose(info.score_norm, 1.0)
+
+
+@pytest.mark.parametrize(("temperature", "passes"), [(1.0, True), (1.3, False)])
+def test_langevin_chains_reach_the_variance_of_their_discrete_law(
+    temperature, passes, key
+):
+    # x <- (1 - eta) x + sqrt(2 eta) xi has variance 1 / (1 - eta / 2).
+    bowl = lambda x: -0.5 * jnp.sum(x**2) / temperature
+    samples = run(
+        key, Langevin(0.2), bowl, jnp.zeros((4_000, 1)), num_steps=60, record_every=60
+    )
+    spread = np.var(samples.particles) * (1 - 0.1)
+    assert (abs(spread - 1) < 5 * (2 / 4_000) ** 0.5) == passes
+
+
+def test_langevin_step_size_may_follow_the_step(key):
+    x, flat = jnp.zeros((4_000, 1)), lambda x: 0.0 * jnp.sum(x)
+    sampler = Langevin(lambda step: jnp.where(step < 1, 0.02, 0.08))
+    state, _ = sampler.step(key, sampler.init(x), flat)
+    again, _ = sampler.step(key, state, flat)
+    first, second = np.std(state.particles), np.std(again.particles - state.particles)
+    assert np.isclose(second, 2 * first)
+
+
+def test_a_langevin_step_size_below_zero_by_rounding_stands_still(key):
+    x = start(key)
+    sampler = Langevin(lambda step: -1e-12 + 0 * step)
+    state, _ = sampler.step(key, sampler.init(x), log_density)
+    assert np.array_equal(state.particles, x)
+
+
+def test_langevin_chains_stay_on_the_subspace(key):
+    target = DoubleWell()
+    x = target.start(key, 6) + 1  # off centre
+    sampler = Langevin(0.01, score_clip=10.0, project=target.group.project)
+    samples = run(key, sampler, target.log_density, x, num_steps=30)
+    assert np.max(np.abs(np.mean(samples.particles, axis=1))) < 1e-12
+    assert np.std(samples.particles) > 0.1
+
+
+def test_langevin_chains_are_independent(key):
+    x = start(key)
+    alone, _ = one_step(SAMPLERS["langevin"], key, SAMPLERS["langevin"].init(x))
+    moved = x.at[3].add(5.0)
+    beside, _ = one_step(SAMPLERS["langevin"], key, SAMPLERS["langevin"].init(moved))
+    others = np.arange(8) != 3
+    assert np.allclose(beside.particles[others], alone.particles[others], atol=1e-12)
+    with pytest.raises(ValueError, match="leave `repellers` out"):
+        SAMPLERS["langevin"].init(x, repellers=x)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"step_size": 0.0}, "`step_size` > 0, but got 0.0"),
+        ({"step_size": -0.1}, "`step_size` > 0"),
+        ({"step_size": float("nan")}, "`step_size` > 0"),
+        ({"step_size": 0.1, "score_clip": 0.0}, "`score_clip` > 0"),
+    ],
+)
+def test_a_langevin_sampler_that_cannot_be_is_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        Langevin(**options)
+
+
 # ------------------------------------------------------------ BlackJAX's form
 
 
@@ -451,7 +535,7 @@ def test_blackjax_form_is_the_same_step(sampler, key):
     state, info = algorithm.step(key, algorithm.init(x))
     expected, expected_info = sampler.step(key, sampler.init(x), log_density)
     assert np.array_equal(state.particles, expected.particles)
-    assert info.force_norm == expected_info.force_norm
+    assert info.update_norm == expected_info.update_norm
 
 
 def test_blackjax_form_serves_blackjax_s_loop(key):

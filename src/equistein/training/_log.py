@@ -81,7 +81,10 @@ def _event(
     reason = f"an energy reached {largest:.3g}, beyond `energy_limit`"
     if _REASONS[int(why)] == "not finite":
         reason = "an energy or a weight was not finite"
-    told = {"epoch": int(epoch), "reason": reason}
+    told = {
+        "epoch": int(epoch), "reason": reason, "largest_energy": float(largest),
+        "is_finite": _REASONS[int(why)] != "not finite",
+    }  # fmt: skip
     if gives_up:
         text = f"in epoch {int(epoch)}: {reason}. It gives up."
         return {"event": "stop", **told, "text": text}

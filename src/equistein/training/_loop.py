@@ -161,7 +161,6 @@ def columns(
     """Return the names of the history's columns."""
     _, infos = eqx.filter_eval_shape(trainer.epoch, state, data, labels)
     used = [name for name, value in vars(infos).items() if value is not None]
-    used.remove("is_finite")
     return [*used, "scale", *watch.names]
 
 
@@ -170,7 +169,7 @@ def _means(infos: BatchInfo) -> dict[str, float]:
     row = {
         name: float(np.mean(value))
         for name, value in vars(infos).items()
-        if value is not None and name != "is_finite"
+        if value is not None
     }
     row["largest_energy"] = float(np.max(infos.largest_energy))
     return row
