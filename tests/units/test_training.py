@@ -19,13 +19,13 @@ from equistein.training import (
     fit,
     FitConfig,
     Fitted,
+    Lengths,
     load_checkpoint,
     load_fitted,
     save_checkpoint,
     save_fitted,
     Trainer,
 )
-from equistein.training._lengths import Lengths
 
 TINY = FitConfig(
     num_epochs=3, batch_size=8, num_particles=6, num_steps=2, sample_steps=4,

@@ -187,7 +187,7 @@ def draw(config: EbmCirclesConfig, outcomes: Mapping[str, Outcome]) -> dict:
             {n: (radii_of(config), o.arrays["profile"]) for n, o in columns.items()},
             "density of the radius",
             x_label="distance from the origin",
-            limits=(0.0, 2 * top),
+            limits=(0.0, 1.3 * top),
         ),
     }
     series = likelihood_curves(outcomes)
