@@ -104,7 +104,9 @@ def resume_experiment(folder: RunFolder) -> int:
 def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
     """Run every stage that is not yet done, then write results and report."""
     folder.write_environment()
-    stages = experiment.stages(config, seed)
+    kept = folder.path / "checkpoint"
+    where = (kept,) if experiment.trains else ()
+    stages = experiment.stages(config, seed, *where)
     outcomes: dict[str, Outcome] = {}
     began = time.perf_counter()
     try:
@@ -116,6 +118,8 @@ def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -
                 start = time.perf_counter()
                 outcome = stage()
                 folder.save_outcome(name, outcome)
+                for state in kept.glob(f"{name}.*eqx"):
+                    state.unlink()  # what the stage's training kept of itself
                 print(f"{label}: {time.perf_counter() - start:.1f} s", flush=True)
             else:
                 print(f"{label}: done before", flush=True)

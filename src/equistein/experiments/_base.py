@@ -51,6 +51,8 @@ class Experiment:
         stages: From a configuration and a seed, what makes the outcome of each sampler
             or model, by name; `exact` makes the floor. Names such as `plain@0` and
             `plain@1` are one model's seeds, to be joined in this order.
+        trains: Whether the stages train; then `stages` takes a folder besides, where
+            training keeps its state in files `NAME*.eqx` of the stage's name.
         compare: From the configuration and the outcomes, further metrics by the name
             of the model, each with one value a seed, that need several models.
         draw: From the configuration and the outcomes, matplotlib figures by name.
@@ -62,11 +64,12 @@ class Experiment:
     figure: str
     summary: str
     presets: Mapping[str, Any]
-    stages: Callable[[Any, int], Mapping[str, Stage]]
+    stages: Callable[..., Mapping[str, Stage]]
     draw: Callable[[Any, Mapping[str, Outcome]], Mapping[str, Any]]
     compare: Callable[[Any, Mapping[str, Outcome]], Mapping[str, dict]] = (
         _compare_nothing
     )
+    trains: bool = False
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     captions: Mapping[str, str] = dataclasses.field(default_factory=dict)
 

@@ -1,6 +1,7 @@
 """Learn the double-well system from five configurations (paper, section 5, E.1)."""
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -58,21 +59,26 @@ def noisy_copies(key: Key, minima: Minima, copies: int, noise: float) -> Particl
     return points - jnp.mean(points, axis=1, keepdims=True)
 
 
-def stages(config: DW4Config, seed: int) -> dict[str, Stage]:
+def stages(
+    config: DW4Config, seed: int, kept: pathlib.Path | None = None
+) -> dict[str, Stage]:
     target = DoubleWell()
     minima = target.minima(jr.key(0))
     data = noisy_copies(jr.key(1), minima, config.copies, config.noise)
     settings = fit_config(config)
 
-    def learned(group: AbstractGroup) -> Stage:
+    def learned(name: str, group: AbstractGroup) -> Stage:
         def stage() -> Outcome:
             sets, histories = [], []
-            for key in seed_keys(seed, config.num_seeds, 0):
+            for index, key in enumerate(seed_keys(seed, config.num_seeds, 0)):
                 energy_key, fit_key, sample_key = jr.split(key, 3)
                 energy = energy_for(
                     energy_key, group, data, widths=(config.width,) * config.depth
                 )
-                fitted = fit(fit_key, energy, data, settings, progress=True)
+                fitted = fit(
+                    fit_key, energy, data, settings, progress=True,
+                    checkpoint=kept and kept / f"{name}.{index}.eqx",
+                )  # fmt: skip
                 sets.append(fitted.sample(sample_key, config.num_samples))
                 histories.append(fitted.history)
             history = {name: np.stack([h[name] for h in histories]) for name in
@@ -97,8 +103,8 @@ def stages(config: DW4Config, seed: int) -> dict[str, Stage]:
 
     return {
         "potential": potential,
-        "plain": learned(Trivial()),
-        "equivariant": learned(target.group),
+        "plain": learned("plain", Trivial()),
+        "equivariant": learned("equivariant", target.group),
         FLOOR: floor,
     }
 
@@ -231,6 +237,7 @@ DW4 = Experiment(
         "paper": DW4Config(num_seeds=5, num_epochs=120, num_samples=1_000),
     },
     stages=stages,
+    trains=True,
     draw=draw,
     notes={
         "potential": "Samples of the true potential at temperature 1, by Markov "

@@ -1,6 +1,7 @@
 """An energy based model of two rings (paper, appendix D.2, figure ebm_circ)."""
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 
 from equistein._types import LogDensity, Particles
 from equistein.energies import energy_for
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
 from equistein.experiments._learned import (
     epochs_to_svgd,
     history_of,
@@ -63,7 +64,9 @@ class EbmCirclesConfig:
     fit: FitConfig = FitConfig()  # noqa: RUF009
 
 
-def stages(config: EbmCirclesConfig, seed: int) -> dict[str, Stage]:
+def stages(
+    config: EbmCirclesConfig, seed: int, kept: pathlib.Path | None = None
+) -> dict[str, Stage]:
     target = Shells(config.radii, config.width, 2)
     normalizer = target.log_normalizer
     plane = _plane(config)
@@ -84,6 +87,7 @@ def stages(config: EbmCirclesConfig, seed: int) -> dict[str, Stage]:
             labels=-jax.vmap(target.log_density)(data),
             monitor=likelihood_monitor(plane, held_out),
             monitor_every=config.monitor_every, progress=True,
+            checkpoint=kept and kept / f"{name}{SEED}{index}.eqx",
         )  # fmt: skip
         sample_key, ais_key, exact_key = jr.split(keys[4], 3)
         samples = fitted.sample(sample_key, config.num_samples)
@@ -310,6 +314,7 @@ EBM_CIRCLES = Experiment(
     },
     stages=stages,
     compare=compare,
+    trains=True,
     draw=draw,
     notes={
         "plain": "The network sees coordinates. All models get the true energies of "

@@ -1,6 +1,7 @@
 """A joint energy model of two classes with C4 symmetry (paper, section 4, D.1)."""
 
 import dataclasses
+import pathlib
 from collections.abc import Mapping
 
 import jax
@@ -12,7 +13,7 @@ from jaxtyping import Array, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import energy_for, JointEnergy
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
 from equistein.experiments._learned import (
     epochs_to_svgd,
     history_of,
@@ -96,7 +97,9 @@ class Classes:
         return jnp.concatenate(means)
 
 
-def stages(config: JemC4Config, seed: int) -> dict[str, Stage]:
+def stages(
+    config: JemC4Config, seed: int, kept: pathlib.Path | None = None
+) -> dict[str, Stage]:
     target = Classes(
         tuple(RotatedGaussians(_GROUP, (radius, 0.0)) for radius in config.radii)
     )
@@ -118,6 +121,7 @@ def stages(config: JemC4Config, seed: int) -> dict[str, Stage]:
             dataclasses.replace(config.fit, negatives=negatives), labels=labels,
             monitor=likelihood_monitor(plane, turned),
             monitor_every=config.monitor_every, progress=True,
+            checkpoint=kept and kept / f"{name}{SEED}{index}.eqx",
         )  # fmt: skip
         assert isinstance(fitted.energy, JointEnergy)
         sample_key, normalizer_key, exact_key = jr.split(keys[5], 3)
@@ -319,6 +323,7 @@ JEM_C4 = Experiment(
     },
     stages=stages,
     compare=compare,
+    trains=True,
     draw=draw,
     notes={
         "plain": "The network sees coordinates, and learns each of the eight modes "
