@@ -168,18 +168,18 @@ def test_fit_then_sample(tmp_path, triangles):
 def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     tmp_path, triangles, monkeypatch, capsys
 ):
-    import equistein.training._fit as training_fit
+    import equistein.training._loop as training_loop
 
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert status("fit", triangles, *TINY_FIT, "--out", whole) == 0
-    real = training_fit.save_checkpoint
+    real = training_loop.save_checkpoint
 
     def stop(*arguments):
         real(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(training_fit, "save_checkpoint", stop)
+        patch.setattr(training_loop, "save_checkpoint", stop)
         assert status("fit", triangles, *TINY_FIT, "--out", parts) == 130
     assert "equistein resume" in capsys.readouterr().err
     assert status("sample", parts, "--out", tmp_path / "a.npy") == 2

@@ -9,7 +9,7 @@ class FitConfig:
     """How an energy is trained, and sampled.
 
     Attributes:
-        num_epochs: Passes over the data.
+        num_epochs: Passes over the data. None is 60, or as many as make 500 batches.
         batch_size: Data points a batch; at most all of them.
         num_particles: The negatives of every batch.
         buffer_size: Particles kept between batches, of which `num_particles` are drawn
@@ -64,7 +64,7 @@ class FitConfig:
         sample_at_once: The number of samples drawn together; their forces join.
     """
 
-    num_epochs: int = 60
+    num_epochs: int | None = None
     batch_size: int = 128
     num_particles: int = 256
     buffer_size: int | None = None
@@ -130,6 +130,14 @@ class FitConfig:
         self._check_schedules()
         self._check_together()
 
+    def for_data(self, num: int) -> "FitConfig":
+        """Return these settings with the number of epochs set for `num` points."""
+        if self.num_epochs is not None:
+            return self
+        return dataclasses.replace(
+            self, num_epochs=max(60, -(-500 // max(1, num // self.batch_size)))
+        )
+
     def _check_schedules(self) -> None:
         for name in ("step", "learning_rate"):
             epochs = getattr(self, f"{name}_epochs")
@@ -164,6 +172,12 @@ class FitConfig:
                 "FitConfig needs `contrastive` or `score_matching` above 0, or nothing "
                 "fits the energy to the data."
             )
+
+
+def num_epochs_of(config: FitConfig) -> int:
+    """Return the number of epochs of settings made `for_data`."""
+    assert config.num_epochs is not None
+    return config.num_epochs
 
 
 _POSITIVE = (

@@ -72,6 +72,7 @@ def fit(
     """
     config = config or FitConfig()
     data = check_data(data, config.batch_size)
+    config = config.for_data(len(data))
     shape = data.shape[1:]
     known = check_labels(labels, energy, len(data), shape)
     group = energy.group(shape)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein.training._config import FitConfig
+from equistein.training._config import FitConfig, num_epochs_of
 from equistein.training._trainer import TrainState
 
 _REASONS = ("not finite", "energy limit")
@@ -27,7 +27,7 @@ class TrainingLog:
     @classmethod
     def empty(cls, config: FitConfig, columns: Sequence[str]) -> "TrainingLog":
         """Return the log of a fit that has not begun."""
-        rows = {name: np.full(config.num_epochs, np.nan) for name in columns}
+        rows = {name: np.full(num_epochs_of(config), np.nan) for name in columns}
         events = np.full((config.max_rollbacks + 1, 5), np.nan)
         return cls({"rows": rows, "events": events})
 

@@ -13,7 +13,7 @@ from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import progress_bar
 from equistein.training._checkpoint import save_checkpoint
-from equistein.training._config import FitConfig
+from equistein.training._config import FitConfig, num_epochs_of
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._log import TrainingLog
 from equistein.training._trainer import BatchInfo, Labels, Trainer, TrainState
@@ -72,6 +72,7 @@ class Loop:
         header: dict[str, Any],
     ):
         self.trainer, self.config = trainer, trainer.config
+        self.num_epochs = num_epochs_of(trainer.config)
         self.data, self.labels = data, labels
         self.state = self.good = state
         self.log, self.watch = log, watch
@@ -94,7 +95,7 @@ class Loop:
         Raises:
             DivergenceError: If the fit diverged once too often.
         """
-        last, done = self.config.num_epochs, int(self.state.epoch)
+        last, done = self.num_epochs, int(self.state.epoch)
         bar = progress_bar(initial=done, total=last, disable=not progress, unit="epoch")
         with bar:
             while int(self.state.epoch) < last:
@@ -128,9 +129,9 @@ class Loop:
             self._save()
             return None
         self.state = new
-        row |= self.watch.look(new, self.config.num_epochs)
+        row |= self.watch.look(new, self.num_epochs)
         self.log.add_row(number, row)
-        if (number + 1) % max(1, self.config.num_epochs // 20) == 0:
+        if (number + 1) % max(1, self.num_epochs // 20) == 0:
             self.good = new
         self._save()
         return row

@@ -13,7 +13,7 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy, TemperedEnergy
 from equistein.kernels import AbstractKernel
 from equistein.samplers import AbstractSampler
-from equistein.training._config import FitConfig
+from equistein.training._config import FitConfig, num_epochs_of
 from equistein.training._lengths import Lengths
 from equistein.training._losses import (
     contrastive_divergence,
@@ -342,7 +342,7 @@ def weight_optimizer(
         }  # fmt: skip
         rate = optax.piecewise_constant_schedule(config.learning_rate, steps)
     else:
-        total = config.num_epochs * batches_an_epoch
+        total = num_epochs_of(config) * batches_an_epoch
         rate = optax.cosine_decay_schedule(config.learning_rate, total, alpha=0.01)
 
     def warmed(count):
