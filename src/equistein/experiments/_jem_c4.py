@@ -59,7 +59,7 @@ class JemC4Config:
     num_seeds: int = 5
     num_data: int = 128
     num_test: int = 2_000
-    num_samples: int = 256
+    num_samples: int = 1_024
     radii: tuple[float, float] = (7.0, 15.0)
     widths: tuple[int, ...] = (64, 64, 64)
     monitor_every: int = 10
@@ -277,9 +277,9 @@ _QUICK = FitConfig(
     regularization=3e-2,
     data_noise=0.25,
     ema=0.998,
-    sample_steps=1_500,
+    sample_steps=1_000,
     sample_annealing=0.05,
-    sample_at_once=128,
+    sample_at_once=512,
 )
 
 JEM_C4 = Experiment(
