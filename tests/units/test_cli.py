@@ -153,6 +153,11 @@ def test_fit_then_sample(tmp_path, triangles):
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["num_samples"] == {"model": 12}
     assert metrics["floor"]["w1_of_a_feature"] > 0
+    judged = metrics["model"]
+    assert judged["log_normalizer_error"] > 0
+    assert np.isfinite(judged["held_out_log_likelihood"])
+    assert 0 <= judged["auroc_by_log_density"] <= 1
+    assert "held_out_accuracy" not in judged
     assert np.load(run / "samples.npz")["model"].shape == (12, 3, 2)
     assert (run / "report.html").stat().st_size > 10_000
     assert status("sample", run, "--num-samples", 5, "--out", new) == 0

@@ -31,6 +31,7 @@ from equistein.training import fit, FitConfig
 
 _NUM_EXACT = 4_000
 _DRAWN = 160
+_SHOWN = 256
 _ANGLES = 90
 _RADII = 300
 
@@ -168,7 +169,7 @@ def draw(config: EbmCirclesConfig, outcomes: Mapping[str, Outcome]) -> dict:
         name: [
             (
                 np.exp(outcome.arrays["log_density"][0, 0]),
-                outcome.samples[: config.num_samples],
+                outcome.samples[: min(_SHOWN, config.num_samples)],
                 "density",
             )
         ]

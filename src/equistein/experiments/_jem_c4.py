@@ -38,6 +38,7 @@ from equistein.training import fit, FitConfig
 _GROUP = Cyclic(4)
 _NUM_EXACT = 4_000
 _DRAWN = 120
+_SHOWN = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -188,10 +189,8 @@ def draw(config: JemC4Config, outcomes: Mapping[str, Outcome]) -> dict:
     panels = {}
     for name, outcome in columns.items():
         log_density = outcome.arrays["log_density"][0]
-        samples = [
-            outcome.samples[: config.num_samples],
-            *outcome.arrays["by_class"][0],
-        ]
+        drawn = [outcome.samples[: config.num_samples], *outcome.arrays["by_class"][0]]
+        samples = [points[:_SHOWN] for points in drawn]
         boundary = (log_density[2] > log_density[1]).astype(float)
         panels[name] = [
             (boundary, None, "boundary"),
