@@ -250,12 +250,17 @@ def _lines(name: str, outcome: Outcome) -> list[dict]:
     if outcome.history:
         steps = outcome.history["step"]
         lines = [
-            {"name": name, "seed_index": seed}
-            | {key: value[seed, i].item() for key, value in outcome.history.items()}
+            {"name": name, "seed_index": seed} | _recorded(outcome.history, seed, i)
             for seed in range(steps.shape[0])
             for i in range(steps.shape[1])
         ]
     return [*lines, *({"name": name} | event for event in outcome.events)]
+
+
+def _recorded(history: Mapping[str, np.ndarray], seed: int, step: int) -> dict:
+    """Return what was recorded at a step; what was not looked at then is NaN."""
+    values = {name: column[seed, step].item() for name, column in history.items()}
+    return {name: value for name, value in values.items() if value == value}
 
 
 def _commit() -> str | None:
