@@ -43,7 +43,7 @@ def test_an_energy_of_one_mode_s_data_learns_the_orbit(group):
     exact = target.sample(jr.key(0), 1_000)
     data = jax.vmap(Cyclic(4).canonicalize)(exact)
     config = FitConfig(num_epochs=30, langevin=1e-2, num_steps=40)
-    energy = energy_for(jr.key(1), group, data, width=64, depth=2)
+    energy = energy_for(jr.key(1), group, data, widths=(64, 64))
     samples = fit(jr.key(2), energy, data, config).sample(jr.key(3), 512)
     floor = energy_distance(target.sample(jr.key(4), 512), exact)
     apart = energy_distance(samples, exact)

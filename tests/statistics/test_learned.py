@@ -1,0 +1,112 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.energies import energy_for, JointEnergy
+from equistein.experiments import EXPERIMENTS
+from equistein.groups import Orthogonal
+from equistein.targets import Shells
+from equistein.training import fit, FitConfig
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def single_precision():
+    with (
+        jax.enable_x64(False),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        yield
+
+
+def first_seed(name):
+    experiment = EXPERIMENTS[name]
+    stages = experiment.stages(experiment.presets["quick"], 0)
+    return {
+        model: stages[f"{model}@0"]().metrics for model in ("plain", "equivariant")
+    } | {"exact": stages["exact"]().metrics}
+
+
+def test_classes_with_c4_symmetry_are_learned_as_one_energy():
+    found = first_seed("jem-c4")
+    mine, plain, exact = found["equivariant"], found["plain"], found["exact"]
+    gap = mine["true_log_likelihood"] - mine["log_likelihood"]
+    assert gap < 0.5
+    assert mine["modes_found"] == 8
+    assert mine["accuracy"] >= 0.98
+    assert mine["calibration_error"] < 0.03
+    by_ais = mine["log_likelihood_by_ais"] - mine["log_likelihood"]
+    assert abs(by_ais) < mine["ais_error_bound"] + 0.02  # and the sample's own error
+    for label in (0, 1):
+        name = f"energy_distance_class_{label}"
+        assert mine[name] < 0.5 * plain[name]
+        assert mine[name] < 10 * exact[name].max()
+    # The broken twin: the same without the symmetry.
+    assert plain["true_log_likelihood"] - plain["log_likelihood"] > 0.5
+
+
+def test_two_rings_are_learned_from_points_and_energies():
+    found = first_seed("ebm-circles")
+    mine, plain = found["equivariant"], found["plain"]
+    assert abs(mine["inner_weight"] - mine["inner_weight_of_data"]) < 0.1
+    assert abs(mine["inner_crest"] - 3) < 0.5
+    assert abs(mine["outer_crest"] - 10) < 0.5
+    assert mine["density_between"] < 0.05
+    assert mine["true_log_likelihood"] - mine["log_likelihood"] < 0.3
+    # The broken twin: without the symmetry the rings run into one.
+    assert plain["density_between"] > 0.05
+    assert plain["log_likelihood"] < mine["log_likelihood"] - 0.3
+
+
+def test_score_matching_fits_the_same_energy():
+    target = Shells((3.0, 6.0), 0.5, 2)
+    data = target.sample(jr.key(0), 1_000)
+    config = FitConfig(num_epochs=80, contrastive=0.0, score_matching=1.0, noise=0.3)
+    scores = {}
+    for name, settings in {
+        "matched": config,
+        # The broken twin: trained on pure noise around the data.
+        "blurred": dataclasses.replace(config, noise=10.0),
+    }.items():
+        energy = energy_for(jr.key(1), Orthogonal(2), data)
+        fitted = fit(jr.key(2), energy, data, settings)
+        learned = jax.vmap(jax.grad(fitted.log_density))(data)
+        true = jax.vmap(jax.grad(target.log_density))(data)
+        scores[name] = float(jnp.sqrt(jnp.mean((learned - true) ** 2)))
+    # The score of the data blurred by 0.3 is about a quarter smaller than the data's.
+    size = float(jnp.sqrt(jnp.mean(true**2)))
+    assert scores["matched"] < 0.5 * size
+    assert scores["blurred"] > 0.8 * size
+
+
+def test_few_labels_are_enough_where_the_density_parts_the_classes():
+    targets = EXPERIMENTS["jem-c4"].presets["quick"]
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(0, 2 * np.pi, 400)
+    radii = np.repeat(targets.radii, 200) + 0.5 * rng.normal(size=400)
+    data = jnp.asarray(
+        radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], 1), jnp.float32
+    )
+    classes = np.repeat([0, 1], 200)
+    few = np.full(400, -1)
+    few[[0, 1, 200, 201]] = classes[[0, 1, 200, 201]]
+    config = FitConfig(num_epochs=100, num_particles=64)
+
+    def accuracy(labels):
+        energy = energy_for(jr.key(1), Orthogonal(2), data, num_classes=2)
+        fitted = fit(jr.key(2), energy, data, config, labels=labels)
+        assert isinstance(fitted.energy, JointEnergy)
+        guessed = jnp.argmax(jax.vmap(fitted.energy.logits)(data), axis=1)
+        return float(jnp.mean(guessed == classes))
+
+    assert accuracy(few) > 0.95
+    # The broken twin: the same few labels, swapped.
+    wrong = few.copy()
+    wrong[[0, 1, 200, 201]] = [1, 1, 0, 0]
+    assert accuracy(wrong) < 0.05
