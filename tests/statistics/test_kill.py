@@ -1,3 +1,4 @@
+import json
 import os
 import pathlib
 import subprocess
@@ -80,5 +81,10 @@ def test_a_fit_killed_ten_times_ends_with_the_same_bytes(tmp_path):
     assert model == [False] * 6 + [True] * 4
     assert not (parts / "metrics.json").exists()
     runner.finish("resume", parts)
-    for name in (*FILES, "metrics.json", "history.jsonl"):
+    for name in (*FILES, "metrics.json"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes(), name
+    histories = [
+        [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
+        for run in (parts, whole)
+    ]
+    assert histories[0] == histories[1]

@@ -339,6 +339,14 @@ def test_settings_that_do_not_go_together_are_refused(options, words):
         FitConfig(**options)
 
 
+@pytest.mark.parametrize(
+    ("num", "epochs"), [(20_000, 60), (1_280, 60), (1_000, 72), (255, 500), (64, 500)]
+)
+def test_epochs_left_open_make_five_hundred_batches_or_sixty(num, epochs):
+    assert FitConfig().for_data(num).num_epochs == epochs
+    assert FitConfig(num_epochs=3).for_data(num).num_epochs == 3
+
+
 def test_lengths_left_open_are_set_by_the_data():
     lengths = Lengths(FitConfig(), jnp.asarray(4.0))
     assert np.isclose(lengths.langevin, 0.04**2)

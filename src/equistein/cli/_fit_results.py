@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
 from equistein.cli._dataset import Dataset, Problem
@@ -161,7 +162,9 @@ def features_of(energy: AbstractEnergy) -> AbstractFeatures:
     return Coordinates()
 
 
-def _compared(fitted: Fitted, described, points: Particles, against: Particles) -> dict:
+def _compared(
+    fitted: Fitted, described, points: Particles, against: Float[Array, "other *shape"]
+) -> dict:
     """Return how far points are from others, in their invariant features."""
     mine, other = described(points), described(against)
     gaps = [wasserstein_1d(a, b) for a, b in zip(mine.T, other.T, strict=True)]

@@ -42,7 +42,8 @@ class RunFolder:
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if any(path.iterdir()):
+            # What a run killed in the midst of its first file left is no run.
+            if any(not file.name.endswith(".part") for file in path.iterdir()):
                 raise UserError(
                     f"The output folder {path} is not empty, and nothing in it will be "
                     f"overwritten: choose another --out, or `equistein resume {path}` "

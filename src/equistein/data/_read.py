@@ -101,7 +101,8 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
 def _load(path: pathlib.Path) -> np.ndarray:
     """Return the array in a file, of whatever kind it is."""
     if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            return np.load(file, allow_pickle=False)
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
         if "x" not in stored:
             names = ", ".join(stored.files) or "nothing"

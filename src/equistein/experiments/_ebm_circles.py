@@ -266,8 +266,7 @@ _QUICK = FitConfig(
     regularization=1e-2,
     data_noise=0.15,
     ema=0.998,
-    sample_steps=1_000,
-    sample_annealing=0.05,
+    sample_steps=1_500,
     sample_at_once=512,
 )
 
@@ -308,7 +307,6 @@ EBM_CIRCLES = Experiment(
                 learning_rate_epochs=(150, 400),
                 learning_rate_factors=(0.5, 0.1),
                 sample_steps=10_000,
-                sample_annealing=0.05,
                 sample_at_once=128,
             ),
         ),

@@ -276,8 +276,7 @@ _QUICK = FitConfig(
     regularization=3e-2,
     data_noise=0.25,
     ema=0.998,
-    sample_steps=1_000,
-    sample_annealing=0.05,
+    sample_steps=1_500,
     sample_at_once=512,
 )
 
@@ -315,7 +314,6 @@ JEM_C4 = Experiment(
                 learning_rate_epochs=(1,),
                 learning_rate_factors=(1.0,),
                 sample_steps=10_000,
-                sample_annealing=0.05,
                 sample_at_once=128,
             ),
         ),

@@ -14,7 +14,7 @@ def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scala
         logits: The logits of each point.
         labels: Its class.
     """
-    return jnp.mean(jnp.argmax(logits, axis=1) == labels)
+    return jnp.mean(jnp.argmax(logits, axis=1).astype(labels.dtype) == labels)
 
 
 def expected_calibration_error(
@@ -36,7 +36,8 @@ def expected_calibration_error(
         Guo et al. (2017), On calibration of modern neural networks.
     """
     confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
-    right = (jnp.argmax(logits, axis=1) == labels).astype(confidence.dtype)
+    guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
+    right = (guessed == labels).astype(confidence.dtype)
     bins = jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
     gaps = jnp.zeros(num_bins, confidence.dtype).at[bins].add(right - confidence)
     return jnp.sum(jnp.abs(gaps)) / len(labels)

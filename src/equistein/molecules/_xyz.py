@@ -47,9 +47,10 @@ def read_xyz(path: pathlib.Path) -> list[Molecule]:
     if size > MAX_BYTES:
         raise XYZError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise XYZError(f"{path} is not a text file, as an .xyz file is.") from None
+    lines = text.removesuffix("\n").split("\n")
     frames, at = [], 0
     while at < len(lines):
         if lines[at].strip():
@@ -112,7 +113,7 @@ def _columns(where: str, comment: str) -> tuple[int, int]:
     if found is None:
         return 0, 1
     fields, column, places = found.group(1).split(":"), 0, {}
-    if len(fields) % 3 or not all(f.isdigit() for f in fields[2::3]):
+    if len(fields) % 3 or not all(re.fullmatch("[0-9]{1,3}", f) for f in fields[2::3]):
         raise XYZError(f"{where}: cannot read {found.group(0)[:60]!r}.")
     for name, width in zip(fields[::3], fields[2::3], strict=True):
         places[name] = column

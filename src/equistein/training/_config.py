@@ -58,9 +58,6 @@ class FitConfig:
         energy_limit: The size of an energy from which on a fit is diverging.
         sample_steps: Steps to draw new samples.
         sample_tail: The share of them over which the Langevin step falls to 5 %.
-        sample_annealing: The inverse temperature at which they start; it rises to 1 in
-            equal factors until the tail begins. Below 1 it finds the weights of modes
-            that are far apart.
         sample_at_once: The number of samples drawn together; their forces join.
     """
 
@@ -97,30 +94,30 @@ class FitConfig:
     energy_limit: float = 1e6
     sample_steps: int = 1_500
     sample_tail: float = 0.3
-    sample_annealing: float = 1.0
     sample_at_once: int = 512
 
     def __post_init__(self):
+        for name in _INTEGERS:
+            value = getattr(self, name)
+            if value is not None and type(value) is not int:
+                raise ValueError(
+                    f"FitConfig needs `{name}`, an integer, but got {value!r}."
+                )
         for name in _POSITIVE:
             value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
+            if value is not None and not (_within(value, 0, float("inf")) and value):
                 raise ValueError(f"FitConfig needs `{name}` > 0, but got {value!r}.")
         for name in _NOT_NEGATIVE:
             value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
+            if value is not None and not _within(value, 0, float("inf")):
                 raise ValueError(f"FitConfig needs `{name}` >= 0, but got {value!r}.")
         for name in ("reset_probability", "reset_to_data", "sample_tail"):
             value = getattr(self, name)
-            if not 0 <= value <= 1:
+            if not _within(value, 0, 1) and value != 1:
                 raise ValueError(
                     f"FitConfig needs `{name}` between 0 and 1, but got {value!r}."
                 )
-        if not 0 < self.sample_annealing <= 1:
-            raise ValueError(
-                "FitConfig needs 0 < `sample_annealing` <= 1, but got "
-                f"{self.sample_annealing!r}."
-            )
-        if not 0 <= self.ema < 1:
+        if not _within(self.ema, 0, 1):
             raise ValueError(f"FitConfig needs 0 <= `ema` < 1, but got {self.ema!r}.")
         if self.negatives not in ("esvgd", "svgd", "langevin"):
             raise ValueError(
@@ -142,11 +139,10 @@ class FitConfig:
         for name in ("step", "learning_rate"):
             epochs = getattr(self, f"{name}_epochs")
             factors = getattr(self, f"{name}_factors")
-            good = all(0 < factor < float("inf") for factor in factors)
-            rising = all(a < b for a, b in zip((0, *epochs), epochs, strict=False))
-            if len(epochs) != len(factors) or not good or not rising:
+            tuples = isinstance(epochs, tuple) and isinstance(factors, tuple)
+            if not tuples or not _is_schedule(epochs, factors):
                 raise ValueError(
-                    f"FitConfig needs `{name}_epochs`, rising from 1, and as many "
+                    f"FitConfig needs `{name}_epochs`, a tuple rising from 1, and as many "
                     f"positive `{name}_factors`, but got {epochs!r} and {factors!r}."
                 )
 
@@ -174,12 +170,30 @@ class FitConfig:
             )
 
 
+def _within(value: object, low: float, high: float) -> bool:
+    """Whether a value is a number from `low` on and below `high`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and low <= value < high
+
+
+def _is_schedule(epochs: tuple, factors: tuple) -> bool:
+    good = all(_within(factor, 0, float("inf")) and factor for factor in factors)
+    counted = all(type(epoch) is int for epoch in epochs)
+    pairs = zip((0, *epochs), epochs, strict=False)
+    rising = counted and all(before < after for before, after in pairs)
+    return len(epochs) == len(factors) and good and rising
+
+
 def num_epochs_of(config: FitConfig) -> int:
     """Return the number of epochs of settings made `for_data`."""
     assert config.num_epochs is not None
     return config.num_epochs
 
 
+_INTEGERS = (
+    "num_epochs", "batch_size", "num_particles", "buffer_size", "num_steps", "warm_up",
+    "max_rollbacks", "sample_steps", "sample_at_once",
+)  # fmt: skip
 _POSITIVE = (
     "num_epochs", "batch_size", "num_particles", "buffer_size", "num_steps",
     "tolerance", "bandwidth", "score_clip", "temperature", "noise", "learning_rate",

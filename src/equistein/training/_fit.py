@@ -1,12 +1,15 @@
 """Fit an energy to data."""
 
 import dataclasses
+import hashlib
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.random as jr
+import numpy as np
+from jaxtyping import Array
 
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -89,14 +92,21 @@ def fit(
     log = TrainingLog.empty(config, columns(trainer, state, data, known, watch))
     header = {
         "settings": dataclasses.asdict(config),
-        "data": [*data.shape, str(data.dtype)],
-        "labels": None if known is None else str(known.dtype),
+        "data": _fingerprint(data),
+        "labels": None if known is None else _fingerprint(known),
         "key": jr.key_data(key).tolist(),
+        "monitor": watch.names,
     }
     loop = Loop(trainer, data, known, state, log, watch, checkpoint, header)
     if checkpoint is not None and checkpoint.exists():
         loop.restore(load_checkpoint(checkpoint, loop.saved(), header))
     return loop.run(progress, on_epoch)
+
+
+def _fingerprint(values: Array) -> list:
+    """Return what tells an array from others."""
+    digest = hashlib.sha256(np.asarray(values).tobytes()).hexdigest()
+    return [*values.shape, str(values.dtype), digest]
 
 
 def check_data(data: Any, batch_size: int) -> Particles:

@@ -55,7 +55,7 @@ class Fitted(eqx.Module):
         key: Key,
         num: int,
         *,
-        label: int | None = None,
+        label: int | np.integer | None = None,
         progress: bool = False,
     ) -> Particles:
         """Draw new samples from fresh starts.
@@ -121,7 +121,7 @@ class Fitted(eqx.Module):
         points = jax.vmap(self.start.group.project)(points)
         return jax.vmap(self.log_density)(points) - log_normalizer.value
 
-    def _class_energy(self, label: int) -> AbstractEnergy:
+    def _class_energy(self, label: int | np.integer) -> AbstractEnergy:
         if not isinstance(self.energy, JointEnergy):
             raise ValueError(
                 f"`label` was {label!r}, but this energy has no classes: leave it out, "

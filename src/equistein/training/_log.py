@@ -37,8 +37,7 @@ class TrainingLog:
 
     def add_row(self, epoch: int, row: dict[str, float]) -> None:
         """Keep the numbers of an epoch, counted from 0."""
-        scale = 0.5**self.num_events
-        for name, value in (row | {"scale": scale}).items():
+        for name, value in row.items():
             self.arrays["rows"][name][epoch] = value
 
     def add_event(self, epoch: int, why: str, largest: float, good: TrainState) -> None:
@@ -53,7 +52,7 @@ class TrainingLog:
         """Return the columns, epochs first."""
         rows = self.arrays["rows"]
         num = len(next(iter(rows.values())))
-        return {"epoch": np.arange(1, num + 1)} | dict(rows)
+        return {"epoch": np.arange(1, num + 1)} | dict(sorted(rows.items()))
 
     def events(self) -> list[dict[str, Any]]:
         """Return the failures, one object each; the last one allowed is the end."""
@@ -82,7 +81,7 @@ def _event(
     if _REASONS[int(why)] == "not finite":
         reason = "an energy or a weight was not finite"
     told = {
-        "epoch": int(epoch), "reason": reason, "largest_energy": float(largest),
+        "epoch": int(epoch), "reason": reason, "largest_energy": float(largest) if np.isfinite(largest) else None,
         "is_finite": _REASONS[int(why)] != "not finite",
     }  # fmt: skip
     if gives_up:

@@ -128,11 +128,14 @@ class Loop:
             self.state = self.good = _rolled_back(self.good, self.log.num_events)
             self._save()
             return None
+        if number % max(1, self.num_epochs // 20) == 0:
+            # What an epoch's last update did shows in the next: the state before is
+            # the last one known to be good.
+            self.good = self.state
         self.state = new
         row |= self.watch.look(new, self.num_epochs)
+        row["scale"] = float(new.scale)
         self.log.add_row(number, row)
-        if (number + 1) % max(1, self.num_epochs // 20) == 0:
-            self.good = new
         self._save()
         return row
 

@@ -58,7 +58,8 @@ def cross_entropy(
     losses = optax.softmax_cross_entropy_with_integer_labels(
         logits, jnp.maximum(labels, 0)
     )
-    right = (jnp.argmax(logits, axis=1) == labels).astype(logits.dtype)
+    guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
+    right = (guessed == labels).astype(logits.dtype)
     return jnp.sum(share * losses), jnp.sum(share * right)
 
 

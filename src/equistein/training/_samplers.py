@@ -8,7 +8,7 @@ import optax
 
 from equistein._types import Scalar
 from equistein.kernels import AbstractKernel
-from equistein.samplers import AbstractSampler, Geometric, Langevin, SVGD
+from equistein.samplers import AbstractSampler, Langevin, SVGD
 from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths
 from equistein.training._start import Box
@@ -38,7 +38,7 @@ def negatives_sampler(
 ) -> AbstractSampler:  # fmt: skip
     """Return the sampler of the negatives, its steps multiplied by `factor`."""
     noise = lambda _: factor * lengths.langevin
-    return _sampler(config, lengths, kernel, start, factor, noise, None)
+    return _sampler(config, lengths, kernel, start, factor, noise)
 
 
 def final_sampler(
@@ -47,28 +47,21 @@ def final_sampler(
     """Return the sampler of new points: as in training, and at last with less noise."""
     tail = max(1, round(config.sample_tail * config.sample_steps))
     body = config.sample_steps - tail
-    annealing = None
-    if config.sample_annealing < 1:
-        annealing = Geometric(max(1, body), config.sample_annealing)
     noise = Fading(lengths.langevin, body, tail)
     one = jnp.ones_like(lengths.langevin)
-    return _sampler(config, lengths, kernel, start, one, noise, annealing)
+    return _sampler(config, lengths, kernel, start, one, noise)
 
 
-def _sampler(
-    config, lengths, kernel, start, factor, noise, annealing
-) -> AbstractSampler:
+def _sampler(config, lengths, kernel, start, factor, noise) -> AbstractSampler:
     if config.negatives == "langevin":
         return Langevin(
             noise,
-            annealing=annealing,
             score_clip=lengths.score_clip,
             project=start.group.project,
         )
     return SVGD(
         kernel,
         _descent(factor * lengths.stein_step),
-        annealing=annealing,
         langevin=0.0 if config.langevin == 0 else noise,
         score_clip=lengths.score_clip,
     )

@@ -148,7 +148,7 @@ class Trainer(eqx.Module):
         self,
         key: Key,
         state: TrainState,
-        data: Particles,
+        data: Float[Array, "datum *shape"],
         rows: Int[Array, " point"],
         labels: Labels,
     ) -> tuple[TrainState, BatchInfo]:
@@ -199,7 +199,7 @@ class Trainer(eqx.Module):
         self,
         key: Key,
         state: TrainState,
-        data: Particles,
+        data: Float[Array, "datum *shape"],
         batch: Float[Array, "point *shape"],
     ) -> tuple[TrainState, Particles, tuple[Scalar, Scalar, Scalar]]:
         """Reset some of the particles and move them.
@@ -232,7 +232,9 @@ class Trainer(eqx.Module):
         state = eqx.tree_at(lambda s: s.particles, state, buffer)
         return state, moved, (norm, shift, steps.astype(shift.dtype))
 
-    def _reset(self, key: Key, particles: Particles, data: Particles) -> Particles:
+    def _reset(
+        self, key: Key, particles: Particles, data: Float[Array, "datum *shape"]
+    ) -> Particles:
         """Let each particle start anew with some probability."""
         coin_key, start_key, data_key, which_key = jr.split(key, 4)
         num = len(particles)

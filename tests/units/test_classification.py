@@ -1,0 +1,84 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.metrics import accuracy, auroc, expected_calibration_error
+
+
+def logits_of(chances):
+    return jnp.log(jnp.asarray(chances))
+
+
+def test_accuracy_by_hand():
+    logits = jnp.array([[2.0, 1.0], [0.0, 3.0], [1.0, 0.0], [5.0, 4.0]])
+    assert accuracy(logits, jnp.array([0, 1, 1, 1])) == 0.5
+    assert accuracy(logits.astype(jnp.float32), jnp.array([0, 1, 0, 0], jnp.int32)) == 1
+
+
+def test_calibration_error_by_hand():
+    # Confidences 0.9, 0.9, 0.6, 0.6, 0.6: of each bin all, none and two thirds right.
+    chances = [[0.9, 0.1], [0.1, 0.9], [0.6, 0.4], [0.6, 0.4], [0.4, 0.6]]
+    labels = jnp.array([0, 1, 0, 0, 0])
+    found = expected_calibration_error(logits_of(chances), labels, num_bins=4)
+    # In (0.75, 1]: |1 - 0.9| of two; in (0.5, 0.75]: |2/3 - 0.6| of three.
+    assert np.isclose(found, (2 * 0.1 + 3 * (2 / 3 - 0.6)) / 5)
+    one_bin = expected_calibration_error(logits_of(chances), labels, num_bins=1)
+    assert np.isclose(one_bin, abs(4 / 5 - (2 * 0.9 + 3 * 0.6) / 5))
+
+
+def test_gaps_of_opposite_sign_cancel_within_a_bin_alone():
+    chances, labels = [[0.8, 0.2]] * 2, jnp.array([0, 1])
+    assert np.isclose(expected_calibration_error(logits_of(chances), labels, 10), 0.3)
+
+
+def test_certainty_is_in_the_last_bin():
+    logits = jnp.array([[1_000.0, 0.0], [0.0, 1_000.0]])
+    assert expected_calibration_error(logits, jnp.array([0, 1])) == 0
+    assert expected_calibration_error(logits, jnp.array([1, 0])) == 1
+
+
+@pytest.mark.parametrize(("sharpness", "passes"), [(1.0, True), (3.0, False)])
+def test_a_model_that_is_right_about_itself_is_calibrated(sharpness, passes, key):
+    logit_key, label_key = jr.split(key)
+    logits = 2 * jr.normal(logit_key, (20_000, 3))
+    labels = jr.categorical(label_key, logits)
+    found = expected_calibration_error(sharpness * logits, labels)
+    assert (found < 2 * (15 / 20_000) ** 0.5) == passes
+
+
+def brute_force(inside, outside):
+    pairs = itertools.product(np.asarray(inside), np.asarray(outside))
+    return np.mean([1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs])
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 4), (4, 7), (30, 50)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_auroc_is_the_share_of_pairs_in_order(n, m, ties, key):
+    x_key, y_key = jr.split(key)
+    inside, outside = 0.5 + jr.normal(x_key, (n,)), jr.normal(y_key, (m,))
+    if ties:
+        inside, outside = jnp.round(inside), jnp.round(outside)
+    found = auroc(inside, outside)
+    assert np.isclose(found, brute_force(inside, outside))
+    assert np.isclose(auroc(outside, inside), 1 - found)
+
+
+def test_auroc_at_its_ends():
+    low, high = jnp.arange(5.0), 10 + jnp.arange(3.0)
+    assert auroc(high, low) == 1
+    assert auroc(low, high) == 0
+    assert auroc(low, low) == 0.5
+    assert auroc(jnp.ones(4), jnp.ones(9)) == 0.5
+    assert auroc(high.astype(jnp.float32), low.astype(jnp.float32)).dtype == jnp.float32
+
+
+def test_auroc_does_not_ask_for_a_scale(key):
+    inside, outside = 0.5 + jr.normal(key, (2, 20))
+    assert auroc(jnp.exp(inside), jnp.exp(outside)) == auroc(inside, outside)
+    assert auroc(jax.nn.sigmoid(inside), jax.nn.sigmoid(outside)) == auroc(
+        inside, outside
+    )

@@ -1,0 +1,392 @@
+import contextlib
+import json
+import pathlib
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+from equistein.cli import main
+from equistein.molecules import read_xyz, write_xyz
+
+TINY = "--num-epochs 2 --batch-size 8 --num-particles 6 --num-steps 2".split()
+TINY += "--sample-steps 10 --width 4 --depth 1 --num-samples 6 --bandwidth 1".split()
+
+
+@contextlib.contextmanager
+def as_users_run_it():
+    """The command line runs in the default precision and promotion."""
+    with (
+        jax.enable_x64(False),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        yield
+
+
+def status(*arguments):
+    with as_users_run_it():
+        try:
+            return main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            return stop.code
+
+
+def molecules():
+    """Thirty of HCl, in one of two orders of the atoms."""
+    rng = np.random.default_rng(0)
+    lengths = 1.27 + 0.1 * rng.normal(size=30)
+    directions = rng.normal(size=(30, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    far = lengths[:, None] * directions
+    return np.stack([np.zeros((30, 3)), far], axis=1) + rng.normal(size=(30, 1, 3))
+
+
+@pytest.fixture(scope="module")
+def molecular_run(tmp_path_factory):
+    """The folder of a tiny fit of molecules."""
+    folder = tmp_path_factory.mktemp("molecules")
+    write_xyz(folder / "hcl.xyz", ("H", "Cl"), molecules()[:15])
+    write_xyz(folder / "clh.xyz", ("Cl", "H"), molecules()[15:, ::-1])
+    text = (folder / "hcl.xyz").read_text() + (folder / "clh.xyz").read_text()
+    (folder / "both.xyz").write_text(text)
+    out = folder / "run"
+    arguments = ["fit", folder / "both.xyz", "--group", "point-cloud", *TINY]
+    with pytest.MonkeyPatch.context() as patch:
+        # The fits of triangles and of classes are judged; that takes longest.
+        patch.setattr("equistein.cli._fit_results.judge", lambda *arguments: {})
+        assert status(*arguments, "--out", out) == 0
+    return out
+
+
+def labelled():
+    """Forty points of two classes, five of them without their class."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(40) % 2
+    points = 0.3 * rng.normal(size=(40, 2)) + np.array([[-2, 0], [2, 0]])[classes]
+    return points, np.where(np.arange(40) < 5, -1, classes)
+
+
+@pytest.fixture(scope="module")
+def labelled_run(tmp_path_factory):
+    """The folder of a tiny fit of points with classes."""
+    folder = tmp_path_factory.mktemp("labelled")
+    points, classes = labelled()
+    np.savez(folder / "classes.npz", x=points, y=classes)
+    out = folder / "run"
+    arguments = ["fit", folder / "classes.npz", "--group", "trivial", *TINY]
+    assert status(*arguments, "--out", out) == 0
+    return out
+
+
+def lines_of(run):
+    text = (run / "history.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+# ------------------------------------------------------------ molecules
+
+
+def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
+    described = json.loads((molecular_run / "config.json").read_text())
+    assert described["species"] == ["Cl", "H"]
+    assert described["shape"] == [2, 3]
+    assert described["num_classes"] is None
+    with np.load(molecular_run / "samples.npz", allow_pickle=False) as stored:
+        assert stored["model"].shape == (6, 2, 3)
+        assert np.max(np.abs(stored["model"].mean(axis=1))) < 1e-5
+    assert [line["step"] for line in lines_of(molecular_run)] == [1, 2]
+
+
+def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
+    new = tmp_path / "new.xyz"
+    assert status("sample", molecular_run, "--num-samples", 5, "--out", new) == 0
+    frames = read_xyz(new)
+    assert [frame.symbols for frame in frames] == [("Cl", "H")] * 5
+    positions = np.stack([frame.positions for frame in frames])
+    assert np.max(np.abs(positions.mean(axis=1))) < 1e-5
+    plain = tmp_path / "new.npy"
+    assert status("sample", molecular_run, "--num-samples", 5, "--out", plain) == 0
+    assert np.allclose(np.load(plain), positions, atol=1e-6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.npy", "new.xyz"]
+
+
+def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys):
+    new = tmp_path / "new.xyz"
+    assert status("sample", molecular_run, "--label", 0, "--out", new) == 2
+    assert "has no classes" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------ classes
+
+
+def test_classes_are_learned_from_an_npz_file(labelled_run):
+    described = json.loads((labelled_run / "config.json").read_text())
+    assert described["num_classes"] == 2
+    assert described["species"] is None
+    metrics = json.loads((labelled_run / "metrics.json").read_text())["model"]
+    assert 0 <= metrics["held_out_accuracy"] <= 1
+    assert 0 <= metrics["calibration_error"] <= 1
+    assert 1 <= metrics["num_held_out_labels"] <= 4
+    assert metrics["log_normalizer_error"] > 0
+    assert np.isfinite(metrics["held_out_log_likelihood"])
+    assert {"auroc_by_confidence", "auroc_by_gradient_norm"} <= set(metrics)
+    assert all(np.isfinite(line["supervised_loss"]) for line in lines_of(labelled_run))
+    assert all(0 <= line["accuracy"] <= 1 for line in lines_of(labelled_run))
+
+
+def test_points_of_one_class_are_drawn(labelled_run, tmp_path):
+    drawn = {}
+    for label in (0, 1):
+        new = tmp_path / f"new{label}.npz"
+        arguments = ["--label", label, "--num-samples", 7, "--out", new]
+        assert status("sample", labelled_run, *arguments) == 0
+        with np.load(new, allow_pickle=False) as stored:
+            assert set(stored) == {"x", "y"}
+            assert np.array_equal(stored["y"], np.full(7, label))
+            drawn[label] = stored["x"]
+    assert drawn[0].shape == (7, 2)
+    assert np.all(np.isfinite(drawn[0]))
+    assert not np.array_equal(drawn[0], drawn[1])
+
+
+def test_points_of_all_classes_are_drawn_without_a_label(labelled_run, tmp_path):
+    new = tmp_path / "new.npz"
+    assert status("sample", labelled_run, "--num-samples", 3, "--out", new) == 0
+    with np.load(new, allow_pickle=False) as stored:
+        assert set(stored) == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
+        (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
+        (["--label", "one", "--out", "new.npz"], "--label"),
+        (["--out", "new.xyz"], "needs elements"),
+        (["--out", "new.csv"], "must end in one of .npy, .npz"),
+        (["--out", "nowhere/new.npz"], "no folder"),
+        (["--num-samples", "0", "--out", "new.npz"], "at least 1"),
+        (["--seed", "-1", "--out", "new.npz"], "at least 0"),
+    ],
+)
+def test_a_mistake_in_sampling_writes_nothing(
+    arguments, said, labelled_run, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert status("sample", labelled_run, *arguments) == 2
+    caught = capsys.readouterr()
+    assert said in caught.err + caught.out
+    assert "Traceback" not in caught.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_the_way_is_kept(labelled_run, tmp_path, capsys):
+    new = tmp_path / "new.npz"
+    new.write_text("mine")
+    assert status("sample", labelled_run, "--out", new) == 2
+    assert "there already" in capsys.readouterr().err
+    assert new.read_text() == "mine"
+
+
+def test_resuming_a_fit_whose_data_changed_is_refused(labelled_run, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(labelled_run, run)
+    described = json.loads((run / "config.json").read_text())
+    points, classes = labelled()
+    described["data"] = str(tmp_path / "other.npz")
+    np.savez(described["data"], x=points + 1e-3, y=classes)
+    (run / "config.json").write_text(json.dumps(described))
+    assert status("resume", run) == 2
+    assert "no longer the file" in capsys.readouterr().err
+    pathlib.Path(described["data"]).unlink()
+    assert status("resume", run) == 2
+    assert "no file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["config"].update(num_epochs=0), "num_epochs"),
+        (lambda d: d["config"].update(num_epochs="two"), "damaged"),
+        (lambda d: d["config"].pop("noise"), "noise"),
+        (lambda d: d["config"].update(colour="red"), "colour"),
+        (lambda d: d["config"].update(step_epochs=[1]), "step_epochs"),
+        (lambda d: d["problem"].update(group="square"), "square"),
+        (lambda d: d["problem"].update(seed=-1), "seed"),
+        (lambda d: d.update(problem=None), "no object"),
+        (lambda d: d.update(data=None), "None"),
+        (lambda d: d.update(command="walk"), "walk"),
+    ],
+)
+def test_a_fit_whose_description_was_changed_by_hand_is_not_resumed(
+    change, said, labelled_run, tmp_path, monkeypatch, capsys, unchecked
+):
+    run = tmp_path / "run"
+    shutil.copytree(labelled_run, run)
+    described = json.loads((run / "config.json").read_text())
+    change(described)
+    (run / "config.json").write_text(json.dumps(described))
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    monkeypatch.chdir(tmp_path)
+    assert status("resume", run) == 2
+    caught = capsys.readouterr()
+    assert caught.err.startswith("equistein: ")
+    assert said in caught.err
+    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert after == before
+
+
+# ------------------------------------------------------------ bad input
+
+POINTS, CLASSES = labelled()
+
+
+def changed(array, index, value):
+    array = np.array(array)
+    array[index] = value
+    return array
+
+
+def npz(**arrays):
+    return lambda path: np.savez(path, **arrays)
+
+
+def npy(array, **options):
+    return lambda path: np.save(path, array, **options)
+
+
+def text(content):
+    return lambda path: path.write_text(content)
+
+
+WATER = "3\nwater\nO 0 0 0\nH 0 1 0\nH 1 0 0\n"
+
+
+def with_classes(classes):
+    return ("x.npz", npz(x=POINTS, y=classes), [])
+
+
+BAD = {
+    "classes of the wrong length": (
+        *with_classes(CLASSES[:-1]), "one class for each of its 40 points",
+    ),
+    "a table of classes": (
+        *with_classes(np.stack([CLASSES] * 2, 1)), "one class for each",
+    ),
+    "a class below -1": (*with_classes(changed(CLASSES, 7, -2)), "first -2 at index 7"),
+    "a class that is a fraction": (
+        *with_classes(changed(CLASSES.astype(float), 7, 0.5)), "whole numbers",
+    ),
+    "a class that is NaN": (
+        *with_classes(changed(CLASSES.astype(float), 7, np.nan)), "whole numbers",
+    ),
+    "a class that is text": (*with_classes(CLASSES.astype(str)), "whole numbers"),
+    "a class that is huge": (
+        *with_classes(changed(CLASSES, 7, 10**6)), "number the classes from 0 on",
+    ),
+    "classes beyond integers": (
+        *with_classes(changed(CLASSES.astype(float), 7, 1e30)), "whole numbers",
+    ),
+    "one class only": (*with_classes(np.zeros(40, int)), "the class 0 alone"),
+    "no class known": (*with_classes(np.full(40, -1)), "hold none"),
+    "pickled classes": (
+        *with_classes(np.array([{}] * 40, object)), "damaged or no plain numbers",
+    ),
+    "NaN": ("x.npy", npy(changed(POINTS, (3, 1), np.nan)), [], "first at index 3"),
+    "infinity": ("x.npy", npy(changed(POINTS, (3, 1), np.inf)), [], "at index 3"),
+    "a constant column": (
+        "x.npy", npy(changed(POINTS, (slice(None), 1), 2.0)), [],
+        "constant, the first at index 1",
+    ),
+    "points that coincide": ("x.npy", npy(np.ones((40, 2))), [], "constant"),
+    "fewer points than a batch": (
+        "x.npy", npy(POINTS[:8]), [], "7 are left for training, fewer than a batch",
+    ),
+    "one point": ("x.npy", npy(POINTS[:1]), [], "at least two points"),
+    "no points": ("x.npy", npy(POINTS[:0]), [], "at least two points"),
+    "a line of numbers": ("x.npy", npy(POINTS[:, 0]), [], "at least two points"),
+    "an archive by the name of an array": (
+        "x.npy", text("PK\x03\x04 no archive"), [], "damaged",
+    ),
+    "an array by the name of an archive": ("x.npz", text("\x93NUMPY"), [], "damaged"),
+    "text by the name of an array": ("x.npy", text("0 1\n2 3\n"), [], "damaged"),
+    "an array by the name of molecules": (
+        "x.xyz", lambda path: path.write_bytes(b"\x93NUMPY\xff\xfe"),
+        ["--group", "point-cloud"], "not a text file",
+    ),
+    "another kind of file": ("x.csv", text("0,1\n2,3\n"), [], "must be an .npy file"),
+    "an empty file": ("x.npy", text(""), [], "damaged"),
+    "a pickled array": (
+        "x.npy", npy(np.array([[{}]] * 40, object), allow_pickle=True), [], "damaged",
+    ),
+    "an archive without points": ("x.npz", npz(positions=POINTS), [], "positions"),
+    "a folder": ("x.npy", lambda path: path.mkdir(), [], "no file"),
+    "molecules without their group": ("x.xyz", text(2 * WATER), [], "point-cloud"),
+    "one molecule": (
+        "x.xyz", text(WATER), ["--group", "point-cloud"], "at least two molecules",
+    ),
+    "molecules of two formulas": (
+        "x.xyz", text(WATER + WATER.replace("O", "S")), ["--group", "point-cloud"],
+        "molecule 2 has the atoms H H S, but the first has H H O",
+    ),
+    "a truncated molecule": (
+        "x.xyz", text(WATER + WATER[:-8]), ["--group", "point-cloud"], "x.xyz, line 6",
+    ),
+    "held out beyond all": ("x.npy", npy(POINTS), ["--held-out", "1"], "held_out"),
+    "more held out than is left": (
+        "x.npy", npy(POINTS), ["--held-out", "0.9"], "a smaller --held-out",
+    ),
+    "no layers": ("x.npy", npy(POINTS), ["--depth", "0"], "depth"),
+    "a setting out of range": (
+        "x.npy", npy(POINTS), ["--temperature", "0"], "temperature",
+    ),
+    "a schedule without factors": (
+        "x.npy", npy(POINTS), ["--step-epochs", "3"], "step_factors",
+    ),
+    "an unknown kind of negatives": (
+        "x.npy", npy(POINTS), ["--negatives", "hmc"], "negatives",
+    ),
+    "a buffer smaller than the particles": (
+        "x.npy", npy(POINTS), ["--buffer-size", "2"], "buffer_size",
+    ),
+    "a dimension without a cloud": ("x.npy", npy(POINTS), ["--dim", "2"], "--dim"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "write", "options", "said"), BAD.values(), ids=BAD)
+def test_bad_input_is_refused_before_a_run_folder_is_made(
+    name, write, options, said, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / name
+    write(path)
+    group = [] if "--group" in options else ["--group", "trivial"]
+    arguments = [*group, *TINY, *options]
+    assert status("fit", name, *arguments, "--out", "out") == 2
+    caught = capsys.readouterr()
+    assert said in " ".join((caught.err + caught.out).split())
+    assert "Traceback" not in caught.err
+    assert [left.name for left in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch, capsys):
+    for module, name in (("data._read", "x.npy"), ("molecules._xyz", "x.xyz")):
+        monkeypatch.setattr(f"equistein.{module}.MAX_BYTES", 20)
+        (tmp_path / name).write_bytes(bytes(30))
+        arguments = ["--group", "point-cloud", "--out", tmp_path / "out"]
+        assert status("fit", tmp_path / name, *arguments) == 2
+        assert "30 bytes; at most 20 are read" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["resume", "report", "sample"])
+def test_a_folder_that_is_no_run_is_refused(command, tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("mine")
+    more = ["--out", tmp_path / "new.npy"] if command == "sample" else []
+    for folder in (tmp_path, tmp_path / "thesis.txt", tmp_path / "nowhere"):
+        assert status(command, folder, *more) == 2
+        assert "is not a run folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -1,0 +1,193 @@
+import numpy as np
+import pytest
+
+from equistein.molecules import Molecule, read_xyz, write_xyz, XYZError
+
+WATER = """\
+3
+water, in Angstrom
+O   0.000  0.000  0.117
+H   0.000  0.757 -0.469
+H   0.000 -0.757 -0.469
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "molecules.xyz"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def same(frame, other=None):
+    other = other or Molecule(
+        ("O", "H", "H"),
+        np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]]),
+    )
+    assert frame.symbols == other.symbols
+    assert np.array_equal(frame.positions, other.positions)
+    return True
+
+
+def test_a_frame_by_hand(write):
+    (frame,) = read_xyz(write(WATER))
+    assert same(frame)
+    assert frame.positions.dtype == np.float64
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    positions = np.random.default_rng(0).normal(size=(5, 3, 3)) * 10
+    path = tmp_path / "new.xyz"
+    write_xyz(path, ("C", "Cl", "H"), positions, "made\nby hand")
+    frames = read_xyz(path)
+    assert [frame.symbols for frame in frames] == [("C", "Cl", "H")] * 5
+    assert np.allclose([frame.positions for frame in frames], positions, atol=1e-8)
+    assert path.read_text().splitlines()[:2] == ["3", "made by hand"]
+
+
+def test_numbers_of_single_precision_survive(tmp_path):
+    positions = np.random.default_rng(0).normal(size=(2, 1, 3)).astype(np.float32)
+    write_xyz(tmp_path / "new.xyz", ("He",), positions)
+    frames = read_xyz(tmp_path / "new.xyz")
+    again = np.array([frame.positions for frame in frames]).astype(np.float32)
+    assert np.allclose(again, positions, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.rstrip("\n"),
+        lambda text: text + "\n\n  \n",
+        lambda text: "\n\n" + text,
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("water, in Angstrom", ""),
+        lambda text: text.replace("   ", "\t"),
+        lambda text: text.replace("3\nw", "  3  \nw"),
+        lambda text: text.replace("O ", "o ").replace("H ", "h "),
+        lambda text: text.replace("0.117", "0.117 -0.834 17"),
+        lambda text: text.replace("0.117", "1.17e-1"),
+        lambda text: text.replace("0.117", "1.17*^-1"),  # as in QM9
+        lambda text: text.replace("water", "Wasser für große Moleküle"),
+    ],
+)
+def test_harmless_differences_do_no_harm(change, write):
+    (frame,) = read_xyz(write(change(WATER)))
+    assert same(frame)
+
+
+def test_frames_may_be_apart(write):
+    frames = read_xyz(write(WATER + "\n\n" + WATER + WATER + "\n"))
+    assert len(frames) == 3
+    assert all(same(frame) for frame in frames)
+
+
+def test_columns_of_an_extended_file_are_found(write):
+    text = """\
+3
+Lattice="5 0 0 0 5 0 0 0 5" Properties=id:I:1:forces:R:3:species:S:1:pos:R:3:q:R:1
+1 9 9 9 O   0.000  0.000  0.117 -0.8
+2 9 9 9 H   0.000  0.757 -0.469  0.4
+3 9 9 9 H   0.000 -0.757 -0.469  0.4
+"""
+    assert same(read_xyz(write(text))[0])
+    assert same(read_xyz(write(text.replace("Properties=", 'Properties="')
+                .replace("q:R:1", 'q:R:1"')))[0])  # fmt: skip
+    positions_first = """\
+3
+Properties=pos:R:3:species:S:1
+0.000  0.000  0.117 O
+0.000  0.757 -0.469 H
+0.000 -0.757 -0.469 H
+"""
+    assert same(read_xyz(write(positions_first))[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.replace("3\n", "4\n", 1), "line 1: .*4 atoms, but .* after 3"),
+        (lambda t: t.replace("3\n", "2\n", 1), "line 5: expected the number of atoms"),
+        (lambda t: t.replace("3\n", "three\n", 1), "line 1: .*'three'"),
+        (lambda t: t.replace("3\n", "0\n", 1), "line 1: .*at least 1, but got '0'"),
+        (lambda t: t.replace("3\n", "-3\n", 1), "line 1: .*'-3'"),
+        (lambda t: t.replace("3\n", "3.0\n", 1), "line 1: .*'3.0'"),
+        (lambda t: t.replace("3\n", "99999999999\n", 1), "line 1: expected"),
+        (lambda t: t.replace("3\n", "9999999\n", 1), "line 1: .*after 3 of them"),
+        (lambda t: t.replace("O ", "Xx"), "line 3: there is no element 'Xx'"),
+        (lambda t: t.replace("O ", "8 "), "line 3: there is no element '8'"),
+        (lambda t: t.replace("0.117", "nan"), "line 3: expected a finite .*'nan'"),
+        (lambda t: t.replace("-0.757", "-inf"), "line 5: expected a finite .*'-inf'"),
+        (lambda t: t.replace("0.117", "1e7"), "line 3: .*at most 1e\\+06.*'1e7'"),
+        (lambda t: t.replace("0.117", "far"), "line 3: .*'far'"),
+        (lambda t: t.replace("0.117", ""), "line 3: expected an element and three"),
+        (lambda t: t + "3\nsecond\nO 0 0 0\n", "line 6: .*3 atoms, but .* after 1"),
+        (lambda t: t + "3", "line 6: .*after 0 of them"),
+        (
+            lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"),
+            "line 2: .*`species`",
+        ),
+        (
+            lambda t: t.replace("water, in Angstrom", "Properties=species:S"),
+            "line 2: cannot read",
+        ),
+        (
+            lambda t: t.replace("water, in Angstrom", "Properties=species:S:x"),
+            "line 2: cannot read",
+        ),
+        (
+            lambda t: t.replace(
+                "water, in Angstrom", "Properties=id:I:1:species:S:1:pos:R:3"
+            ),
+            "line 3: expected an element and three",
+        ),
+        (lambda t: "", "holds no molecules"),
+        (lambda t: "\n \n", "holds no molecules"),
+    ],
+)
+def test_a_mistake_is_told_with_file_and_line(change, words, write):
+    path = write(change(WATER))
+    with pytest.raises(XYZError, match=words) as caught:
+        read_xyz(path)
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    "width", ["\u00b2", "9" * 5_000, "-1", "1.5"], ids=["square", "huge", "-1", "1.5"]
+)
+def test_a_width_that_is_no_number_is_told_with_file_and_line(width, write):
+    path = write(
+        WATER.replace("water, in Angstrom", f"Properties=species:S:{width}:pos:R:3")
+    )
+    with pytest.raises(XYZError, match="line 2: cannot read|line 3: expected"):
+        read_xyz(path)
+
+
+def test_a_form_feed_in_a_comment_is_no_new_line(write):
+    (frame,) = read_xyz(write(WATER.replace("water", "water\x0c\x1c\u2028")))
+    assert same(frame)
+
+
+def test_no_text_is_refused(write):
+    noise = np.random.default_rng(0).bytes(1_000)
+    with pytest.raises(XYZError, match="not a text file"):
+        read_xyz(write(noise))
+
+
+def test_a_huge_file_is_refused_by_its_size(write, monkeypatch):
+    monkeypatch.setattr("equistein.molecules._xyz.MAX_BYTES", 50)
+    with pytest.raises(XYZError, match="bytes; at most 50 are read"):
+        read_xyz(write(WATER))
+
+
+def test_a_truncated_file_is_read_or_refused(write):
+    for keep in range(len(WATER)):
+        try:
+            frames = read_xyz(write(WATER[:keep]))
+        except XYZError:
+            continue
+        assert len(frames) == 1
+        assert frames[0].positions.shape == (3, 3)
