@@ -17,7 +17,7 @@ demo: install
 	$(BIN)/equistein run dw4 --preset quick
 
 test: install
-	$(BIN)/python -m pytest -q -m "not slow and not gpu" -rs
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not gpu" -rs
 
 test-slow: install
 	$(BIN)/python -m pytest -q -m slow -rs

@@ -298,7 +298,6 @@ def test_box_holds_the_data(key):
         ("temperature", float("inf")), ("contrastive", -1.0), ("supervised", -1.0),
         ("score_matching", float("nan")), ("noise", 0.0), ("data_noise", -0.1),
         ("warm_up", -1), ("max_rollbacks", -1), ("energy_limit", 0.0),
-        ("sample_annealing", 0.0), ("sample_annealing", 1.1),
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_named(name, value, unchecked):

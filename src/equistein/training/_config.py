@@ -1,7 +1,7 @@
 """Settings of a fit."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,19 +105,19 @@ class FitConfig:
                 )
         for name in _POSITIVE:
             value = getattr(self, name)
-            if value is not None and not (_within(value, 0, float("inf")) and value):
+            if value is not None and not (_below(value, float("inf")) and value):
                 raise ValueError(f"FitConfig needs `{name}` > 0, but got {value!r}.")
         for name in _NOT_NEGATIVE:
             value = getattr(self, name)
-            if value is not None and not _within(value, 0, float("inf")):
+            if value is not None and not _below(value, float("inf")):
                 raise ValueError(f"FitConfig needs `{name}` >= 0, but got {value!r}.")
         for name in ("reset_probability", "reset_to_data", "sample_tail"):
             value = getattr(self, name)
-            if not _within(value, 0, 1) and value != 1:
+            if not _below(value, 1.0) and value != 1:
                 raise ValueError(
                     f"FitConfig needs `{name}` between 0 and 1, but got {value!r}."
                 )
-        if not _within(self.ema, 0, 1):
+        if not _below(self.ema, 1.0):
             raise ValueError(f"FitConfig needs 0 <= `ema` < 1, but got {self.ema!r}.")
         if self.negatives not in ("esvgd", "svgd", "langevin"):
             raise ValueError(
@@ -142,8 +142,9 @@ class FitConfig:
             tuples = isinstance(epochs, tuple) and isinstance(factors, tuple)
             if not tuples or not _is_schedule(epochs, factors):
                 raise ValueError(
-                    f"FitConfig needs `{name}_epochs`, a tuple rising from 1, and as many "
-                    f"positive `{name}_factors`, but got {epochs!r} and {factors!r}."
+                    f"FitConfig needs `{name}_epochs`, a tuple rising from 1, and as "
+                    f"many positive `{name}_factors`, "
+                    f"but got {epochs!r} and {factors!r}."
                 )
 
     def _check_together(self) -> None:
@@ -170,14 +171,14 @@ class FitConfig:
             )
 
 
-def _within(value: object, low: float, high: float) -> bool:
-    """Whether a value is a number from `low` on and below `high`."""
+def _below(value: Any, high: float) -> bool:
+    """Whether a value is a number from 0 on and below `high`."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and low <= value < high
+    return number and 0 <= value < high
 
 
 def _is_schedule(epochs: tuple, factors: tuple) -> bool:
-    good = all(_within(factor, 0, float("inf")) and factor for factor in factors)
+    good = all(_below(factor, float("inf")) and factor for factor in factors)
     counted = all(type(epoch) is int for epoch in epochs)
     pairs = zip((0, *epochs), epochs, strict=False)
     rising = counted and all(before < after for before, after in pairs)

@@ -81,9 +81,11 @@ def _event(
     if _REASONS[int(why)] == "not finite":
         reason = "an energy or a weight was not finite"
     told = {
-        "epoch": int(epoch), "reason": reason, "largest_energy": float(largest) if np.isfinite(largest) else None,
+        "epoch": int(epoch),
+        "reason": reason,
+        "largest_energy": float(largest) if np.isfinite(largest) else None,
         "is_finite": _REASONS[int(why)] != "not finite",
-    }  # fmt: skip
+    }
     if gives_up:
         text = f"in epoch {int(epoch)}: {reason}. It gives up."
         return {"event": "stop", **told, "text": text}

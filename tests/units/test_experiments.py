@@ -1,0 +1,31 @@
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from equistein.cli import main
+from equistein.experiments import EXPERIMENTS, FLOOR
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_at_smoke_size(name, tmp_path):
+    with (
+        jax.enable_x64(False),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        out = tmp_path / "run"
+        assert main(["run", name, "--preset", "smoke", "--out", str(out)]) == 0
+    metrics = json.loads((out / "metrics.json").read_text())
+    models = set(metrics) - {"seeds", "num_samples", "floor"}
+    assert models
+    assert FLOOR not in models
+    with np.load(out / "samples.npz", allow_pickle=False) as samples:
+        assert set(samples.files) == models
+        for model in models:
+            assert len(samples[model]) == metrics["num_samples"][model]
+            assert np.all(np.isfinite(samples[model]))
+    assert list((out / "figures").glob("*.png"))
+    assert (out / "report.html").stat().st_size > 10_000
+    assert not list((out / "checkpoint").glob("*.eqx"))
