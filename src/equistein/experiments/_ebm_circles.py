@@ -57,7 +57,7 @@ class EbmCirclesConfig:
     num_seeds: int = 5
     num_data: int = 128
     num_test: int = 2_000
-    num_samples: int = 1_024
+    num_samples: int = 512
     radii: tuple[float, float] = (3.0, 10.0)
     width: float = 0.5
     widths: tuple[int, ...] = (64, 64, 64)
@@ -266,8 +266,8 @@ _QUICK = FitConfig(
     regularization=1e-2,
     data_noise=0.15,
     ema=0.998,
-    sample_steps=1_500,
-    sample_at_once=512,
+    sample_steps=1_000,
+    sample_at_once=256,
 )
 
 EBM_CIRCLES = Experiment(

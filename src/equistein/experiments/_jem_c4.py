@@ -60,7 +60,7 @@ class JemC4Config:
     num_seeds: int = 5
     num_data: int = 128
     num_test: int = 2_000
-    num_samples: int = 1_024
+    num_samples: int = 512
     radii: tuple[float, float] = (7.0, 15.0)
     widths: tuple[int, ...] = (64, 64, 64)
     monitor_every: int = 10
@@ -276,8 +276,8 @@ _QUICK = FitConfig(
     regularization=3e-2,
     data_noise=0.25,
     ema=0.998,
-    sample_steps=1_500,
-    sample_at_once=512,
+    sample_steps=1_000,
+    sample_at_once=256,
 )
 
 JEM_C4 = Experiment(
