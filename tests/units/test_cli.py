@@ -10,7 +10,7 @@ TINY_RUN = ["--preset", "smoke", "--num-seeds", "1", "--num-particles", "6"]
 TINY_RUN += ["--num-steps", "8"]
 TINY_FIT = "--group point-cloud --dim 2 --num-epochs 2 --sample-steps 20".split()
 TINY_FIT += "--num-particles 8 --batch-size 16 --num-steps 3 --width 8".split()
-TINY_FIT += "--depth 1 --num-samples 12".split()
+TINY_FIT += "--depth 1 --num-samples 12 --ais-steps 10".split()
 
 
 @pytest.fixture(autouse=True)

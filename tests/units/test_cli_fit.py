@@ -12,6 +12,7 @@ from equistein.molecules import read_xyz, write_xyz
 
 TINY = "--num-epochs 2 --batch-size 8 --num-particles 6 --num-steps 2".split()
 TINY += "--sample-steps 10 --width 4 --depth 1 --num-samples 6 --bandwidth 1".split()
+TINY += ["--ais-steps", "10"]
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ def outcome(num=3):
         samples=np.arange(2.0 * num).reshape(num, 2),
         history={"step": np.array([[1, 5], [1, 5]]), "gap": np.ones((2, 2))},
         arrays={"states": np.array([0, 1, 1])},
+        events=[{"event": "roll-back", "epoch": 3}],
     )
 
 
@@ -27,6 +28,8 @@ def test_a_finished_stage_is_found_again(tmp_path):
         first, second = getattr(outcome(), field.name), getattr(again, field.name)
         if field.name == "samples":
             assert np.array_equal(first, second)
+        elif field.name == "events":
+            assert first == second
         else:
             assert first.keys() == second.keys()
             assert all(np.array_equal(first[name], second[name]) for name in first)

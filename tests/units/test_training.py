@@ -320,7 +320,9 @@ def test_particles_that_could_not_move_are_refused():
 )  # fmt: skip
 def test_a_wrong_schedule_is_named(name, epochs, factors):
     options = {f"{name}_epochs": epochs, f"{name}_factors": factors}
-    with pytest.raises(ValueError, match=f"FitConfig needs `{name}_epochs`, rising"):
+    with pytest.raises(
+        ValueError, match=f"FitConfig needs `{name}_epochs`, a tuple rising"
+    ):
         FitConfig(**options)
 
 

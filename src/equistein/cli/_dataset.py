@@ -32,6 +32,7 @@ class Problem:
         width: The number of units of a hidden layer.
         depth: The number of hidden layers.
         num_samples: Samples drawn after the fit, for the report.
+        ais_steps: The temperatures of the annealed importance sampling of log Z.
     """
 
     group: str
@@ -43,9 +44,10 @@ class Problem:
     width: int = 128
     depth: int = 3
     num_samples: int = 512
+    ais_steps: int = 1_000
 
     def __post_init__(self):
-        for name in ("width", "depth", "num_samples"):
+        for name in ("width", "depth", "num_samples", "ais_steps"):
             if getattr(self, name) < 1:
                 raise ValueError(
                     f"`{name}` must be at least 1, but got {getattr(self, name)}."

@@ -69,7 +69,8 @@ def finish(
     outcomes = {
         "model": dataclasses.replace(
             model,
-            metrics=model.metrics | judge(judge_key, fitted, dataset),
+            metrics=model.metrics
+            | judge(judge_key, fitted, dataset, problem.ais_steps),
             samples=np.asarray(samples),
             history=history,
             events=fitted.events,
@@ -100,11 +101,13 @@ def finish(
     write_report(folder)
 
 
-def judge(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, np.ndarray]:
+def judge(
+    key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
+) -> dict[str, np.ndarray]:
     """Return the log-likelihood of held-out points, AUROC, accuracy and calibration."""
     normalizer_key, box_key = jr.split(key)
     normalizer = fitted.log_normalizer(
-        normalizer_key, num_particles=256, num_steps=1_000
+        normalizer_key, num_particles=256, num_steps=num_steps
     )
     train, held_out = dataset.train(), dataset.held_out()
     numbers: dict[str, Any] = {

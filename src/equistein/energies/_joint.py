@@ -42,9 +42,9 @@ class JointEnergy(AbstractEnergy):
         """Return $E(x, y)$."""
         return -self.logits(point)[label]
 
-    def given(self, label: int) -> "ConditionalEnergy":
+    def given(self, label: int, temperature: float = 1.0) -> "ConditionalEnergy":
         """Return the energy of the points of one class, $p(x | y)$."""
-        return ConditionalEnergy(self, jnp.asarray(label))
+        return ConditionalEnergy(self, jnp.asarray(label), temperature)
 
     def num_classes(self, shape: tuple[int, ...]) -> int:
         """Return the number of classes, for points of this shape."""
@@ -59,18 +59,26 @@ class JointEnergy(AbstractEnergy):
 
 
 class ConditionalEnergy(AbstractEnergy):
-    r"""The energy of one class, $E(x | y) = -f(x)[y]$ up to a constant.
+    r"""The energy of one class, up to a constant.
+
+    $$E(x | y) = E(x) / T - \log p(y | x)$$
+
+    At temperature 1 it is $-f(x)[y]$.
 
     Args:
         energy: The joint energy.
         label: The class $y$.
+        temperature: The temperature $T$ of the points; that of the classes is 1.
     """
 
     energy: JointEnergy
     label: Int[Array, ""]
+    temperature: float = 1.0
 
     def __call__(self, point: Point) -> Scalar:
-        return self.energy.joint(point, self.label)
+        total = self.energy(point)
+        share = self.energy.joint(point, self.label) - total  # -log p(y | x)
+        return total / self.temperature + share
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.energy.group(shape)

@@ -11,6 +11,7 @@ from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.targets import AbstractTarget
 
 _PILOTS = 64
+_FEWEST = 8  # effective samples, below which an error cannot be told
 
 
 class LogNormalizer(eqx.Module):
@@ -19,7 +20,9 @@ class LogNormalizer(eqx.Module):
     Attributes:
         value: The estimate, the mean of the two below.
         error: A bound on its error: half their difference, which vanishes as the
-            annealing slows down, and three standard errors.
+            annealing slows down, and three standard errors. Infinite where fewer than
+            8 effective samples are left, since both estimates then miss together: take
+            more steps or more particles.
         forward: The estimate from the base to the density; its mean is a lower bound.
         backward: The estimate back from the samples; its mean is an upper bound as far
             as these are samples of the density.
@@ -72,6 +75,11 @@ def annealed_importance_sampling(
         Neal (2001), Annealed importance sampling; Grosse, Ancha and Roy (2016),
         Measuring the reliability of MCMC inference, for the way back.
     """
+    if num_particles < 2 or num_steps < 1:
+        raise ValueError(
+            "Annealed importance sampling needs `num_particles` >= 2 and `num_steps` "
+            f">= 1, but got {num_particles!r} and {num_steps!r}."
+        )
     keys = jr.split(key, 6)
     # Small steps while the density is nearly flat, where its energies are largest.
     betas = (jnp.arange(num_steps + 1) / num_steps) ** 4
@@ -95,12 +103,14 @@ def annealed_importance_sampling(
     forward, first = _log_mean(there.log_weight)
     backward, second = _log_mean(back.log_weight)
     error = jnp.abs(forward + backward) / 2 + 3 * jnp.maximum(first, second)
+    effective = 1 / jnp.sum(weights**2)
+    error = jnp.where(effective < _FEWEST, jnp.inf, error)
     return LogNormalizer(
         (forward - backward) / 2,
         error,
         forward,
         -backward,
-        1 / jnp.sum(weights**2),
+        effective,
         num_particles,
     )
 

@@ -25,7 +25,7 @@ def expected_calibration_error(
     $$\sum_b \frac{n_b}{n} |\mathrm{acc}_b - \mathrm{conf}_b|$$
 
     over bins of equal width of the confidence $\max_y p(y|x)$. Of n points of a perfect
-    model it is about $\sqrt{b / n}$, not zero: compare equal numbers.
+    model it is below $\sqrt{b / n}$ with b bins, but not zero: compare equal numbers.
 
     Args:
         logits: The logits of each point.

@@ -1,5 +1,6 @@
 """A network for data with a given symmetry."""
 
+import math
 from collections.abc import Sequence
 
 import jax
@@ -55,7 +56,8 @@ def network_for(
     group.check_shape(shape)
     features = Coordinates()
     # Features are smoothed well below the size of the data, whatever its unit.
-    epsilon = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
+    size = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
+    epsilon = 2.0 ** round(math.log2(size))  # other data rarely needs other code
     if isinstance(group, PointCloud):
         if not group.reflections:
             raise ValueError(

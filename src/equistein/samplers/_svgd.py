@@ -1,5 +1,7 @@
 """Stein variational gradient descent."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractKernel
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._scores import clipped, rms, Schedule
@@ -57,6 +59,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             a function like `annealing`; 0 by default. It mends the lack of spread that
             few particles have in many dimensions.
         score_clip: The largest norm of a point's score; longer ones are shortened.
+        project: What puts a point onto the subspace the particles live on; by default
+            that of the kernel.
 
     Raises:
         ValueError: If an argument is not what it should be.
@@ -72,6 +76,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     annealing: Schedule | None
     langevin: float | Schedule
     score_clip: float | Scalar | None
+    project: Callable[[Point], Point] | None
 
     def __init__(
         self,
@@ -81,6 +86,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         annealing: Schedule | None = None,
         langevin: float | Schedule = 0.0,
         score_clip: float | Scalar | None = None,
+        project: Callable[[Point], Point] | None = None,
     ):
         if not isinstance(kernel, AbstractKernel):
             raise ValueError(f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}.")
@@ -103,6 +109,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self.annealing = annealing
         self.langevin = langevin
         self.score_clip = score_clip
+        self.project = project
 
     def init(
         self,
@@ -117,9 +124,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             repellers: Fixed particles that join the sums as sources, such as data
                 that the particles should keep away from.
         """
-        particles = jax.vmap(self.kernel.project)(particles)
+        project = self.project or self.kernel.project
+        particles = jax.vmap(project)(particles)
         if repellers is not None:
-            repellers = jax.vmap(self.kernel.project)(repellers.astype(particles.dtype))
+            repellers = jax.vmap(project)(repellers.astype(particles.dtype))
         return SVGDState(
             particles,
             self.optimizer.init(particles),
@@ -186,5 +194,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         if callable(rate):
             rate = rate(state.step.astype(x.dtype))
         rate = jnp.maximum(jnp.asarray(rate, x.dtype), 0)  # rounding may pass zero
-        noise = jax.vmap(self.kernel.project)(jr.normal(key, x.shape, x.dtype))
+        project = self.project or self.kernel.project
+        noise = jax.vmap(project)(jr.normal(key, x.shape, x.dtype))
         return rate * scores + jnp.sqrt(2 * rate) * noise

@@ -48,7 +48,7 @@ class Fitted(eqx.Module):
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x) / T$, the log density up to $\log Z$."""
-        return tempered(self.energy, self.config.temperature).log_density(point)
+        return self._model().log_density(point)
 
     def sample(
         self,
@@ -58,7 +58,7 @@ class Fitted(eqx.Module):
         label: int | np.integer | None = None,
         progress: bool = False,
     ) -> Particles:
-        """Draw new samples from fresh starts.
+        """Draw new samples from fresh starts, by the sampler that the settings name.
 
         Args:
             key: The source of randomness.
@@ -71,8 +71,7 @@ class Fitted(eqx.Module):
         """
         if isinstance(num, bool) or not isinstance(num, int) or num < 1:
             raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
-        energy = self.energy if label is None else self._class_energy(label)
-        log_density = tempered(energy, self.config.temperature).log_density
+        log_density = self._model(label).log_density
         sampler = final_sampler(self.config, self.lengths, self.kernel, self.start)
         at_once = min(num, self.config.sample_at_once)
         drawn = []
@@ -105,7 +104,7 @@ class Fitted(eqx.Module):
         group = self.start.group
         base = Normal(self.start.center, self.start.reach / 2, group)
         return annealed_importance_sampling(
-            key, self.log_density, base, num_particles=num_particles,
+            key, self._model().log_density, base, num_particles=num_particles,
             num_steps=num_steps,
         )  # fmt: skip
 
@@ -121,7 +120,11 @@ class Fitted(eqx.Module):
         points = jax.vmap(self.start.group.project)(points)
         return jax.vmap(self.log_density)(points) - log_normalizer.value
 
-    def _class_energy(self, label: int | np.integer) -> AbstractEnergy:
+    def _model(self, label: int | np.integer | None = None) -> AbstractEnergy:
+        """Return the energy of the model, or of one of its classes, at temperature 1."""
+        temperature = self.config.temperature
+        if label is None:
+            return tempered(self.energy, temperature)
         if not isinstance(self.energy, JointEnergy):
             raise ValueError(
                 f"`label` was {label!r}, but this energy has no classes: leave it out, "
@@ -133,7 +136,7 @@ class Fitted(eqx.Module):
             raise ValueError(
                 f"`label` must be a class from 0 to {num - 1}, but got {label!r}."
             )
-        return self.energy.given(int(label))
+        return self.energy.given(int(label), temperature)
 
 
 class DivergenceError(FloatingPointError):

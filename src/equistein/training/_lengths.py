@@ -28,3 +28,8 @@ class Lengths(eqx.Module):
         self.stein_step = given(config.stein_step, self.langevin)
         self.score_clip = given(config.score_clip, 450 / reach)
         self.noise = given(config.noise, 0.02 * reach)
+
+    def scaled(self, factor: Scalar) -> "Lengths":
+        """Return the same with both steps multiplied by a factor."""
+        steps = (self.langevin * factor, self.stein_step * factor)
+        return eqx.tree_at(lambda s: (s.langevin, s.stein_step), self, steps)

@@ -34,6 +34,10 @@ class Monitor:
         every: int,
         energy: AbstractEnergy,
     ):
+        if type(every) is not int or every < 1:
+            raise ValueError(
+                f"`fit` needs `monitor_every`, an integer >= 1, but got {every!r}."
+            )
         self.compiled = eqx.filter_jit(function or (lambda energy: {}))
         self.every = every
         self.names = list(eqx.filter_eval_shape(self.compiled, energy))
@@ -150,7 +154,7 @@ class Loop:
             trainer.start,
             trainer.kernel,
             trainer.config,
-            trainer.lengths,
+            trainer.lengths.scaled(trainer.factor(state)),
         )
 
     def _save(self) -> None:
@@ -165,17 +169,32 @@ def columns(
     """Return the names of the history's columns."""
     _, infos = eqx.filter_eval_shape(trainer.epoch, state, data, labels)
     used = [name for name, value in vars(infos).items() if value is not None]
-    return [*used, "scale", *watch.names]
+    used.append("scale")
+    both = sorted(set(used) & set(watch.names))
+    if both:
+        raise ValueError(
+            f"`monitor` gives {', '.join(both)}, which the history has already: choose "
+            "other names."
+        )
+    return [*used, *watch.names]
 
 
 def _means(infos: BatchInfo) -> dict[str, float]:
-    """Return the means over an epoch's batches, and the largest of the largest."""
-    row = {
-        name: float(np.mean(value))
-        for name, value in vars(infos).items()
-        if value is not None
-    }
+    """Return the means over an epoch's batches.
+
+    What concerns labels is the mean over all of them, and the largest energy the
+    largest of all.
+    """
+    used = {name: value for name, value in vars(infos).items() if value is not None}
+    row = {name: float(np.mean(value)) for name, value in used.items()}
     row["largest_energy"] = float(np.max(infos.largest_energy))
+    if infos.num_labels is not None:
+        counts = np.asarray(infos.num_labels, float)
+        row["num_labels"] = float(np.sum(counts))
+        for name in ("supervised_loss", "accuracy"):
+            if name in used:
+                total = float(np.sum(counts * np.asarray(used[name])))
+                row[name] = total / max(1.0, row["num_labels"])
     return row
 
 

@@ -19,7 +19,8 @@ def contrastive_divergence(
     r"""Return $\mathbb E[E(x^+)] - \mathbb E[E(x^-)]$.
 
     Its gradient in the weights, with the negatives held fixed, estimates that of the
-    mean negative log-likelihood of the data.
+    mean negative log-likelihood of the data under $e^{-E}/Z$; under $e^{-E/T}/Z$ it is
+    that times T.
 
     Args:
         positive: The energies of data.
@@ -32,14 +33,17 @@ def contrastive_divergence(
 
 
 def energy_magnitude(
-    positive: Float[Array, " point"], negative: Float[Array, " particle"]
+    positive: Float[Array, " point"], negative: Float[Array, " particle"] | None
 ) -> Scalar:
     r"""Return $\mathbb E[E(x^+)^2] + \mathbb E[E(x^-)^2]$, which keeps energies small.
+
+    Without negatives it is the first term.
 
     References:
         Du and Mordatch (2019), Implicit generation and modeling with EBMs.
     """
-    return jnp.mean(positive**2) + jnp.mean(negative**2)
+    square = jnp.mean(positive**2)
+    return square if negative is None else square + jnp.mean(negative**2)
 
 
 def cross_entropy(

@@ -64,6 +64,7 @@ def _sampler(config, lengths, kernel, start, factor, noise) -> AbstractSampler:
         _descent(factor * lengths.stein_step),
         langevin=0.0 if config.langevin == 0 else noise,
         score_clip=lengths.score_clip,
+        project=start.group.project,
     )
 
 

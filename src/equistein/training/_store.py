@@ -23,7 +23,8 @@ def save_fitted(path: pathlib.Path, fitted: Fitted, header: dict[str, Any]) -> N
         fitted: The fit.
         header: What tells how to build its structure, as a JSON object.
     """
-    save_checkpoint(path, (fitted.energy, fitted.particles, fitted.start), header)
+    parts = (fitted.energy, fitted.particles, fitted.start, fitted.lengths)
+    save_checkpoint(path, parts, header)
 
 
 def load_fitted(
@@ -46,8 +47,7 @@ def load_fitted(
     start = Box(like, energy.group(shape))
     size = config.buffer_size or config.num_particles
     particles = jnp.zeros((size, *shape), like.dtype)
-    like_this = (energy, particles, start)
-    energy, particles, start = load_checkpoint(path, like_this, header)
+    like_this = (energy, particles, start, Lengths(config, start.reach))
+    energy, particles, start, lengths = load_checkpoint(path, like_this, header)
     kernel = choose_kernel(energy, config, shape)
-    lengths = Lengths(config, start.reach)
     return Fitted(energy, particles, {}, [], start, kernel, config, lengths)

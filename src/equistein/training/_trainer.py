@@ -68,6 +68,7 @@ class BatchInfo(eqx.Module):
     sampler_steps: Scalar | None
     supervised_loss: Scalar | None
     accuracy: Scalar | None
+    num_labels: Int[Array, ""] | None
     score_matching_loss: Scalar | None
     is_finite: Bool[Array, ""]
 
@@ -75,7 +76,7 @@ class BatchInfo(eqx.Module):
 class Trainer(eqx.Module):
     r"""The training step of an energy based model.
 
-    $$L = a \bigl(\mathbb E_{data} E(x^+) - \mathbb E_{p_\theta} E(x^-)\bigr)
+    $$L = a \bigl(\mathbb E_{data} E(x^+) - \mathbb E_{p_\theta} E(x^-)\bigr) / T
       + b\, L_{labels} + c\, L_{denoising}
       + \lambda \bigl(\mathbb E E(x^+)^2 + \mathbb E E(x^-)^2\bigr)$$
 
@@ -165,7 +166,7 @@ class Trainer(eqx.Module):
 
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
-            return self._loss(loss_key, energy, batch, labels, negatives)
+            return self._loss(loss_key, energy, batch, labels, negatives, data[rows])
 
         (_, info), gradient = loss(state.energy)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
@@ -219,7 +220,7 @@ class Trainer(eqx.Module):
         particles = self._reset(reset_key, particles, data)
         sampler = self.sampler
         if sampler is None:
-            factor = state.scale * self._factor(state.epoch)
+            factor = self.factor(state)
             sampler = negatives_sampler(
                 config, self.lengths, self.kernel, self.start, factor
             )
@@ -227,7 +228,8 @@ class Trainer(eqx.Module):
         moved = jax.vmap(self.start.group.project)(moved)
         buffer = moved if picked is None else buffer.at[picked].set(moved)
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
-        scores = jax.vmap(jax.grad(state.energy))(moved)
+        model = tempered(state.energy, config.temperature)
+        scores = jax.vmap(jax.grad(model))(moved)
         norm = jnp.sqrt(jnp.sum(scores**2) / len(scores))
         state = eqx.tree_at(lambda s: s.particles, state, buffer)
         return state, moved, (norm, shift, steps.astype(shift.dtype))
@@ -280,13 +282,13 @@ class Trainer(eqx.Module):
         state, _ = jax.lax.while_loop(unfinished, body, (state, first))
         return state.particles, state.step
 
-    def _factor(self, epoch: Int[Array, ""]) -> Scalar:
-        """Return what the steps are multiplied with in this epoch."""
-        dtype = self.start.reach.dtype
-        factor = jnp.ones((), dtype)
+    def factor(self, state: TrainState) -> Scalar:
+        """Return what the sampler's steps are multiplied with in a state's epoch."""
+        factor = state.scale
         changes = zip(self.config.step_epochs, self.config.step_factors, strict=True)
         for first, value in changes:
-            factor = jnp.where(epoch >= first, jnp.asarray(value, dtype), factor)
+            later = state.scale * jnp.asarray(value, factor.dtype)
+            factor = jnp.where(state.epoch >= first, later, factor)
         return factor
 
     def _loss(
@@ -296,20 +298,25 @@ class Trainer(eqx.Module):
         positives: Float[Array, "point *shape"],
         labels: Labels,
         negatives: Particles | None,
+        unblurred: Float[Array, "point *shape"],
     ) -> tuple[Scalar, BatchInfo]:
         config = self.config
         above = jax.vmap(energy)(positives)
-        below = above if negatives is None else jax.vmap(energy)(negatives)
+        below = None if negatives is None else jax.vmap(energy)(negatives)
         value = config.regularization * energy_magnitude(above, below)
-        largest = jnp.maximum(jnp.max(jnp.abs(above)), jnp.max(jnp.abs(below)))
-        negative = supervised = accuracy = matching = None
-        if negatives is not None:
-            value += config.contrastive * contrastive_divergence(above, below)
+        largest = jnp.max(jnp.abs(above))
+        negative = supervised = accuracy = matching = num_labels = None
+        if below is not None:
+            gap = contrastive_divergence(above, below) / config.temperature
+            value += config.contrastive * gap
             negative = jnp.mean(below)
+            largest = jnp.maximum(largest, jnp.max(jnp.abs(below)))
         if labels is not None and isinstance(energy, JointEnergy):
             supervised, accuracy = cross_entropy(energy, positives, labels)
+            num_labels = jnp.sum(labels >= 0)
         elif labels is not None:
-            supervised = squared_error(energy, positives, labels)
+            supervised = squared_error(energy, unblurred, labels)
+            num_labels = jnp.sum(jnp.isfinite(labels))
         if supervised is not None:
             value += config.supervised * supervised
         if config.score_matching:
@@ -323,7 +330,7 @@ class Trainer(eqx.Module):
             value += config.score_matching * matching
         info = BatchInfo(
             value, jnp.mean(above), negative, largest, None, None, None, supervised,
-            accuracy, matching, jnp.ones((), bool),
+            accuracy, num_labels, matching, jnp.ones((), bool),
         )  # fmt: skip
         return value, info
 
