@@ -56,8 +56,8 @@ class Problem:
             raise ValueError(
                 f"`held_out` must be at least 0 and below 1, but got {self.held_out}."
             )
-        if self.seed < 0:
-            raise ValueError(f"`seed` must be at least 0, but got {self.seed}.")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"`seed` must be from 0 to 2^63 - 1, but got {self.seed}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
     labels = species = None
-    if path.suffix == ".xyz":
+    if path.suffix.lower() == ".xyz":
         points, species = _read_molecules(path)
         if problem.group != "point-cloud":
             raise DataError(
@@ -115,6 +115,11 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
             labels = read_labels(path, len(points))
     if problem.group == "point-cloud":
         points = as_particles(points, _dimension(path, points, problem.dim))
+        if points.shape[1] < 2:
+            raise DataError(
+                f"{path} holds one particle a point, and a point cloud needs two: is "
+                "--dim right? For single vectors take so:3 or o:3."
+            )
     elif problem.dim is not None or problem.species is not None:
         raise DataError("--dim and --species are for --group point-cloud.")
     group = make_group(problem, points.shape[1:], species)
@@ -132,8 +137,14 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
     order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
     if labels is not None:
         labels = labels[order]
-        train = labels[: len(points) - num_held_out]
-        check_classes(train, num_classes)
+        found = set(labels[: len(points) - num_held_out].tolist())
+        missing = sorted(set(range(num_classes or 0)) - found)
+        if missing:
+            raise DataError(
+                f"The largest class in the array `y` of {path} is "
+                f"{max(found)}, but no training point is of class {missing[0]}. Number the classes from "
+                "0 on without gaps, and give enough points of each."
+            )
     return Dataset(
         jnp.asarray(points[order]), labels, group, num_classes, species, num_held_out
     )

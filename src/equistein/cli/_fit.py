@@ -17,7 +17,10 @@ from equistein.cli._fit_results import finish
 from equistein.cli._folder import as_json, RunFolder, UserError
 from equistein.cli._run import config_from_json, default_folder, INTERRUPTED
 from equistein.energies import AbstractEnergy, energy_for
+from equistein.samplers import NonFiniteError
 from equistein.training import (
+    Box,
+    check_start,
     CheckpointError,
     DivergenceError,
     fit,
@@ -39,7 +42,10 @@ def fit_data(arguments: Sequence[str]) -> int:
         data: Annotated[
             pathlib.Path,
             tyro.conf.Positional,
-            tyro.conf.arg(help=".npy file, or .npz file with an array `x`"),
+            tyro.conf.arg(
+                help=".npy file; .npz file with an array `x`, and classes `y` if there "
+                "are any; or .xyz file"
+            ),
         ]
         problem: Annotated[Problem, tyro.conf.arg(name="")]
         out: Annotated[
@@ -55,7 +61,9 @@ def fit_data(arguments: Sequence[str]) -> int:
             description="Learn an invariant energy from data, and draw new points.",
         )
         dataset = load(parsed.data, parsed.problem, parsed.config.batch_size)
-        make_energy(parsed.problem, dataset)
+        energy = make_energy(parsed.problem, dataset)
+        start = Box(dataset.train().points, dataset.group)
+        check_start(energy, start, parsed.config)
     except ValueError as error:
         raise UserError(str(error)) from None
     folder = RunFolder.create(parsed.out or default_folder("fit"))
@@ -81,15 +89,17 @@ def resume_fit(folder: RunFolder) -> int:
     described = folder.read_json("config.json")
     problem, config = settings(described)
     path = pathlib.Path(str(described.get("data")))
-    try:
-        dataset = load(path, problem, config.batch_size)
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    if not path.is_file():
+        raise UserError(f"There is no file {path}, which this run was started with.")
     if hashlib.sha256(path.read_bytes()).hexdigest() != described.get("sha256"):
         raise UserError(
             f"{path} is no longer the file this run was started with; restore it, or "
             "start a new run."
         )
+    try:
+        dataset = load(path, problem, config.batch_size)
+    except (TypeError, ValueError) as error:
+        raise UserError(str(error)) from None
     return execute(folder, problem, config, dataset)
 
 
@@ -133,6 +143,13 @@ def execute(
             file=sys.stderr,
         )
         return 1
+    except NonFiniteError as error:
+        print(
+            f"equistein: The model is learned, but no samples could be drawn: {error} "
+            "Fit anew with a smaller `langevin` and `stein_step`.",
+            file=sys.stderr,
+        )
+        return 1
     print(f"Report: {folder.path / 'report.html'}")
     suffix = pathlib.Path(str(folder.read_json("config.json")["data"])).suffix
     print(
@@ -167,9 +184,9 @@ def sample_run(arguments: Sequence[str]) -> int:
         prog="equistein sample",
         description="Draw new samples from a learned energy.",
     )
-    if parsed.num_samples < 1 or parsed.seed < 0:
+    if parsed.num_samples < 1 or not 0 <= parsed.seed < 2**63:
         raise UserError(
-            "--num-samples must be at least 1 and --seed at least 0, but got "
+            "--num-samples must be at least 1 and --seed from 0 to 2^63 - 1, but got "
             f"{parsed.num_samples} and {parsed.seed}."
         )
     folder = RunFolder.open(parsed.run)
@@ -195,13 +212,14 @@ def sample_run(arguments: Sequence[str]) -> int:
         points = fitted.sample(
             jr.key(parsed.seed), parsed.num_samples, label=parsed.label, progress=True
         )
-    except ValueError as error:
-        part.unlink(missing_ok=True)
-        raise UserError(str(error)) from None
+        write_samples(part, np.asarray(points), parsed.label, species)
+        part.replace(parsed.out)
     except OSError as error:
         raise UserError(f"Cannot write {parsed.out}: {error}.") from None
-    write_samples(part, np.asarray(points), parsed.label, species)
-    part.replace(parsed.out)
+    except (ValueError, NonFiniteError) as error:
+        raise UserError(str(error)) from None
+    finally:
+        part.unlink(missing_ok=True)
     print(f"{parsed.num_samples} samples of shape {points.shape[1:]}: {parsed.out}")
     return 0
 
@@ -221,7 +239,7 @@ def load_run(folder: RunFolder) -> Fitted:
     if not (folder.path / _MODEL).is_file():
         raise UserError(
             f"The fit in {folder.path} is not finished; `equistein resume "
-            f"{folder.path}`."
+            f"{folder.path}`. If it diverged, start a new one."
         )
     problem, config = settings(described)
     try:

@@ -114,6 +114,7 @@ def judge(
         "rollbacks": len(fitted.events),
         "log_normalizer": normalizer.value,
         "log_normalizer_error": normalizer.error,
+        "ais_effective_sample_size": normalizer.effective_sample_size,
         "train_log_likelihood": jnp.mean(
             fitted.log_likelihood(train.points, normalizer)
         ),

@@ -49,7 +49,7 @@ class RunFolder:
                     f"overwritten: choose another --out, or `equistein resume {path}` "
                     "if it is an unfinished run."
                 )
-            probe = path / ".probe"
+            probe = path / ".probe.part"
             probe.touch()
             probe.unlink()
         except (OSError, ValueError) as error:
@@ -165,7 +165,10 @@ class RunFolder:
         self.write_json(
             "per_seed.json",
             {
-                name: {key: value.tolist() for key, value in outcome.metrics.items()}
+                name: {
+                    key: [_json_number(value) for value in values]
+                    for key, values in outcome.metrics.items()
+                }
                 for name, outcome in outcomes.items()
             },
         )
@@ -228,17 +231,24 @@ class RunFolder:
         )
 
 
-def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Return each metric's mean over seeds, and with several seeds its spread."""
+def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float | None]:
+    """Return each metric's mean over seeds, and with several seeds its spread.
+
+    What is not finite is None, which JSON has a word for.
+    """
     summary = {}
     for name, values in metrics.items():
-        summary[name] = float(np.mean(values))
+        summary[name] = _json_number(np.mean(values))
         if np.size(values) > 1:
             with np.errstate(invalid="ignore"):  # what was never reached is infinite
-                summary[f"{name}_sd"] = float(np.std(values, ddof=1))
-            summary[f"{name}_min"] = float(np.min(values))
-            summary[f"{name}_max"] = float(np.max(values))
+                summary[f"{name}_sd"] = _json_number(np.std(values, ddof=1))
+            summary[f"{name}_min"] = _json_number(np.min(values))
+            summary[f"{name}_max"] = _json_number(np.max(values))
     return summary
+
+
+def _json_number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def as_json(config: Any) -> dict:

@@ -63,8 +63,10 @@ def run_experiment(arguments: Sequence[str]) -> int:
         prog=f"equistein run {experiment.name} [--preset P]",
         description=f"{experiment.summary} ({experiment.figure}); preset {preset}",
     )
-    if parsed.seed < 0:
-        raise UserError(f"--seed must be an integer >= 0, but got {parsed.seed}.")
+    if not 0 <= parsed.seed < 2**63:
+        raise UserError(
+            f"--seed must be an integer from 0 to 2^63 - 1, but got {parsed.seed}."
+        )
     try:
         check_config(parsed.config)
         experiment.stages(parsed.config, parsed.seed)

@@ -1,6 +1,7 @@
 """Read points from a user's file. Files are untrusted."""
 
 import pathlib
+import zipfile
 
 import numpy as np
 
@@ -29,9 +30,7 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"{path} must be an .npy file, or an .npz file with an array `x`, but its "
             f"name ends in {path.suffix or 'nothing'!r}."
         )
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
+    _check_kind(path)
     try:
         values = _load(path)
     except DataError:
@@ -59,6 +58,28 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"{len(values)} points are not, the first at index {bad.argmax()}."
         )
     return values
+
+
+def _check_kind(path: pathlib.Path) -> None:
+    """Raise unless a file is of the kind its name says, and not too large unpacked."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        magic = file.read(6)
+    wanted = b"\x93NUMPY" if path.suffix == ".npy" else b"PK"
+    if not magic.startswith(wanted):
+        raise DataError(
+            f"{path} is no NumPy file of plain numbers, though its name ends in "
+            f"{path.suffix}: write it with np.save"
+            f"{'z' if path.suffix == '.npz' else ''}."
+        )
+    if path.suffix == ".npz":
+        try:
+            with zipfile.ZipFile(path) as packed:
+                size = max(size, sum(part.file_size for part in packed.infolist()))
+        except zipfile.BadZipFile as error:
+            raise DataError(f"{path} is damaged: {error}.") from None
+    if size > MAX_BYTES:
+        raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
 
 
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:

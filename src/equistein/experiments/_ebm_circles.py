@@ -13,6 +13,7 @@ from equistein._types import LogDensity, Particles
 from equistein.energies import energy_for
 from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
 from equistein.experiments._learned import (
+    check_temperature,
     epochs_to_svgd,
     history_of,
     labelled,
@@ -68,6 +69,7 @@ class EbmCirclesConfig:
 def stages(
     config: EbmCirclesConfig, seed: int, kept: pathlib.Path | None = None
 ) -> dict[str, Stage]:
+    check_temperature(config.fit)
     target = Shells(config.radii, config.width, 2)
     normalizer = target.log_normalizer
     plane = _plane(config)

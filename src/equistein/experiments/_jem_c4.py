@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import energy_for, JointEnergy
 from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
 from equistein.experiments._learned import (
+    check_temperature,
     epochs_to_svgd,
     history_of,
     labelled,
@@ -78,8 +79,12 @@ class Classes:
     targets: tuple[RotatedGaussians, ...]
 
     def log_density(self, point: Point) -> Scalar:
-        values = jnp.stack([t.log_density(point) for t in self.targets])
+        values = self.log_densities(point)
         return logsumexp(values) - jnp.log(float(len(self.targets)))
+
+    def log_densities(self, point: Point) -> Float[Array, " class"]:
+        """Return the log density of each class."""
+        return jnp.stack([t.log_density(point) for t in self.targets])
 
     def sample(self, key: Key, num: int) -> tuple[Particles, Int[Array, " n"]]:
         """Draw points and their classes, the same number of each."""
@@ -101,6 +106,7 @@ class Classes:
 def stages(
     config: JemC4Config, seed: int, kept: pathlib.Path | None = None
 ) -> dict[str, Stage]:
+    check_temperature(config.fit)
     target = Classes(
         tuple(RotatedGaussians(_GROUP, (radius, 0.0)) for radius in config.radii)
     )
@@ -152,6 +158,7 @@ def stages(
                 "log_density": plane.draw([e.log_density for e in energies], _DRAWN)[
                     None
                 ],
+                "decision": plane.label(fitted.energy.logits, _DRAWN)[None],
             },
             events=fitted.events,
         )
@@ -160,6 +167,7 @@ def stages(
         keys = jr.split(jr.fold_in(jr.key(seed), 1), config.num_seeds)
         densities = [t.log_density for t in (target, *target.targets)]
         drawn = plane.draw(densities, _DRAWN)[None]
+        decided = plane.label(target.log_densities, _DRAWN)[None]
         rows, sets = [], []
         for key in keys:
             sample_key, exact_key, held_key = jr.split(key, 3)
@@ -177,6 +185,7 @@ def stages(
             arrays={
                 "by_class": np.stack([samples[1:] for samples in sets]),
                 "log_density": np.repeat(drawn, len(keys), axis=0),
+                "decision": np.repeat(decided, len(keys), axis=0),
             },
         )
 
@@ -191,9 +200,8 @@ def draw(config: JemC4Config, outcomes: Mapping[str, Outcome]) -> dict:
         log_density = outcome.arrays["log_density"][0]
         drawn = [outcome.samples[: config.num_samples], *outcome.arrays["by_class"][0]]
         samples = [points[:_SHOWN] for points in drawn]
-        boundary = (log_density[2] > log_density[1]).astype(float)
         panels[name] = [
-            (boundary, None, "boundary"),
+            (outcome.arrays["decision"][0], None, "boundary"),
             *(
                 (np.exp(d), x, "density")
                 for d, x in zip(log_density, samples, strict=True)

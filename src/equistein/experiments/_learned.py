@@ -13,7 +13,7 @@ from jax.scipy.special import logsumexp
 from equistein._types import LogDensity, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.experiments._base import FLOOR, Outcome, SEED, Stage
-from equistein.training import Fitted
+from equistein.training import FitConfig, Fitted
 
 MODELS = {
     "plain": "plain EBM, SVGD",
@@ -58,19 +58,38 @@ class Plane:
 
         return np.stack([np.asarray(normalized(f)) for f in log_densities])
 
+    def label(self, logits: Callable, num: int) -> np.ndarray:
+        """Return the likeliest class on another grid, `(num, num)`, as numbers."""
+        values = jax.vmap(logits)(Plane(self.reach, num).points)
+        return np.asarray(jnp.argmax(values, axis=1), float).reshape(num, num)
+
 
 def likelihood_monitor(
     plane: Plane, held_out: Particles
 ) -> Callable[[AbstractEnergy], dict[str, Scalar]]:
     """Return the function that follows the held-out log-likelihood of a fit."""
-
-    def monitor(points: Particles, energy: AbstractEnergy) -> dict[str, Scalar]:
-        log_density = energy.log_density
-        mean = jnp.mean(jax.vmap(log_density)(points))
-        return {"log_likelihood": mean - plane.log_normalizer(log_density)}
-
     # A partial's arrays are inputs of the compiled function, not constants in it.
-    return eqx.Partial(monitor, held_out)
+    return eqx.Partial(_likelihood, plane, held_out)
+
+
+def _likelihood(
+    plane: Plane, held_out: Particles, energy: AbstractEnergy
+) -> dict[str, Scalar]:
+    mean = jnp.mean(jax.vmap(energy.log_density)(held_out))
+    return {"log_likelihood": mean - plane.log_normalizer(energy.log_density)}
+
+
+def check_temperature(config: FitConfig) -> None:
+    """Raise unless a model is trained at the temperature it is measured at.
+
+    Raises:
+        ValueError: If the temperature is not 1.
+    """
+    if config.temperature != 1:
+        raise ValueError(
+            "The experiment measures its models at temperature 1, but got "
+            f"`temperature` {config.temperature!r}."
+        )
 
 
 def seeded(stage: Callable[[str, int], Outcome], num_seeds: int) -> dict[str, Stage]:

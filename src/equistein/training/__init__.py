@@ -6,7 +6,7 @@ from equistein.training._checkpoint import (
     save_checkpoint as save_checkpoint,
 )
 from equistein.training._config import FitConfig as FitConfig
-from equistein.training._fit import fit as fit
+from equistein.training._fit import check_start as check_start, fit as fit
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
     Fitted as Fitted,

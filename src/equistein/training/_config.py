@@ -17,7 +17,8 @@ class FitConfig:
             is a replay buffer.
         num_steps: Sampler steps a batch, at most.
         tolerance: A batch's sampler stops once its root mean square update is below
-            this, in the units of the points; None takes all steps.
+            this, in the units of the points; None takes all steps. Langevin noise
+            counts, so it is of use without noise only.
         reset_probability: The chance, for each particle and batch, to start anew.
         reset_to_data: The share of these that starts at data points; the others start
             in a box around the data.

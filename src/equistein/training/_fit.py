@@ -6,7 +6,9 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array
@@ -36,7 +38,7 @@ def fit(
     labels: Any = None,
     kernel: AbstractKernel | None = None,
     sampler: AbstractSampler | None = None,
-    checkpoint: pathlib.Path | None = None,
+    checkpoint: pathlib.Path | str | None = None,
     monitor: Callable[[AbstractEnergy], Mapping[str, Scalar]] | None = None,
     monitor_every: int = 1,
     progress: bool = False,
@@ -56,7 +58,7 @@ def fit(
             another energy the known energy of each point, NaN where it is unknown.
         kernel: The kernel of the negatives; by default that of the energy's symmetry.
         sampler: Any sampler of the negatives, instead of the one in the settings; its
-            steps stay as they are.
+            steps stay as they are. New samples are drawn by the settings' own.
         checkpoint: A file written after each epoch. If it is there already, the fit
             goes on from it, to the same numbers as without the interruption.
         monitor: A function of the averaged energy whose numbers join the history.
@@ -73,11 +75,17 @@ def fit(
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.
     """
+    if sampler is not None and not isinstance(sampler, AbstractSampler):
+        raise ValueError(
+            "`fit` needs `sampler`, one such as SVGD(kernel, optimizer), or None for "
+            f"the settings' own, but got {sampler!r}."
+        )
+    checkpoint = None if checkpoint is None else pathlib.Path(checkpoint)
     config = config or FitConfig()
     data = check_data(data, config.batch_size)
     config = config.for_data(len(data))
     shape = data.shape[1:]
-    known = check_labels(labels, energy, len(data), shape)
+    known = check_labels(labels, energy, data)
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
     check_invariance(energy.log_density, group, data)
@@ -86,6 +94,7 @@ def fit(
     start = Box(data, group)
     optimizer = weight_optimizer(config, len(data) // config.batch_size)
     lengths = Lengths(config, start.reach)
+    check_start(energy, start, config)
     trainer = Trainer(config, lengths, kernel, optimizer, start, sampler)
     watch = Monitor(monitor, monitor_every, energy)
     state = trainer.init(key, energy)
@@ -96,11 +105,38 @@ def fit(
         "labels": None if known is None else _fingerprint(known),
         "key": jr.key_data(key).tolist(),
         "monitor": watch.names,
+        "kernel": _described(kernel),
+        "sampler": _described(sampler),
     }
     loop = Loop(trainer, data, known, state, log, watch, checkpoint, header)
     if checkpoint is not None and checkpoint.exists():
         loop.restore(load_checkpoint(checkpoint, loop.saved(), header))
     return loop.run(progress, on_epoch)
+
+
+def check_start(energy: AbstractEnergy, start: Box, config: FitConfig) -> None:
+    """Raise unless energies are moderate where particles start.
+
+    Raises:
+        ValueError: If they are not, as with columns of very different scales.
+    """
+    points = start.sample(jr.key(0), 256)
+    largest = float(jnp.max(jnp.abs(jax.vmap(energy)(points))))
+    if not largest <= config.energy_limit:
+        raise ValueError(
+            f"In the box around `data` the energy reaches {largest:.3g}, beyond "
+            f"`energy_limit`, {config.energy_limit:g}, before anything is learned. "
+            "Columns of very different scales do that: divide each by its standard "
+            "deviation."
+        )
+
+
+def _described(part: Any) -> list | None:
+    """Return what tells a kernel or a sampler from others, as JSON."""
+    if part is None:
+        return None
+    numbers = jax.tree.leaves(eqx.filter(part, eqx.is_array_like))
+    return [type(part).__name__, *(np.asarray(n).tolist() for n in numbers)]
 
 
 def _fingerprint(values: Array) -> list:

@@ -121,7 +121,7 @@ class Fitted(eqx.Module):
         return jax.vmap(self.log_density)(points) - log_normalizer.value
 
     def _model(self, label: int | np.integer | None = None) -> AbstractEnergy:
-        """Return the energy of the model, or of one of its classes, at temperature 1."""
+        """Return the energy of the model or of a class, divided by T."""
         temperature = self.config.temperature
         if label is None:
             return tempered(self.energy, temperature)

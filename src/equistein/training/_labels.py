@@ -4,25 +4,26 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.training._trainer import Labels
 
 
 def check_labels(
-    labels: Any, energy: AbstractEnergy, num: int, shape: tuple[int, ...]
+    labels: Any, energy: AbstractEnergy, data: Float[Array, "datum *shape"]
 ) -> Labels:
     """Return labels as the losses take them: classes, or known energies.
 
     Args:
         labels: One a data point, or None.
         energy: The energy to train.
-        num: The number of data points.
-        shape: The shape of one.
+        data: The data points.
 
     Raises:
         ValueError: If they do not fit the data or the energy.
     """
+    num, shape, dtype = len(data), data.shape[1:], data.dtype
     joint = isinstance(energy, JointEnergy)
     if labels is None:
         if joint:
@@ -53,7 +54,7 @@ def check_labels(
             "they are unknown, but "
             f"{'some are infinite' if np.isinf(values).any() else 'all are NaN'}."
         )
-    return jnp.asarray(values, float)
+    return jnp.asarray(values, dtype)
 
 
 def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndarray:
@@ -71,7 +72,7 @@ def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndar
             f"`labels` must be whole numbers, the classes, but are {values.dtype}: use "
             "labels.astype(int)."
         )
-    top = num_classes or (int(values.max()) + 1 if values.size else 0)
+    top = num_classes or max(1, int(values.max(initial=-1)) + 1)
     bad = (values < -1) | (values >= top)
     if bad.any():
         index = int(bad.argmax())
