@@ -141,9 +141,9 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
         missing = sorted(set(range(num_classes or 0)) - found)
         if missing:
             raise DataError(
-                f"The largest class in the array `y` of {path} is "
-                f"{max(found)}, but no training point is of class {missing[0]}. Number the classes from "
-                "0 on without gaps, and give enough points of each."
+                f"The largest class in the array `y` of {path} is {max(found)}, but no "
+                f"training point is of class {missing[0]}. Number the classes from 0 "
+                "on without gaps, and give enough points of each."
             )
     return Dataset(
         jnp.asarray(points[order]), labels, group, num_classes, species, num_held_out
