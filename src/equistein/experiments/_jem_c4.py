@@ -269,7 +269,7 @@ def _of_samples(key: Key, target: Classes, samples: np.ndarray) -> dict:
     for label, (points, those) in enumerate(each):
         numbers[f"energy_distance_class_{label}"] = energy_distance(points, those)
     of_classes = [numbers[f"energy_distance_class_{k}"] for k in range(len(sets) - 1)]
-    numbers["energy_distance_of_classes"] = sum(of_classes) / len(of_classes)
+    numbers["energy_distance_of_classes"] = jnp.mean(jnp.stack(of_classes))
     return numbers
 
 
