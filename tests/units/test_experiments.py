@@ -8,7 +8,17 @@ from equistein.cli import main
 from equistein.experiments import EXPERIMENTS, FLOOR
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+# The others share their code with tests of the command line.
+QUICKLY = ("jem-c4", "two-spheres", "dw4")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICKLY else pytest.param(name, marks=pytest.mark.slow)
+        for name in EXPERIMENTS
+    ],
+)
 def test_every_experiment_runs_at_smoke_size(name, tmp_path):
     with (
         jax.enable_x64(False),

@@ -50,9 +50,16 @@ def test_results_are_the_contract_s_files(tmp_path):
     assert json.loads(lines[1]) == {
         "name": "vanilla", "seed_index": 0, "step": 5, "gap": 1.0,
     }  # fmt: skip
-    assert len(lines) == 4
+    assert len(lines) == 5
+    assert json.loads(lines[4]) == {"name": "vanilla", "event": "roll-back", "epoch": 3}
     with np.load(tmp_path / "samples.npz", allow_pickle=False) as samples:
         assert {name: samples[name].shape for name in samples} == {"vanilla": (3, 2)}
+
+
+def test_what_is_not_finite_is_null():
+    found = summarize({"w1": np.array([2.0, np.inf])})
+    assert found == {"w1": None, "w1_sd": None, "w1_min": 2.0, "w1_max": None}
+    assert summarize({"w1": np.array([np.nan])}) == {"w1": None}
 
 
 def test_one_seed_has_no_spread():

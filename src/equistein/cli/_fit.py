@@ -186,7 +186,8 @@ def sample_run(arguments: Sequence[str]) -> int:
     )
     if parsed.num_samples < 1 or not 0 <= parsed.seed < 2**63:
         raise UserError(
-            "--num-samples must be at least 1 and --seed from 0 to 2^63 - 1, but got "
+            "--num-samples must be at least 1, and --seed at least 0 and below 2^63, "
+            "but got "
             f"{parsed.num_samples} and {parsed.seed}."
         )
     folder = RunFolder.open(parsed.run)

@@ -63,23 +63,27 @@ def read_points(path: pathlib.Path) -> np.ndarray:
 def _check_kind(path: pathlib.Path) -> None:
     """Raise unless a file is of the kind its name says, and not too large unpacked."""
     size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
     with open(path, "rb") as file:
         magic = file.read(6)
     wanted = b"\x93NUMPY" if path.suffix == ".npy" else b"PK"
     if not magic.startswith(wanted):
         raise DataError(
-            f"{path} is no NumPy file of plain numbers, though its name ends in "
+            f"{path} is damaged, or no NumPy file, though its name ends in "
             f"{path.suffix}: write it with np.save"
             f"{'z' if path.suffix == '.npz' else ''}."
         )
     if path.suffix == ".npz":
         try:
             with zipfile.ZipFile(path) as packed:
-                size = max(size, sum(part.file_size for part in packed.infolist()))
+                size = sum(part.file_size for part in packed.infolist())
         except zipfile.BadZipFile as error:
             raise DataError(f"{path} is damaged: {error}.") from None
-    if size > MAX_BYTES:
-        raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
+        if size > MAX_BYTES:
+            raise DataError(
+                f"{path} has {size} bytes unpacked; at most {MAX_BYTES} are read."
+            )
 
 
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:

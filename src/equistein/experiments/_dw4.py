@@ -113,6 +113,7 @@ def fit_config(config: DW4Config) -> FitConfig:
     """Return the settings of the fit."""
     return FitConfig(
         num_epochs=config.num_epochs,
+        batch_size=min(128, _NUM_STATES * config.copies),
         num_steps=config.num_steps,
         num_particles=config.num_particles,
         sample_steps=config.sample_steps,

@@ -106,7 +106,7 @@ def draw(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dic
     distance = float(floor.metrics["w1_radius"].mean()) if floor else None
     return {
         "log-likelihood": curves(
-            series, "mean log-likelihood", exact=exact, log_x=True, limits=(-8, 0)
+            series, "mean log-likelihood", exact=exact, log_x=True, limits=(-8.0, 0.0)
         ),
         "wasserstein": boxes(
             {name: out.metrics["w1_radius"] for name, out in runs.items()},

@@ -47,6 +47,8 @@ class TrainingLog:
             float(good.scale) / 2,
         )  # fmt: skip
         self.arrays["events"][self.num_events] = line
+        if self.num_events == len(self.arrays["events"]):
+            return  # it gives up
         for column in self.arrays["rows"].values():
             column[int(good.epoch) :] = np.nan  # these epochs come again
 
