@@ -7,9 +7,8 @@ import pytest
 from equistein.cli import main
 from equistein.experiments import EXPERIMENTS, FLOOR
 
-
 # The others share their code with tests of the command line.
-QUICKLY = ("jem-c4", "two-spheres", "dw4")
+QUICKLY = ("jem-c4", "dw4")
 
 
 @pytest.mark.parametrize(

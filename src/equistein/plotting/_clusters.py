@@ -43,7 +43,7 @@ def bars(groups: Mapping[str, np.ndarray], labels: list[str], label: str) -> Fig
         labels: What each number belongs to.
         label: What the numbers are.
     """
-    figure, axes = grid(1, 1, width=7, height=3.2)
+    figure, axes = grid(1, 1, width=7.0, height=3.2)
     panel, width = axes[0, 0], 0.8 / len(groups)
     for index, (name, values) in enumerate(groups.items()):
         places = np.arange(len(values)) + (index - (len(groups) - 1) / 2) * width
