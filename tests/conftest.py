@@ -10,6 +10,17 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
 @pytest.fixture
+def single_precision():
+    """Run as users run it: in the default precision and promotion."""
+    with (
+        jax.enable_x64(False),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        yield
+
+
+@pytest.fixture
 def key(request):
     """Return a key derived from the test's name: repeatable, and never shared."""
     return jr.key(zlib.crc32(request.node.nodeid.encode()))

@@ -10,17 +10,7 @@ from equistein.metrics import energy_distance
 from equistein.targets import RotatedGaussians
 from equistein.training import fit, FitConfig
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def single_precision():
-    with (
-        jax.enable_x64(False),
-        jax.numpy_dtype_promotion("standard"),
-        jax.numpy_rank_promotion("allow"),
-    ):
-        yield
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
 
 def test_the_demo_learns_all_five_states():

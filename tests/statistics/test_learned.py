@@ -12,17 +12,7 @@ from equistein.groups import Orthogonal
 from equistein.targets import Shells
 from equistein.training import fit, FitConfig
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def single_precision():
-    with (
-        jax.enable_x64(False),
-        jax.numpy_dtype_promotion("standard"),
-        jax.numpy_rank_promotion("allow"),
-    ):
-        yield
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
 
 def first_seed(name):

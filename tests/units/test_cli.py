@@ -6,24 +6,13 @@ import pytest
 import equistein.cli._run as cli_run
 from equistein.cli import main
 
+pytestmark = pytest.mark.usefixtures("single_precision")
+
 TINY_RUN = ["--preset", "smoke", "--num-seeds", "1", "--num-particles", "6"]
 TINY_RUN += ["--num-steps", "8"]
 TINY_FIT = "--group point-cloud --dim 2 --num-epochs 2 --sample-steps 20".split()
 TINY_FIT += "--num-particles 8 --batch-size 16 --num-steps 3 --width 8".split()
 TINY_FIT += "--depth 1 --num-samples 12 --ais-steps 10".split()
-
-
-@pytest.fixture(autouse=True)
-def single_precision():
-    # The command line runs as users run it: in the default precision and promotion.
-    import jax
-
-    with (
-        jax.enable_x64(False),
-        jax.numpy_dtype_promotion("standard"),
-        jax.numpy_rank_promotion("allow"),
-    ):
-        yield
 
 
 @pytest.fixture

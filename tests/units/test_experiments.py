@@ -1,6 +1,5 @@
 import json
 
-import jax
 import numpy as np
 import pytest
 
@@ -18,14 +17,9 @@ QUICKLY = ("jem-c4", "dw4")
         for name in EXPERIMENTS
     ],
 )
-def test_every_experiment_runs_at_smoke_size(name, tmp_path):
-    with (
-        jax.enable_x64(False),
-        jax.numpy_dtype_promotion("standard"),
-        jax.numpy_rank_promotion("allow"),
-    ):
-        out = tmp_path / "run"
-        assert main(["run", name, "--preset", "smoke", "--out", str(out)]) == 0
+def test_every_experiment_runs_at_smoke_size(name, tmp_path, single_precision):
+    out = tmp_path / "run"
+    assert main(["run", name, "--preset", "smoke", "--out", str(out)]) == 0
     metrics = json.loads((out / "metrics.json").read_text())
     models = set(metrics) - {"seeds", "num_samples", "floor"}
     assert models

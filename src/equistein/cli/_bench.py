@@ -15,6 +15,7 @@ import optax
 
 from equistein._types import Particles
 from equistein.cli._bench_training import bench_training
+from equistein.cli._timing import interleaved, REPEATS
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.samplers import run, SVGD
@@ -23,7 +24,6 @@ from equistein.targets import RotatedGaussians
 _BANDWIDTH = 0.2
 _STEP = 0.02
 _NUM_STEPS = 25_000
-_REPEATS = 5
 
 
 def bench() -> int:
@@ -53,18 +53,8 @@ def _many_steps(target: RotatedGaussians, peers: bool) -> None:
         contestants["BlackJAX in fori_loop"] = _blackjax_loop(target, start)
         contestants["BlackJAX as documented"] = _blackjax_steps(target, start)
     print(f"\n{_NUM_STEPS} steps, 50 particles, d = 2, four Gaussians; median of")
-    print(f"{_REPEATS} interleaved runs, seconds")
-    compile_times = {}
-    for name, contestant in contestants.items():
-        began = time.perf_counter()
-        contestant()
-        compile_times[name] = time.perf_counter() - began
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(_REPEATS):
-        for name, contestant in contestants.items():
-            began = time.perf_counter()
-            contestant()
-            times[name].append(time.perf_counter() - began)
+    print(f"{REPEATS} interleaved runs, seconds")
+    compile_times, times = interleaved(contestants)
     base = np.median(times["hand-written fori_loop"])
     print(f"{'':<28}{'median':>9}{'min':>9}{'max':>9}{'ratio':>8}{'first call':>12}")
     for name, seconds in times.items():
@@ -83,11 +73,11 @@ def _one_update(target: RotatedGaussians, peers: bool) -> None:
     for num in (1_000, 4_000, 16_000):
         x = target.sample(jr.key(1), num)
         rows: dict[str, tuple[Callable, int]] = {
-            "dense, by hand": (lambda x: _dense_update(target, x), _REPEATS),
-            "equistein, RBF": (lambda x: _step(vanilla, target, x), _REPEATS),
+            "dense, by hand": (lambda x: _dense_update(target, x), REPEATS),
+            "equistein, RBF": (lambda x: _step(vanilla, target, x), REPEATS),
             "equistein, Equivariant C4": (
                 lambda x: _step(equivariant, target, x),
-                _REPEATS,
+                REPEATS,
             ),
         }
         if peers:

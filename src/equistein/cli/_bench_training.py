@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import time
 from collections.abc import Callable
 
 import equinox as eqx
@@ -12,6 +11,7 @@ import numpy as np
 import optax
 
 from equistein._types import Particles
+from equistein.cli._timing import interleaved, REPEATS
 from equistein.energies import JointEnergy
 from equistein.groups import Cyclic
 from equistein.kernels import AbstractKernel, Equivariant, RBF
@@ -22,7 +22,6 @@ _WIDTHS = (32, 64, 64, 64, 32)
 _BANDWIDTH = 0.1
 _STEP = 0.9
 _NUM = 32
-_REPEATS = 5
 _NUM_STEPS = 10_000
 _TORCH_STEPS = 300
 
@@ -49,19 +48,16 @@ def bench_training() -> None:
         ),
     }  # fmt: skip
     print("\nSVGD in training: 32 particles, 32 data points, MLP 2-32-64-64-64-32-2;")
-    print(f"median of {_REPEATS} interleaved runs, microseconds a step")
+    print(f"median of {REPEATS} interleaved runs, microseconds a step")
     if importlib.util.find_spec("torch") is None:
         print("PyTorch is not installed, so it is left out: pip install torch")
     else:
         contestants |= _torch_loops(np.array(particles), np.array(data))
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for loop, _ in contestants.values():
-        loop()  # compiles, or warms up
-    for _ in range(_REPEATS):
-        for name, (loop, num_steps) in contestants.items():
-            began = time.perf_counter()
-            loop()
-            times[name].append((time.perf_counter() - began) / num_steps)
+    loops = {name: loop for name, (loop, _) in contestants.items()}
+    times = {
+        name: [total / contestants[name][1] for total in seconds]
+        for name, seconds in interleaved(loops)[1].items()
+    }
     base = np.median(times["equistein, SVGD"])
     print(f"{'':<34}{'median':>9}{'min':>9}{'max':>9}{'ratio':>8}{'steps/s':>10}")
     for name, seconds in times.items():

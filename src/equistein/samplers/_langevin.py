@@ -5,12 +5,11 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._scores import clipped, rms, Schedule
+from equistein.samplers._scores import clipped, langevin_update, rms, Schedule
 
 
 class LangevinState(eqx.Module):
@@ -111,12 +110,9 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         beta = jnp.ones((), x.dtype)
         if self.annealing is not None:
             beta = jnp.asarray(self.annealing(number), x.dtype)
-        rate = self.step_size(number) if callable(self.step_size) else self.step_size
-        rate = jnp.maximum(jnp.asarray(rate, x.dtype), 0)  # rounding may pass zero
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
         scores = beta * clipped(scores, self.score_clip)
-        noise = jax.vmap(self.project)(jr.normal(key, x.shape, x.dtype))
-        update = rate * scores + jnp.sqrt(2 * rate) * noise
+        update = langevin_update(key, number, scores, self.step_size, self.project)
         info = LangevinInfo(jnp.mean(values), rms(scores), rms(update), beta)
         return LangevinState(x + update, state.step + 1), info
 

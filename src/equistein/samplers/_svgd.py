@@ -5,14 +5,13 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractKernel
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._scores import clipped, rms, Schedule
+from equistein.samplers._scores import clipped, langevin_update, rms, Schedule
 
 
 class SVGDState(eqx.Module):
@@ -189,11 +188,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     ) -> Particles | float:
         if not callable(self.langevin) and self.langevin == 0:
             return 0.0
-        x = state.particles
-        rate = self.langevin
-        if callable(rate):
-            rate = rate(state.step.astype(x.dtype))
-        rate = jnp.maximum(jnp.asarray(rate, x.dtype), 0)  # rounding may pass zero
+        number = state.step.astype(scores.dtype)
         project = self.project or self.kernel.project
-        noise = jax.vmap(project)(jr.normal(key, x.shape, x.dtype))
-        return rate * scores + jnp.sqrt(2 * rate) * noise
+        return langevin_update(key, number, scores, self.langevin, project)
