@@ -20,8 +20,11 @@ from equistein.experiments._learned import (
     likelihood_curves,
     likelihood_monitor,
     metrics_of,
+    PAPER,
+    PAPER_WIDTHS,
     Plane,
     seeded,
+    smoke,
 )
 from equistein.experiments._shells import radial_law
 from equistein.groups import Orthogonal, Trivial
@@ -277,39 +280,18 @@ EBM_CIRCLES = Experiment(
     figure="figure ebm_circ, appendix D.2",
     summary="learn two rings with rotational symmetry from points and their energies",
     presets={
-        "smoke": EbmCirclesConfig(
-            num_seeds=2,
-            num_data=32,
-            num_test=64,
-            num_samples=16,
-            widths=(8, 8),
-            monitor_every=2,
-            fit=dataclasses.replace(
-                _QUICK, num_epochs=4, num_steps=4, batch_size=16, sample_steps=40
-            ),
-        ),
+        "smoke": smoke(EbmCirclesConfig(fit=_QUICK)),
         "quick": EbmCirclesConfig(fit=_QUICK),
         "paper": EbmCirclesConfig(
-            widths=(32, 64, 64, 64, 32),
-            fit=FitConfig(
-                num_epochs=500,
-                batch_size=32,
-                num_particles=32,
-                num_steps=10_000,
-                tolerance=1e-4,
-                stein_step=0.9,
-                langevin=0.0,
+            widths=PAPER_WIDTHS,
+            fit=dataclasses.replace(
+                PAPER,
                 step_epochs=(250, 400),
                 step_factors=(0.5 / 0.9, 0.1 / 0.9),
                 bandwidth=0.05,
-                repel=True,
-                reset_to_data=1.0,
                 supervised=0.5,
-                learning_rate=1e-3,
                 learning_rate_epochs=(150, 400),
                 learning_rate_factors=(0.5, 0.1),
-                sample_steps=10_000,
-                sample_at_once=128,
             ),
         ),
     },

@@ -22,8 +22,11 @@ from equistein.experiments._learned import (
     likelihood_curves,
     likelihood_monitor,
     metrics_of,
+    PAPER,
+    PAPER_WIDTHS,
     Plane,
     seeded,
+    smoke,
 )
 from equistein.groups import Cyclic, Trivial
 from equistein.metrics import (
@@ -295,36 +298,16 @@ JEM_C4 = Experiment(
     figure="figures cond-ebm and cond-ebm-cont, section 4 and appendix D.1",
     summary="learn two classes with C4 symmetry as one energy: classifier and sampler",
     presets={
-        "smoke": JemC4Config(
-            num_seeds=2,
-            num_data=32,
-            num_test=64,
-            num_samples=16,
-            widths=(8, 8),
-            monitor_every=2,
-            fit=dataclasses.replace(
-                _QUICK, num_epochs=4, num_steps=4, batch_size=16, sample_steps=40
-            ),
-        ),
+        "smoke": smoke(JemC4Config(fit=_QUICK)),
         "quick": JemC4Config(fit=_QUICK),
         "paper": JemC4Config(
-            widths=(32, 64, 64, 64, 32),
-            fit=FitConfig(
-                num_epochs=500,
-                batch_size=32,
-                num_particles=32,
-                num_steps=10_000,
-                tolerance=1e-4,
-                stein_step=0.9,
-                langevin=0.0,
+            widths=PAPER_WIDTHS,
+            fit=dataclasses.replace(
+                PAPER,
                 bandwidth=0.1,
-                repel=True,
-                reset_to_data=1.0,
-                learning_rate=1e-3,
+                # A constant rate, where the default decays.
                 learning_rate_epochs=(1,),
                 learning_rate_factors=(1.0,),
-                sample_steps=10_000,
-                sample_at_once=128,
             ),
         ),
     },

@@ -23,6 +23,39 @@ MODELS = {
 """The models by name: only the last two know the symmetry, and only the last one's
 sampler does."""
 
+PAPER_WIDTHS = (32, 64, 64, 64, 32)
+PAPER = FitConfig(
+    num_epochs=500,
+    batch_size=32,
+    num_particles=32,
+    num_steps=10_000,
+    tolerance=1e-4,
+    stein_step=0.9,
+    langevin=0.0,
+    repel=True,
+    reset_to_data=1.0,
+    learning_rate=1e-3,
+    sample_steps=10_000,
+    sample_at_once=128,
+)
+"""What the paper's settings of both experiments have in common."""
+
+
+def smoke(config: Any) -> Any:
+    """Return a configuration made small enough for a test."""
+    return dataclasses.replace(
+        config,
+        num_seeds=2,
+        num_data=32,
+        num_test=64,
+        num_samples=16,
+        widths=(8, 8),
+        monitor_every=2,
+        fit=dataclasses.replace(
+            config.fit, num_epochs=4, num_steps=4, batch_size=16, sample_steps=40
+        ),
+    )
+
 
 @dataclasses.dataclass(frozen=True)
 class Plane:
