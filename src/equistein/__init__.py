@@ -20,6 +20,7 @@ from equistein.groups import (
 from equistein.samplers import (
     as_blackjax as as_blackjax,
     Langevin as Langevin,
+    MALA as MALA,
     NonFiniteError as NonFiniteError,
     run as run,
     RunInterrupted as RunInterrupted,

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Features, Point
@@ -77,6 +78,19 @@ def check_species(name: str, species: Sequence[Hashable]) -> tuple[int, ...]:
     return encoded
 
 
+def pair_blocks(species: tuple[int, ...]) -> list[np.ndarray]:
+    """Return the indices of the pairs of each pair of species.
+
+    The pairs are numbered as `np.triu_indices(len(species), k=1)` lists them.
+    """
+    first, second = np.triu_indices(len(species), k=1)
+    labels = np.array(species)
+    kinds = np.sort(np.stack([labels[first], labels[second]]), axis=0).T
+    return [
+        np.flatnonzero((kinds == kind).all(axis=1)) for kind in np.unique(kinds, axis=0)
+    ]
+
+
 def point_cloud(
     name: str, species: tuple[int, ...], shape: tuple[int, ...]
 ) -> PointCloud:
@@ -96,5 +110,6 @@ def point_cloud(
 
 def jacobian(features: AbstractFeatures, point: Point) -> Float[Array, "feature dim"]:
     """Return dF/dx with the point flattened, shape `(feature, dim)`."""
-    jac = jax.jacrev(features)(point)
-    return jac.reshape(jac.shape[0], -1)
+    num = jax.eval_shape(features, point).size
+    derivative = jax.jacrev if num <= point.size else jax.jacfwd
+    return derivative(features)(point).reshape(num, -1)

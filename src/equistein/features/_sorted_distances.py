@@ -10,6 +10,7 @@ from equistein.features._base import (
     AbstractFeatures,
     check_epsilon,
     check_species,
+    pair_blocks,
     point_cloud,
     smooth_norm,
     smooth_norm_laplacian,
@@ -43,7 +44,7 @@ class SortedDistances(AbstractFeatures):
 
     def __call__(self, point: Point) -> Features:
         distances = self._distances(point)
-        return jnp.concatenate([jnp.sort(distances[like]) for like in self._blocks()])
+        return jnp.concatenate([jnp.sort(distances[like]) for like in pair_blocks(self.species)])
 
     def laplacian(self, point: Point) -> Features:
         distances = self(point)
@@ -54,19 +55,5 @@ class SortedDistances(AbstractFeatures):
         return point_cloud("SortedDistances", self.species, shape)
 
     def _distances(self, point: Point) -> Features:
-        first, second = _pairs(self.species)
+        first, second = np.triu_indices(len(self.species), k=1)
         return smooth_norm(point[first] - point[second], self.epsilon)
-
-    def _blocks(self) -> list[np.ndarray]:
-        """Return the indices of the pairs of each pair of species."""
-        first, second = _pairs(self.species)
-        labels = np.array(self.species)
-        kinds = np.sort(np.stack([labels[first], labels[second]]), axis=0).T
-        return [
-            np.flatnonzero((kinds == kind).all(axis=1))
-            for kind in np.unique(kinds, axis=0)
-        ]
-
-
-def _pairs(species: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    return np.triu_indices(len(species), k=1)

@@ -1,11 +1,14 @@
 """The symmetries of a set of particles in space."""
 
+import itertools
+import math
 from collections.abc import Hashable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._types import Key, Point
@@ -107,11 +110,30 @@ class PointCloud(AbstractGroup):
                 "one species label for each particle, and the dimension of space."
             )
 
-    def _members(self) -> list[Int[Array, " like"]]:
-        return [
-            jnp.array([i for i, label in enumerate(self.species) if label == kind])
-            for kind in sorted(set(self.species))
-        ]
+    @property
+    def num_permutations(self) -> int:
+        """The number of permutations within the species."""
+        return math.prod(
+            math.factorial(self.species.count(kind)) for kind in set(self.species)
+        )
+
+    def permutations(self) -> Int[np.ndarray, "permutation atom"]:
+        """Return all permutations within the species; the identity comes first.
+
+        There are `num_permutations`, which grows fast: 6 billion for 13 like
+        particles.
+        """
+        members = self._members()
+        choices = itertools.product(*map(itertools.permutations, members))
+        permutations = np.tile(np.arange(len(self.species)), (self.num_permutations, 1))
+        for row, choice in zip(permutations, choices, strict=True):
+            for like, shuffled in zip(members, choice, strict=True):
+                row[like] = shuffled
+        return permutations
+
+    def _members(self) -> list[Int[np.ndarray, " like"]]:
+        labels = np.array(self.species)
+        return [np.flatnonzero(labels == kind) for kind in sorted(set(self.species))]
 
     def _permutation(self, key: Key) -> Int[Array, " atom"]:
         permutation = jnp.arange(len(self.species))

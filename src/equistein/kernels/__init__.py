@@ -8,8 +8,12 @@ from equistein.kernels._base import (
     AbstractKernel as AbstractKernel,
     AbstractScalarKernel as AbstractScalarKernel,
 )
+from equistein.kernels._closed_form import AbstractClosedForm as AbstractClosedForm
+from equistein.kernels._closed_forms import closed_form as closed_form
 from equistein.kernels._equivariant import Equivariant as Equivariant
+from equistein.kernels._gradient import Gradient as Gradient
 from equistein.kernels._invariant import Invariant as Invariant
+from equistein.kernels._moments import Moments as Moments
 from equistein.kernels._pullback import Pullback as Pullback
 from equistein.kernels._radial import (
     AbstractRadialKernel as AbstractRadialKernel,

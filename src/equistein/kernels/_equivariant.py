@@ -8,11 +8,12 @@ from jaxtyping import Array, Float
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels._bandwidth import AbstractBandwidth
-from equistein.kernels._base import AbstractKernel
+from equistein.kernels._base import AbstractKernel, flatten
 from equistein.kernels._blocks import map_blocks
+from equistein.kernels._closed_form import AbstractClosedForm
+from equistein.kernels._closed_forms import closed_form
 from equistein.kernels._radial import AbstractRadialKernel, RBF
 from equistein.kernels._symmetrized import check_base, choose_elements, Elements
-from equistein.kernels._vector_average import polar, VectorAverage
 
 
 class Equivariant(AbstractKernel):
@@ -25,8 +26,10 @@ class Equivariant(AbstractKernel):
     $$\psi(x) = \tfrac1n \sum_j \int k(x, g x_j)\, s(g x_j)
       + \nabla_2 k(x, g x_j)\, dg,$$
 
-    so particles repel across the whole orbit. Exact for finite groups, and in closed
-    form for SO(2), O(2), SO(3) and O(3) on points of shape `(d,)` with an RBF base.
+    so particles repel across the whole orbit. Exact for finite groups. With an RBF
+    base also exact for SO(2), O(2), SO(3) and O(3) on points of shape `(d,)`, and for
+    `PointCloud` in the plane or in space with at most 120 permutations (five like
+    particles); in space each pair takes a quadrature, for small systems.
     Any other compact group takes a Haar sample: then the kernel is positive definite
     and its equivariance approximate. The target must be invariant under the group.
     The `Median` rule measures distances between orbits.
@@ -48,7 +51,7 @@ class Equivariant(AbstractKernel):
 
     base: AbstractRadialKernel
     group: AbstractGroup
-    average: Elements | VectorAverage
+    average: Elements | AbstractClosedForm
 
     def __init__(
         self,
@@ -61,9 +64,9 @@ class Equivariant(AbstractKernel):
         check_base("Equivariant", base, group)
         self.base = base
         self.group = group
-        closed = num_samples is None and isinstance(base, RBF)
-        if closed and VectorAverage.covers(group):
-            self.average = VectorAverage(group)
+        closed = closed_form(group) if isinstance(base, RBF) else None
+        if num_samples is None and closed is not None:
+            self.average = closed
         else:
             self.average = choose_elements("Equivariant", group, num_samples, key)
 
@@ -80,16 +83,21 @@ class Equivariant(AbstractKernel):
                 targets, orbits.reshape(shape), moved.reshape(shape)
             )
         average, length = self.average, self.base.fixed_length(sources)
+        project = jax.vmap(self.group.project)
+        x, y, s = (flatten(project(z)) for z in (targets, sources, scores))
         total = map_blocks(
-            lambda rows: average.block_force(rows, sources, scores, length),
-            targets,
-            len(sources),
+            lambda rows: average.block_force(rows, y, s, length),
+            x,
+            len(y) * average.num_copies,
         )
-        return total / len(sources)
+        return (total / len(y)).reshape(targets.shape)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
-        if isinstance(self.average, VectorAverage):
-            return self.average.matrix(x, y, self.base.fixed_length(x))
+        if isinstance(self.average, AbstractClosedForm):
+            x, y = self.group.project(x), self.group.project(y)
+            matrix = self.average.matrix(x, y, self.base.fixed_length(x))
+            project = jax.vmap(lambda row: self.group.project(row.reshape(x.shape)))
+            return flatten(project(flatten(project(matrix)).T)).T
         orbit = self.average.act(y[None])[:, 0]
         weights = jax.vmap(self.base, (None, 0))(x, orbit)
         basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
@@ -101,12 +109,12 @@ class Equivariant(AbstractKernel):
         return self.base.rule
 
     def length(self, particles: Particles) -> Scalar:
-        if isinstance(self.average, VectorAverage):
-            radii, _ = polar(particles)
-            difference = lambda r, q: (r[:, None] - q[None, :]) ** 2
-            return self.base.length_of(radii, difference)
-        orbit_distances = self.average.squared_orbit_distances
-        return self.base.length_of(particles, lambda x, _: orbit_distances(x))
+        average = self.average
+        if isinstance(average, AbstractClosedForm):
+            return self.base.length_of(particles, average.squared_orbit_distances)
+        return self.base.length_of(
+            particles, lambda x, _: average.squared_orbit_distances(x)
+        )
 
     def with_length(self, length: Scalar) -> "Equivariant":
         return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
@@ -116,12 +124,8 @@ class Equivariant(AbstractKernel):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         self.group.check_shape(shape)
-        if isinstance(self.average, VectorAverage) and len(shape) != 1:
-            raise ValueError(
-                f"Equivariant with {self.group} is in closed form for points of shape "
-                f"({self.average.dim},), but got points of shape {shape}. Give "
-                "`num_samples` (16, say) and `key` to average over a Haar sample."
-            )
+        if isinstance(self.average, AbstractClosedForm):
+            self.average.check_shape(shape)
 
     def check_target(self, log_density: LogDensity, points: Particles) -> None:
         check_invariance(log_density, self.group, points)

@@ -1,6 +1,5 @@
 """Averages of the Gaussian kernel over the rotations of one vector, in closed form."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import i1e
@@ -8,9 +7,10 @@ from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
 from equistein.groups import AbstractGroup, Orthogonal, SpecialOrthogonal
+from equistein.kernels._closed_form import AbstractClosedForm
 
 
-class VectorAverage(eqx.Module):
+class VectorAverage(AbstractClosedForm):
     r"""The Haar mean of $k(x, g y) R_g$ over O(d) or SO(d), on a vector, d = 2 or 3.
 
     With $r = |x|$, $q = |y|$ and $A(r, q) = \int k(x, q u)\, (\hat x \cdot u)\, du$
@@ -41,6 +41,10 @@ class VectorAverage(eqx.Module):
     def covers(group: AbstractGroup) -> bool:
         """Whether the closed form is known for this group."""
         return isinstance(group, Orthogonal | SpecialOrthogonal) and group.dim in (2, 3)
+
+    @property
+    def num_copies(self) -> int:
+        return 1
 
     def value(
         self, r: Float[Array, "*#r"], q: Float[Array, "*#q"], length: Scalar
@@ -82,6 +86,21 @@ class VectorAverage(eqx.Module):
                 _quarter_turn(out[None])[0], _quarter_turn(inward[None])[0]
             )
         return self.value(r, q, length) * frame
+
+    def squared_orbit_distances(
+        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
+    ) -> Float[Array, "n m"]:
+        (r, _), (q, _) = polar(x), polar(y)
+        return (r[:, None] - q[None, :]) ** 2
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 1:
+            raise ValueError(
+                f"Equivariant with rotations of a vector is in closed form for points "
+                f"of shape ({self.dim},), but got points of shape {shape}. Give "
+                "`num_samples` (16, say) and `key` to average over a Haar sample, or "
+                "for several particles take the group PointCloud(species, dim)."
+            )
 
 
 def polar(

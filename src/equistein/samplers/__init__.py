@@ -16,6 +16,11 @@ from equistein.samplers._langevin import (
     LangevinInfo as LangevinInfo,
     LangevinState as LangevinState,
 )
+from equistein.samplers._mala import (
+    MALA as MALA,
+    MALAInfo as MALAInfo,
+    MALAState as MALAState,
+)
 from equistein.samplers._progress import progress_bar as progress_bar
 from equistein.samplers._run import (
     NonFiniteError as NonFiniteError,

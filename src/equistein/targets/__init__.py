@@ -2,12 +2,24 @@
 
 from equistein.targets._base import AbstractTarget as AbstractTarget
 from equistein.targets._double_well import DoubleWell as DoubleWell
-from equistein.targets._metropolis import reference_chains as reference_chains
+from equistein.targets._lennard_jones import LennardJones as LennardJones
+from equistein.targets._metropolis import (
+    langevin_move as langevin_move,
+    Walker as Walker,
+    walker_at as walker_at,
+)
 from equistein.targets._minima import (
     find_minima as find_minima,
     Minima as Minima,
     relax as relax,
 )
 from equistein.targets._normal import Normal as Normal
+from equistein.targets._particle_system import (
+    AbstractParticleSystem as AbstractParticleSystem,
+)
 from equistein.targets._rotated_gaussians import RotatedGaussians as RotatedGaussians
 from equistein.targets._shells import Shells as Shells
+from equistein.targets._tempering import (
+    parallel_tempering as parallel_tempering,
+    Tempered as Tempered,
+)

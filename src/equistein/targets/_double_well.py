@@ -1,20 +1,12 @@
 """The double-well system DW-4 and its kin."""
 
-import jax
 import jax.numpy as jnp
-import jax.random as jr
 
-from equistein._types import Key, Particles, Point, Scalar
-from equistein.features import SortedDistances
-from equistein.groups import PointCloud
-from equistein.targets._base import AbstractTarget, check_num
-from equistein.targets._metropolis import reference_chains
-from equistein.targets._minima import centred_starts, find_minima, Minima, relax
-
-_REACH = 5.0
+from equistein._types import Point, Scalar
+from equistein.targets._particle_system import AbstractParticleSystem
 
 
-class DoubleWell(AbstractTarget):
+class DoubleWell(AbstractParticleSystem):
     r"""Particles with a double-well potential between each pair.
 
     $$E(x) = \frac1\tau \sum_{i<j} a (d_{ij} - d_0) + b (d_{ij} - d_0)^2
@@ -72,55 +64,13 @@ class DoubleWell(AbstractTarget):
         self.temperature = float(temperature)
 
     @property
-    def group(self) -> PointCloud:
-        return PointCloud((0,) * self.num_particles, self.dim)
+    def reach(self) -> float:
+        return 1.25 * self.d0
 
     @property
-    def features(self) -> SortedDistances:
-        """The features that tell configurations apart up to the group."""
-        return SortedDistances((0,) * self.num_particles)
+    def jump(self) -> float:
+        return 0.75 * self.d0
 
     def log_density(self, point: Point) -> Scalar:
-        first, second = jnp.triu_indices(self.num_particles, k=1)
-        squared = jnp.sum((point[first] - point[second]) ** 2, axis=-1)
-        # Smooth where two particles coincide.
-        floor = float(jnp.finfo(point.dtype).tiny) ** 0.5
-        y = jnp.sqrt(squared + floor) - self.d0
+        y = self.distances(point) - self.d0
         return -jnp.sum(self.a * y + self.b * y**2 + self.c * y**4) / self.temperature
-
-    def sample(self, key: Key, num: int, *, num_steps: int = 3_000) -> Particles:
-        """Draw reference samples: the ends of `num` independent Markov chains.
-
-        Args:
-            key: The source of randomness.
-            num: The number of samples, each from a chain of its own.
-            num_steps: The length of a chain; the second half samples the target.
-        """
-        check_num(num)
-        start_key, run_key = jr.split(key)
-        start = self.start(start_key, num)
-        points, _ = reference_chains(
-            run_key, self.log_density, start, self.group,
-            num_steps=num_steps, heating=0.02, jump=0.75 * self.d0,
-        )  # fmt: skip
-        return points
-
-    def start(self, key: Key, num: int) -> Particles:
-        """Draw points from the box [-5, 5) with the centre of mass at the origin."""
-        shape = (self.num_particles, self.dim)
-        return centred_starts(key, num, shape, _REACH)
-
-    def minima(self, key: Key, num_starts: int = 512) -> Minima:
-        """Find the distinct minima by relaxing from many starts.
-
-        Args:
-            key: The source of the starts.
-            num_starts: How many; 512 finds all five of DW-4.
-        """
-        return find_minima(self.log_density, self.start(key, num_starts), self.features)
-
-    def states(self, points: Particles, minima: Minima) -> jax.Array:
-        """Return the index of the minimum that each point relaxes to."""
-        ends = jax.vmap(self.features)(relax(self.log_density, points))
-        gaps = jnp.max(jnp.abs(ends[:, None] - minima.features[None]), axis=-1)
-        return jnp.argmin(gaps, axis=1)

@@ -1,99 +1,85 @@
-"""Reference samples of a particle system by Markov chains."""
+"""Moves that leave a tempered density exactly invariant."""
+
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles
-from equistein.groups import PointCloud
+from equistein._types import Key, LogDensity, Point, Scalar
 
 
-@eqx.filter_jit
-def reference_chains(
+class Walker(eqx.Module):
+    """A point with its log density and score."""
+
+    point: Point
+    value: Scalar
+    score: Point
+
+
+def walker_at(log_density: LogDensity, point: Point) -> Walker:
+    """Return the walker that stands at `point`."""
+    return Walker(point, *jax.value_and_grad(log_density)(point))
+
+
+def langevin_move(
     key: Key,
     log_density: LogDensity,
-    start: Particles,
-    group: PointCloud,
-    *,
-    num_steps: int,
-    heating: float,
-    jump: float,
-) -> tuple[Particles, Float[Array, " chain"]]:
-    r"""Run one chain a point, from hot to the target, and return their last points.
+    walker: Walker,
+    inverse_temperature: Scalar,
+    step_size: Scalar,
+    project: Callable[[Point], Point],
+) -> tuple[Walker, Scalar]:
+    r"""Make a Metropolis-adjusted Langevin move of $p^\beta$.
 
-    A step is a Metropolis-adjusted Langevin move of all particles, then a jump of one
-    particle, which carries chains between basins. The first half of the steps goes
-    from inverse temperature `heating` to 1 in equal factors; the second half samples
-    the target itself. Each chain finds its own Langevin step during the first half
-    (acceptance 0.6), then keeps it, so that the second half leaves the target exactly
-    invariant.
-
-    Args:
-        key: The source of randomness.
-        log_density: The target.
-        start: Where the chains start, `(chain, n, dim)`.
-        group: The particles' group; its subspace is kept.
-        num_steps: The number of steps.
-        heating: The first inverse temperature.
-        jump: The standard deviation of a coordinate in a jump.
+    The proposal is $y = x + \eta \beta s(x) + \sqrt{2 \eta}\, \xi$ on the subspace of
+    `project`. One evaluation of the score.
 
     Returns:
-        The last point of each chain, and the acceptance rate of its Langevin moves over
-        the second half.
+        The new walker and the probability with which the proposal was accepted; one
+        whose density is not finite never is.
 
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
     """
-    half = num_steps // 2
-    value_and_score = jax.value_and_grad(log_density)
+    noise_key, accept_key = jr.split(key)
+    x, drift = walker.point, step_size * inverse_temperature
+    noise = project(jr.normal(noise_key, x.shape, x.dtype))
+    noise = jnp.sqrt(2 * step_size) * noise
+    there = walker_at(log_density, x + drift * walker.score + noise)
+    back = x - there.point - drift * there.score
+    bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
+    gain = inverse_temperature * (there.value - walker.value)
+    return _accept(accept_key, there, walker, gain + bias)
 
-    def noise_of(key, x):
-        return group.project(jr.normal(key, x.shape, x.dtype))
 
-    def langevin(key, current, beta, rate):
-        """Return the proposal and the log of its acceptance ratio."""
-        x, value, score = current
-        noise = jnp.sqrt(2 * rate) * noise_of(key, x)
-        there = x + rate * beta * score + noise
-        new_value, new_score = value_and_score(there)
-        back = x - there - rate * beta * new_score
-        bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * rate)
-        return (there, new_value, new_score), beta * (new_value - value) + bias
+def jump_move(
+    key: Key,
+    log_density: LogDensity,
+    walker: Walker,
+    inverse_temperature: Scalar,
+    length: float,
+    project: Callable[[Point], Point],
+) -> tuple[Walker, Scalar]:
+    """Move one particle of a cloud far: a normal step of `length` a coordinate.
 
-    def leap(key, current, beta):
-        x, value, _ = current
-        which_key, length_key = jr.split(key)
-        which = jr.randint(which_key, (), 0, len(x))
-        move = jump * jr.normal(length_key, x.shape[1:], x.dtype)
-        there = group.project(x.at[which].add(move))
-        new_value, new_score = value_and_score(there)
-        return (there, new_value, new_score), beta * (new_value - value)
+    Returns:
+        The new walker and the probability with which the proposal was accepted.
+    """
+    which_key, move_key, accept_key = jr.split(key, 3)
+    x = walker.point
+    which = jr.randint(which_key, (), 0, len(x))
+    move = length * jr.normal(move_key, x.shape[1:], x.dtype)
+    there = walker_at(log_density, project(x.at[which].add(move)))
+    gain = inverse_temperature * (there.value - walker.value)
+    return _accept(accept_key, there, walker, gain)
 
-    def accept(key, proposal, current, log_ratio):
-        chance = jnp.exp(jnp.minimum(log_ratio, 0))
-        taken = jr.uniform(key, (), chance.dtype) < chance
-        pick = lambda new, old: jnp.where(taken, new, old)
-        return jax.tree.map(pick, proposal, current), jnp.nan_to_num(chance)
 
-    def chain(key, x):
-        def step(carry, i):
-            current, log_rate, total = carry
-            beta = jnp.exp(jnp.log(heating) * jnp.maximum(1 - i / half, 0))
-            beta = beta.astype(x.dtype)
-            keys = jr.split(jr.fold_in(key, i), 4)
-            proposal, log_ratio = langevin(keys[0], current, beta, jnp.exp(log_rate))
-            current, chance = accept(keys[1], proposal, current, log_ratio)
-            proposal, log_ratio = leap(keys[2], current, beta)
-            current, _ = accept(keys[3], proposal, current, log_ratio)
-            log_rate += jnp.where(i < half, 0.05 * (chance - 0.6), 0.0)
-            total += jnp.where(i < half, 0.0, chance)
-            return (current, log_rate, total), None
-
-        first = jnp.log(jnp.full((), 1e-2, x.dtype))
-        carry = ((x, *value_and_score(x)), first, jnp.zeros((), x.dtype))
-        (current, _, total), _ = jax.lax.scan(step, carry, jnp.arange(num_steps))
-        return current[0], total / (num_steps - half)
-
-    return jax.vmap(chain)(jr.split(key, len(start)), start)
+def _accept(
+    key: Key, there: Walker, here: Walker, log_ratio: Scalar
+) -> tuple[Walker, Scalar]:
+    chance = jnp.nan_to_num(jnp.exp(jnp.minimum(log_ratio, 0)))
+    taken = jr.uniform(key, (), chance.dtype) < chance
+    pick = lambda new, old: jnp.where(taken, new, old)
+    return jax.tree.map(pick, there, here), chance

@@ -1,0 +1,88 @@
+"""The gradient of a kernel of invariant features: curl-free fields."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Features
+from equistein.features import AbstractFeatures
+from equistein.kernels._base import squared_distances
+from equistein.kernels._on_features import AbstractFeatureKernel, check_parts
+from equistein.kernels._radial import AbstractRadialKernel
+
+
+class Gradient(AbstractFeatureKernel):
+    r"""A kernel on invariant features whose fields are gradients.
+
+    $$K(x, y) = \nabla_x \nabla_y^\top k(F(x), F(y))$$
+
+    As `Pullback`, for groups too big to enumerate, with a force that is the gradient of
+    an invariant function,
+
+    $$\psi(x) = \nabla_x \tfrac1n \sum_j (L k(x, \cdot))(x_j), \qquad
+      L f = s \cdot \nabla f + \Delta f.$$
+
+    It vanishes where the features of all particles agree and at distances far above
+    the bandwidth, and $K(x, x) = J^\top J / h^2$ for an RBF base: steps are in units
+    of $h^2$ times those of `Pullback`. The target must be constant on the orbits of F.
+
+    Args:
+        base: The radial kernel $k$ on features; `RBF()` takes the median rule.
+        features: The feature map $F$.
+
+    Raises:
+        ValueError: If `base` is not radial or `features` not a feature map.
+    """
+
+    base: AbstractRadialKernel
+    features: AbstractFeatures
+
+    def __init__(self, base: AbstractRadialKernel, features: AbstractFeatures):
+        check_parts("Gradient", base, features)
+        self.base = base
+        self.features = features
+
+    def block_force(
+        self,
+        targets: Float[Array, "target feature"],
+        sources: Float[Array, "source feature"],
+        pushed: Float[Array, "source feature"],
+        metric: Float[Array, "source feature feature"],
+    ) -> Float[Array, "target feature"]:
+        num, size = sources.shape
+        bent = jnp.einsum("nfg,ng->nf", metric, sources)
+        level = jnp.sum(sources * pushed, axis=1) + jnp.trace(metric, axis1=1, axis2=2)
+        twice = jnp.sum(sources * bent, axis=1)
+        once = jnp.concatenate([level[:, None], pushed], axis=1)
+        again = jnp.concatenate(
+            [twice[:, None], bent, metric.reshape(num, -1)], axis=1
+        )
+
+        def potential(f):
+            """Return the sum over sources and targets of L k."""
+            slope, bend = self._derivatives(squared_distances(f, sources))
+            first, second = slope @ once, bend @ again
+            drift = first[:, 0] - jnp.sum(first[:, 1:] * f, axis=1)
+            inner = second[:, 1 + size :].reshape(-1, size, size)
+            curved = jnp.einsum("nfg,nf,ng->n", inner, f, f)
+            curved += second[:, 0] - 2 * jnp.sum(second[:, 1 : 1 + size] * f, axis=1)
+            return jnp.sum(2 * drift + 4 * curved)
+
+        return jax.grad(potential)(targets)
+
+    def feature_matrix(
+        self, x: Features, y: Features
+    ) -> Float[Array, "feature feature"]:
+        gap = x - y
+        slope, bend = self._derivatives(jnp.sum(gap**2))
+        return -2 * slope * jnp.eye(x.size, dtype=x.dtype) - 4 * bend * jnp.outer(
+            gap, gap
+        )
+
+    def _derivatives(
+        self, squared: Float[Array, "*pairs"]
+    ) -> tuple[Float[Array, "*pairs"], Float[Array, "*pairs"]]:
+        r"""Return $\kappa'$ and $\kappa''$."""
+        return jax.jvp(
+            lambda q: self.base.profile(q)[1], (squared,), (jnp.ones_like(squared),)
+        )

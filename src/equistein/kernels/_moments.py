@@ -1,0 +1,123 @@
+"""The linear kernel of invariant features: SVGD as moment matching."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import LogDensity, Particles, Point, Scalar
+from equistein.features import AbstractFeatures, jacobian
+from equistein.groups import check_invariance
+from equistein.kernels._bandwidth import AbstractBandwidth
+from equistein.kernels._base import AbstractKernel
+from equistein.kernels._on_features import check_features
+
+_MAX_PARTICLES = 256  # the metric is measured on
+
+
+class Moments(AbstractKernel):
+    r"""The gradient kernel of a linear kernel on features, with their mean metric.
+
+    $$K(x, y) = J(x)^\top G^{-1} J(y), \qquad
+      G = \tfrac1n \sum_j J_j J_j^\top + \lambda\, \tfrac{\mathrm{tr}}{m} I$$
+
+    Its force is the gradient of one combination of the m features,
+
+    $$\psi(x) = \nabla_x\, a \cdot F(x), \qquad G a = \tfrac1n \sum_j J_j s_j
+      + \Delta F(x_j),$$
+
+    which vanishes when the particles satisfy Stein's identity for every feature. For
+    particles near the target it is the Langevin flow $-\nabla \log(q/p)$ projected on
+    the gradients of the features, so that a step of length $\varepsilon$ does for them
+    what Langevin dynamics does in a time $\varepsilon$, but without noise. It costs
+    O(n) and holds the particles only by collective moments: they do not repel one by
+    one. Use it with `SVGD(..., langevin=...)`, whose noise moves what the features do
+    not see, with some tens of smooth features. Equivariant; the target must be constant
+    on the orbits of F.
+
+    Args:
+        features: The feature map $F$.
+        ridge: The share $\lambda$ of the mean metric that is added to its diagonal.
+        metric: The matrix G; by default it is measured on (256 of) the sources.
+
+    Raises:
+        ValueError: If `features` is no feature map or `ridge` not positive.
+
+    References:
+        Liu and Wang (2018), Stein Variational Gradient Descent as Moment Matching.
+    """
+
+    features: AbstractFeatures
+    ridge: float
+    metric: Float[Array, "feature feature"] | None
+
+    def __init__(
+        self,
+        features: AbstractFeatures,
+        *,
+        ridge: float = 1e-3,
+        metric: Float[Array, "feature feature"] | None = None,
+    ):
+        check_features("Moments", features)
+        if not ridge > 0:
+            raise ValueError(f"Moments needs `ridge` > 0, but got {ridge!r}.")
+        self.features = features
+        self.ridge = float(ridge)
+        self.metric = metric
+
+    def at(self, particles: Particles) -> "Moments":
+        """Return this kernel with the metric G of some particles."""
+        some = particles[:: -(-len(particles) // _MAX_PARTICLES)]
+        jac = jax.vmap(lambda y: jacobian(self.features, y))(some)
+        rows = jnp.swapaxes(jac, 1, 2).reshape(-1, jac.shape[1])
+        metric = rows.T @ rows / len(some)
+        size = len(metric)
+        # The floor keeps the matrix regular where no feature moves.
+        tiny = float(jnp.finfo(metric.dtype).tiny) ** 0.5
+        extra = self.ridge * jnp.trace(metric) / size + tiny
+        metric = metric + extra * jnp.eye(size, dtype=metric.dtype)
+        return Moments(self.features, ridge=self.ridge, metric=metric)
+
+    def stein_force(
+        self,
+        targets: Float[Array, "target *shape"],
+        sources: Float[Array, "source *shape"],
+        scores: Float[Array, "source *shape"],
+    ) -> Float[Array, "target *shape"]:
+        def generated(y, s):
+            along = jax.jvp(self.features, (y,), (s,))[1]
+            return along + self.features.laplacian(y)
+
+        metric = self.at(sources).metric if self.metric is None else self.metric
+        means = jnp.mean(jax.vmap(generated)(sources, scores), axis=0)
+        weights = jax.scipy.linalg.solve(metric, means, assume_a="pos")
+        return jax.vmap(jax.grad(lambda x: self.features(x) @ weights))(targets)
+
+    def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
+        if self.metric is None:
+            raise ValueError(
+                "Moments without a `metric` needs particles: call "
+                "kernel.at(particles) first. SVGD does so."
+            )
+        right = jnp.linalg.solve(self.metric, jacobian(self.features, y))
+        return jacobian(self.features, x).T @ right
+
+    @property
+    def rule(self) -> AbstractBandwidth | None:
+        return None
+
+    def length(self, particles: Particles) -> Scalar:
+        """Return 1: there is no bandwidth."""
+        return jnp.ones((), particles.dtype)
+
+    def with_length(self, length: Scalar) -> "Moments":
+        del length
+        return self
+
+    def project(self, point: Point) -> Point:
+        return self.features.group(point.shape).project(point)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.features.group(shape)
+
+    def check_target(self, log_density: LogDensity, points: Particles) -> None:
+        check_invariance(log_density, self.features.group(points.shape[1:]), points)

@@ -1,0 +1,121 @@
+"""Averages of the Gaussian kernel over planar point clouds, in closed form."""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import i0e, i1e
+from jaxtyping import Array, Float
+
+from equistein._types import Point, Scalar
+from equistein.groups import AbstractGroup, PointCloud
+from equistein.kernels._base import flatten
+from equistein.kernels._closed_form import AbstractClosedForm
+from equistein.kernels._cloud_copies import enumerable, permuted
+
+
+class PlanarAverage(AbstractClosedForm):
+    r"""The Haar mean of $k(x, g y) R_g$ over `PointCloud` in the plane.
+
+    With particles as complex numbers, $z, w \in \mathbb C^n$, and
+    $c = \sum_i z_i \bar w_i = |c|\, u$, the mean over SO(2) is
+
+    $$K(z, w)\, v = e^{-(|z|^2 + |w|^2)/2h^2}\, I_1(|c|/h^2)\; u v,$$
+
+    the rotation that brings w closest to z. A reflection conjugates w and v; the mean
+    over permutations and reflections is the sum over all such copies of w. The scalar
+    mean of $k$ has $I_0$ in place of $I_1 u$. Everything lives on the subspace whose
+    centre of mass is the origin.
+
+    References:
+        The first trigonometric moment of the von Mises law: Mardia and Jupp (2000),
+        Directional Statistics, section 3.5.4.
+    """
+
+    group: PointCloud
+
+    def __init__(self, group: AbstractGroup):
+        assert isinstance(group, PointCloud)
+        self.group = group
+
+    @staticmethod
+    def covers(group: AbstractGroup) -> bool:
+        """Whether the closed form is known for this group."""
+        return isinstance(group, PointCloud) and group.dim == 2 and enumerable(group)
+
+    @property
+    def num_copies(self) -> int:
+        return self.group.num_permutations * (2 if self.group.reflections else 1)
+
+    def block_force(
+        self,
+        targets: Float[Array, "target dim"],
+        sources: Float[Array, "source dim"],
+        scores: Float[Array, "source dim"],
+        length: Scalar,
+    ) -> Float[Array, "target dim"]:
+        inverse = 1 / length**2
+        copies, pulls = self._copies(sources), self._copies(scores - inverse * sources)
+        value, along, across = self._averages(targets, copies, length)
+        turned = jnp.concatenate([pulls, _quarter_turn(pulls)])
+        force = jnp.concatenate([along, across], axis=1) @ turned
+        force = force + inverse * jnp.sum(value, axis=1, keepdims=True) * targets
+        return force / self.num_copies
+
+    def matrix(self, x: Point, y: Point, length: Scalar) -> Float[Array, "dim dim"]:
+        x, y = x.reshape(1, -1), y.reshape(1, -1)
+        _, along, across = self._averages(x, self._copies(y), length)
+        columns = self._copies(jnp.eye(x.size, dtype=x.dtype))
+        columns = columns.reshape(self.num_copies, x.size, x.size)
+        turned = jnp.einsum("g,gba->ab", along[0], columns)
+        turned += jnp.einsum("g,gba->ab", across[0], jax.vmap(_quarter_turn)(columns))
+        return turned / self.num_copies
+
+    def squared_orbit_distances(
+        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
+    ) -> Float[Array, "n m"]:
+        z, w = (flatten(jax.vmap(self.group.project)(points)) for points in (x, y))
+        re, im = _products(z, self._copies(w))
+        overlap = jnp.sqrt(re**2 + im**2).reshape(len(z), -1, len(w))
+        norms = jnp.sum(z**2, axis=1)[:, None] + jnp.sum(w**2, axis=1)[None, :]
+        return jnp.maximum(norms - 2 * jnp.max(overlap, axis=1), 0)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.group.check_shape(shape)
+
+    def _copies(self, rows: Float[Array, "n dim"]) -> Float[Array, "copy dim"]:
+        """Return the permuted and reflected rows, copy after copy."""
+        copies = permuted(self.group, rows)
+        if self.group.reflections:
+            mirror = jnp.tile(jnp.array([1, -1], rows.dtype), rows.shape[1] // 2)
+            copies = jnp.concatenate([copies, copies * mirror[None, :]])
+        return copies
+
+    def _averages(
+        self,
+        targets: Float[Array, "target dim"],
+        copies: Float[Array, "copy dim"],
+        length: Scalar,
+    ) -> tuple[Float[Array, "target copy"], ...]:
+        """Return the means of k and of k times cos and sin of the angle of turn."""
+        inverse = 1 / length**2
+        re, im = _products(targets, copies)
+        # Smooth where the overlap vanishes.
+        floor = float(jnp.finfo(targets.dtype).tiny) ** 0.5
+        overlap = jnp.sqrt(re**2 + im**2 + floor)
+        norms = jnp.sum(targets**2, axis=1)[:, None] + jnp.sum(copies**2, axis=1)[None]
+        nearest = jnp.exp(-inverse * jnp.maximum(norms / 2 - overlap, 0))
+        slope = nearest * i1e(overlap * inverse) / overlap
+        return nearest * i0e(overlap * inverse), slope * re, slope * im
+
+
+def _products(
+    z: Float[Array, "target dim"], w: Float[Array, "source dim"]
+) -> tuple[Float[Array, "target source"], Float[Array, "target source"]]:
+    r"""Return the real and imaginary parts of $\sum_i z_i \bar w_i$."""
+    return z @ w.T, z @ _quarter_turn(w).T
+
+
+def _quarter_turn(rows: Float[Array, "n dim"]) -> Float[Array, "n dim"]:
+    """Return the rows with every particle turned by 90 degrees."""
+    pairs = rows.reshape(len(rows), -1, 2)
+    turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1)
+    return turned.reshape(rows.shape)

@@ -1,0 +1,109 @@
+"""Averages of the Gaussian kernel over point clouds in space, by one integral."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Point, Scalar
+from equistein.groups import AbstractGroup, PointCloud
+from equistein.kernels._base import flatten
+from equistein.kernels._closed_form import AbstractClosedForm
+from equistein.kernels._cloud_copies import enumerable, permuted
+from equistein.kernels._rotation_moments import rotation_moments
+
+
+class SpatialAverage(AbstractClosedForm):
+    r"""The Haar mean of $k(x, g y) R_g$ over `PointCloud` in space, for few particles.
+
+    With the 3 x 3 matrix $M = \sum_i x_i y_i^\top$,
+
+    $$K(x, y)\, v_i = e^{-(|x|^2 + |y|^2)/2h^2}
+      \int_{SO(3)} e^{\mathrm{tr}(R^\top M)/h^2} R\, dR\; v_i,$$
+
+    the first moment of the matrix Fisher law; a reflection is $-1$ times a rotation and
+    takes $M$ to $-M$. The mean over permutations is a sum over copies of y. Each pair
+    of copies takes a singular value decomposition and a quadrature, so this is for
+    few particles, `Pullback` for many. Everything lives on the subspace whose centre
+    of mass is the origin.
+
+    References:
+        Mardia and Jupp (2000), Directional Statistics, section 13.2.3.
+    """
+
+    group: PointCloud
+
+    def __init__(self, group: AbstractGroup):
+        assert isinstance(group, PointCloud)
+        self.group = group
+
+    @staticmethod
+    def covers(group: AbstractGroup) -> bool:
+        """Whether the closed form is known for this group."""
+        return isinstance(group, PointCloud) and group.dim == 3 and enumerable(group)
+
+    @property
+    def num_copies(self) -> int:
+        # A quadrature for each pair takes as much memory as 128 numbers.
+        return 128 * self.group.num_permutations
+
+    def block_force(
+        self,
+        targets: Float[Array, "target dim"],
+        sources: Float[Array, "source dim"],
+        scores: Float[Array, "source dim"],
+        length: Scalar,
+    ) -> Float[Array, "target dim"]:
+        inverse = 1 / length**2
+        copies = permuted(self.group, sources)
+        pulls = permuted(self.group, scores - inverse * sources)
+
+        def force(x):
+            value, turn = jax.vmap(lambda y: self._average(x, y, length))(copies)
+            pulled = jnp.einsum("gab,gib->ia", turn, pulls.reshape(len(pulls), -1, 3))
+            return pulled.ravel() + inverse * jnp.sum(value) * x
+
+        return jax.vmap(force)(targets) / self.group.num_permutations
+
+    def matrix(self, x: Point, y: Point, length: Scalar) -> Float[Array, "dim dim"]:
+        copies = permuted(self.group, y.reshape(1, -1))
+        _, turns = jax.vmap(lambda y: self._average(x.ravel(), y, length))(copies)
+        size = x.shape[0]
+        shuffles = jnp.eye(size, dtype=x.dtype)[self.group.permutations()]
+        blocks = jnp.einsum("gij,gab->iajb", shuffles, turns)
+        return blocks.reshape(x.size, x.size) / self.group.num_permutations
+
+    def squared_orbit_distances(
+        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
+    ) -> Float[Array, "n m"]:
+        rows, others = (
+            flatten(jax.vmap(self.group.project)(points)) for points in (x, y)
+        )
+
+        def overlap(x, y):
+            matrix = x.reshape(-1, 3).T @ y.reshape(-1, 3)
+            values = jnp.linalg.svd(matrix, compute_uv=False)
+            if self.group.reflections:
+                return jnp.sum(values)
+            return jnp.sum(values.at[2].multiply(jnp.sign(jnp.linalg.det(matrix))))
+
+        copies = permuted(self.group, others)
+        overlaps = jax.vmap(jax.vmap(overlap, (None, 0)), (0, None))(rows, copies)
+        largest = jnp.max(overlaps.reshape(len(rows), -1, len(others)), axis=1)
+        norms = jnp.sum(rows**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None]
+        return jnp.maximum(norms - 2 * largest, 0)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.group.check_shape(shape)
+
+    def _average(
+        self, x: Float[Array, " dim"], y: Float[Array, " dim"], length: Scalar
+    ) -> tuple[Scalar, Float[Array, "3 3"]]:
+        """Return the means of k and of k R over the rotations of y."""
+        inverse = 1 / length**2
+        overlap = inverse * x.reshape(-1, 3).T @ y.reshape(-1, 3)
+        shift = inverse * (jnp.sum(x**2) + jnp.sum(y**2)) / 2
+        value, turn = rotation_moments(overlap, shift)
+        if not self.group.reflections:
+            return value, turn
+        mirrored, mirror = rotation_moments(-overlap, shift)
+        return (value + mirrored) / 2, (turn - mirror) / 2
