@@ -44,7 +44,9 @@ class SortedDistances(AbstractFeatures):
 
     def __call__(self, point: Point) -> Features:
         distances = self._distances(point)
-        return jnp.concatenate([jnp.sort(distances[like]) for like in pair_blocks(self.species)])
+        return jnp.concatenate(
+            [jnp.sort(distances[like]) for like in pair_blocks(self.species)]
+        )
 
     def laplacian(self, point: Point) -> Features:
         distances = self(point)

@@ -54,9 +54,7 @@ class Gradient(AbstractFeatureKernel):
         level = jnp.sum(sources * pushed, axis=1) + jnp.trace(metric, axis1=1, axis2=2)
         twice = jnp.sum(sources * bent, axis=1)
         once = jnp.concatenate([level[:, None], pushed], axis=1)
-        again = jnp.concatenate(
-            [twice[:, None], bent, metric.reshape(num, -1)], axis=1
-        )
+        again = jnp.concatenate([twice[:, None], bent, metric.reshape(num, -1)], axis=1)
 
         def potential(f):
             """Return the sum over sources and targets of L k."""

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from equistein._types import Key
-from equistein.groups import AbstractFiniteGroup, AbstractGroup
+from equistein.groups import AbstractFiniteGroup, AbstractGroup, PointCloud
 from equistein.kernels._base import centred, flatten, squared_distances
+from equistein.kernels._cloud_copies import enumerable, MAX_PERMUTATIONS
 from equistein.kernels._radial import AbstractRadialKernel
 
 
@@ -59,9 +60,10 @@ def choose_elements(
         if isinstance(group, AbstractFiniteGroup):
             return Elements(group, group.elements())
         raise ValueError(
-            f"{name} has no exact average over {group} for this kernel and these "
-            "points: give `num_samples` (16, say) and `key` to average over a Haar "
-            "sample, or use Pullback with invariant features."
+            f"{name} has no exact average over {group} for this kernel"
+            f"{_why_not(group)}: use Pullback or Gradient with invariant features such "
+            "as PairHistogram(species), or give `num_samples` (16, say) and `key` to "
+            "average over a Haar sample."
         )
     if key is None or num_samples < 1:
         raise ValueError(
@@ -74,6 +76,16 @@ def choose_elements(
     )(drawn, drawn)
     merged = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), relative)
     return Elements(group, merged)
+
+
+def _why_not(group: AbstractGroup) -> str:
+    """Return what is in the way of an exact average over point clouds."""
+    if isinstance(group, PointCloud) and not enumerable(group):
+        return (
+            f": the species allow {group.num_permutations} permutations, of which "
+            f"{MAX_PERMUTATIONS} can be enumerated"
+        )
+    return ""
 
 
 def check_base(name: str, base: AbstractRadialKernel, group: AbstractGroup) -> None:

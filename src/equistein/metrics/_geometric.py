@@ -74,9 +74,7 @@ def _principal(clouds: np.ndarray) -> np.ndarray:
     return clouds @ np.swapaxes(axes, 1, 2)
 
 
-def _aligned(
-    cloud: np.ndarray, others: np.ndarray, group: PointCloud
-) -> np.ndarray:
+def _aligned(cloud: np.ndarray, others: np.ndarray, group: PointCloud) -> np.ndarray:
     """Return the squared distance of one cloud to the orbit of each other one."""
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=group.dim)))
     if not group.reflections:

@@ -13,7 +13,6 @@ from equistein.samplers._base import AbstractSampler
 from equistein.samplers._scores import rms, Schedule
 from equistein.targets import langevin_move, Walker, walker_at
 
-
 _GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
 
 
@@ -58,6 +57,9 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         acceptance: The acceptance rate aimed at.
         annealing: The inverse temperature $\beta$ as a function of the step number;
             1 by default.
+        score_clip: The largest norm of the drift's $\beta s$; longer ones are shortened
+            in the proposal, which lets particles come down from overlaps. The law stays
+            exact.
         project: What puts a point onto the subspace the particles live on.
 
     Raises:
@@ -72,6 +74,7 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
     num_adapt: int | Scalar
     acceptance: float
     annealing: Schedule | None
+    score_clip: float | None
     project: Callable[[Point], Point]
 
     def __init__(
@@ -81,6 +84,7 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         num_adapt: int | Int[Array, ""] = 0,
         acceptance: float = 0.574,
         annealing: Schedule | None = None,
+        score_clip: float | None = None,
         project: Callable[[Point], Point] = lambda point: point,
     ):
         if not 0 < step_size < float("inf") or not 0 < acceptance < 1:
@@ -90,10 +94,13 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
             )
         if isinstance(num_adapt, int) and num_adapt < 0:
             raise ValueError(f"MALA needs `num_adapt` >= 0, but got {num_adapt!r}.")
+        if score_clip is not None and not score_clip > 0:
+            raise ValueError(f"MALA needs `score_clip` > 0, but got {score_clip!r}.")
         self.step_size = float(step_size)
         self.num_adapt = num_adapt
         self.acceptance = float(acceptance)
         self.annealing = annealing
+        self.score_clip = score_clip
         self.project = project
 
     def init(
@@ -136,14 +143,16 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         size = jnp.exp(state.log_step_size)
 
         def move(key, walker):
-            return langevin_move(key, log_density, walker, beta, size, self.project)
+            return langevin_move(
+                key, log_density, walker, beta, size, self.project, self.score_clip
+            )
 
         moved, chances = jax.vmap(move)(jr.split(key, len(x)), walkers)
         rate = jnp.mean(chances)
-        gain = jnp.where(state.step < self.num_adapt, _GAIN * (rate - self.acceptance), 0)
-        info = MALAInfo(
-            jnp.mean(walkers.value), rate, rms(moved.point - x), size, beta
+        gain = jnp.where(
+            state.step < self.num_adapt, _GAIN * (rate - self.acceptance), 0
         )
+        info = MALAInfo(jnp.mean(walkers.value), rate, rms(moved.point - x), size, beta)
         new = MALAState(
             moved.point, moved.value, moved.score,
             state.log_step_size + gain, state.step + 1,

@@ -71,6 +71,14 @@ class DoubleWell(AbstractParticleSystem):
     def jump(self) -> float:
         return 0.75 * self.d0
 
+    @property
+    def hottest(self) -> float:
+        return 0.1
+
+    @property
+    def relaxation(self) -> int:
+        return 50
+
     def log_density(self, point: Point) -> Scalar:
         y = self.distances(point) - self.d0
         return -jnp.sum(self.a * y + self.b * y**2 + self.c * y**4) / self.temperature

@@ -84,6 +84,14 @@ class LennardJones(AbstractParticleSystem):
     def jump(self) -> float:
         return self.minimum
 
+    @property
+    def hottest(self) -> float:
+        return 0.5
+
+    @property
+    def relaxation(self) -> int:
+        return 200
+
     def log_density(self, point: Point) -> Scalar:
         pairs = jnp.sum(self._pair_energy(self.distances(point)))
         gaps = point - jnp.mean(point, axis=0, keepdims=True)

@@ -30,25 +30,37 @@ def langevin_move(
     inverse_temperature: Scalar,
     step_size: Scalar,
     project: Callable[[Point], Point],
+    score_clip: float | None,
 ) -> tuple[Walker, Scalar]:
     r"""Make a Metropolis-adjusted Langevin move of $p^\beta$.
 
     The proposal is $y = x + \eta \beta s(x) + \sqrt{2 \eta}\, \xi$ on the subspace of
-    `project`. One evaluation of the score.
+    `project`, with $\beta s$ shortened to `score_clip` where it is longer: then a
+    walker comes down from where the density is steep, and the law is exact as before.
+    One evaluation of the score.
 
     Returns:
         The new walker and the probability with which the proposal was accepted; one
         whose density is not finite never is.
 
     References:
-        Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
+        Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
+        also for the truncated drift.
     """
     noise_key, accept_key = jr.split(key)
-    x, drift = walker.point, step_size * inverse_temperature
+    x = walker.point
+
+    def drift(score):
+        tempered = inverse_temperature * score
+        if score_clip is not None:
+            norm = jnp.sqrt(jnp.sum(tempered**2))
+            tempered = tempered * (score_clip / jnp.maximum(norm, score_clip))
+        return step_size * tempered
+
     noise = project(jr.normal(noise_key, x.shape, x.dtype))
     noise = jnp.sqrt(2 * step_size) * noise
-    there = walker_at(log_density, x + drift * walker.score + noise)
-    back = x - there.point - drift * there.score
+    there = walker_at(log_density, x + drift(walker.score) + noise)
+    back = x - there.point - drift(there.score)
     bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
     gain = inverse_temperature * (there.value - walker.value)
     return _accept(accept_key, there, walker, gain + bias)

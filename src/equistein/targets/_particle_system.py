@@ -1,6 +1,7 @@
 """What the targets made of like particles share."""
 
 import abc
+import math
 
 import equinox as eqx
 import jax
@@ -16,8 +17,7 @@ from equistein.targets._minima import centred_starts, find_minima, Minima, relax
 from equistein.targets._tempering import parallel_tempering
 
 _LADDERS = 256  # independent chains, at most
-_THINNING = 50  # steps between two samples of a chain
-_COLDEST, _HOTTEST, _TEMPERATURES = 1.0, 0.1, 6
+_STEEPEST = 1_000.0  # the longest drift, times the reach
 
 
 class AbstractParticleSystem(AbstractTarget):
@@ -35,6 +35,16 @@ class AbstractParticleSystem(AbstractTarget):
     @abc.abstractmethod
     def jump(self) -> float:
         """The length of a coordinate of a jump that takes a particle elsewhere."""
+
+    @property
+    @abc.abstractmethod
+    def hottest(self) -> float:
+        """The inverse temperature at which no barrier is left, of 1 for the target."""
+
+    @property
+    @abc.abstractmethod
+    def relaxation(self) -> int:
+        """The steps of parallel tempering after which a chain forgets its energy."""
 
     @property
     def group(self) -> PointCloud:
@@ -59,9 +69,9 @@ class AbstractParticleSystem(AbstractTarget):
     def sample(self, key: Key, num: int, *, num_steps: int = 2_000) -> Particles:
         """Draw reference samples by parallel tempering.
 
-        At most 256 independent ladders of six temperatures, from 10 times the target's
-        on, start anywhere, forget their start over `num_steps` steps, then give one
-        sample every 50 steps. Samples of one ladder are nearly independent.
+        At most 256 independent ladders of temperatures start anywhere, forget their
+        start over `num_steps` steps, then give a sample every `relaxation` steps, so
+        that the samples of one ladder are nearly independent.
 
         Args:
             key: The source of randomness.
@@ -72,10 +82,13 @@ class AbstractParticleSystem(AbstractTarget):
         start_key, run_key, order_key = jr.split(key, 3)
         start = self.start(start_key, min(num, _LADDERS))
         rounds = -(-num // len(start))
+        ratio = 1 - 0.9 / self.degrees_of_freedom**0.5  # a third of the swaps succeed
+        rungs = 1 + math.ceil(math.log(self.hottest) / math.log(ratio))
         chains = parallel_tempering(
             run_key, self.log_density, start, self.group,
-            inverse_temperatures=jnp.geomspace(_COLDEST, _HOTTEST, _TEMPERATURES),
-            num_steps=num_steps, num_samples=rounds, every=_THINNING, jump=self.jump,
+            inverse_temperatures=jnp.geomspace(1.0, self.hottest, rungs),
+            num_steps=num_steps, num_samples=rounds, every=self.relaxation,
+            jump=self.jump, score_clip=_STEEPEST / self.reach,
         ).samples  # fmt: skip
         points = chains.reshape(-1, *chains.shape[2:])
         return jr.permutation(order_key, points)[:num]

@@ -39,6 +39,7 @@ def parallel_tempering(
     num_samples: int,
     every: int,
     jump: float,
+    score_clip: float | None = None,
 ) -> Tempered:
     r"""Run ladders of chains at several temperatures that swap their points.
 
@@ -58,6 +59,7 @@ def parallel_tempering(
         num_samples: The number of samples a ladder.
         every: The number of steps from one sample to the next.
         jump: The standard deviation of a coordinate in a jump.
+        score_clip: The largest drift of a Langevin move, as for `MALA`.
 
     References:
         Earl and Deem (2005), Parallel tempering: Theory, applications, and new
@@ -66,11 +68,11 @@ def parallel_tempering(
     num = len(inverse_temperatures)
     betas = inverse_temperatures.astype(start.dtype)
 
-    def over_chains(move, step_sizes, key, walkers):
+    def over_chains(move, step_sizes, key, walkers, *settings):
         """Move the chains of all temperatures and ladders."""
         keys = jr.split(key, (num, len(start)))
         one = lambda key, walker, beta, size: move(
-            key, log_density, walker, beta, size, group.project
+            key, log_density, walker, beta, size, group.project, *settings
         )
         over_ladders = jax.vmap(one, (0, 0, None, None))
         return jax.vmap(over_ladders)(keys, walkers, betas, step_sizes)
@@ -101,7 +103,7 @@ def parallel_tempering(
         walkers, log_sizes, accepted, swapped = carry
         langevin_key, jump_key, swap_key = jr.split(jr.fold_in(key, number), 3)
         walkers, chance = over_chains(
-            langevin_move, jnp.exp(log_sizes), langevin_key, walkers
+            langevin_move, jnp.exp(log_sizes), langevin_key, walkers, score_clip
         )
         lengths = jnp.full((num,), jump, start.dtype)
         walkers, _ = over_chains(jump_move, lengths, jump_key, walkers)
