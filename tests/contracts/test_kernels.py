@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from equistein.features import Radius, SortedDistances
+from equistein.features import PairHistogram, Radius, SortedDistances
 from equistein.groups import (
     Cyclic,
     Dihedral,
@@ -15,11 +15,26 @@ from equistein.groups import (
     PointCloud,
     SpecialOrthogonal,
 )
-from equistein.kernels import Equivariant, IMQ, Invariant, Pullback, RBF
+from equistein.kernels import (
+    Equivariant,
+    Gradient,
+    IMQ,
+    Invariant,
+    Moments,
+    Pullback,
+    RBF,
+)
 from equistein.samplers import SVGD, vector_adam
 from equistein.targets import DoubleWell, RotatedGaussians, Shells
 
 _HAAR = {"num_samples": 3, "key": jr.key(1)}
+_CLOUDS = {
+    "e2": PointCloud((0, 0, 1), 2),
+    "se2": PointCloud((0, 0, 1), 2, reflections=False),
+    "e3": PointCloud((0, 0, 1), 3),
+    "se3": PointCloud((0, 0, 1), 3, reflections=False),
+}
+_HISTOGRAM = PairHistogram((0, 0, 1), reach=4.0, num_centers=5)
 KERNELS = {  # adding a kernel to the library means adding a line here
     "rbf": (RBF, None, (3,)),
     "imq": (IMQ, None, (3,)),
@@ -61,6 +76,40 @@ KERNELS = {  # adding a kernel to the library means adding a line here
         lambda h: Pullback(RBF(h), SortedDistances((0, 0, 0, 1))),
         PointCloud((0, 0, 0, 1), 2),
         (4, 2),
+    ),
+    **{
+        name: (lambda h, group=group: Equivariant(RBF(h), group), group, (3, group.dim))
+        for name, group in _CLOUDS.items()
+    },
+    "histogram": (
+        lambda h: Pullback(RBF(h), _HISTOGRAM),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+    "gradient of the radius": (
+        lambda h: Gradient(RBF(h), Radius()),
+        Orthogonal(3),
+        (3,),
+    ),
+    "gradient of distances": (
+        lambda h: Gradient(IMQ(h), SortedDistances((0, 1, 2))),
+        PointCloud((0, 1, 2), 3),
+        (3, 3),
+    ),
+    "gradient of a histogram": (
+        lambda h: Gradient(RBF(h), _HISTOGRAM),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+    "gradient of a histogram imq": (
+        lambda h: Gradient(IMQ(h), _HISTOGRAM),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+    "moments": (
+        lambda h: Moments(_HISTOGRAM).at(h * jr.normal(jr.key(2), (9, 3, 2))),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
     ),
 }
 every_kernel = pytest.mark.parametrize(
@@ -227,68 +276,6 @@ def test_single_precision_holds_far_from_the_origin(name, key):
     x, y, s = points_and_scores(key, shape, jnp.float32)
     x, y = 1_000 + x, 1_000 + y
     assert relative_error_of_single_precision(make(0.9), x, y, s) < 2e-2
-
-
-# ------------------------------------------------------------ closed forms
-
-
-def turns_of_the_plane():
-    """Return rotations and reflections of the plane, and equal weights."""
-    angles = 2 * np.pi * np.arange(400) / 400
-    cos, sin = np.cos(angles), np.sin(angles)
-    rotations = np.array([[cos, -sin], [sin, cos]]).transpose(2, 0, 1)
-    return rotations, np.full(400, 1 / 400)
-
-
-def turns_of_space():
-    """Return rotations by Euler angles, z-y-z, and their quadrature weights."""
-    angles = 2 * np.pi * np.arange(24) / 24
-    heights, weights = np.polynomial.legendre.leggauss(24)
-    about_z = np.zeros((24, 3, 3))
-    about_z[:, 0, 0] = about_z[:, 1, 1] = np.cos(angles)
-    about_z[:, 1, 0], about_z[:, 0, 1] = np.sin(angles), -np.sin(angles)
-    about_z[:, 2, 2] = 1
-    tilts = np.zeros((24, 3, 3))
-    tilts[:, 0, 0] = tilts[:, 2, 2] = heights
-    tilts[:, 0, 2] = np.sqrt(1 - heights**2)
-    tilts[:, 2, 0] = -tilts[:, 0, 2]
-    tilts[:, 1, 1] = 1
-    rotations = np.einsum("aij,bjk,ckl->abcil", about_z, tilts, about_z)
-    share = np.broadcast_to(weights[None, :, None] / (2 * 24 * 24), (24, 24, 24))
-    return rotations.reshape(-1, 3, 3), share.ravel()
-
-
-QUADRATURES = {2: turns_of_the_plane, 3: turns_of_space}
-
-
-@pytest.mark.parametrize("make", [SpecialOrthogonal, Orthogonal])
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("bandwidth", [0.8, 3.0])  # small and large arguments
-def test_closed_form_is_the_haar_integral(make, dim, bandwidth, key):
-    group = make(dim)
-    kernel = Equivariant(RBF(bandwidth), group)
-    matrices, weights = QUADRATURES[dim]()
-    if make is Orthogonal:
-        mirror = np.diag([-1.0] + [1.0] * (dim - 1))
-        matrices = np.concatenate([matrices, matrices @ mirror])
-        weights = np.concatenate([weights, weights]) / 2
-    for x, y in jr.normal(key, (4, 2, dim)):
-        x, y = np.asarray(x), np.asarray(y)
-        squared = np.sum((x - matrices @ y) ** 2, axis=1)
-        values = np.exp(-squared / (2 * bandwidth**2))
-        integral = np.einsum("g,gij->ij", weights * values, matrices)
-        closed = kernel.matrix(jnp.asarray(x), jnp.asarray(y))
-        assert np.allclose(closed, integral, atol=1e-6)
-
-
-@pytest.mark.parametrize("make", [SpecialOrthogonal, Orthogonal])
-@pytest.mark.parametrize("dim", [2, 3])
-def test_closed_form_survives_narrow_bandwidths_and_far_points(make, dim):
-    kernel = Equivariant(RBF(1e-3), make(dim))
-    x = jnp.zeros((2, dim)).at[:, 0].set(jnp.array([50.0, 50.0]))
-    force = kernel.stein_force(x, x, jnp.ones_like(x))
-    assert np.all(np.isfinite(force))
-    assert force[0, 0] > 0  # attraction along the score
 
 
 # ------------------------------------------------- one particle along its orbit

@@ -1,5 +1,10 @@
 """Loading data."""
 
+from equistein.data._cache import (
+    cache_folder as cache_folder,
+    cached_array as cached_array,
+)
+from equistein.data._published import published_clouds as published_clouds
 from equistein.data._read import (
     as_particles as as_particles,
     DataError as DataError,

@@ -53,7 +53,9 @@ def curves(
     label: str,
     *,
     exact: float | None = None,
+    exact_label: str = "exact",
     log_x: bool = False,
+    log_y: bool = False,
     limits: tuple[float, float] | None = None,
     x_label: str = "step",
 ) -> Figure:
@@ -63,7 +65,9 @@ def curves(
         series: For each name the steps `(record,)` and the values `(seed, record)`.
         label: What the values are.
         exact: The value of exact samples, a line.
+        exact_label: What the line is.
         log_x: Whether the steps are on a logarithmic axis.
+        log_y: Whether the values are.
         limits: The range of values shown.
         x_label: What the horizontal axis counts.
     """
@@ -76,9 +80,13 @@ def curves(
             alpha=0.2, linewidth=0,
         )  # fmt: skip
     if exact is not None:
-        panel.axhline(exact, color=EXACT, linewidth=1, linestyle="--", label="exact")
+        panel.axhline(
+            exact, color=EXACT, linewidth=1, linestyle="--", label=exact_label
+        )
     if log_x:
         panel.set_xscale("log")
+    if log_y:
+        panel.set_yscale("log")
     if limits is not None:
         panel.set_ylim(*limits)
     panel.set_xlabel(x_label)

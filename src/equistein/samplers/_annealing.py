@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Num
+from jaxtyping import Array, Float, Int, Num
 
 from equistein._types import Scalar
 
@@ -18,23 +19,25 @@ class Geometric(eqx.Module):
     path at constant speed in the Fisher metric, $\sqrt{\mathrm{Var}}\, d\beta$.
 
     Args:
-        num_steps: The number of steps $T$ until the target is reached.
+        num_steps: The number of steps $T$ until the target is reached; an array where
+            one compiled loop serves several numbers.
         start: The first inverse temperature, $0 < \beta_0 \le 1$.
 
     Raises:
         ValueError: If an argument is out of range.
     """
 
-    num_steps: int
+    num_steps: int | Float[Array, ""]
     start: float
 
-    def __init__(self, num_steps: int, start: float = 1e-3):
-        if num_steps < 1 or not 0 < start <= 1:
+    def __init__(self, num_steps: int | Float[Array, ""], start: float = 1e-3):
+        counted = not isinstance(num_steps, jax.Array)
+        if (counted and num_steps < 1) or not 0 < start <= 1:
             raise ValueError(
                 "Geometric needs `num_steps` >= 1 and 0 < `start` <= 1, but got "
                 f"num_steps={num_steps!r}, start={start!r}."
             )
-        self.num_steps = int(num_steps)
+        self.num_steps = int(num_steps) if counted else num_steps
         self.start = float(start)
 
     def __call__(self, step: Num[Array, ""]) -> Scalar:
@@ -75,7 +78,7 @@ class Power(eqx.Module):
 def thermal(
     size: float,
     annealing: Geometric | Power,
-    num_steps: int,
+    num_steps: int | Int[Array, ""],
     *,
     power: float = 0.5,
     cooling: float = 0.2,

@@ -1,0 +1,66 @@
+"""Arrays that take long to make, kept on disk."""
+
+import hashlib
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+CACHE_VARIABLE = "EQUISTEIN_CACHE"
+
+
+def cache_folder() -> pathlib.Path:
+    """Return where arrays are kept: `$EQUISTEIN_CACHE`, or the user's cache folder."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return pathlib.Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(base) / "equistein"
+
+
+def cached_array(
+    name: str,
+    settings: Mapping[str, Any],
+    shape: tuple[int, ...],
+    make: Callable[[], np.ndarray],
+) -> np.ndarray:
+    """Return the array that `make` gives, from the cache where it is there.
+
+    The file is written to a temporary name and renamed. One that is damaged, of another
+    shape or not finite is made anew. Where nothing can be written, nothing is kept.
+
+    Args:
+        name: The beginning of the file's name.
+        settings: All that the array depends on; in JSON's types.
+        shape: The shape it must have.
+        make: What makes it.
+    """
+    described = json.dumps(dict(settings), sort_keys=True).encode()
+    digest = hashlib.sha256(described).hexdigest()[:16]
+    path = cache_folder() / f"{name}-{digest}.npy"
+    try:
+        kept = np.load(path, allow_pickle=False)
+        if (
+            isinstance(kept, np.ndarray)
+            and kept.shape == shape
+            and kept.dtype == np.float32
+            and np.all(np.isfinite(kept))
+        ):
+            return kept
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        pass
+    array = np.asarray(make(), np.float32)
+    assert array.shape == shape
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            np.save(file, array)
+        os.replace(file.name, path)
+    except OSError:
+        pass
+    return array

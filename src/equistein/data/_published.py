@@ -1,0 +1,30 @@
+"""Published samples in a local folder, for comparison."""
+
+import os
+import pathlib
+
+import numpy as np
+
+from equistein.data._read import as_particles, read_points
+
+DATA_VARIABLE = "EQUISTEIN_DATA"
+
+
+def published_clouds(path: str, dim: int) -> np.ndarray | None:
+    """Return the clouds in a file of the folder `$EQUISTEIN_DATA`, centred.
+
+    Args:
+        path: The file's path in the folder, such as `dw4/fixed_DW4.npy`.
+        dim: The dimension of space; rows are cut into particles of it.
+
+    Returns:
+        An array `(n, particle, dim)`, or None where the folder or the file is missing.
+
+    Raises:
+        DataError: If the file is there and does not hold clouds.
+    """
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder or not (pathlib.Path(folder) / path).is_file():
+        return None
+    clouds = as_particles(read_points(pathlib.Path(folder) / path), dim)
+    return clouds - clouds.mean(axis=1, keepdims=True)

@@ -1,0 +1,62 @@
+"""Sample LJ-13 from its energy alone."""
+
+import dataclasses
+import functools
+
+from equistein.experiments._base import Experiment, Stage
+from equistein.experiments._systems import compare, draw, stages, System, SystemConfig
+from equistein.targets import LennardJones
+
+SYSTEM = System(
+    name="lj13",
+    target=LennardJones(),
+    limits=(0.5, 5.0),
+    published="lj13/test_split_LJ13-1000.npy",
+)
+
+_QUICK = SystemConfig(
+    num_steps=2_000,
+    budgets=(50, 100, 200, 400, 800),
+    pair_budget=400,
+    num_reference=10_000,
+    num_geometric=200,
+    stein_step=0.002,
+    noise=3e-4,
+    start=1.0,
+    bin_width=0.7,
+    reach=5.0,
+    quiet_step=0.02,
+    mala_step=1e-3,
+    nuts_step=0.02,
+    score_clip=300.0,
+)
+
+
+def _stages(config: SystemConfig, seed: int) -> dict[str, Stage]:
+    return stages(config, SYSTEM, seed)
+
+
+LJ13_SAMPLING = Experiment(
+    name="lj13-sampling",
+    figure="beyond the paper",
+    summary="sample LJ-13 from its energy: E-SVGD beside vanilla, Langevin, MALA, NUTS",
+    presets={
+        "smoke": dataclasses.replace(
+            _QUICK,
+            num_seeds=2,
+            num_particles=16,
+            num_steps=40,
+            budgets=(10, 20),
+            pair_budget=40,
+            num_reference=64,
+            num_geometric=8,
+        ),
+        "quick": _QUICK,
+        "paper": dataclasses.replace(
+            _QUICK, num_seeds=10, num_steps=20_000, num_geometric=1_000
+        ),
+    },  # fmt: skip
+    stages=_stages,
+    compare=compare,
+    draw=functools.partial(draw, system=SYSTEM, energies=(-70.0, -10.0)),
+)
