@@ -181,7 +181,7 @@ def test_force_is_what_the_definition_says(make, shape, key):
     assert np.allclose(force, defined_force(kernel, *points), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["imq", "c4", "so2", "distances"])
+@pytest.mark.parametrize("name", ["imq", "c4", "so2", "distances", "e2", "moments"])
 def test_compiled_force_equals_eager(name, key):
     make, _, shape = KERNELS[name]
     kernel, points = make(0.9), points_and_scores(key, shape)
@@ -246,8 +246,9 @@ def test_invariant_kernel_is_invariant_in_each_argument(base, key):
     assert np.allclose(values, kernel(x, y))
 
 
-@every_kernel
-def test_blocks_give_what_the_whole_sum_gives(make, shape, key, monkeypatch):
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "moments"])
+def test_blocks_give_what_the_whole_sum_gives(name, key, monkeypatch):
+    make, _, shape = KERNELS[name]
     kernel, points = make(0.9), points_and_scores(key, shape)
     whole = stein_force(kernel, *points)
     monkeypatch.setattr("equistein.kernels._blocks._MAX_BLOCK", 16)
@@ -288,6 +289,12 @@ ORBITS = {
         Shells((2.0, 4.0), 0.5, 3),
     ),
     "point cloud": (lambda: Pullback(RBF(0.7), DoubleWell().features), DoubleWell()),
+    "planar point cloud": (
+        lambda: Equivariant(RBF(2.0), PointCloud((0,) * 4, 2)),
+        DoubleWell(),
+    ),
+    "gradient": (lambda: Gradient(RBF(2.0), DoubleWell().features), DoubleWell()),
+    "moments": (lambda: Moments(PairHistogram((0,) * 4)), DoubleWell()),
 }
 
 
@@ -362,7 +369,8 @@ def test_adam_does_not_turn_the_path(key):
 # ------------------------------------------------------------ Stein's identity
 
 _STEIN = {name: v for name, v in KERNELS.items() if name != "like distances"}
-_CENTRED = ("haar cloud", "distances")
+_CENTRED = [name for name, value in _STEIN.items() if len(value[2]) == 2]
+_CENTRED.remove("c4 of clouds")
 
 
 def largest_z_score(name, key, factor):
@@ -406,6 +414,15 @@ RULED = {
     ),
     "invariant": (lambda: Invariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
     "radius": (lambda: Pullback(RBF(), Radius()), Orthogonal(3), (3,)),
+    **{
+        name: (lambda group=group: Equivariant(RBF(), group), group, (3, group.dim))
+        for name, group in _CLOUDS.items()
+    },
+    "gradient": (
+        lambda: Gradient(RBF(), SortedDistances((0, 0, 1))),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
 }
 every_ruled_kernel = pytest.mark.parametrize(
     ("make", "group", "shape"), RULED.values(), ids=RULED.keys()
@@ -435,7 +452,19 @@ def test_a_kernel_with_a_rule_asks_for_particles(make, group, shape, key):
         make().matrix(x[0], x[1])
 
 
-@pytest.mark.parametrize("name", ["c4 of clouds", "o3", "invariant c4", "distances"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "c4 of clouds",
+        "o3",
+        "invariant c4",
+        "distances",
+        "e2",
+        "se3",
+        "gradient of distances",
+        "moments",
+    ],
+)
 def test_symmetric_kernel_accepts_its_targets_alone(name, key):
     make, _, shape = KERNELS[name]
     kernel, x = make(0.7), jr.normal(key, (8, *shape))
@@ -455,6 +484,12 @@ def test_symmetric_kernel_accepts_its_targets_alone(name, key):
         (KERNELS["distances"][0], (4, 2)),
         (KERNELS["distances"][0], (6,)),
         (KERNELS["invariant c4"][0], (3,)),
+        (KERNELS["e2"][0], (4, 2)),
+        (KERNELS["e2"][0], (3, 3)),
+        (KERNELS["se3"][0], (9,)),
+        (KERNELS["gradient of distances"][0], (4, 3)),
+        (KERNELS["gradient of the radius"][0], (4, 2)),
+        (KERNELS["moments"][0], (2, 2)),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(make, shape):
@@ -485,15 +520,37 @@ def test_wrong_parts_of_a_symmetric_kernel_are_refused(wrap, unchecked):
     with pytest.raises(ValueError, match="needs `group`"):
         wrap(RBF(0.2), 4)
     with pytest.raises(ValueError, match="num_samples"):
-        wrap(RBF(0.2), PointCloud((0, 0), 2))
+        wrap(IMQ(0.2), PointCloud((0, 0), 2))
     with pytest.raises(ValueError, match="num_samples"):
         wrap(RBF(0.2), PointCloud((0, 0), 2), num_samples=0, key=jr.key(0))
     with pytest.raises(ValueError, match="`key`"):
         wrap(RBF(0.2), PointCloud((0, 0), 2), num_samples=4)
 
 
-def test_wrong_parts_of_a_pullback_are_refused(unchecked):
-    with pytest.raises(ValueError, match="needs `base`"):
-        Pullback(0.2, Radius())
-    with pytest.raises(ValueError, match="needs `features`"):
-        Pullback(RBF(0.2), Cyclic(4))
+@pytest.mark.parametrize("wrap", [Pullback, Gradient])
+def test_wrong_parts_of_a_kernel_of_features_are_refused(wrap, unchecked):
+    with pytest.raises(ValueError, match=f"{wrap.__name__} needs `base`"):
+        wrap(0.2, Radius())
+    with pytest.raises(ValueError, match=f"{wrap.__name__} needs `features`"):
+        wrap(RBF(0.2), Cyclic(4))
+
+
+def test_wrong_parts_of_a_moments_kernel_are_refused(unchecked):
+    with pytest.raises(ValueError, match="Moments needs `features`"):
+        Moments(RBF(0.2))
+    for ridge in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="Moments needs `ridge` > 0"):
+            Moments(Radius(), ridge=ridge)
+    x = jnp.ones(3)
+    with pytest.raises(ValueError, match=r"call kernel\.at\(particles\) first"):
+        Moments(Radius()).matrix(x, x)
+
+
+@pytest.mark.parametrize("wrap", [Equivariant, Invariant])
+def test_a_cloud_of_too_many_permutations_is_told_the_remedy(wrap):
+    # 13 factorial.
+    words = "6227020800 permutations, of which 120 .*: use Pullback .*PairHistogram"
+    with pytest.raises(ValueError, match=words):
+        wrap(RBF(), PointCloud((0,) * 13, 3))
+    sampled = wrap(RBF(), PointCloud((0,) * 13, 3), num_samples=2, key=jr.key(0))
+    sampled.check_shape((13, 3))

@@ -1,6 +1,7 @@
 """`equistein bench`: the samplers beside a hand-written loop and BlackJAX."""
 
 import importlib.util
+import pathlib
 import platform
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 import optax
 
 from equistein._types import Particles
+from equistein.cli._bench_cost import bench_cost
 from equistein.cli._bench_training import bench_training
 from equistein.cli._timing import interleaved, REPEATS
 from equistein.groups import Cyclic
@@ -27,7 +29,7 @@ _NUM_STEPS = 25_000
 
 
 def bench() -> int:
-    """Print three tables: many steps, one step of many particles, and training."""
+    """Print tables: many steps, one step of many particles, training, and kernels."""
     target = RotatedGaussians(Cyclic(4))
     peers = importlib.util.find_spec("blackjax") is not None
     print(f"JAX {jax.__version__} on {jax.devices()[0]}, {platform.processor()}")
@@ -36,6 +38,7 @@ def bench() -> int:
     _many_steps(target, peers)
     _one_update(target, peers)
     bench_training()
+    bench_cost(pathlib.Path("runs"))
     return 0
 
 

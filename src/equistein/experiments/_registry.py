@@ -3,6 +3,7 @@
 from equistein.experiments._base import Experiment
 from equistein.experiments._c4_gaussians import C4_GAUSSIANS
 from equistein.experiments._dw4 import DW4
+from equistein.experiments._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments._dw4_sampling import DW4_SAMPLING
 from equistein.experiments._dw4_single_state import DW4_SINGLE_STATE
 from equistein.experiments._ebm_circles import EBM_CIRCLES
@@ -25,6 +26,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         DW4,
         DW4_SINGLE_STATE,
         DW4_SAMPLING,
+        DW4_BANDWIDTHS,
         LJ13_SAMPLING,
     )
 }

@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
-from equistein._types import Key, Particles
+from equistein._types import Key, Particles, Scalar
 from equistein.data import cached_array, published_clouds
 from equistein.experiments._base import FLOOR, Outcome, Stage
 from equistein.experiments._toy import seed_keys
@@ -268,21 +268,30 @@ def nuts_curve(
     return snapshots
 
 
-def measure(
-    system: System,
-    exact: Float[Array, "n *shape"],
-    points: Particles,
-) -> dict[str, float]:
-    """Return the quick metrics of some particles, for the curves."""
+def quality(
+    system: System, exact: Float[Array, "exact *shape"], points: Particles
+) -> dict[str, Scalar]:
+    """Return the two distances to exact samples that the curves show."""
     energy = jax.vmap(lambda x: -system.target.log_density(x))
+    gap = wasserstein_1d(energy(points), energy(exact), order=2)
+    distances = pair_distances(points), pair_distances(exact)
     return {
-        "energy_w2": float(wasserstein_1d(energy(points), energy(exact), order=2)),
-        "distance_tv": float(
-            total_variation(
-                pair_distances(points), pair_distances(exact), system.limits
-            )
-        ),
+        "energy_w2": gap,
+        "distance_tv": total_variation(*distances, system.limits),
     }
+
+
+def measure(
+    system: System, exact: Float[Array, "exact *shape"], points: Particles
+) -> dict[str, float]:
+    """Return them as numbers."""
+    numbers = _compiled_quality(system, exact, points)
+    return {name: float(value) for name, value in numbers.items()}
+
+
+@eqx.filter_jit
+def _compiled_quality(system, exact, points):
+    return quality(system, exact, points)
 
 
 def measure_all(

@@ -2,6 +2,7 @@
 
 from equistein.kernels._bandwidth import (
     AbstractBandwidth as AbstractBandwidth,
+    MaximumDiscrepancy as MaximumDiscrepancy,
     Median as Median,
 )
 from equistein.kernels._base import (
@@ -10,6 +11,7 @@ from equistein.kernels._base import (
 )
 from equistein.kernels._closed_form import AbstractClosedForm as AbstractClosedForm
 from equistein.kernels._closed_forms import closed_form as closed_form
+from equistein.kernels._discrepancy import squared_discrepancy as squared_discrepancy
 from equistein.kernels._equivariant import Equivariant as Equivariant
 from equistein.kernels._gradient import Gradient as Gradient
 from equistein.kernels._invariant import Invariant as Invariant

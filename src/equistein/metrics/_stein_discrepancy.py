@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from equistein._types import LogDensity, Particles, Scalar
-from equistein.kernels import AbstractKernel
+from equistein.kernels import AbstractKernel, squared_discrepancy
 
 
 def kernel_stein_discrepancy(
@@ -32,17 +32,5 @@ def kernel_stein_discrepancy(
     """
     kernel = kernel.with_length(kernel.length(particles))
     scores = jax.vmap(jax.grad(log_density))(particles)
-
-    def force(targets):
-        return kernel.stein_force(targets, particles, scores)
-
-    def diagonal(axis):
-        """Return the derivative of one coordinate of psi along itself, by target."""
-        basis = jnp.zeros(particles[0].size, particles.dtype).at[axis].set(1)
-        tangent = jnp.broadcast_to(basis.reshape(particles.shape[1:]), particles.shape)
-        pushed = jax.jvp(force, (particles,), (tangent,))[1]
-        return jnp.sum(pushed * tangent)
-
-    divergence = jnp.sum(jax.lax.map(diagonal, jnp.arange(particles[0].size)))
-    squared = (jnp.sum(scores * force(particles)) + divergence) / len(particles)
+    squared = squared_discrepancy(kernel, particles, scores)
     return jnp.sqrt(jnp.maximum(squared, 0))

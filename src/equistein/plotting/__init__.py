@@ -2,7 +2,12 @@
 
 from equistein.plotting._clusters import bars as bars, configurations as configurations
 from equistein.plotting._energies import planar_energies as planar_energies
-from equistein.plotting._lines import boxes as boxes, curves as curves, laws as laws
+from equistein.plotting._lines import (
+    boxes as boxes,
+    costs as costs,
+    curves as curves,
+    laws as laws,
+)
 from equistein.plotting._planar import (
     planar_samples as planar_samples,
     spatial_samples as spatial_samples,

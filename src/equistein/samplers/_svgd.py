@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.kernels import AbstractKernel
+from equistein.kernels import AbstractKernel, squared_discrepancy
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._scores import clipped, langevin_update, rms, Schedule
 
@@ -140,10 +140,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     ) -> tuple[SVGDState, SVGDInfo]:
         x, dtype = state.particles, state.particles.dtype
         beta = self._inverse_temperature(state.step, dtype)
-        length = self._length(state)
-        kernel = self.kernel.with_length(length)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
         scores = beta * clipped(scores, self.score_clip)
+        length = self._length(state, scores)
+        kernel = self.kernel.with_length(length)
         sources, source_scores = x, scores
         if state.repellers is not None:
             extra = jax.vmap(jax.grad(log_density))(state.repellers)
@@ -174,12 +174,19 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             return jnp.ones((), dtype)
         return jnp.asarray(self.annealing(step.astype(dtype)), dtype)
 
-    def _length(self, state: SVGDState) -> Scalar:
-        if self.kernel.rule is None:
-            return self.kernel.length(state.particles).astype(state.length.dtype)
+    def _length(self, state: SVGDState, scores: Particles) -> Scalar:
+        x, dtype, rule = state.particles, state.length.dtype, self.kernel.rule
+        if rule is None:
+            return self.kernel.length(x).astype(dtype)
+        some = slice(None, None, -(-len(x) // rule.max_particles))
+
+        def discrepancy(length):
+            kernel = self.kernel.with_length(length)
+            return squared_discrepancy(kernel, x[some], scores[some], own_terms=False)
+
         return jax.lax.cond(
-            state.step % self.kernel.rule.every == 0,
-            lambda: self.kernel.length(state.particles).astype(state.length.dtype),
+            state.step % rule.every == 0,
+            lambda: rule.choose(self.kernel.length(x), discrepancy).astype(dtype),
             lambda: state.length,
         )
 

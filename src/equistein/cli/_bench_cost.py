@@ -1,0 +1,103 @@
+"""What a step of SVGD costs with each kernel, against the number of particles."""
+
+import pathlib
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+
+from equistein.features import PairHistogram
+from equistein.kernels import (
+    AbstractKernel,
+    Equivariant,
+    Gradient,
+    Moments,
+    Pullback,
+    RBF,
+)
+from equistein.plotting import costs
+from equistein.samplers import SVGD
+from equistein.targets import DoubleWell
+
+_NUMBERS = (100, 316, 1_000, 3_162, 10_000)
+_LARGE = 1_000  # the exponent is fitted from here on
+_SECONDS = 1.0  # to measure for, at least
+_TOO_LONG = 60.0  # seconds for a single step
+
+
+def bench_cost(folder: pathlib.Path) -> None:
+    """Print and draw the seconds of 1 000 steps on DW-4, for each kernel.
+
+    Args:
+        folder: Where the figure goes.
+    """
+    target = DoubleWell()
+    species = target.group.species
+    histogram = PairHistogram(species, num_centers=8, width=1.0)
+    kernels: dict[str, AbstractKernel] = {
+        "RBF": RBF(1.0),
+        "Moments, histogram": Moments(histogram),
+        "Pullback, sorted distances": Pullback(RBF(0.5), target.features),
+        "Pullback, histogram": Pullback(RBF(0.5), histogram),
+        "Gradient, histogram": Gradient(RBF(0.5), histogram),
+        "Equivariant, in the plane": Equivariant(RBF(1.0), target.group),
+    }
+    print(
+        "\nSeconds for 1000 steps of SVGD on DW-4 (4 particles in the plane), against"
+    )
+    print(f"the number of particles; exponent of the cost from n = {_LARGE} on")
+    header = "".join(f"{num:>11}" for num in _NUMBERS)
+    print(f"{'':<28}{header}{'exponent':>11}", flush=True)
+    table: dict[str, np.ndarray] = {}
+    for name, kernel in kernels.items():
+        row = _row(target, kernel)
+        known = np.isfinite(row) & (np.array(_NUMBERS) >= _LARGE)
+        slope = _exponent(np.array(_NUMBERS)[known], row[known])
+        table[f"{name}: n^{slope:.2f}"] = row
+        cells = "".join(f"{seconds:>11.3g}" for seconds in row)
+        print(f"{name:<28}{cells}{slope:>11.2f}", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = costs(table, np.array(_NUMBERS), "seconds for 1 000 steps")
+    path = folder / "bench-cost.png"
+    figure.savefig(path, dpi=150)
+    print(f"Figure: {path}")
+
+
+def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:
+    sampler = SVGD(kernel, optax.sgd(1e-4))
+
+    @jax.jit
+    def steps(x, num):
+        def step(i, state):
+            return sampler.step(jr.key(0), state, target.log_density)[0]
+
+        return jax.lax.fori_loop(0, num, step, sampler.init(x)).particles
+
+    row: list[float] = []
+    for num in _NUMBERS:
+        if row and not row[-1] / 1_000 * 10 < _TOO_LONG:
+            row.append(float("nan"))
+            continue
+        x = target.start(jr.key(1), num)
+        compiled = steps.lower(x, jnp.asarray(1)).compile()
+        once = _seconds(lambda: compiled(x, jnp.asarray(1)))
+        repeats = int(np.clip(_SECONDS / once, 1, 1_000))
+        total = _seconds(lambda: compiled(x, jnp.asarray(repeats)))
+        row.append(1_000 * total / repeats)
+    return np.array(row)
+
+
+def _seconds(call: Callable[[], jax.Array]) -> float:
+    began = time.perf_counter()
+    jax.block_until_ready(call())
+    return time.perf_counter() - began
+
+
+def _exponent(numbers: np.ndarray, seconds: np.ndarray) -> float:
+    if len(numbers) < 2:
+        return float("nan")
+    return float(np.polyfit(np.log(numbers), np.log(seconds), 1)[0])

@@ -1,0 +1,53 @@
+"""The squared kernel Stein discrepancy of particles with known scores."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Particles, Scalar
+from equistein.kernels._base import AbstractKernel
+
+
+def squared_discrepancy(
+    kernel: AbstractKernel,
+    particles: Particles,
+    scores: Float[Array, "particle *shape"],
+    *,
+    own_terms: bool = True,
+) -> Scalar:
+    r"""Return $\frac1n \sum_i s_i \cdot \psi(x_i) + \mathrm{div}\, \psi(x_i)$.
+
+    With `own_terms` it is the V-statistic: a squared norm, never negative. Without the
+    terms of each particle with itself it is the U-statistic, whose mean over exact
+    samples is zero.
+
+    Args:
+        kernel: The kernel, with a number for its bandwidth.
+        particles: The particles, stacked on axis 0.
+        scores: The scores of the target there.
+        own_terms: Whether each particle's term with itself counts.
+
+    References:
+        Liu, Lee and Jordan (2016), A Kernelized Stein Discrepancy.
+    """
+    total = _statistic(kernel, particles, scores)
+    if own_terms:
+        return total
+    own = jax.vmap(lambda x, s: _statistic(kernel, x[None], s[None]))
+    num = len(particles)
+    return (num * total - jnp.mean(own(particles, scores))) / max(num - 1, 1)
+
+
+def _statistic(kernel, particles, scores) -> Scalar:
+    def force(targets):
+        return kernel.stein_force(targets, particles, scores)
+
+    def diagonal(axis):
+        """Return the derivative of one coordinate of psi along itself, by target."""
+        basis = jnp.zeros(particles[0].size, particles.dtype).at[axis].set(1)
+        tangent = jnp.broadcast_to(basis.reshape(particles.shape[1:]), particles.shape)
+        pushed = jax.jvp(force, (particles,), (tangent,))[1]
+        return jnp.sum(pushed * tangent)
+
+    divergence = jnp.sum(jax.lax.map(diagonal, jnp.arange(particles[0].size)))
+    return (jnp.sum(scores * force(particles)) + divergence) / len(particles)
