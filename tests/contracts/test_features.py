@@ -8,6 +8,7 @@ from equistein.features import (
     Concatenated,
     Coordinates,
     jacobian,
+    PairHistogram,
     Radius,
     SortedDistances,
     SortedRowSums,
@@ -27,6 +28,18 @@ FEATURES = {  # adding a feature map to the library means adding a line here
     ),
     "distances": (SortedDistances(SPECIES), (4, 3), 6, PointCloud(SPECIES, 3)),
     "row sums": (SortedRowSums(SPECIES), (4, 3), 4, PointCloud(SPECIES, 3)),
+    "histogram of like particles": (
+        PairHistogram((0, 0, 0), reach=4.0, num_centers=7, width=0.4),
+        (3, 2),
+        8,
+        PointCloud((0, 0, 0), 2),
+    ),
+    "histogram": (  # of three pairs of species
+        PairHistogram(SPECIES, reach=4.0, num_centers=5),
+        (4, 3),
+        18,
+        PointCloud(SPECIES, 3),
+    ),
     "both": (
         Concatenated(SortedDistances(SPECIES), SortedRowSums(SPECIES)),
         (4, 3),
@@ -110,7 +123,86 @@ def test_distances_by_hand():
     assert np.allclose(SortedRowSums("ABA", 1e-9)(corners), [4.0, 4.5, 3.5])
 
 
-@pytest.mark.parametrize("make", [SortedDistances, SortedRowSums])
+def test_histogram_by_hand():
+    pair = jnp.array([[0.0, 0.0], [0.0, 3.0]])
+    features = PairHistogram("AA", reach=4.0, num_centers=5, epsilon=1e-9)
+    bins = np.exp(-np.array([9, 4, 1, 0, 1]) / 2)  # centres 0 to 4, a width of 1
+    assert np.allclose(features(pair), [*bins, 3 / 4])
+    narrow = PairHistogram("AA", reach=4.0, num_centers=5, width=0.5, epsilon=1e-9)
+    assert np.allclose(narrow(pair), [*bins**4, 3 / 4])
+    blurred = PairHistogram("AA", reach=4.0, num_centers=5, epsilon=4.0)
+    assert np.isclose(blurred(pair)[-1], 5 / 4)
+
+
+def test_histogram_of_several_pairs_by_hand():
+    corners = jnp.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]])  # distances 3, 5, 4
+    options = {"reach": 8.0, "num_centers": 2, "width": 1.0, "epsilon": 1e-9}
+    bins = lambda d: np.exp(-((d - np.array([0.0, 8.0])) ** 2) / 2)
+    alike = PairHistogram("AAA", **options)(corners)
+    expected = [*(bins(3) + bins(4) + bins(5)), 12 / 8]
+    assert np.allclose(alike, np.array(expected) / 3**0.5)
+    # Pairs of like labels first, each pair of species by itself: AA, AB, AB.
+    mixed = PairHistogram("ABA", **options)(corners)
+    others = np.array([*(bins(3) + bins(4)), 7 / 8]) / 2**0.5
+    assert np.allclose(mixed, [*bins(5), 5 / 8, *others])
+
+
+def test_the_default_histogram_is_that_of_the_findings():
+    features = PairHistogram("AA")
+    assert features(jnp.zeros((2, 3))).shape == (25,)
+    assert (features.reach, features.epsilon) == (8.0, 1e-2)
+    assert np.isclose(features.width, 8 / 23)
+
+
+def test_histogram_feels_a_fragment_that_is_far_away():
+    pair = jnp.array([[0.0, 0.0, 0.0], [40.0, 0.0, 0.0]])
+    slopes = jacobian(PairHistogram("AA"), pair)
+    assert np.allclose(slopes[:-1], 0, atol=1e-12)
+    assert np.allclose(slopes[-1], np.array([-1, 0, 0, 1, 0, 0]) / 8, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "order", "smooth"),
+    [
+        (PairHistogram, 1, True),
+        (PairHistogram, 2, True),
+        (SortedDistances, 1, False),
+        (SortedRowSums, 1, False),
+    ],
+)
+def test_only_the_histogram_is_smooth_where_like_distances_tie(make, order, smooth):
+    features = make((0, 0, 0))
+
+    def path(t):
+        """Move the first of three particles: at t = 0 two distances are equal."""
+        return features(jnp.array([[t, 0.3], [-2.0, 0.0], [2.0, 0.0]]))
+
+    derivative = path
+    for _ in range(order):
+        derivative = jax.jacfwd(derivative)
+    jump = np.max(np.abs(derivative(1e-7) - derivative(-1e-7)))
+    assert (jump < 1e-5) == smooth
+    assert smooth or jump > 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reach": 0.0}, "`reach` > 0.* got reach=0.0"),
+        ({"reach": -8.0}, "`reach` > 0"),
+        ({"reach": float("inf")}, "`reach` > 0"),
+        ({"reach": float("nan")}, "`reach` > 0"),
+        ({"num_centers": 1}, "`num_centers` >= 2.* num_centers=1"),
+        ({"width": 0.0}, "`width` > 0.* spacing 0.348, but got 0.0"),
+        ({"width": float("nan")}, "`width` > 0"),
+    ],
+)
+def test_a_wrong_histogram_is_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        PairHistogram((0, 0), **options)
+
+
+@pytest.mark.parametrize("make", [SortedDistances, SortedRowSums, PairHistogram])
 def test_wrong_species_are_refused(make, unchecked):
     with pytest.raises(ValueError, match="at least two particles"):
         make((0,))

@@ -322,6 +322,35 @@ def test_point_cloud_is_centred():
     assert np.array_equal(x, [[-1.0, -3.0], [1.0, 3.0]])
 
 
+@pytest.mark.parametrize(
+    ("species", "num"),
+    [((0,), 1), ("CO", 1), ("OO", 2), ("COOC", 4), ((0,) * 4, 24), ("AABBBA", 36)],
+)
+def test_permutations_of_a_point_cloud_are_those_within_the_species(species, num):
+    group = PointCloud(species, 2)
+    orders = group.permutations()
+    assert orders.shape == (num, len(species))
+    assert group.num_permutations == num
+    assert np.array_equal(orders[0], np.arange(len(species)))
+    assert len(np.unique(orders, axis=0)) == num
+    assert np.all(np.sort(orders, axis=1) == np.arange(len(species)))
+    labels = np.array(group.species)
+    assert np.all(labels[orders] == labels)
+
+
+def test_permutations_of_a_point_cloud_are_counted_without_a_list():
+    assert PointCloud((0,) * 13, 3).num_permutations == 6_227_020_800
+    assert PointCloud("CCCCCHHHHHHHHO", 3).num_permutations == 120 * 40_320
+    assert PointCloud(range(30), 3).num_permutations == 1
+
+
+def test_drawn_permutations_of_a_point_cloud_are_listed(key):
+    group = PointCloud("COOC", 2)
+    drawn = np.asarray(group.sample(key, 64).permutation)
+    listed = {tuple(order) for order in group.permutations()}
+    assert {tuple(order) for order in drawn} == listed
+
+
 @every_group
 def test_compiled_equals_eager(make, shape, key):
     group = make()

@@ -135,22 +135,6 @@ def test_langevin_noise_mends_the_lack_of_spread_in_many_dimensions(langevin, ke
     assert (jnp.abs(variance - 1) < 4 * standard_error) == (langevin > 0)
 
 
-def test_the_double_well_s_reference_samples_are_right(key):
-    # Exact values: mean energy -22.539, virial 6, shares of the two lowest states.
-    target = DoubleWell()
-    points = target.sample(key, 4_096)
-    energies = -jax.vmap(target.log_density)(points)
-    error = jnp.std(energies) / 64
-    assert jnp.abs(jnp.mean(energies) + 22.539) < 4 * error
-    forces = jax.vmap(jax.grad(target.log_density))(points)
-    virial = -jnp.sum(points * forces, axis=(1, 2))
-    assert jnp.abs(jnp.mean(virial) - 6) < 4 * jnp.std(virial) / 64
-    states = target.states(points, target.minima(jr.key(0)))
-    for state, share in enumerate([0.485, 0.407, 0.063, 0.040, 0.006]):
-        standard_error = (share * (1 - share) / 4_096) ** 0.5
-        assert abs(float(jnp.mean(states == state)) - share) < 4 * standard_error + 2e-3
-
-
 def test_few_annealed_particles_beat_many_plain_ones():
     experiment = EXPERIMENTS["sample-efficiency"]
     stages = experiment.stages(experiment.presets["quick"], 0)

@@ -1,5 +1,6 @@
 """What a step of SVGD costs with each kernel, against the number of particles."""
 
+import functools
 import pathlib
 import time
 from collections.abc import Callable
@@ -84,9 +85,9 @@ def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:
             continue
         x = target.start(jr.key(1), num)
         compiled = steps.lower(x, jnp.asarray(1)).compile()
-        once = _seconds(lambda: compiled(x, jnp.asarray(1)))
+        once = _seconds(functools.partial(compiled, x, jnp.asarray(1)))
         repeats = int(np.clip(_SECONDS / once, 1, 1_000))
-        total = _seconds(lambda: compiled(x, jnp.asarray(repeats)))
+        total = _seconds(functools.partial(compiled, x, jnp.asarray(repeats)))
         row.append(1_000 * total / repeats)
     return np.array(row)
 

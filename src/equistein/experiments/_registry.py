@@ -8,6 +8,7 @@ from equistein.experiments._dw4_sampling import DW4_SAMPLING
 from equistein.experiments._dw4_single_state import DW4_SINGLE_STATE
 from equistein.experiments._ebm_circles import EBM_CIRCLES
 from equistein.experiments._jem_c4 import JEM_C4
+from equistein.experiments._lj13 import LJ13
 from equistein.experiments._lj13_sampling import LJ13_SAMPLING
 from equistein.experiments._robustness import ROBUSTNESS
 from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
@@ -28,5 +29,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         DW4_SAMPLING,
         DW4_BANDWIDTHS,
         LJ13_SAMPLING,
+        LJ13,
     )
 }

@@ -32,6 +32,7 @@ from equistein.plotting import bars, configurations, curves, laws
 from equistein.samplers import (
     AbstractSampler,
     Geometric,
+    herd,
     Langevin,
     MALA,
     SVGD,
@@ -41,6 +42,9 @@ from equistein.samplers import (
 from equistein.targets import AbstractParticleSystem, Minima
 
 _REFERENCE = 1  # the version of what makes reference samples
+_SNAPSHOTS = 20  # of the correcting chains, to herd from
+_FINE_BINS = 100  # of the distances that herding looks at
+_WARM_UP = 100  # evaluations of MALA before NUTS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,7 +60,7 @@ class SystemConfig:
         num_reference: The number of reference samples.
         num_geometric: The number of clouds in the geometric distance.
         stein_step: The step of `equivariant` along the Stein force.
-        noise: The Langevin step of `equivariant`, `langevin` and `quiet`'s cooling.
+        noise: The Langevin step of `equivariant`, and of `langevin` before it cools.
         start: The first inverse temperature.
         warm: The share of the steps that anneal.
         corrected: The share of the evaluations that `equivariant` ends with MALA.
@@ -148,13 +152,14 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
     )
 
     def annealed(num_steps):
-        """Return the schedule of the temperature and that of steps, by its power."""
+        """Return the schedule of the temperature, and that of a squared length."""
         annealing = Geometric(config.warm * num_steps, start=config.start)
-        return annealing, lambda size, power: thermal(
-            size, annealing, num_steps, power=power, last=1.0
+        return annealing, lambda size, last: thermal(
+            size, annealing, num_steps, power=1.0, last=last
         )
 
-    def equivariant(key, start, num_steps):
+    def flowed(key, start, num_steps):
+        """Return E-SVGD's particles, and what is left of the evaluations."""
         flowing = (num_steps * (1 - config.corrected)).astype(int)
         annealing, rate = annealed(flowing)
         flow = SVGD(
@@ -162,19 +167,41 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
             annealing=annealing, langevin=rate(config.noise, 1.0),
             score_clip=config.score_clip,
         )  # fmt: skip
-        flow_key, chain_key = jr.split(key)
-        particles = advance(flow_key, flow, target, start, flowing)
-        left = num_steps - flowing
+        return advance(key, flow, target, start, flowing), num_steps - flowing
+
+    def corrected(key, particles, num_steps):
+        """Return the states of chains that correct particles, in the second half."""
+        half = num_steps // 2
         chains = MALA(
-            config.mala_step, num_adapt=left // 2, score_clip=config.score_clip,
+            config.mala_step, num_adapt=half, score_clip=config.score_clip,
             project=project,
         )  # fmt: skip
-        return advance(chain_key, chains, target, particles, left)
+        state = advance_state(key, chains, target, chains.init(particles), half)
+
+        def snapshot(state, index):
+            after = half + (num_steps - half) * (index + 1) // _SNAPSHOTS
+            state = advance_state(key, chains, target, state, after)
+            return state, state.particles
+
+        return jax.lax.scan(snapshot, state, jnp.arange(_SNAPSHOTS))[1]
+
+    def equivariant(key, start, num_steps):
+        flow_key, chain_key = jr.split(key)
+        particles, left = flowed(flow_key, start, num_steps)
+        return corrected(chain_key, particles, left)[-1]
+
+    def herded(key, start, num_steps):
+        flow_key, chain_key = jr.split(key)
+        particles, left = flowed(flow_key, start, num_steps)
+        snapshots = corrected(chain_key, particles, left)
+        pool = snapshots.reshape(-1, *start.shape[1:])
+        levels = jax.vmap(target.log_density)(pool)
+        return pool[herd(fine_features(system, pool), len(start), levels)]
 
     def langevin(key, start, num_steps):
         annealing, rate = annealed(num_steps)
         chains = Langevin(
-            rate(config.noise, 1.0), annealing=annealing,
+            rate(config.noise, 0.05), annealing=annealing,
             score_clip=config.score_clip, project=project,
         )  # fmt: skip
         return advance(key, chains, target, start, num_steps)
@@ -201,11 +228,20 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
 
     return {
         "equivariant": (equivariant, config.num_steps),
-        "quiet": (deterministic(Pullback(RBF(), features)), config.pair_budget),
+        "herded": (herded, config.num_steps),
+        "quiet": (deterministic(Pullback(RBF(), target.features)), config.pair_budget),
         "vanilla": (deterministic(RBF()), config.pair_budget),
         "langevin": (langevin, config.num_steps),
         "mala": (mala, config.num_steps),
     }
+
+
+def fine_features(system: System, pool: Particles) -> Float[Array, "n feature"]:
+    """Return what herding looks at: the distances, in fine bins."""
+    low, high = system.limits
+    num = round(_FINE_BINS * high / (high - low)) + 1
+    histogram = PairHistogram(system.target.group.species, reach=high, num_centers=num)
+    return jax.vmap(histogram)(pool)
 
 
 def advance(
@@ -216,11 +252,23 @@ def advance(
     num_steps: Int[Array, ""],
 ) -> Particles:
     """Take a number of steps that the compiler need not know."""
-    step = lambda i, state: sampler.step(jr.fold_in(key, i), state, target.log_density)
-    state = jax.lax.fori_loop(
-        0, num_steps, lambda i, state: step(i, state)[0], sampler.init(start)
-    )
+    state = advance_state(key, sampler, target, sampler.init(start), num_steps)
     return state.particles
+
+
+def advance_state(
+    key: Key,
+    sampler: AbstractSampler,
+    target: AbstractParticleSystem,
+    state: Any,
+    until: Int[Array, ""],
+) -> Any:
+    """Step on to the step of this number."""
+
+    def step(i, state):
+        return sampler.step(jr.fold_in(key, i), state, target.log_density)[0]
+
+    return jax.lax.fori_loop(state.step, until.astype(state.step.dtype), step, state)
 
 
 def nuts_curve(
@@ -228,11 +276,17 @@ def nuts_curve(
 ) -> list[tuple[float, Particles]]:
     """Return the particles of BlackJAX's NUTS after doubling numbers of transitions.
 
-    Each comes with the evaluations a particle it took on average. NUTS has no
-    annealing: it starts where the others start. Its chains live in all coordinates,
-    with the centre of mass held by a spring of its own.
+    Each comes with the evaluations a particle it took on average. NUTS does not come
+    down from overlaps, so it starts where MALA is after 100 evaluations, which count.
+    Its chains live in all coordinates, with the centre of mass held by a spring.
     """
     import blackjax
+
+    mala, _ = samplers(config, system)["mala"]
+    warm_up = min(_WARM_UP, config.num_steps // 4)
+    start = eqx.filter_jit(mala)(
+        jr.fold_in(key, 1_000_000), start, jnp.asarray(warm_up)
+    )
 
     def log_density(point):
         middle = jnp.mean(point, axis=0, keepdims=True)
@@ -258,7 +312,7 @@ def nuts_curve(
 
         return jax.lax.fori_loop(0, num, one, (states, jnp.zeros((), point.dtype)))
 
-    states, spent, done, snapshots = init(start), 1.0, 0, []
+    states, spent, done, snapshots = init(start), float(warm_up), 0, []
     while spent < config.num_steps / 2:
         more = max(done, 2)
         states, cost = transitions(jr.fold_in(key, done), states, jnp.asarray(more))

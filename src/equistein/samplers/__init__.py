@@ -11,6 +11,7 @@ from equistein.samplers._blackjax import (
     SamplingAlgorithm as SamplingAlgorithm,
 )
 from equistein.samplers._checks import check_particles as check_particles
+from equistein.samplers._herding import herd as herd
 from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,

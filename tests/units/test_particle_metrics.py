@@ -1,0 +1,235 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import scipy.optimize
+
+from equistein.groups import PointCloud
+from equistein.metrics import (
+    geometric_wasserstein,
+    pair_distances,
+    total_variation,
+    virial,
+)
+from equistein.targets import Normal
+
+GROUPS = {
+    "four in the plane": PointCloud((0,) * 4, 2),
+    "four in the plane without reflections": PointCloud(
+        (0,) * 4, 2, reflections=False
+    ),
+    "two species in space": PointCloud("CCHHH", 3),
+    "two species in space without reflections": PointCloud(
+        "CCHHH", 3, reflections=False
+    ),
+    "thirteen": PointCloud((0,) * 13, 3),
+    "thirteen without reflections": PointCloud((0,) * 13, 3, reflections=False),
+    "thirteen of two species": PointCloud("C" * 5 + "H" * 8, 3),
+    "thirteen of two species without reflections": PointCloud(
+        "C" * 5 + "H" * 8, 3, reflections=False
+    ),
+    "seven in the plane": PointCloud((0,) * 7, 2),
+}
+every_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS.keys())
+
+
+def clouds(key, group, num):
+    return 2 * jr.normal(key, (num, len(group.species), group.dim))
+
+
+def moved(key, group, points):
+    """Return the clouds in another order, each moved, turned and relabelled."""
+    order_key, element_key, shift_key = jr.split(key, 3)
+    elements = group.sample(element_key, len(points))
+    there = jax.vmap(group.act)(elements, points)
+    shifts = jr.normal(shift_key, (len(points), 1, group.dim))
+    return jr.permutation(order_key, there + shifts)
+
+
+@every_group
+def test_clouds_of_the_same_orbits_are_at_distance_zero(group, key):
+    points = clouds(key, group, 6)
+    there = moved(key, group, points)
+    # Half the digits are left: the distance is a root of a difference.
+    assert geometric_wasserstein(points, there, group) < 1e-6
+    assert geometric_wasserstein(there, points, group) < 1e-6
+    assert geometric_wasserstein(points, clouds(jr.key(1), group, 6), group) > 0.5
+
+
+@every_group
+def test_mirror_images_differ_where_reflections_are_left_out(group, key):
+    points = clouds(key, group, 5)
+    mirrored = points.at[..., 0].multiply(-1)
+    distance = geometric_wasserstein(points, moved(key, group, mirrored), group)
+    assert (distance < 1e-6) == group.reflections
+    assert group.reflections or distance > 0.1
+
+
+def test_species_are_told_apart(key):
+    group, alike = GROUPS["two species in space"], PointCloud((0,) * 5, 3)
+    points = clouds(key, group, 4)
+    swapped = points[:, jnp.array([4, 1, 2, 3, 0])]
+    assert geometric_wasserstein(points, swapped, alike) < 1e-6
+    assert geometric_wasserstein(points, swapped, group) > 0.1
+
+
+def squared_orbit_distance(x, y, group):
+    """Return the least squared distance by trying all permutations (Kabsch)."""
+    x, y = (z - z.mean(axis=0) for z in (np.asarray(x), np.asarray(y)))
+    least = np.inf
+    for order in itertools.permutations(range(len(x))):
+        if any(group.species[i] != group.species[j] for i, j in enumerate(order)):
+            continue
+        left, values, right = np.linalg.svd(x.T @ y[list(order)])
+        if not group.reflections:
+            values[-1] *= np.linalg.det(left @ right)
+        gap = np.sum(x**2) + np.sum(y**2) - 2 * np.sum(values)
+        least = min(least, gap)
+    return least
+
+
+def by_brute_force(first, second, group):
+    costs = [[squared_orbit_distance(x, y, group) for y in second] for x in first]
+    rows, columns = scipy.optimize.linear_sum_assignment(costs)
+    return np.mean(np.array(costs)[rows, columns]) ** 0.5
+
+
+@pytest.mark.parametrize("species", ["AAA", "ABA", "ABC"])
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("reflections", [True, False])
+def test_distance_of_three_particles_is_that_of_all_motions(
+    species, dim, reflections, key
+):
+    group = PointCloud(species, dim, reflections=reflections)
+    first, second = (clouds(k, group, 4) for k in jr.split(key))
+    found = geometric_wasserstein(first, second, group)
+    assert np.isclose(found, by_brute_force(first, second, group), rtol=1e-9)
+
+
+@pytest.mark.parametrize("reflections", [True, False])
+def test_distance_by_search_is_an_upper_bound_and_close(reflections, key):
+    # Six like particles: 720 permutations, too many to run over.
+    group = PointCloud((0,) * 6, 2, reflections=reflections)
+    first, second = (clouds(k, group, 3) for k in jr.split(key))
+    found, exact = (
+        distance(first, second, group)
+        for distance in (geometric_wasserstein, by_brute_force)
+    )
+    assert exact - 1e-9 < found < 1.3 * exact
+    near = moved(key, group, first) + 0.02 * jr.normal(key, first.shape)
+    found, exact = (
+        distance(first, near, group)
+        for distance in (geometric_wasserstein, by_brute_force)
+    )
+    assert np.isclose(found, exact, rtol=1e-6)
+
+
+def test_distance_by_hand():
+    # Pairs at distances 1 and 3 against 2 and 5: half of each gap on either side.
+    pairs = lambda *gaps: jnp.array([[[0.0, 0.0], [gap, 0.0]] for gap in gaps])
+    group = PointCloud((0, 0), 2)
+    found = geometric_wasserstein(pairs(1.0, 3.0), pairs(5.0, 2.0), group)
+    assert np.isclose(found, ((2 * 0.5**2 + 2 * 1.0**2) / 2) ** 0.5)
+
+
+def test_distance_in_parts_is_that_of_the_whole(key, monkeypatch):
+    group = PointCloud((0, 0, 1), 2)
+    first, second = (clouds(k, group, 5) for k in jr.split(key))
+    whole = geometric_wasserstein(first, second, group)
+    monkeypatch.setattr("equistein.metrics._geometric._CHUNK", 40)
+    assert np.isclose(geometric_wasserstein(first, second, group), whole)
+
+
+@pytest.mark.parametrize("name", ["four in the plane", "thirteen"])
+def test_distance_in_single_precision(name, key):
+    group = GROUPS[name]
+    first, second = (clouds(k, group, 4).astype(jnp.float32) for k in jr.split(key))
+    exact = geometric_wasserstein(
+        first.astype(jnp.float64), second.astype(jnp.float64), group
+    )
+    assert np.isclose(geometric_wasserstein(first, second, group), exact, rtol=1e-4)
+    assert geometric_wasserstein(first, first, group) < 5e-3
+
+
+def test_clouds_with_a_symmetry_of_their_own_are_at_distance_zero():
+    # The principal axes of a square are any, and its distances tie.
+    square = jnp.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    turned = square @ jnp.array([[0.6, -0.8], [0.8, 0.6]])
+    found = geometric_wasserstein(square[None], turned[None], PointCloud((0,) * 4, 2))
+    assert found < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ((3, 4, 2), (4, 4, 2), r"as many clouds.*\(3, 4, 2\) and \(4, 4, 2\)"),
+        ((3, 4, 2), (3, 5, 2), "as many clouds"),
+        ((3, 5, 2), (3, 5, 2), "acts on points of shape"),
+        ((3, 4, 3), (3, 4, 3), "acts on points of shape"),
+        ((3, 8), (3, 8), "acts on points of shape"),
+    ],
+)
+def test_sets_that_do_not_fit_are_refused(first, second, words, unchecked):
+    with pytest.raises(ValueError, match=words):
+        geometric_wasserstein(
+            jnp.ones(first), jnp.ones(second), PointCloud((0,) * 4, 2)
+        )
+
+
+# ------------------------------------------------------------ histograms, virial
+
+
+def test_pair_distances_by_hand():
+    corners = jnp.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]])
+    points = jnp.stack([corners, 2 * corners])
+    assert np.allclose(pair_distances(points), [[3, 5, 4], [6, 10, 8]])
+    assert pair_distances(points.astype(jnp.float32)).dtype == jnp.float32
+
+
+def test_total_variation_by_hand():
+    # Two bins, [0, 1) and [1, 2): shares 3/4, 1/4 against 1/2, 1/2.
+    first, second = jnp.array([[0.1, 0.2], [0.3, 1.5]]), jnp.array([0.5, 1.2])
+    assert np.isclose(total_variation(first, second, (0.0, 2.0), 2), 0.25)
+    assert np.isclose(total_variation(second, first, (0.0, 2.0), 2), 0.25)
+    assert total_variation(first, first.ravel()[::-1], (0.0, 2.0)) == 0
+    # All in one bin, or each in its own.
+    assert total_variation(first, second, (0.0, 2.0), 1) == 0
+    assert total_variation(first, second, (0.0, 2.0), 2_000) == 1
+
+
+def test_total_variation_counts_values_beyond_the_limits():
+    inside = jnp.array([0.5, 0.5, 0.5, 0.5])
+    # One below and one above, which are different bins.
+    beyond = jnp.array([-7.0, 0.5, 0.5, 9.0])
+    assert np.isclose(total_variation(inside, beyond, (0.0, 1.0), 10), 0.5)
+    below, above = jnp.array([-1.0, -2.0]), jnp.array([2.0, 3.0])
+    assert total_variation(below, above, (0.0, 1.0), 10) == 1
+    assert total_variation(below, 5 * below, (0.0, 1.0), 10) == 0
+
+
+def test_total_variation_of_equal_laws_is_the_one_of_chance(key):
+    # About the sum over bins of sqrt(p (1/n + 1/m) / 2 pi).
+    first, second = jr.uniform(key, (2, 20_000))
+    found = total_variation(first, second, (0.0, 1.0), 50)
+    chance = 50 * (1 / 50 * (2 / 20_000) / (2 * np.pi)) ** 0.5
+    assert np.isclose(found, chance, rtol=0.4)
+    shifted = total_variation(first, second**1.1, (0.0, 1.0), 50)
+    assert shifted > 1.4 * chance
+
+
+@pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (1.05, False)])
+def test_virial_of_exact_samples_is_their_dimension(scale, passes, key):
+    target = Normal(jnp.zeros((3, 2)), 2.0, PointCloud("COO", 2))
+    found = virial(target.log_density, scale * target.sample(key, 20_000))
+    # A chi-square law of 4 degrees of freedom.
+    standard_error = (2 * 4 / 20_000) ** 0.5
+    assert (abs(found - 4) < 5 * standard_error) == passes
+
+
+def test_virial_by_hand():
+    points = jnp.array([[1.0, 2.0], [0.0, 3.0]])
+    quartic = lambda x: -jnp.sum(x**4) / 4
+    assert np.isclose(virial(quartic, points), (1 + 16 + 81) / 2)
