@@ -14,6 +14,7 @@ from equistein.samplers import (
     as_blackjax,
     Geometric,
     Langevin,
+    MALA,
     NonFiniteError,
     Power,
     run,
@@ -33,8 +34,10 @@ SAMPLERS = {  # adding a sampler to the library means adding a line here
     "annealed": SVGD(RBF(0.7), vector_adam(0.1), annealing=Geometric(8)),
     "noisy": SVGD(RBF(0.7), optax.sgd(0.1), langevin=0.01, score_clip=5.0),
     "langevin": Langevin(0.05, score_clip=5.0),
+    "mala": MALA(0.05, num_adapt=5, score_clip=5.0),
+    "annealed mala": MALA(0.05, annealing=Geometric(8)),
 }
-NOISY = [SAMPLERS["noisy"], SAMPLERS["langevin"]]
+NOISY = [SAMPLERS[name] for name in ("noisy", "langevin", "mala", "annealed mala")]
 QUIET = {name: one for name, one in SAMPLERS.items() if one not in NOISY}
 every_sampler = pytest.mark.parametrize(
     "sampler", SAMPLERS.values(), ids=SAMPLERS.keys()

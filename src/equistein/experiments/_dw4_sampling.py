@@ -5,7 +5,9 @@ import functools
 import jax.random as jr
 
 from equistein.experiments._base import Experiment, Stage
-from equistein.experiments._systems import compare, draw, stages, System, SystemConfig
+from equistein.experiments._system_figures import CAPTIONS, draw, NOTES
+from equistein.experiments._system_stages import compare, stages
+from equistein.experiments._systems import System, SystemConfig
 from equistein.targets import DoubleWell, Minima
 
 
@@ -42,5 +44,7 @@ DW4_SAMPLING = Experiment(
     },  # fmt: skip
     stages=_stages,
     compare=compare,
+    notes=NOTES,
+    captions=CAPTIONS,
     draw=functools.partial(draw, system=SYSTEM, energies=(-26.0, -14.0)),
 )

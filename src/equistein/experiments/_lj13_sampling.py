@@ -4,7 +4,9 @@ import dataclasses
 import functools
 
 from equistein.experiments._base import Experiment, Stage
-from equistein.experiments._systems import compare, draw, stages, System, SystemConfig
+from equistein.experiments._system_figures import CAPTIONS, draw, NOTES
+from equistein.experiments._system_stages import compare, stages
+from equistein.experiments._systems import System, SystemConfig
 from equistein.targets import LennardJones
 
 SYSTEM = System(
@@ -58,5 +60,7 @@ LJ13_SAMPLING = Experiment(
     },  # fmt: skip
     stages=_stages,
     compare=compare,
+    notes=NOTES,
+    captions=CAPTIONS,
     draw=functools.partial(draw, system=SYSTEM, energies=(-70.0, -10.0)),
 )

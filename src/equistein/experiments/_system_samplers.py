@@ -1,0 +1,228 @@
+"""The samplers that are compared on particle systems."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Particles, Scalar
+from equistein.experiments._systems import System, SystemConfig
+from equistein.features import PairHistogram
+from equistein.kernels import Moments, Pullback, RBF
+from equistein.metrics import (
+    effective_sample_size,
+)
+from equistein.samplers import (
+    AbstractSampler,
+    Geometric,
+    herd,
+    Langevin,
+    MALA,
+    SVGD,
+    thermal,
+    vector_adam,
+)
+from equistein.targets import AbstractParticleSystem
+
+_SNAPSHOTS = 20  # of the correcting chains, to herd from
+
+
+_FINE_BINS = 100  # of the distances that herding looks at
+
+
+_WARM_UP = 100  # evaluations of MALA before NUTS
+
+
+Sampler = Callable[
+    [Key, Particles, Int[Array, ""]], tuple[Particles, dict[str, Scalar]]
+]
+
+
+def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, int]]:
+    """Return each sampler as a function of key, start and number of evaluations.
+
+    It gives particles and further numbers. With each comes the largest number of
+    evaluations it is tried with.
+    """
+    target = system.target
+    project, species = target.group.project, target.group.species
+    features = PairHistogram(
+        species, reach=config.reach, num_centers=config.num_bins, width=config.bin_width
+    )
+
+    def annealed(num_steps):
+        """Return the schedule of the temperature, and that of a squared length."""
+        annealing = Geometric(config.warm * num_steps, start=config.start)
+        return annealing, lambda size, last: thermal(
+            size, annealing, num_steps, power=1.0, last=last
+        )
+
+    def flowed(key, start, num_steps):
+        """Return E-SVGD's particles, and what is left of the evaluations."""
+        flowing = (num_steps * (1 - config.corrected)).astype(int)
+        annealing, rate = annealed(flowing)
+        flow = SVGD(
+            Moments(features), optax.sgd(rate(config.stein_step, 1.0)),
+            annealing=annealing, langevin=rate(config.noise, 1.0),
+            score_clip=config.score_clip,
+        )  # fmt: skip
+        return advance(key, flow, target, start, flowing), num_steps - flowing
+
+    def corrected(key, particles, num_steps):
+        """Return the states of chains that correct particles, in the second half."""
+        half = num_steps // 2
+        chains = MALA(
+            config.mala_step, num_adapt=half, score_clip=config.score_clip,
+            project=project,
+        )  # fmt: skip
+        state = advance_state(key, chains, target, chains.init(particles), half)
+
+        def snapshot(state, index):
+            after = half + (num_steps - half) * (index + 1) // _SNAPSHOTS
+            state = advance_state(key, chains, target, state, after)
+            return state, state.particles
+
+        return jax.lax.scan(snapshot, state, jnp.arange(_SNAPSHOTS))[1]
+
+    def equivariant(key, start, num_steps):
+        flow_key, chain_key = jr.split(key)
+        particles, left = flowed(flow_key, start, num_steps)
+        return corrected(chain_key, particles, left)[-1], {}
+
+    def herded(key, start, num_steps):
+        flow_key, chain_key = jr.split(key)
+        particles, left = flowed(flow_key, start, num_steps)
+        snapshots = corrected(chain_key, particles, left)
+        pool = snapshots.reshape(-1, *start.shape[1:])
+        levels = jax.vmap(target.log_density)(pool)
+        chosen = herd(fine_features(system, pool), len(start), levels)
+        worth = effective_sample_size(levels.reshape(_SNAPSHOTS, -1).T)
+        return pool[chosen], {"pool_effective_size": worth}
+
+    def langevin(key, start, num_steps):
+        annealing, rate = annealed(num_steps)
+        chains = Langevin(
+            rate(config.noise, 0.05), annealing=annealing,
+            score_clip=config.score_clip, project=project,
+        )  # fmt: skip
+        return advance(key, chains, target, start, num_steps), {}
+
+    def mala(key, start, num_steps):
+        annealing, _ = annealed(num_steps)
+        chains = MALA(
+            config.mala_step, num_adapt=(config.warm * num_steps).astype(int),
+            annealing=annealing, score_clip=config.score_clip, project=project,
+        )  # fmt: skip
+        return advance(key, chains, target, start, num_steps), {}
+
+    def deterministic(kernel):
+        def sampler(key, start, num_steps):
+            annealing = Geometric(config.warm * num_steps, start=config.start)
+            rate = thermal(config.quiet_step, annealing, num_steps)
+            flow = SVGD(
+                kernel, vector_adam(rate, b1=0.0, b2=0.9), annealing=annealing,
+                score_clip=config.score_clip, project=project,
+            )  # fmt: skip
+            return advance(key, flow, target, start, num_steps), {}
+
+        return sampler
+
+    return {
+        "equivariant": (equivariant, config.num_steps),
+        "herded": (herded, config.num_steps),
+        "quiet": (deterministic(Pullback(RBF(), target.features)), config.pair_budget),
+        "vanilla": (deterministic(RBF()), config.pair_budget),
+        "langevin": (langevin, config.num_steps),
+        "mala": (mala, config.num_steps),
+    }
+
+
+def fine_features(system: System, pool: Particles) -> Float[Array, "n feature"]:
+    """Return what herding looks at: the distances, in fine bins."""
+    low, high = system.limits
+    num = round(_FINE_BINS * high / (high - low)) + 1
+    histogram = PairHistogram(system.target.group.species, reach=high, num_centers=num)
+    return jax.vmap(histogram)(pool)
+
+
+def advance(
+    key: Key,
+    sampler: AbstractSampler,
+    target: AbstractParticleSystem,
+    start: Particles,
+    num_steps: Int[Array, ""],
+) -> Particles:
+    """Take a number of steps that the compiler need not know."""
+    state = advance_state(key, sampler, target, sampler.init(start), num_steps)
+    return state.particles
+
+
+def advance_state(
+    key: Key,
+    sampler: AbstractSampler,
+    target: AbstractParticleSystem,
+    state: Any,
+    until: Int[Array, ""],
+) -> Any:
+    """Step on to the step of this number."""
+
+    def step(i, state):
+        return sampler.step(jr.fold_in(key, i), state, target.log_density)[0]
+
+    return jax.lax.fori_loop(state.step, until.astype(state.step.dtype), step, state)
+
+
+def nuts_curve(
+    config: SystemConfig, system: System, key: Key, start: Particles
+) -> list[tuple[float, Particles]]:
+    """Return the particles of BlackJAX's NUTS after doubling numbers of transitions.
+
+    Each comes with the evaluations a particle it took on average. NUTS does not come
+    down from overlaps, so it starts where MALA is after 100 evaluations, which count.
+    Its chains live in all coordinates, with the centre of mass held by a spring.
+    """
+    import blackjax
+
+    mala, _ = samplers(config, system)["mala"]
+    warm_up = min(_WARM_UP, config.num_steps // 4)
+    start, _ = eqx.filter_jit(mala)(
+        jr.fold_in(key, 1_000_000), start, jnp.asarray(warm_up)
+    )
+
+    def log_density(point):
+        middle = jnp.mean(point, axis=0, keepdims=True)
+        return system.target.log_density(point) - jnp.sum(middle**2) / 2
+
+    point = start[0]
+    algorithm: Any = blackjax.nuts(
+        log_density, config.nuts_step, jnp.ones(point.size, point.dtype),
+        max_num_doublings=6,
+    )  # fmt: skip
+
+    step: Any = jax.vmap(algorithm.step)
+    init: Any = jax.vmap(algorithm.init)
+
+    @jax.jit
+    def transitions(key, states, num):
+        def one(i, carry):
+            states, spent = carry
+            keys = jr.split(jr.fold_in(key, i), len(start))
+            states, info = step(keys, states)
+            spent = spent + jnp.mean(info.num_integration_steps.astype(point.dtype))
+            return states, spent
+
+        return jax.lax.fori_loop(0, num, one, (states, jnp.zeros((), point.dtype)))
+
+    states, spent, done, snapshots = init(start), float(warm_up), 0, []
+    while spent < config.num_steps / 2:
+        more = max(done, 2)
+        states, cost = transitions(jr.fold_in(key, done), states, jnp.asarray(more))
+        done, spent = done + more, spent + float(cost)
+        points = jax.vmap(system.target.group.project)(states.position)
+        snapshots.append((spent, points))
+    return snapshots

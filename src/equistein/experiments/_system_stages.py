@@ -1,0 +1,153 @@
+"""Run the samplers on a particle system over budgets and seeds."""
+
+import importlib.util
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._types import Particles
+from equistein.experiments._base import FLOOR, Outcome, Stage
+from equistein.experiments._system_samplers import nuts_curve, Sampler, samplers
+from equistein.experiments._systems import (
+    measure,
+    measure_all,
+    reference,
+    System,
+    SystemConfig,
+)
+from equistein.experiments._toy import seed_keys
+from equistein.metrics import (
+    pair_distances,
+)
+
+
+def stages(config: SystemConfig, system: System, seed: int) -> dict[str, Stage]:
+    """Return what makes the outcome of each sampler."""
+    target = system.target
+    starts = lambda: [
+        target.start(key, config.num_particles)
+        for key in seed_keys(seed, config.num_seeds, 0)
+    ]
+    keys = seed_keys(seed, config.num_seeds, 1)
+
+    def exact() -> Float[Array, "n *shape"]:
+        return reference(system, config.num_reference, 0)
+
+    def sampled(sampler: Sampler, largest: int) -> Stage:
+        def stage() -> Outcome:
+            # One compilation serves all numbers of steps.
+            move = eqx.filter_jit(sampler)
+            budgets = [b for b in (*config.budgets, config.num_steps) if b <= largest]
+            runs, curve = [], []
+            for key, start in zip(keys, starts(), strict=True):
+                snapshots = [timed(move, key, start, budget) for budget in budgets]
+                runs.append(snapshots[-1])
+                curve.append(
+                    [measure(system, exact(), points) for points, _ in snapshots]
+                )
+            at = np.tile(np.array(budgets, float), (len(runs), 1))
+            return _outcome(config, system, exact(), runs, at, curve)
+
+        return stage
+
+    def timed(move, key, start, budget) -> tuple[Particles, dict[str, Any]]:
+        began = time.perf_counter()
+        points, numbers = jax.block_until_ready(move(key, start, jnp.asarray(budget)))
+        seconds = time.perf_counter() - began
+        numbers = {name: float(value) for name, value in numbers.items()}
+        return points, numbers | {"evaluations": budget, "seconds": seconds}
+
+    def nuts() -> Outcome:
+        runs, curve, at = [], [], []
+        for key, start in zip(keys, starts(), strict=True):
+            began = time.perf_counter()
+            snapshots = nuts_curve(config, system, key, start)
+            seconds = time.perf_counter() - began
+            at.append([spent for spent, _ in snapshots])
+            curve.append([measure(system, exact(), points) for _, points in snapshots])
+            spent, points = snapshots[-1]
+            runs.append((points, {"evaluations": spent, "seconds": seconds}))
+        # Seeds differ in their evaluations by little; the curve takes the mean.
+        length = min(map(len, curve))
+        mean = np.mean([row[:length] for row in at], axis=0)
+        curve = [rows[:length] for rows in curve]
+        return _outcome(
+            config, system, exact(), runs, np.tile(mean, (len(runs), 1)), curve
+        )
+
+    def floor() -> Outcome:
+        num_sets = max(config.num_seeds, 2)
+        draws = reference(system, num_sets * config.num_particles, 1)
+        sets = jnp.split(draws, num_sets)
+        runs = [(points, {}) for points in sets]
+        return _outcome(config, system, exact(), runs)
+
+    parts = {
+        name: sampled(sampler, largest)
+        for name, (sampler, largest) in samplers(config, system).items()
+    }
+    if importlib.util.find_spec("blackjax") is not None:
+        parts["nuts"] = nuts
+    return parts | {FLOOR: floor}
+
+
+def _outcome(
+    config: SystemConfig,
+    system: System,
+    exact: Float[Array, "n *shape"],
+    runs: list[tuple[Particles, dict[str, Any]]],
+    evaluations: np.ndarray | None = None,
+    curve: list[list[dict[str, float]]] | None = None,
+) -> Outcome:
+    rows = [
+        measure_all(config, system, exact, points) | extra for points, extra in runs
+    ]
+    history = {}
+    if evaluations is not None and curve:
+        history = {"step": evaluations} | {
+            name: np.array([[row[name] for row in rows] for rows in curve])
+            for name in curve[0][0]
+        }
+    samples = np.concatenate([np.asarray(points) for points, _ in runs])
+    energy = jax.vmap(lambda x: -system.target.log_density(x))
+    arrays = {
+        "energies": np.asarray(energy(jnp.asarray(samples))),
+        "distances": np.asarray(pair_distances(jnp.asarray(samples))).ravel()[::10],
+    }
+    return Outcome(
+        metrics={name: np.array([row[name] for row in rows]) for name in rows[0]},
+        samples=samples,
+        history=history,
+        arrays=arrays,
+    )
+
+
+def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
+    """Return the share of MALA's evaluations after which `equivariant` is as good.
+
+    As good as MALA at its largest number of evaluations, in the energy distance, with
+    a tenth for chance; infinite where it never is.
+    """
+    if not {"equivariant", "mala"} <= set(outcomes):
+        return {}
+    ours, theirs = outcomes["equivariant"], outcomes["mala"]
+    good = 1.1 * theirs.history["energy_w2"].mean(axis=0)
+    curve = ours.history["energy_w2"].mean(axis=0)
+    spent = ours.history["step"][0]
+    at = theirs.history["step"][0]
+    ratios = np.array(
+        [
+            np.min(np.where(curve <= level, spent, np.inf)) / budget
+            for level, budget in zip(good, at, strict=True)
+        ]
+    )
+    finite = ratios[np.isfinite(ratios)]
+    worst = float(np.max(ratios)) if len(finite) else np.inf
+    ones = np.ones(config.num_seeds)
+    return {"equivariant": {"evaluations_over_mala": worst * ones}}
