@@ -71,11 +71,12 @@ def _density(
 
 NOTES = {
     "equivariant": "E-SVGD with the `Moments` kernel on a smooth histogram of "
-    "distances and Langevin noise, annealed; the last quarter of the evaluations is MALA, which "
-    "takes the step's bias away. Its particles end as good as independent ones.",
+    "distances and Langevin noise, annealed; the last quarter of the evaluations is "
+    "MALA, which takes the step's bias away. Its particles end as good as independent "
+    "ones.",
     "herded": "The same, and then the particles are chosen from twenty snapshots of "
-    "the last chains, so that they represent them: better than independent samples in what "
-    "is measured here, and no longer independent.",
+    "the last chains, so that they represent them: better than independent samples in "
+    "what is measured here, and no longer independent.",
     "quiet": "E-SVGD without noise: the kernel pulled back along sorted distances, "
     "annealed. Under-dispersed, and biased where distances tie.",
     "vanilla": "SVGD with the median rule, annealed: under-dispersed.",
