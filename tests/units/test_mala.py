@@ -31,7 +31,7 @@ def far_from_normal(samples):
     [
         (MALA(1.5), True),
         (MALA(1.5, score_clip=0.5), True),
-        (MALA(0.01, num_adapt=100), True),
+        (MALA(0.1, num_adapt=100), True),
         # Without the correction the variance is 1 / (1 - eta / 2) = 4.
         (Langevin(1.5), False),
         (Langevin(1.5, score_clip=0.5), False),
@@ -67,18 +67,18 @@ def test_annealed_chains_have_the_law_of_their_temperature(key):
 
 
 @pytest.mark.parametrize("acceptance", [0.574, 0.8])
-@pytest.mark.parametrize("step_size", [1e-3, 30.0])
+@pytest.mark.parametrize("step_size", [0.01, 30.0])
 def test_adapted_acceptance_is_the_one_asked_for(acceptance, step_size, key):
     start = jr.normal(key, (256, 6))
-    sampler = MALA(step_size, num_adapt=150, acceptance=acceptance)
-    samples = run(key, sampler, bowl, start, num_steps=250, record_every=1)
-    settled = samples.history["acceptance"][150:]
+    sampler = MALA(step_size, num_adapt=300, acceptance=acceptance)
+    samples = run(key, sampler, bowl, start, num_steps=400, record_every=1)
+    settled = samples.history["acceptance"][300:]
     # The mean of probabilities of 256 chains; the step is found up to their noise.
     assert abs(settled.mean() - acceptance) < 0.03
     sizes = samples.history["step_size"]
     assert np.isclose(sizes[0], step_size)
-    assert len(set(sizes[150:])) == 1
-    assert len(set(sizes[:150])) > 100
+    assert len(set(sizes[300:])) == 1
+    assert len(set(sizes[:300])) > 200
 
 
 def test_steps_stay_without_adaptation(key):
