@@ -43,7 +43,7 @@ class DW4Config:
     num_seeds: int = 1
     copies: int = 200
     noise: float = 0.1
-    num_samples: int = 512
+    num_samples: int = 1_000
     num_epochs: int = 60
     num_steps: int = 60
     num_particles: int = 256
@@ -131,7 +131,7 @@ def describe(
     energy = jax.jit(jax.vmap(lambda x: -target.log_density(x)))
     features = jax.jit(jax.vmap(target.features))
     known, at_data = features(data), energy(data)
-    rows, states, energies = [], [], []
+    rows, states, energies, gaps_to_data = [], [], [], []
     for points in sets:
         values, described = energy(points), features(points)
         labels = target.states(points, minima)
@@ -155,6 +155,7 @@ def describe(
         )
         states.append(np.asarray(labels))
         energies.append(np.asarray(values))
+        gaps_to_data.append(np.asarray(nearest))
     return Outcome(
         metrics={
             name: np.array([float(row[name]) for row in rows]) for name in rows[0]
@@ -165,6 +166,7 @@ def describe(
             "states": np.concatenate(states),
             "energies": np.concatenate(energies),
             "data_energies": np.asarray(at_data),
+            "nearest": np.concatenate(gaps_to_data),
         },
     )
 
@@ -183,6 +185,13 @@ def draw(config: DW4Config, outcomes: Mapping[str, Outcome]) -> dict:
             "energy in the true potential",
             limits=(-27.0, 5.0),
             bins=64,
+        ),
+        "novelty": laws(
+            {name: out.arrays["nearest"] for name, out in runs.items()},
+            None,
+            "distance to the nearest training configuration",
+            limits=(0.0, 1.5),
+            bins=60,
         ),
         "states": bars(
             {
@@ -235,7 +244,7 @@ DW4 = Experiment(
             sample_steps=40,
         ),  # fmt: skip
         "quick": DW4Config(),
-        "paper": DW4Config(num_seeds=5, num_epochs=120, num_samples=1_000),
+        "paper": DW4Config(num_seeds=5, num_epochs=120),
     },
     stages=stages,
     trains=True,
@@ -252,6 +261,9 @@ DW4 = Experiment(
         "configurations": "Configurations as drawn from fresh starts, not relaxed; the "
         "color tells the state each relaxes to.",
         "energies": "Energies in the true potential. The models never see it.",
+        "novelty": "Root mean square gap of the sorted distances to those of the "
+        "nearest training configuration; `data` are fresh noisy copies of the minima. A "
+        "model that copies would have a peak at zero.",
         "states": "The share of each state among the samples, after relaxation.",
         "training": "The gap that contrastive divergence closes: mean and range over "
         "the seeds.",
