@@ -262,8 +262,8 @@ DW4 = Experiment(
         "color tells the state each relaxes to.",
         "energies": "Energies in the true potential. The models never see it.",
         "novelty": "Root mean square gap of the sorted distances to those of the "
-        "nearest training configuration; `data` are fresh noisy copies of the minima. A "
-        "model that copies would have a peak at zero.",
+        "nearest training configuration; `data` are fresh noisy copies of the minima. "
+        "A model that copies would have a peak at zero.",
         "states": "The share of each state among the samples, after relaxation.",
         "training": "The gap that contrastive divergence closes: mean and range over "
         "the seeds.",
