@@ -548,13 +548,3 @@ def test_wrong_parts_of_a_moments_kernel_are_refused(unchecked):
     x = jnp.ones(3)
     with pytest.raises(ValueError, match=r"call kernel\.at\(particles\) first"):
         Moments(Radius()).matrix(x, x)
-
-
-@pytest.mark.parametrize("wrap", [Equivariant, Invariant])
-def test_a_cloud_of_too_many_permutations_is_told_the_remedy(wrap):
-    # 13 factorial.
-    words = "6227020800 permutations, of which 120 .*: use Pullback .*PairHistogram"
-    with pytest.raises(ValueError, match=words):
-        wrap(RBF(), PointCloud((0,) * 13, 3))
-    sampled = wrap(RBF(), PointCloud((0,) * 13, 3), num_samples=2, key=jr.key(0))
-    sampled.check_shape((13, 3))

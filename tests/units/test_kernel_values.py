@@ -7,9 +7,18 @@ import numpy as np
 import optax
 import pytest
 
-from equistein.features import Radius
-from equistein.groups import Cyclic, SpecialOrthogonal
-from equistein.kernels import Equivariant, IMQ, Invariant, Median, Pullback, RBF
+from equistein.features import Radius, SortedDistances
+from equistein.groups import Cyclic, PointCloud, SpecialOrthogonal
+from equistein.kernels import (
+    Equivariant,
+    Gradient,
+    IMQ,
+    Invariant,
+    Median,
+    Moments,
+    Pullback,
+    RBF,
+)
 from equistein.samplers import SVGD
 
 X, Y = jnp.zeros(2), jnp.array([2.0, 0.0])
@@ -74,6 +83,85 @@ def test_pullback_force_carries_the_volume_element():
         assert closed[0, 0] > 0
 
 
+def test_gradient_kernel_along_the_radius_by_hand():
+    x, y = jnp.array([3.0, 4.0]), jnp.array([0.0, 2.0])
+    # The mixed derivative of k(u) in its two arguments is -k''(u), at u = 3, h = 2.
+    v = (1 + 9 / 8) ** -0.5
+    for base, far, near in (
+        (RBF(2.0), np.exp(-9 / 8) * (1 / 4 - 9 / 16), 1 / 4),
+        (IMQ(2.0), v**3 / 8 - 9 * 3 / 64 * v**5, 1 / 8),
+    ):
+        kernel = Gradient(base, Radius(1e-6))
+        matrix = kernel.matrix(x, y)
+        assert np.allclose(matrix, far * np.outer([0.6, 0.8], [0, 1]), atol=1e-6)
+        matrix = kernel.matrix(x, x)
+        assert np.allclose(matrix, near * np.outer([0.6, 0.8], [0.6, 0.8]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "is_gradient"),
+    [
+        (lambda f: Gradient(RBF(1.0), f), True),
+        (lambda f: Gradient(IMQ(1.0), f), True),
+        (lambda f: Moments(f), True),
+        (lambda f: Pullback(RBF(1.0), f), False),
+    ],
+)
+def test_force_of_gradient_kernels_has_no_curl(make, is_gradient, key):
+    kernel = make(SortedDistances("ABC"))
+    source_key, target_key = jr.split(key)
+    sources = jr.normal(source_key, (5, 3, 2))
+    force = lambda x: kernel.stein_force(
+        x.reshape(1, 3, 2), sources, -(sources**3)
+    ).ravel()
+    slopes = jax.jacfwd(force)(jr.normal(target_key, (6,)))
+    curl = np.max(np.abs(slopes - slopes.T)) / np.max(np.abs(slopes))
+    assert (curl < 1e-10) == is_gradient
+    assert is_gradient or curl > 1e-2
+
+
+def test_moments_along_the_radius_by_hand():
+    x = jnp.array([[2.0, 0.0], [0.0, 4.0]])
+    scores = jnp.array([[-3.0, 7.0], [1.0, 2.0]])
+    # The means of s . x / r + (d - 1) / r, over the metric 1 and its ridge.
+    weight = np.mean([-3 + 1 / 2, 2 + 1 / 4]) / 1.25
+    kernel = Moments(Radius(1e-6), ridge=0.25)
+    targets = jnp.array([[0.6, 0.8], [0.0, -5.0]])
+    force = kernel.stein_force(targets, x, scores)
+    assert np.allclose(force, weight * np.array([[0.6, 0.8], [0, -1]]), atol=1e-6)
+    matrix = kernel.at(x).matrix(targets[0], x[1])
+    assert np.allclose(matrix, np.outer([0.6, 0.8], [0, 1]) / 1.25, atol=1e-6)
+
+
+def test_moments_take_the_metric_of_the_sources_or_the_one_given(key):
+    x, y = jr.normal(key, (2, 6, 3, 2))
+    free = Moments(SortedDistances("ABC"))
+    assert free.metric is None
+    assert free.at(y).metric.shape == (3, 3)
+    force = free.stein_force(x, y, -y)
+    assert np.allclose(force, free.at(y).stein_force(x, y, -y), atol=1e-12)
+    assert not np.allclose(force, free.at(x).stein_force(x, y, -y), atol=1e-3)
+
+
+def test_moments_measure_the_metric_on_so_many_particles(key):
+    # Every third of 700 is used: 234 of at most 256.
+    x = jr.normal(key, (700, 3, 2))
+    kernel = Moments(SortedDistances("ABC"))
+    assert np.allclose(kernel.at(x).metric, kernel.at(x[::3]).metric)
+    assert not np.allclose(kernel.at(x).metric, kernel.at(x[1::3]).metric)
+
+
+def test_moments_force_vanishes_once_the_moments_fit():
+    # On the circle of radius r, with the score -r of a normal law: -r + 1 / r = 0.
+    angles = jnp.arange(5.0)
+    circle = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+    kernel = Moments(Radius(1e-6))
+    for radius, sign in ((1.0, 0.0), (0.5, 1.0), (2.0, -1.0)):
+        x = radius * circle
+        along = np.sum(kernel.stein_force(x, x, -x) * circle, axis=1)
+        assert np.allclose(np.sign(np.round(along, 6)), sign)
+
+
 def test_one_step_is_blackjax_s_step(key):
     start_key, step_key = jr.split(key)
     x = jr.normal(start_key, (7, 2))
@@ -133,6 +221,27 @@ def test_median_is_measured_between_orbits():
         Pullback(RBF(), Radius(1e-6)),
     ):
         assert np.isclose(kernel.length(points), expected, rtol=1e-6)
+
+
+def test_median_is_measured_between_orbits_of_clouds():
+    # Pairs at distances 2, 4 and 8, anywhere: half of each gap, on either side.
+    pair = lambda gap, angle, at: jnp.stack(
+        [
+            at + gap * jnp.array([jnp.cos(angle), jnp.sin(angle)]),
+            jnp.array([at, at]),
+        ]
+    )
+    points = jnp.stack([pair(2.0, 0.3, 0.0), pair(4.0, 2.0, 5.0), pair(8.0, 4.0, 1.0)])
+    gaps = np.array([1.0, 2.0, 3.0]) * 2**0.5
+    for reflections in (True, False):
+        flat = PointCloud((0, 0), 2, reflections=reflections)
+        deep = PointCloud((0, 0), 3, reflections=reflections)
+        for group, x in (
+            (flat, points),
+            (deep, jnp.pad(points, ((0, 0),) * 2 + ((0, 1),))),
+        ):
+            length = Equivariant(RBF(), group).length(x)
+            assert np.isclose(length, gaps[1] / np.sqrt(2 * np.log(3)), rtol=1e-6)
 
 
 def test_no_gradient_flows_through_the_median():

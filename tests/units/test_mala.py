@@ -1,4 +1,3 @@
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -103,9 +102,7 @@ def test_going_on_gives_the_numbers_of_a_straight_run(split, key):
     sampler = MALA(0.3, num_adapt=6, score_clip=1.0)
     straight = run(key, sampler, bowl, start, num_steps=9)
     first = run(key, sampler, bowl, start, num_steps=split)
-    second = run(
-        key, sampler, bowl, num_steps=9 - split, initial_state=first.state
-    )
+    second = run(key, sampler, bowl, num_steps=9 - split, initial_state=first.state)
     assert np.array_equal(second.particles, straight.particles)
     assert second.state.log_step_size == straight.state.log_step_size
 

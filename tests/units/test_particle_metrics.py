@@ -18,9 +18,7 @@ from equistein.targets import Normal
 
 GROUPS = {
     "four in the plane": PointCloud((0,) * 4, 2),
-    "four in the plane without reflections": PointCloud(
-        (0,) * 4, 2, reflections=False
-    ),
+    "four in the plane without reflections": PointCloud((0,) * 4, 2, reflections=False),
     "two species in space": PointCloud("CCHHH", 3),
     "two species in space without reflections": PointCloud(
         "CCHHH", 3, reflections=False

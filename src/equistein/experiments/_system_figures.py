@@ -74,7 +74,7 @@ NOTES = {
     "distances and Langevin noise, annealed; the last quarter of the evaluations is "
     "MALA, which takes the step's bias away. Its particles end as good as independent "
     "ones.",
-    "herded": "The same, and then the particles are chosen from twenty snapshots of "
+    "thinned": "The same, and then the particles are chosen from sixteen snapshots of "
     "the last chains, so that they represent them: better than independent samples in "
     "what is measured here, and no longer independent.",
     "quiet": "E-SVGD without noise: the kernel pulled back along sorted distances, "

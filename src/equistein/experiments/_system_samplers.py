@@ -20,19 +20,19 @@ from equistein.metrics import (
 from equistein.samplers import (
     AbstractSampler,
     Geometric,
-    herd,
     Langevin,
     MALA,
     SVGD,
     thermal,
+    thin,
     vector_adam,
 )
 from equistein.targets import AbstractParticleSystem
 
-_SNAPSHOTS = 20  # of the correcting chains, to herd from
+_SNAPSHOTS = 16  # of the correcting chains, to thin
 
 
-_FINE_BINS = 100  # of the distances that herding looks at
+_FINE_BINS = 100  # of the distances that thinning looks at
 
 
 _WARM_UP = 100  # evaluations of MALA before NUTS
@@ -94,13 +94,13 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
         particles, left = flowed(flow_key, start, num_steps)
         return corrected(chain_key, particles, left)[-1], {}
 
-    def herded(key, start, num_steps):
+    def thinned(key, start, num_steps):
         flow_key, chain_key = jr.split(key)
         particles, left = flowed(flow_key, start, num_steps)
         snapshots = corrected(chain_key, particles, left)
         pool = snapshots.reshape(-1, *start.shape[1:])
         levels = jax.vmap(target.log_density)(pool)
-        chosen = herd(fine_features(system, pool), len(start), levels)
+        chosen = thin(fine_features(system, pool), levels, len(start))
         worth = effective_sample_size(levels.reshape(_SNAPSHOTS, -1).T)
         return pool[chosen], {"pool_effective_size": worth}
 
@@ -134,7 +134,7 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
 
     return {
         "equivariant": (equivariant, config.num_steps),
-        "herded": (herded, config.num_steps),
+        "thinned": (thinned, config.num_steps),
         "quiet": (deterministic(Pullback(RBF(), target.features)), config.pair_budget),
         "vanilla": (deterministic(RBF()), config.pair_budget),
         "langevin": (langevin, config.num_steps),
@@ -143,7 +143,7 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
 
 
 def fine_features(system: System, pool: Particles) -> Float[Array, "n feature"]:
-    """Return what herding looks at: the distances, in fine bins."""
+    """Return what thinning looks at: the distances, in fine bins."""
     low, high = system.limits
     num = round(_FINE_BINS * high / (high - low)) + 1
     histogram = PairHistogram(system.target.group.species, reach=high, num_centers=num)

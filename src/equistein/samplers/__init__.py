@@ -11,7 +11,6 @@ from equistein.samplers._blackjax import (
     SamplingAlgorithm as SamplingAlgorithm,
 )
 from equistein.samplers._checks import check_particles as check_particles
-from equistein.samplers._herding import herd as herd
 from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,
@@ -34,6 +33,7 @@ from equistein.samplers._svgd import (
     SVGDInfo as SVGDInfo,
     SVGDState as SVGDState,
 )
+from equistein.samplers._thinning import thin as thin
 from equistein.samplers._vector_adam import (
     scale_by_vector_adam as scale_by_vector_adam,
     vector_adam as vector_adam,

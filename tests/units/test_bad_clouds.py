@@ -1,0 +1,174 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+import equistein as es
+from equistein.features import PairHistogram, SortedDistances, SortedRowSums
+from equistein.groups import PointCloud
+from equistein.kernels import (
+    Equivariant,
+    Gradient,
+    IMQ,
+    Invariant,
+    Moments,
+    Pullback,
+    RBF,
+)
+from equistein.targets import DoubleWell, LennardJones
+
+_SPECIES = (0, 0, 0, 1)
+_FEATURES = {
+    "distances": SortedDistances(_SPECIES),
+    "row sums": SortedRowSums(_SPECIES),
+    "histogram": PairHistogram(_SPECIES, reach=4.0, num_centers=6),
+}
+KERNELS = {  # every kernel on point clouds, in the plane and in space
+    **{
+        f"{name} {wrap.__name__} {base.__name__}": lambda dim, w=wrap, b=base, f=f: w(
+            b(1.0), f
+        )
+        for name, f in _FEATURES.items()
+        for wrap in (Pullback, Gradient)
+        for base in (RBF, IMQ)
+    },
+    **{
+        f"{name} moments": lambda dim, f=features: Moments(f)
+        for name, features in _FEATURES.items()
+    },
+    "all motions": lambda dim: Equivariant(RBF(1.0), PointCloud(_SPECIES, dim)),
+    "all turns": lambda dim: Equivariant(
+        RBF(1.0), PointCloud(_SPECIES, dim, reflections=False)
+    ),
+    "some motions": lambda dim: Equivariant(
+        IMQ(1.0), PointCloud(_SPECIES, dim), num_samples=2, key=jr.key(0)
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS.keys())
+def test_force_is_finite_for_clashes_and_fragments(make, dim, dtype, key):
+    kernel = make(dim)
+    x = jr.normal(key, (5, 4, dim), dtype)
+    x = x.at[0, 1].set(x[0, 0])  # two particles coincide
+    x = x.at[1].set(0)  # all do
+    x = x.at[2, 3].set(1e6)  # one is far away
+    x = x.at[3].set(x[4])  # two clouds coincide
+    scores = jax.vmap(jax.grad(LennardJones(4, dim).log_density))(x)
+    assert np.all(np.isfinite(scores))
+    force = jax.jit(lambda x, s: kernel.stein_force(x, x, s))(x, scores)
+    assert force.dtype == dtype
+    assert np.all(np.isfinite(force))
+    assert np.max(np.abs(force[4])) > 0
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_a_far_fragment_does_not_move_the_others(dim, key):
+    # Its cloud is beyond the reach of a Gaussian kernel.
+    group = PointCloud(_SPECIES, dim)
+    kernel = Equivariant(RBF(1.0), group)
+    x = jax.vmap(group.project)(jr.normal(key, (3, 4, dim), jnp.float32))
+    far = x.at[2, 3].set(1e6)
+    force = jax.jit(kernel.stein_force)
+    beside, alone = force(x[:2], far, -far), force(x[:2], x[:2], -x[:2])
+    assert np.allclose(beside * 3, alone * 2, atol=1e-5)
+    assert np.max(np.abs(alone)) > 0.1
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Equivariant(RBF(1.0), DoubleWell().group),
+        Gradient(RBF(1.0), DoubleWell().features),
+        Moments(PairHistogram((0,) * 4)),
+    ],
+    ids=["all motions", "gradient", "moments"],
+)
+def test_runs_from_clashes_stay_finite(kernel, key):
+    target = DoubleWell()
+    start = target.start(key, 6).astype(jnp.float32)
+    start = start.at[0].set(0).at[1, 2].set(start[1, 1])
+    sampler = es.SVGD(kernel, optax.sgd(0.01), langevin=0.01, score_clip=20.0)
+    samples = es.run(key, sampler, target.log_density, start, num_steps=5)
+    assert np.all(np.isfinite(samples.particles))
+
+
+# ------------------------------------------------------------ species and shapes
+
+
+@pytest.mark.parametrize("species", [(), 4, None, 1.5])
+@pytest.mark.parametrize(
+    "make", [lambda s: PointCloud(s, 2), PairHistogram, SortedDistances, SortedRowSums]
+)
+def test_a_wrong_list_of_species_is_refused(make, species, unchecked):
+    with pytest.raises(ValueError, match="`species` needs one label for each particle"):
+        make(species)
+
+
+@pytest.mark.parametrize("wrap", [Equivariant, Invariant])
+@pytest.mark.parametrize("base", [RBF, IMQ])
+def test_a_cloud_of_too_many_permutations_is_refused_with_the_remedy(wrap, base):
+    words = "6227020800 permutations, of which 120 can"  # 13 factorial
+    with pytest.raises(ValueError, match=words) as caught:
+        wrap(base(), PointCloud((0,) * 13, 3))
+    message = str(caught.value)
+    assert "Pullback" in message
+    assert "PairHistogram(species)" in message
+    assert "`num_samples`" in message
+
+
+def test_the_largest_cloud_that_is_averaged_exactly_has_five_like_particles():
+    assert Equivariant(RBF(), PointCloud((0,) * 5, 2)).rule is not None
+    with pytest.raises(ValueError, match="720 permutations, of which 120"):
+        Equivariant(RBF(), PointCloud((0,) * 6, 2))
+    sampled = Equivariant(RBF(), PointCloud((0,) * 6, 2), num_samples=2, key=jr.key(0))
+    sampled.check_shape((6, 2))
+
+
+@pytest.mark.parametrize("dim", [1, 4])
+def test_no_exact_average_in_other_dimensions(dim):
+    with pytest.raises(ValueError, match="no exact average over PointCloud") as caught:
+        Equivariant(RBF(), PointCloud((0, 0), dim))
+    assert "permutations" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (Equivariant(RBF(1.0), PointCloud((0,) * 4, 2)), r"acts on points of .*\(4, 2"),
+        (Equivariant(RBF(1.0), PointCloud((0,) * 3, 3)), r"acts on points of .*\(3, 3"),
+        (Gradient(RBF(1.0), SortedDistances((0,) * 4)), r"needs points of .*\(4, dim"),
+        (Pullback(RBF(1.0), PairHistogram((0,) * 4)), r"needs points of .*\(4, dim"),
+        (Moments(PairHistogram((0,) * 4)), r"needs points of .*\(4, dim"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(5, 2), (8,), (2, 4), (3, 2)])
+def test_clouds_of_another_shape_are_refused(kernel, words, shape, unchecked):
+    sampler = es.SVGD(kernel, optax.sgd(0.1))
+    with pytest.raises(ValueError, match=words) as caught:
+        es.run(
+            jr.key(0), sampler, lambda x: -jnp.sum(x**2), jnp.ones((3, *shape)),
+            num_steps=1,
+        )  # fmt: skip
+    assert f"got points of shape {shape}" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [DoubleWell, LennardJones])
+def test_a_density_of_other_species_is_refused(make, key):
+    # Like particles to the kernel, unlike ones to the density.
+    target = make(3, 2)
+    charges = jnp.array([0.0, 0.0, 1.0])
+    tilted = lambda x: target.log_density(x) - jnp.sum(charges[:, None] * x**2)
+    kernel = Equivariant(RBF(1.0), PointCloud((0, 0, 0), 2))
+    start = target.start(key, 4)
+    sampler = es.SVGD(kernel, optax.sgd(0.1))
+    with pytest.raises(es.InvarianceError, match="not invariant"):
+        es.run(key, sampler, tilted, start, num_steps=1)
+    kernel = Equivariant(RBF(1.0), PointCloud((0, 0, 1), 2))
+    sampler = es.SVGD(kernel, optax.sgd(0.1), score_clip=10.0)
+    samples = es.run(key, sampler, tilted, start, num_steps=1)
+    assert np.all(np.isfinite(samples.particles))
