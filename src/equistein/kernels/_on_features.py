@@ -1,7 +1,6 @@
 """What the kernels on invariant features share."""
 
 import abc
-from typing import Self
 
 import equinox as eqx
 import jax
@@ -74,7 +73,7 @@ class AbstractFeatureKernel(AbstractKernel):
     def length(self, particles: Particles) -> Scalar:
         return self.base.length(jax.vmap(self.features)(particles))
 
-    def with_length(self, length: Scalar) -> Self:
+    def with_length(self, length: Scalar) -> "AbstractFeatureKernel":
         return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
 
     def project(self, point: Point) -> Point:

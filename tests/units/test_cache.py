@@ -1,0 +1,87 @@
+import os
+
+import numpy as np
+import pytest
+
+from equistein.data import cache_folder, cached_array, DataError, published_clouds
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("EQUISTEIN_DATA", raising=False)
+    return tmp_path / "cache"
+
+
+def counted(calls, value=1.0):
+    def make():
+        calls.append(1)
+        return np.full((2, 3), value)
+
+    return make
+
+
+def test_an_array_is_made_once(folder):
+    calls = []
+    first = cached_array("name", {"a": 1}, (2, 3), counted(calls))
+    second = cached_array("name", {"a": 1}, (2, 3), counted(calls))
+    assert len(calls) == 1
+    assert np.array_equal(first, second)
+    assert first.dtype == second.dtype == np.float32
+    assert [file.suffix for file in folder.iterdir()] == [".npy"]
+
+
+def test_other_settings_make_another_array():
+    calls = []
+    cached_array("name", {"a": 1}, (2, 3), counted(calls))
+    cached_array("name", {"a": 2}, (2, 3), counted(calls))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"nonsense", None])
+def test_a_damaged_file_is_made_anew(damage, folder):
+    calls = []
+    cached_array("name", {}, (2, 3), counted(calls))
+    (file,) = folder.iterdir()
+    if damage is None:
+        np.save(file, np.full((2, 3), np.nan, np.float32))
+    else:
+        file.write_bytes(damage)
+    again = cached_array("name", {}, (2, 3), counted(calls))
+    assert len(calls) == 2
+    assert np.all(again == 1)
+
+
+def test_a_cache_of_another_shape_is_made_anew(folder):
+    cached_array("name", {}, (2, 3), counted([]))
+    (file,) = folder.iterdir()
+    np.save(file, np.ones((4, 4), np.float32))
+    calls = []
+    cached_array("name", {}, (2, 3), counted(calls))
+    assert calls
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path / "file" / "cache"))
+    assert cached_array("name", {}, (2, 3), counted([])).shape == (2, 3)
+
+
+def test_the_cache_is_the_users_by_default(monkeypatch, tmp_path):
+    monkeypatch.delenv("EQUISTEIN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "equistein"
+
+
+def test_published_clouds_are_centred_or_missing(tmp_path, monkeypatch):
+    assert published_clouds("dw4/some.npy", 2) is None
+    monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path))
+    assert published_clouds("dw4/some.npy", 2) is None
+    os.makedirs(tmp_path / "dw4")
+    rows = np.arange(24, dtype=np.float32).reshape(3, 8) ** 2
+    np.save(tmp_path / "dw4" / "some.npy", rows)
+    clouds = published_clouds("dw4/some.npy", 2)
+    assert clouds.shape == (3, 4, 2)
+    assert np.allclose(clouds.mean(axis=1), 0, atol=1e-4)
+    with pytest.raises(DataError, match="do not divide"):
+        published_clouds("dw4/some.npy", 3)

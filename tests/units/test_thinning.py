@@ -1,0 +1,83 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.metrics import effective_sample_size, wasserstein_1d
+from equistein.samplers import thin
+
+
+def errors(chosen, pool):
+    """Return the errors of the means of the features, and of the law of the first."""
+    means = jnp.abs(jnp.mean(pool[chosen], axis=0) - jnp.mean(pool, axis=0))
+    return float(jnp.max(means)), float(wasserstein_1d(pool[chosen, 0], pool[:, 0]))
+
+
+def test_thinned_points_represent_the_pool_better_than_chance(key):
+    pool = jr.normal(key, (1_600, 5))
+    chosen = thin(pool, pool[:, 0], 100)
+    assert len(set(np.asarray(chosen).tolist())) == 100
+    mean, law = errors(chosen, pool)
+    by_chance = [
+        errors(jr.choice(k, 1_600, (100,), replace=False), pool)
+        for k in jr.split(jr.key(1), 20)
+    ]
+    means, laws = np.array(by_chance).T
+    assert mean < means.min() / 1.5
+    assert law < laws.min() / 1.5
+
+
+def test_outliers_keep_their_share():
+    # One point in sixteen is far away in a feature that costs much.
+    far = jnp.arange(1_600) % 16 == 7
+    features = jnp.where(far, 30.0, 0.0)[:, None] * jnp.ones((1, 3))
+    order = jr.uniform(jr.key(3), (1_600,))
+    share = jnp.mean(far[thin(features, order, 100)])
+    assert abs(share - 1 / 16) < 0.01  # binomial error 0.024
+
+
+@pytest.mark.parametrize(("num_points", "num"), [(7, 7), (7, 1), (7, 3), (50, 12)])
+def test_any_numbers_work(num_points, num, key):
+    features = jr.normal(key, (num_points, 2))
+    chosen = thin(features, features[:, 0], num)
+    assert chosen.shape == (num,)
+    assert len(set(np.asarray(chosen).tolist())) == num
+    assert np.all(np.diff(np.asarray(features[chosen, 0])) >= 0)
+
+
+def test_thinning_refuses_what_does_not_fit(key, unchecked):
+    features = jr.normal(key, (5, 2))
+    for num in (0, 6):
+        with pytest.raises(ValueError, match="`num` between 1 and the 5 points"):
+            thin(features, features[:, 0], num)
+    with pytest.raises(ValueError, match="4 numbers"):
+        thin(features, features[:4, 0], 2)
+
+
+def autoregressive(key, correlation, shape=(400, 200)):
+    noise = jr.normal(key, shape)
+
+    def step(x, e):
+        x = correlation * x + jnp.sqrt(1 - correlation**2) * e
+        return x, x
+
+    _, chains = jax.lax.scan(step, noise[:, 0], noise.T)
+    return chains.T
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+def test_effective_size_is_that_of_correlated_chains(correlation, key):
+    chains = autoregressive(key, correlation)
+    exact = chains.size * (1 - correlation) / (1 + correlation)
+    assert abs(effective_sample_size(chains) / exact - 1) < 5 * (2 / 400) ** 0.5
+
+
+def test_effective_size_of_frozen_chains_is_their_number(key):
+    frozen = jnp.broadcast_to(jr.normal(key, (400, 1)), (400, 50))
+    assert np.isclose(effective_sample_size(frozen), 400, rtol=0.01)
+
+
+def test_effective_size_needs_chains(key):
+    with pytest.raises(ValueError, match="at least two chains"):
+        effective_sample_size(jr.normal(key, (1, 50)))
