@@ -182,8 +182,13 @@ def nearest_state(
 def draw(config: SingleStateConfig, outcomes: Mapping[str, Outcome]) -> dict:
     labels = {name: "data" if name == FLOOR else name for name in outcomes}
     num = min(10, config.num_samples, config.copies)
-    shown = {labels[name]: out.samples[:num] for name, out in outcomes.items()}
-    colors = np.stack([out.arrays["states"][:num] for out in outcomes.values()])
+    # Spread evenly: the data is one long trajectory.
+    picks = {
+        name: np.linspace(0, len(out.samples) - 1, num).astype(int)
+        for name, out in outcomes.items()
+    }
+    shown = {labels[n]: out.samples[picks[n]] for n, out in outcomes.items()}
+    colors = np.stack([out.arrays["states"][picks[n]] for n, out in outcomes.items()])
     kinds = [f"state_{i + 1}" for i in range(_NUM_STATES)] + ["no_state"]
     return {
         "configurations": configurations(shown, 4.5, colors),
@@ -226,8 +231,7 @@ DW4_SINGLE_STATE = Experiment(
     notes={
         "bandwidth-0.0001": "Particles do not feel each other: each descends to the "
         "energy's one orbit.",
-        "bandwidth-2": "Repulsion across all configurations: they spread over what the "
-        "model has never seen, and some look like other states.",
+    XX
         "langevin-noise": "The library's own sampler, with noise: the learned law.",
     },
     captions={
