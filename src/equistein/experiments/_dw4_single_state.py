@@ -231,7 +231,6 @@ DW4_SINGLE_STATE = Experiment(
     notes={
         "bandwidth-0.0001": "Particles do not feel each other: each descends to the "
         "energy's one orbit.",
-    XX
         "langevin-noise": "The library's own sampler, with noise: the learned law.",
     },
     captions={
