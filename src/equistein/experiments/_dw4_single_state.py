@@ -231,6 +231,8 @@ DW4_SINGLE_STATE = Experiment(
     notes={
         "bandwidth-0.0001": "Particles do not feel each other: each descends to the "
         "energy's one orbit.",
+        "bandwidth-2": "Repulsion across all configurations: some particles are held "
+        "where the model has never seen data, and relax to other states by accident.",
         "langevin-noise": "The library's own sampler, with noise: the learned law.",
     },
     captions={
