@@ -17,9 +17,9 @@ SYSTEM = System(
 )
 
 _QUICK = SystemConfig(
-    num_steps=2_000,
-    budgets=(50, 100, 200, 400, 800),
-    pair_budget=400,
+    num_steps=1_000,
+    budgets=(50, 100, 200, 400),
+    pair_budget=200,
     num_reference=10_000,
     num_geometric=200,
     stein_step=0.002,

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 from equistein._types import Features, Point
 from equistein.groups import AbstractGroup, encode_species, PointCloud
 
+_MAX_PRODUCT = 32  # particles whose pairs come from a product
+
 
 class AbstractFeatures(eqx.Module):
     """A smooth map F that is constant on the orbits of a group."""
@@ -31,6 +33,22 @@ class AbstractFeatures(eqx.Module):
         Raises:
             ValueError: If F is not defined on points of this shape.
         """
+
+
+def pair_differences(point: Float[Array, "atom dim"]) -> Float[Array, "pair dim"]:
+    """Return the difference of each pair, as `np.triu_indices(n, k=1)` lists them.
+
+    Of few particles by a product with the pairs' incidence matrix, whose derivative is
+    a product too; that of indexing is a scatter, which is slow.
+    """
+    num = len(point)
+    first, second = np.triu_indices(num, k=1)
+    if num > _MAX_PRODUCT:
+        return point[first] - point[second]
+    rows = np.arange(len(first))
+    incidence = np.zeros((len(first), num))
+    incidence[rows, first], incidence[rows, second] = 1, -1
+    return jnp.matmul(jnp.asarray(incidence, point.dtype), point, precision="highest")
 
 
 def smooth_norm(

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Features, Point
@@ -12,6 +11,7 @@ from equistein.features._base import (
     check_epsilon,
     check_species,
     pair_blocks,
+    pair_differences,
     point_cloud,
     smooth_norm,
     smooth_norm_laplacian,
@@ -99,8 +99,7 @@ class PairHistogram(AbstractFeatures):
         return point_cloud("PairHistogram", self.species, shape)
 
     def _distances(self, point: Point) -> Float[Array, " pair"]:
-        first, second = np.triu_indices(len(self.species), k=1)
-        return smooth_norm(point[first] - point[second], self.epsilon)
+        return smooth_norm(pair_differences(point), self.epsilon)
 
     def _gaps(self, distances: Float[Array, " pair"]) -> Float[Array, "pair center"]:
         centers = jnp.linspace(0, self.reach, self.num_centers, dtype=distances.dtype)

@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 
 import jax.numpy as jnp
-import numpy as np
 
 from equistein._types import Features, Point
 from equistein.features._base import (
@@ -11,6 +10,7 @@ from equistein.features._base import (
     check_epsilon,
     check_species,
     pair_blocks,
+    pair_differences,
     point_cloud,
     smooth_norm,
     smooth_norm_laplacian,
@@ -57,5 +57,4 @@ class SortedDistances(AbstractFeatures):
         return point_cloud("SortedDistances", self.species, shape)
 
     def _distances(self, point: Point) -> Features:
-        first, second = np.triu_indices(len(self.species), k=1)
-        return smooth_norm(point[first] - point[second], self.epsilon)
+        return smooth_norm(pair_differences(point), self.epsilon)

@@ -10,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point
-from equistein.features import SortedDistances
+from equistein.features import pair_differences, SortedDistances
 from equistein.groups import PointCloud
 from equistein.targets._base import AbstractTarget, check_num
 from equistein.targets._minima import centred_starts, find_minima, Minima, relax
@@ -62,8 +62,7 @@ class AbstractParticleSystem(AbstractTarget):
 
     def distances(self, point: Point) -> Float[Array, " pair"]:
         """Return the distance of each pair, smooth where two particles coincide."""
-        first, second = jnp.triu_indices(self.num_particles, k=1)
-        squared = jnp.sum((point[first] - point[second]) ** 2, axis=-1)
+        squared = jnp.sum(pair_differences(point) ** 2, axis=-1)
         return jnp.sqrt(squared + float(jnp.finfo(point.dtype).tiny) ** 0.5)
 
     def sample(self, key: Key, num: int, *, num_steps: int = 2_000) -> Particles:
