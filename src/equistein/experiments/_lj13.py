@@ -41,9 +41,9 @@ class LJ13Config:
     """
 
     num_seeds: int = 1
-    num_data: int = 2_000
-    num_samples: int = 512
-    num_epochs: int = 40
+    num_data: int = 1_000
+    num_samples: int = 256
+    num_epochs: int = 20
     num_steps: int = 30
     num_particles: int = 256
     width: int = 128
