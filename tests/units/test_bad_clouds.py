@@ -53,11 +53,12 @@ KERNELS = {  # every kernel on point clouds, in the plane and in space
 @pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS.keys())
 def test_force_is_finite_for_clashes_and_fragments(make, dim, dtype, key):
     kernel = make(dim)
-    x = jr.normal(key, (5, 4, dim), dtype)
+    x = jr.normal(key, (12, 4, dim), dtype)
     x = x.at[0, 1].set(x[0, 0])  # two particles coincide
     x = x.at[1].set(0)  # all do
     x = x.at[2, 3].set(1e6)  # one is far away
     x = x.at[3].set(x[4])  # two clouds coincide
+    x = x.at[5:, 3].multiply(1e6)  # rounding may take either sign
     scores = jax.vmap(jax.grad(LennardJones(4, dim).log_density))(x)
     assert np.all(np.isfinite(scores))
     force = jax.jit(lambda x, s: kernel.stein_force(x, x, s))(x, scores)
@@ -73,10 +74,11 @@ def test_a_far_fragment_does_not_move_the_others(dim, key):
     kernel = Equivariant(RBF(1.0), group)
     x = jax.vmap(group.project)(jr.normal(key, (3, 4, dim), jnp.float32))
     far = x.at[2, 3].set(1e6)
-    force = jax.jit(kernel.stein_force)
+    force = jax.jit(lambda *points: kernel.stein_force(*points))
     beside, alone = force(x[:2], far, -far), force(x[:2], x[:2], -x[:2])
-    assert np.allclose(beside * 3, alone * 2, atol=1e-5)
-    assert np.max(np.abs(alone)) > 0.1
+    largest = np.max(np.abs(alone))
+    assert largest > 1e-3
+    assert np.allclose(beside * 3, alone * 2, atol=1e-5 * largest)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,13 @@ def test_other_settings_make_another_array():
     assert len(calls) == 2
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"nonsense", None])
+_HEADER = b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': "
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"\x93NUMPY", b"nonsense", _HEADER + b"(99999999999, 2)}", _HEADER, None],
+)
 def test_a_damaged_file_is_made_anew(damage, folder):
     calls = []
     cached_array("name", {}, (2, 3), counted(calls))
@@ -74,14 +80,16 @@ def test_the_cache_is_the_users_by_default(monkeypatch, tmp_path):
 
 
 def test_published_clouds_are_centred_or_missing(tmp_path, monkeypatch):
-    assert published_clouds("dw4/some.npy", 2) is None
+    assert published_clouds("dw4/some.npy", 4, 2) is None
     monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path))
-    assert published_clouds("dw4/some.npy", 2) is None
+    assert published_clouds("dw4/some.npy", 4, 2) is None
     os.makedirs(tmp_path / "dw4")
     rows = np.arange(24, dtype=np.float32).reshape(3, 8) ** 2
     np.save(tmp_path / "dw4" / "some.npy", rows)
-    clouds = published_clouds("dw4/some.npy", 2)
+    clouds = published_clouds("dw4/some.npy", 4, 2)
     assert clouds.shape == (3, 4, 2)
     assert np.allclose(clouds.mean(axis=1), 0, atol=1e-4)
+    with pytest.raises(DataError, match="clouds of 5 particles"):
+        published_clouds("dw4/some.npy", 5, 2)
     with pytest.raises(DataError, match="do not divide"):
-        published_clouds("dw4/some.npy", 3)
+        published_clouds("dw4/some.npy", 4, 3)

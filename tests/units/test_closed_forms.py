@@ -155,14 +155,18 @@ def test_cloud_forms_survive_narrow_bandwidths_and_far_points(
 ):
     group = PointCloud((0, 0, 1), dim, reflections=reflections)
     kernel = Equivariant(RBF(1e-3), group)
-    near = jr.normal(key, (3, dim), dtype)
-    x = jnp.stack([near, near, 50 * near, 1e4 * near])
+    near = jr.normal(key, (8, 3, dim), dtype)
+    x = jnp.concatenate([near, near[:1], 50 * near, 1e4 * near])
     x = jax.vmap(group.project)(x)
-    force = kernel.stein_force(x, x, jnp.ones_like(x))
-    assert force.dtype == dtype
-    assert np.all(np.isfinite(force))
-    matrices = jax.vmap(kernel.matrix)(x, x[::-1])
-    assert np.all(np.isfinite(matrices))
+
+    @jax.jit
+    def force_and_matrices(x):
+        force = kernel.stein_force(x, x, jnp.ones_like(x))
+        return force, jax.vmap(kernel.matrix)(x, x[::-1])
+
+    for values in force_and_matrices(x):
+        assert values.dtype == dtype
+        assert np.all(np.isfinite(values))
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])

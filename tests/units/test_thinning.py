@@ -16,7 +16,7 @@ def errors(chosen, pool):
 
 def test_thinned_points_represent_the_pool_better_than_chance(key):
     pool = jr.normal(key, (1_600, 5))
-    chosen = thin(pool, pool[:, 0], 100)
+    chosen = thin(jr.key(5), pool, pool[:, 0], 100)
     assert len(set(np.asarray(chosen).tolist())) == 100
     mean, law = errors(chosen, pool)
     by_chance = [
@@ -33,14 +33,31 @@ def test_outliers_keep_their_share():
     far = jnp.arange(1_600) % 16 == 7
     features = jnp.where(far, 30.0, 0.0)[:, None] * jnp.ones((1, 3))
     order = jr.uniform(jr.key(3), (1_600,))
-    share = jnp.mean(far[thin(features, order, 100)])
+    share = jnp.mean(far[thin(jr.key(5), features, order, 100)])
     assert abs(share - 1 / 16) < 0.01  # binomial error 0.024
+
+
+def test_every_point_has_the_same_chance():
+    features = jnp.zeros((160, 1))
+    order = jnp.arange(160.0)
+    chosen = jax.vmap(lambda key: thin(key, features, order, 10))(
+        jr.split(jr.key(0), 2_000)
+    )
+    shares = np.bincount(np.ravel(chosen), minlength=160) / 2_000
+    # The share of each point is 1/16, with a binomial error.
+    assert np.max(np.abs(shares - 1 / 16)) < 5 * (1 / 16 / 2_000) ** 0.5
+
+
+def test_all_points_are_kept_where_all_are_asked_for(key):
+    features = jr.normal(key, (16_000, 1), jnp.float32)
+    chosen = thin(jr.key(1), features, features[:, 0], 16_000)
+    assert len(np.unique(chosen)) == 16_000
 
 
 @pytest.mark.parametrize(("num_points", "num"), [(7, 7), (7, 1), (7, 3), (50, 12)])
 def test_any_numbers_work(num_points, num, key):
     features = jr.normal(key, (num_points, 2))
-    chosen = thin(features, features[:, 0], num)
+    chosen = thin(jr.key(5), features, features[:, 0], num)
     assert chosen.shape == (num,)
     assert len(set(np.asarray(chosen).tolist())) == num
     assert np.all(np.diff(np.asarray(features[chosen, 0])) >= 0)
@@ -50,9 +67,9 @@ def test_thinning_refuses_what_does_not_fit(key, unchecked):
     features = jr.normal(key, (5, 2))
     for num in (0, 6):
         with pytest.raises(ValueError, match="`num` between 1 and the 5 points"):
-            thin(features, features[:, 0], num)
+            thin(jr.key(5), features, features[:, 0], num)
     with pytest.raises(ValueError, match="4 numbers"):
-        thin(features, features[:4, 0], 2)
+        thin(jr.key(5), features, features[:4, 0], 2)
 
 
 def autoregressive(key, correlation, shape=(400, 200)):

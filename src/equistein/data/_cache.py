@@ -1,11 +1,10 @@
 """Arrays that take long to make, kept on disk."""
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
-import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +17,7 @@ def cache_folder() -> pathlib.Path:
     """Return where arrays are kept: `$EQUISTEIN_CACHE`, or the user's cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return pathlib.Path(chosen)
+        return pathlib.Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(base) / "equistein"
 
@@ -52,15 +51,17 @@ def cached_array(
             and np.all(np.isfinite(kept))
         ):
             return kept
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+    except Exception:  # a damaged file can raise nearly anything
         pass
     array = np.asarray(make(), np.float32)
     assert array.shape == shape
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        with part.open("wb") as file:
             np.save(file, array)
-        os.replace(file.name, path)
+        part.replace(path)
     except OSError:
-        pass
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
     return array

@@ -5,16 +5,17 @@ import pathlib
 
 import numpy as np
 
-from equistein.data._read import as_particles, read_points
+from equistein.data._read import as_particles, DataError, read_points
 
 DATA_VARIABLE = "EQUISTEIN_DATA"
 
 
-def published_clouds(path: str, dim: int) -> np.ndarray | None:
+def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | None:
     """Return the clouds in a file of the folder `$EQUISTEIN_DATA`, centred.
 
     Args:
         path: The file's path in the folder, such as `dw4/fixed_DW4.npy`.
+        num_particles: The number of particles of a cloud.
         dim: The dimension of space; rows are cut into particles of it.
 
     Returns:
@@ -24,7 +25,13 @@ def published_clouds(path: str, dim: int) -> np.ndarray | None:
         DataError: If the file is there and does not hold clouds.
     """
     folder = os.environ.get(DATA_VARIABLE)
-    if not folder or not (pathlib.Path(folder) / path).is_file():
+    if not folder or not (pathlib.Path(folder).expanduser() / path).is_file():
         return None
-    clouds = as_particles(read_points(pathlib.Path(folder) / path), dim)
+    file = pathlib.Path(folder).expanduser() / path
+    clouds = as_particles(read_points(file), dim)
+    if clouds.shape[1] != num_particles:
+        raise DataError(
+            f"{file} must hold clouds of {num_particles} particles, but they have "
+            f"{clouds.shape[1]}."
+        )
     return clouds - clouds.mean(axis=1, keepdims=True)

@@ -72,7 +72,7 @@ def single_state(key: Key, minima: Minima, copies: int) -> Particles:
         minima: The minima of the potential, lowest first.
         copies: How many.
     """
-    published = published_clouds("dw4/dimer_4particles.npy", 2)
+    published = published_clouds("dw4/dimer_4particles.npy", 4, 2)
     if published is not None:
         return jnp.asarray(published[-copies:])  # the paper's code takes the last ones
     rhombus = jax.tree.map(lambda leaf: leaf[_RHOMBUS : _RHOMBUS + 1], minima)

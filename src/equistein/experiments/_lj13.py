@@ -56,9 +56,10 @@ def samples_to_learn(num: int) -> tuple[Particles, Particles]:
 
     Published samples if they are there, or the library's own reference samples.
     """
-    published = published_clouds("lj13/test_split_LJ13-1000.npy", 3)
+    published = published_clouds("lj13/test_split_LJ13-1000.npy", 13, 3)
     clouds = reference(SYSTEM, 2 * num, 2) if published is None else published
     clouds = jnp.asarray(clouds)
+    num = min(num, len(clouds) // 2)
     return clouds[:num], clouds[num : 2 * num]
 
 

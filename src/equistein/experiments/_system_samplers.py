@@ -95,12 +95,12 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
         return corrected(chain_key, particles, left)[-1], {}
 
     def thinned(key, start, num_steps):
-        flow_key, chain_key = jr.split(key)
+        flow_key, chain_key, thin_key = jr.split(key, 3)
         particles, left = flowed(flow_key, start, num_steps)
         snapshots = corrected(chain_key, particles, left)
         pool = snapshots.reshape(-1, *start.shape[1:])
         levels = jax.vmap(target.log_density)(pool)
-        chosen = thin(fine_features(system, pool), levels, len(start))
+        chosen = thin(thin_key, fine_features(system, pool), levels, len(start))
         worth = effective_sample_size(levels.reshape(_SNAPSHOTS, -1).T)
         return pool[chosen], {"pool_effective_size": worth}
 

@@ -43,7 +43,8 @@ def stages(config: SystemConfig, system: System, seed: int) -> dict[str, Stage]:
         def stage() -> Outcome:
             # One compilation serves all numbers of steps.
             move = eqx.filter_jit(sampler)
-            budgets = [b for b in (*config.budgets, config.num_steps) if b <= largest]
+            last = min(largest, config.num_steps)
+            budgets = sorted({b for b in config.budgets if b < last} | {last})
             runs, curve = [], []
             for key, start in zip(keys, starts(), strict=True):
                 snapshots = [timed(move, key, start, budget) for budget in budgets]

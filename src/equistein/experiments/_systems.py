@@ -71,6 +71,38 @@ class SystemConfig:
     nuts_step: float = 0.15
     score_clip: float = 100.0
 
+    def __post_init__(self):
+        """Raise `ValueError` for settings that do not go together."""
+        whole = ("num_seeds", "num_steps", "num_reference", "num_geometric", "num_bins")
+        for name in whole:
+            if not getattr(self, name) >= 1:
+                raise ValueError(
+                    f"`{name}` must be at least 1, but got {getattr(self, name)!r}."
+                )
+        if self.num_particles < 2:
+            raise ValueError(
+                f"`num_particles` must be at least 2, but got {self.num_particles!r}."
+            )
+        for name in ("start", "warm"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(
+                    f"`{name}` must be above 0 and at most 1, but got "
+                    f"{getattr(self, name)!r}."
+                )
+        if not 0 < self.corrected < 1:
+            raise ValueError(
+                f"`corrected` must be between 0 and 1, but got {self.corrected!r}."
+            )
+        if not self.budgets or min(self.budgets) < 1:
+            raise ValueError(
+                f"`budgets` must be numbers of at least 1, but got {self.budgets!r}."
+            )
+        if self.pair_budget < min((*self.budgets, self.num_steps)):
+            raise ValueError(
+                "`pair_budget` must be at least the smallest of `budgets`, but got "
+                f"{self.pair_budget!r}."
+            )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class System:
@@ -164,6 +196,7 @@ def measure_all(
     if published is not None:
         against = measure(system, published, points)
         numbers["energy_w2_published"] = against["energy_w2"]
+        few = min(few, len(published))
         numbers["geometric_w2_published"] = geometric_wasserstein(
             points[:few], published[:few], target.group
         )
@@ -173,5 +206,7 @@ def measure_all(
 def _published(system: System) -> Float[Array, "n *shape"] | None:
     if system.published is None:
         return None
-    clouds = published_clouds(system.published, system.target.dim)
+    clouds = published_clouds(
+        system.published, system.target.num_particles, system.target.dim
+    )
     return None if clouds is None else jnp.asarray(clouds)

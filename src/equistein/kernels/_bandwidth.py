@@ -60,7 +60,8 @@ class Median(AbstractBandwidth):
     def __init__(self, factor: float = 1.0, every: int = 100, max_particles: int = 512):
         limits = {"factor": factor, "every": every, "max_particles": max_particles}
         for name, value in limits.items():
-            if not value > 0:
+            least = 0 if name == "factor" else 1
+            if not (value > 0 and value >= least):
                 raise ValueError(f"Median needs `{name}` > 0, but got {value!r}.")
         self.factor = float(factor)
         self.every = int(every)
@@ -117,7 +118,8 @@ class MaximumDiscrepancy(AbstractBandwidth):
         every: int = 100,
         max_particles: int = 128,
     ):
-        if not factors or not min(factors) > 0 or not (every > 0 and max_particles > 1):
+        good = len(factors) > 0 and all(factor > 0 for factor in factors)
+        if not (good and every >= 1 and max_particles > 1):
             raise ValueError(
                 "MaximumDiscrepancy needs positive `factors`, `every` > 0 and "
                 f"`max_particles` > 1, but got factors={factors!r}, every={every!r}, "

@@ -3,17 +3,18 @@
 import itertools
 import math
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.optimize import linear_sum_assignment
 
 from equistein.groups import PointCloud
-from equistein.kernels import closed_form
+from equistein.kernels import AbstractClosedForm, closed_form
 
 _STARTS = 2  # alignments a search goes on with
 _ROUNDS = 2  # of assignment and rotation
-_FORBIDDEN = 1e9  # the cost of matching particles of different species
 _CHUNK = 2**22  # numbers in memory
 
 
@@ -49,14 +50,22 @@ def geometric_wasserstein(
             "`geometric_wasserstein` needs as many clouds in `second` as in `first`, "
             f"but got shapes {first.shape} and {second.shape}."
         )
+    if not isinstance(group, PointCloud):
+        raise ValueError(
+            f"`geometric_wasserstein` needs `group`, a PointCloud, but got {group!r}."
+        )
     group.check_shape(first.shape[1:])
+    if not len(first) or not bool(jnp.all(jnp.isfinite(first) & jnp.isfinite(second))):
+        raise ValueError(
+            "`geometric_wasserstein` needs at least one cloud, and finite ones; look "
+            "at where the samples stopped being finite."
+        )
     project = jax.vmap(group.project)
     x, y = project(first), project(second)
     form = closed_form(group)
     if form is not None:
-        exact = jax.jit(lambda x, y: form.squared_orbit_distances(x, y))
         rows = max(1, _CHUNK // (len(y) * form.num_copies))
-        parts = [exact(x[i : i + rows], y) for i in range(0, len(x), rows)]
+        parts = [_exact(form, x[i : i + rows], y) for i in range(0, len(x), rows)]
         costs = np.concatenate([np.asarray(part) for part in parts])
     else:
         x, y = (np.asarray(z, dtype=float) for z in (x, y))
@@ -66,9 +75,18 @@ def geometric_wasserstein(
     return math.sqrt(max(float(np.mean(costs[rows, columns])), 0.0))
 
 
+@eqx.filter_jit
+def _exact(
+    form: AbstractClosedForm,
+    x: Float[Array, "row *shape"],
+    y: Float[Array, "n *shape"],
+) -> Float[Array, "row n"]:
+    return form.squared_orbit_distances(x, y)
+
+
 def _principal(clouds: np.ndarray) -> np.ndarray:
     """Return the clouds turned to their principal axes."""
-    axes = np.linalg.svd(clouds, full_matrices=False)[2]
+    axes = np.linalg.svd(clouds)[2]
     # Where the axes are a reflection, one of them is turned round.
     axes[:, -1] *= np.linalg.det(axes)[:, None]
     return clouds @ np.swapaxes(axes, 1, 2)
@@ -80,7 +98,7 @@ def _aligned(cloud: np.ndarray, others: np.ndarray, group: PointCloud) -> np.nda
     if not group.reflections:
         signs = signs[np.prod(signs, axis=1) > 0]
     labels = np.array(group.species)
-    forbidden = np.where(labels[:, None] == labels[None, :], 0.0, _FORBIDDEN)
+    forbidden = np.where(labels[:, None] == labels[None, :], 0.0, np.inf)
     turned = others[:, None] * signs[:, None]
     costs = _pair_costs(cloud, turned) + forbidden
     rough = np.sum(np.min(costs, axis=-1), axis=-1)

@@ -49,7 +49,9 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
     accepted with the probability that leaves $p^\beta$ exactly invariant. For the first
     `num_adapt` steps $\eta$ moves so that `acceptance` of the proposals are accepted,
     counted over all particles; afterwards it stays, and the law is exact. Run it from
-    the particles of another sampler to correct them. One score evaluation a step.
+    the particles of another sampler to correct them. One score evaluation a step: the
+    state keeps the density at its particles, so go on with another density from
+    `samples.particles`, not from the state.
 
     Args:
         step_size: The first step $\eta > 0$, in squared units of the points.
@@ -94,6 +96,11 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
             )
         if isinstance(num_adapt, int) and num_adapt < 0:
             raise ValueError(f"MALA needs `num_adapt` >= 0, but got {num_adapt!r}.")
+        if annealing is not None and not callable(annealing):
+            raise ValueError(
+                "MALA needs `annealing`, a function of the step number such as "
+                f"Geometric(1_000), but got {annealing!r}."
+            )
         if score_clip is not None and not score_clip > 0:
             raise ValueError(f"MALA needs `score_clip` > 0, but got {score_clip!r}.")
         self.step_size = float(step_size)

@@ -38,12 +38,12 @@ def langevin_update(
         number: The number of the step.
         scores: The scores, tempered and clipped.
         step_size: The step $\eta$, a number or a function of the step's number.
-        project: What puts the noise onto the particles' subspace.
+        project: What puts the update onto the particles' subspace.
     """
     rate = step_size(number) if callable(step_size) else step_size
     rate = jnp.maximum(jnp.asarray(rate, scores.dtype), 0)  # rounding may pass zero
-    noise = jax.vmap(project)(jr.normal(key, scores.shape, scores.dtype))
-    return rate * scores + jnp.sqrt(2 * rate) * noise
+    noise = jr.normal(key, scores.shape, scores.dtype)
+    return jax.vmap(project)(rate * scores + jnp.sqrt(2 * rate) * noise)
 
 
 def rms(vectors: Float[Array, "n *shape"]) -> Scalar:

@@ -3,11 +3,15 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, Int
+
+from equistein._types import Key
 
 
 def thin(
-    features: Float[Array, "n feature"], order: Float[Array, " n"], num: int
+    key: Key, features: Float[Array, "n feature"], order: Float[Array, " n"], num: int
 ) -> Int[Array, " num"]:
     r"""Choose points whose mean features, and law of one number, are those of all.
 
@@ -17,14 +21,16 @@ def thin(
     $$S \leftarrow S \pm (F_a - F_b), \qquad \pm = -\mathrm{sign}\,
       S \cdot (F_a - F_b),$$
 
-    until `num` are left. The error of the means of the features falls faster than that
-    of independent points, until it meets the error of all the points; so does that of
-    the law of `order`, tails and all. Both points of a pair have the same chance, so
-    nothing else is biased. Choose from snapshots of chains, say sixteen of each, by
+    until `num` are left; $F_a$ is either of the pair by chance. The error of the means
+    of the features falls faster than that of independent points, until it meets the
+    error of all the points; so does that of the law of `order`, tails and all. Every point has the same chance, so nothing else
+    is biased. Choose from snapshots of chains, say sixteen of each, by
     invariant features such as a `PairHistogram` and with the log density for `order`.
 
     Args:
-        features: One row a point; scale the columns by what an error in them costs.
+        key: The source of the chance.
+        features: One row a point, finite; scale the columns by what an error in them
+            costs.
         order: A number a point.
         num: The number of points to choose. Of the points, `num` times a power of two
             are used; what does not fit is left out evenly along `order`.
@@ -46,20 +52,25 @@ def thin(
             f"{len(order)} numbers."
         )
     rounds = (len(features) // num).bit_length() - 1
-    return _thin(features, order, num, rounds)
+    return _thin(key, features, order, num, rounds)
 
 
 @eqx.filter_jit
 def _thin(
+    key: Key,
     features: Float[Array, "n feature"],
     order: Float[Array, " n"],
     num: int,
     rounds: int,
 ) -> Int[Array, " num"]:
-    kept = jnp.linspace(0, len(features) - 1, num * 2**rounds).astype(int)
-    kept = jnp.argsort(order)[kept]
-    for _ in range(rounds):
-        first, second = kept[::2], kept[1::2]
+    size = num * 2**rounds
+    used = np.arange(size) * (len(features) - 1) // max(size - 1, 1)
+    kept = jnp.argsort(order)[used]
+    for index in range(rounds):
+        pairs = kept.reshape(-1, 2)
+        swapped = jr.bernoulli(jr.fold_in(key, index), shape=(len(pairs), 1))
+        pairs = jnp.where(swapped, pairs[:, ::-1], pairs)
+        first, second = pairs[:, 0], pairs[:, 1]
 
         def choose(total, gap):
             sign = jnp.where(total @ gap > 0, -1, 1).astype(gap.dtype)

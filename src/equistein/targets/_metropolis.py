@@ -55,7 +55,7 @@ def langevin_move(
         if score_clip is not None:
             norm = jnp.sqrt(jnp.sum(tempered**2))
             tempered = tempered * (score_clip / jnp.maximum(norm, score_clip))
-        return step_size * tempered
+        return step_size * project(tempered)
 
     noise = project(jr.normal(noise_key, x.shape, x.dtype))
     noise = jnp.sqrt(2 * step_size) * noise
@@ -91,7 +91,8 @@ def jump_move(
 def _accept(
     key: Key, there: Walker, here: Walker, log_ratio: Scalar
 ) -> tuple[Walker, Scalar]:
-    chance = jnp.nan_to_num(jnp.exp(jnp.minimum(log_ratio, 0)))
+    finite = jnp.isfinite(there.value) & jnp.isfinite(log_ratio)
+    chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
     taken = jr.uniform(key, (), chance.dtype) < chance
     pick = lambda new, old: jnp.where(taken, new, old)
     return jax.tree.map(pick, there, here), chance
