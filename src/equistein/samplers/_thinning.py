@@ -23,9 +23,10 @@ def thin(
 
     until `num` are left; $F_a$ is either of the pair by chance. The error of the means
     of the features falls faster than that of independent points, until it meets the
-    error of all the points; so does that of the law of `order`, tails and all. Every point has the same chance, so nothing else
-    is biased. Choose from snapshots of chains, say sixteen of each, by
-    invariant features such as a `PairHistogram` and with the log density for `order`.
+    error of all the points; so does that of the law of `order`, tails and all. Every
+    point has the same chance, so nothing else is biased. Choose from snapshots of
+    chains, say sixteen of each, by invariant features such as a `PairHistogram` and
+    with the log density for `order`.
 
     Args:
         key: The source of the chance.
