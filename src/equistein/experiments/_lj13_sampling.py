@@ -17,8 +17,8 @@ SYSTEM = System(
 )
 
 _QUICK = SystemConfig(
-    num_steps=1_000,
-    budgets=(50, 100, 200, 400),
+    num_steps=2_500,
+    budgets=(50, 100, 200, 400, 1_000),
     pair_budget=100,
     num_reference=10_000,
     num_geometric=200,

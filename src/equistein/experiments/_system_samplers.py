@@ -101,6 +101,7 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
         pool = snapshots.reshape(-1, *start.shape[1:])
         levels = jax.vmap(target.log_density)(pool)
         chosen = thin(thin_key, fine_features(system, pool), levels, len(start))
+        chosen = jr.permutation(jr.fold_in(thin_key, 1), chosen)  # not by energy
         worth = effective_sample_size(levels.reshape(_SNAPSHOTS, -1).T)
         return pool[chosen], {"pool_effective_size": worth}
 
