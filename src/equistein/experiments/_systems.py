@@ -58,7 +58,7 @@ class SystemConfig:
     pair_budget: int = 1_600
     num_reference: int = 40_000
     num_geometric: int = 1_000
-    stein_step: float = 0.02
+    stein_step: float = 0.015
     noise: float = 0.01
     start: float = 0.1
     warm: float = 0.9

@@ -11,7 +11,7 @@ from equistein.kernels._bandwidth import AbstractBandwidth
 from equistein.kernels._base import AbstractKernel
 from equistein.kernels._on_features import check_features
 
-_MAX_PARTICLES = 128  # the metric is measured on
+_MAX_PARTICLES = 256  # the metric is measured on
 
 
 class Moments(AbstractKernel):
@@ -37,7 +37,7 @@ class Moments(AbstractKernel):
     Args:
         features: The feature map $F$.
         ridge: The share $\lambda$ of the mean metric that is added to its diagonal.
-        metric: The matrix G; by default it is measured on (128 of) the sources.
+        metric: The matrix G; by default it is measured on (256 of) the sources.
 
     Raises:
         ValueError: If `features` is no feature map or `ridge` not positive.
