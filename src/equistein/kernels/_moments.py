@@ -89,11 +89,15 @@ class Moments(AbstractKernel):
 
         kernel = self.at(sources) if self.metric is None else self
         means = jnp.mean(jax.vmap(generated)(sources, scores), axis=0)
-        weights = jax.scipy.linalg.solve(kernel._known_metric(), means, assume_a="pos")
+        weights = jax.scipy.linalg.solve(
+            kernel._known_metric(means.dtype), means, assume_a="pos"
+        )
         return jax.vmap(jax.grad(lambda x: self.features(x) @ weights))(targets)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
-        right = jnp.linalg.solve(self._known_metric(), jacobian(self.features, y))
+        right = jnp.linalg.solve(
+            self._known_metric(x.dtype), jacobian(self.features, y)
+        )
         return jacobian(self.features, x).T @ right
 
     @property
@@ -117,10 +121,10 @@ class Moments(AbstractKernel):
     def check_target(self, log_density: LogDensity, points: Particles) -> None:
         check_invariance(log_density, self.features.group(points.shape[1:]), points)
 
-    def _known_metric(self) -> Float[Array, "feature feature"]:
+    def _known_metric(self, dtype: jnp.dtype) -> Float[Array, "feature feature"]:
         if self.metric is None:
             raise ValueError(
                 "Moments without a `metric` needs particles: call "
                 "kernel.at(particles) first. SVGD does so."
             )
-        return self.metric
+        return self.metric.astype(dtype)

@@ -40,7 +40,7 @@ def rotation_moments(matrix: Matrix, shift: Scalar) -> tuple[Scalar, Matrix]:
 
     Args:
         matrix: The 3 x 3 matrix M.
-        shift: The number $a$, so large that nothing overflows.
+        shift: The number $a$, at least the sum of the singular values.
 
     References:
         Prentice (1986), Orientation statistics without parametric assumptions; Mardia
@@ -78,7 +78,9 @@ def _bessels(kappa, shift):
     """Return the nodes, the weights, and the scaled I0, I1 and I1/x at each node."""
     rho, rest = jnp.asarray(_RHO, kappa.dtype), jnp.asarray(_REST, kappa.dtype)
     a, b = rho * (kappa[0] + kappa[1]), rest * (kappa[0] - kappa[1])
-    growth = jnp.sum(kappa) - shift - 2 * rest * (kappa[1] + kappa[2])
+    # By rounding it may be positive, and then overflow, for points far away.
+    peak = jnp.minimum(jnp.sum(kappa) - shift, 0)
+    growth = peak - 2 * rest * (kappa[1] + kappa[2])
     weights = jnp.asarray(_WEIGHTS, kappa.dtype) * jnp.exp(growth)
     return (
         rho,

@@ -145,7 +145,7 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         walkers = jax.lax.cond(
             state.step == 0,
             lambda: jax.vmap(lambda point: walker_at(log_density, point))(x),
-            lambda: Walker(x, state.values, state.scores),
+            lambda: jax.vmap(Walker)(x, state.values, state.scores),
         )
         size = jnp.exp(state.log_step_size)
 

@@ -61,7 +61,11 @@ class LennardJones(AbstractParticleSystem):
             "trap": trap,
             "temperature": temperature,
         }
-        if num_particles < 2 or dim < 1 or not min(positive.values()) > 0:
+        if (
+            num_particles < 2
+            or dim < 1
+            or not all(value > 0 for value in positive.values())
+        ):
             raise ValueError(
                 "LennardJones needs `num_particles` >= 2, `dim` >= 1 and positive "
                 "`pair_factor`, `minimum`, `trap` (or the particles fly apart) and "

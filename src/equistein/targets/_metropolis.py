@@ -71,7 +71,7 @@ def jump_move(
     log_density: LogDensity,
     walker: Walker,
     inverse_temperature: Scalar,
-    length: float,
+    length: Scalar,
     project: Callable[[Point], Point],
 ) -> tuple[Walker, Scalar]:
     """Move one particle of a cloud far: a normal step of `length` a coordinate.
