@@ -11,14 +11,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
-from equistein.energies import energy_for
 from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._learned_clouds import learned_clouds
 from equistein.experiments._toy import seed_keys
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import shares, wasserstein_1d
 from equistein.plotting import bars, configurations, curves, laws
 from equistein.targets import DoubleWell, Minima
-from equistein.training import fit, FitConfig
 
 _NUM_STATES = 5
 
@@ -65,25 +64,10 @@ def stages(
     target = DoubleWell()
     minima = target.minima(jr.key(0))
     data = noisy_copies(jr.key(1), minima, config.copies, config.noise)
-    settings = fit_config(config)
 
     def learned(name: str, group: AbstractGroup) -> Stage:
         def stage() -> Outcome:
-            sets, histories = [], []
-            for index, key in enumerate(seed_keys(seed, config.num_seeds, 0)):
-                energy_key, fit_key, sample_key = jr.split(key, 3)
-                energy = energy_for(
-                    energy_key, group, data, widths=(config.width,) * config.depth
-                )
-                fitted = fit(
-                    fit_key, energy, data, settings, progress=True,
-                    checkpoint=kept and kept / f"{name}.{index}.eqx",
-                )  # fmt: skip
-                sets.append(fitted.sample(sample_key, config.num_samples))
-                histories.append(fitted.history)
-            history = {name: np.stack([h[name] for h in histories]) for name in
-                       histories[0]}  # fmt: skip
-            history["step"] = history.pop("epoch")
+            sets, history = learned_clouds(config, seed, name, group, data, kept)
             return describe(target, minima, data, sets, history)
 
         return stage
@@ -107,17 +91,6 @@ def stages(
         "equivariant": learned("equivariant", target.group),
         FLOOR: floor,
     }
-
-
-def fit_config(config: DW4Config) -> FitConfig:
-    """Return the settings of the fit."""
-    return FitConfig(
-        num_epochs=config.num_epochs,
-        batch_size=min(128, _NUM_STATES * config.copies),
-        num_steps=config.num_steps,
-        num_particles=config.num_particles,
-        sample_steps=config.sample_steps,
-    )
 
 
 def describe(

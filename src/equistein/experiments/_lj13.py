@@ -7,21 +7,18 @@ from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Particles
 from equistein.data import published_clouds
-from equistein.energies import energy_for
 from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._learned_clouds import learned_clouds
 from equistein.experiments._lj13_sampling import SYSTEM
 from equistein.experiments._systems import measure, reference
-from equistein.experiments._toy import seed_keys
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import pair_distances
 from equistein.plotting import configurations, curves, laws
-from equistein.training import fit, FitConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,13 +64,6 @@ def stages(
     config: LJ13Config, seed: int, kept: pathlib.Path | None = None
 ) -> dict[str, Stage]:
     target = SYSTEM.target
-    settings = FitConfig(
-        num_epochs=config.num_epochs,
-        batch_size=min(128, config.num_data),
-        num_steps=config.num_steps,
-        num_particles=config.num_particles,
-        sample_steps=config.sample_steps,
-    )
 
     @functools.cache
     def sets() -> tuple[Particles, Particles]:
@@ -82,22 +72,7 @@ def stages(
     def learned(name: str, group: AbstractGroup) -> Stage:
         def stage() -> Outcome:
             data, held_out = sets()
-            drawn, histories = [], []
-            for index, key in enumerate(seed_keys(seed, config.num_seeds, 0)):
-                energy_key, fit_key, sample_key = jr.split(key, 3)
-                energy = energy_for(
-                    energy_key, group, data, widths=(config.width,) * config.depth
-                )
-                fitted = fit(
-                    fit_key, energy, data, settings, progress=True,
-                    checkpoint=kept and kept / f"{name}.{index}.eqx",
-                )  # fmt: skip
-                drawn.append(fitted.sample(sample_key, config.num_samples))
-                histories.append(fitted.history)
-            history = {
-                name: np.stack([h[name] for h in histories]) for name in histories[0]
-            }
-            history["step"] = history.pop("epoch")
+            drawn, history = learned_clouds(config, seed, name, group, data, kept)
             return describe(held_out, drawn, history)
 
         return stage

@@ -1,5 +1,6 @@
 """The samplers that are compared on particle systems."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,7 @@ from equistein._types import Key, Particles, Scalar
 from equistein.experiments._systems import System, SystemConfig
 from equistein.features import PairHistogram
 from equistein.kernels import Moments, Pullback, RBF
-from equistein.metrics import (
-    effective_sample_size,
-)
+from equistein.metrics import effective_sample_size
 from equistein.samplers import (
     AbstractSampler,
     Geometric,
@@ -30,11 +29,7 @@ from equistein.samplers import (
 from equistein.targets import AbstractParticleSystem
 
 _SNAPSHOTS = 16  # of the correcting chains, to thin
-
-
 _FINE_BINS = 100  # of the distances that thinning looks at
-
-
 _WARM_UP = 100  # evaluations of MALA before NUTS
 
 
@@ -57,14 +52,16 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
 
     def annealed(num_steps):
         """Return the schedule of the temperature, and that of a squared length."""
-        annealing = Geometric(config.warm * num_steps, start=config.start)
+        annealing = Geometric(
+            config.annealed_share * num_steps, start=config.start_inverse_temperature
+        )
         return annealing, lambda size, last: thermal(
             size, annealing, num_steps, power=1.0, last=last
         )
 
     def flowed(key, start, num_steps):
         """Return E-SVGD's particles, and what is left of the evaluations."""
-        flowing = (num_steps * (1 - config.corrected)).astype(int)
+        flowing = (num_steps * (1 - config.corrected_share)).astype(int)
         annealing, rate = annealed(flowing)
         flow = SVGD(
             Moments(features), optax.sgd(rate(config.stein_step, 1.0)),
@@ -116,14 +113,17 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
     def mala(key, start, num_steps):
         annealing, _ = annealed(num_steps)
         chains = MALA(
-            config.mala_step, num_adapt=(config.warm * num_steps).astype(int),
+            config.mala_step, num_adapt=(config.annealed_share * num_steps).astype(int),
             annealing=annealing, score_clip=config.score_clip, project=project,
         )  # fmt: skip
         return advance(key, chains, target, start, num_steps), {}
 
     def deterministic(kernel):
         def sampler(key, start, num_steps):
-            annealing = Geometric(config.warm * num_steps, start=config.start)
+            annealing = Geometric(
+                config.annealed_share * num_steps,
+                start=config.start_inverse_temperature,
+            )
             rate = thermal(config.quiet_step, annealing, num_steps)
             flow = SVGD(
                 kernel, vector_adam(rate, b1=0.0, b2=0.9), annealing=annealing,
@@ -179,51 +179,59 @@ def advance_state(
 
 
 def nuts_curve(
-    config: SystemConfig, system: System, key: Key, start: Particles
-) -> list[tuple[float, Particles]]:
-    """Return the particles of BlackJAX's NUTS after doubling numbers of transitions.
+    config: SystemConfig, system: System
+) -> Callable[[Key, Particles], list[tuple[float, float, Particles]]]:
+    """Return BlackJAX's NUTS, which gives particles after doubling transitions.
 
-    Each comes with the evaluations a particle it took on average. NUTS does not come
-    down from overlaps, so it starts where MALA is after 100 evaluations, which count.
-    Its chains live in all coordinates, with the centre of mass held by a spring.
+    With them come the evaluations a particle they took on average, and the seconds
+    without compilation. NUTS does not come down from overlaps, so it starts where MALA
+    is after 100 evaluations, which count. Its chains live in all coordinates, with the
+    centre of mass held by a spring.
     """
     import blackjax
 
     mala, _ = samplers(config, system)["mala"]
     warm_up = min(_WARM_UP, config.num_steps // 4)
-    start, _ = eqx.filter_jit(mala)(
-        jr.fold_in(key, 1_000_000), start, jnp.asarray(warm_up)
-    )
+    down = eqx.filter_jit(mala)
+    dtype = jnp.zeros(()).dtype
 
     def log_density(point):
         middle = jnp.mean(point, axis=0, keepdims=True)
         return system.target.log_density(point) - jnp.sum(middle**2) / 2
 
-    point = start[0]
+    group = system.target.group
     algorithm: Any = blackjax.nuts(
-        log_density, config.nuts_step, jnp.ones(point.size, point.dtype),
-        max_num_doublings=6,
+        log_density, config.nuts_step,
+        jnp.ones(len(group.species) * group.dim, dtype), max_num_doublings=6,
     )  # fmt: skip
-
     step: Any = jax.vmap(algorithm.step)
-    init: Any = jax.vmap(algorithm.init)
+    init: Any = jax.jit(jax.vmap(algorithm.init))
 
     @jax.jit
     def transitions(key, states, num):
         def one(i, carry):
             states, spent = carry
-            keys = jr.split(jr.fold_in(key, i), len(start))
+            keys = jr.split(jr.fold_in(key, i), len(states.position))
             states, info = step(keys, states)
-            spent = spent + jnp.mean(info.num_integration_steps.astype(point.dtype))
+            spent = spent + jnp.mean(info.num_integration_steps.astype(dtype))
             return states, spent
 
-        return jax.lax.fori_loop(0, num, one, (states, jnp.zeros((), point.dtype)))
+        return jax.lax.fori_loop(0, num, one, (states, jnp.zeros((), dtype)))
 
-    states, spent, done, snapshots = init(start), float(warm_up), 0, []
-    while spent < config.num_steps / 2:
-        more = max(done, 2)
-        states, cost = transitions(jr.fold_in(key, done), states, jnp.asarray(more))
-        done, spent = done + more, spent + float(cost)
-        points = jax.vmap(system.target.group.project)(states.position)
-        snapshots.append((spent, points))
-    return snapshots
+    def curve(key, start):
+        def warmed(num):
+            points, _ = down(jr.fold_in(key, 1_000_000), start, jnp.asarray(num))
+            return init(points)
+
+        jax.block_until_ready(transitions(key, warmed(0), jnp.asarray(0)))  # compile
+        began = time.perf_counter()
+        states, spent, done, snapshots = warmed(warm_up), float(warm_up), 0, []
+        while spent < config.num_steps / 2:
+            more = max(done, 2)
+            states, cost = transitions(jr.fold_in(key, done), states, jnp.asarray(more))
+            done, spent = done + more, spent + float(cost)
+            points = jax.vmap(group.project)(states.position)
+            snapshots.append((spent, time.perf_counter() - began, points))
+        return snapshots
+
+    return curve

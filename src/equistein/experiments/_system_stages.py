@@ -66,13 +66,12 @@ def stages(config: SystemConfig, system: System, seed: int) -> dict[str, Stage]:
 
     def nuts() -> Outcome:
         runs, curve, at = [], [], []
+        chains = nuts_curve(config, system)
         for key, start in zip(keys, starts(), strict=True):
-            began = time.perf_counter()
-            snapshots = nuts_curve(config, system, key, start)
-            seconds = time.perf_counter() - began
-            at.append([spent for spent, _ in snapshots])
-            curve.append([measure(system, exact(), points) for _, points in snapshots])
-            spent, points = snapshots[-1]
+            snapshots = chains(key, start)
+            at.append([spent for spent, _, _ in snapshots])
+            curve.append([measure(system, exact(), points) for *_, points in snapshots])
+            spent, seconds, points = snapshots[-1]
             runs.append((points, {"evaluations": spent, "seconds": seconds}))
         # Seeds differ in their evaluations by little; the curve takes the mean.
         length = min(map(len, curve))

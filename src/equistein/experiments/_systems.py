@@ -39,9 +39,9 @@ class SystemConfig:
         num_geometric: The number of clouds in the geometric distance.
         stein_step: The step of `equivariant` along the Stein force.
         noise: The Langevin step of `equivariant`, and of `langevin` before it cools.
-        start: The first inverse temperature.
-        warm: The share of the steps that anneal.
-        corrected: The share of the evaluations that `equivariant` ends with MALA.
+        start_inverse_temperature: The first inverse temperature.
+        annealed_share: The share of the steps that anneal.
+        corrected_share: The share of the evaluations that `equivariant` ends with MALA.
         num_bins: The centres of its features, a smooth histogram of distances.
         bin_width: The width of a bin.
         reach: The last centre.
@@ -60,9 +60,9 @@ class SystemConfig:
     num_geometric: int = 1_000
     stein_step: float = 0.015
     noise: float = 0.01
-    start: float = 0.1
-    warm: float = 0.9
-    corrected: float = 0.25
+    start_inverse_temperature: float = 0.1
+    annealed_share: float = 0.9
+    corrected_share: float = 0.25
     num_bins: int = 8
     bin_width: float = 1.0
     reach: float = 8.0
@@ -83,15 +83,16 @@ class SystemConfig:
             raise ValueError(
                 f"`num_particles` must be at least 2, but got {self.num_particles!r}."
             )
-        for name in ("start", "warm"):
+        for name in ("start_inverse_temperature", "annealed_share"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(
                     f"`{name}` must be above 0 and at most 1, but got "
                     f"{getattr(self, name)!r}."
                 )
-        if not 0 < self.corrected < 1:
+        if not 0 < self.corrected_share < 1:
             raise ValueError(
-                f"`corrected` must be between 0 and 1, but got {self.corrected!r}."
+                "`corrected_share` must be between 0 and 1, but got "
+                f"{self.corrected_share!r}."
             )
         if not self.budgets or min(self.budgets) < 1:
             raise ValueError(

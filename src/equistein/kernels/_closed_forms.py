@@ -11,5 +11,5 @@ def closed_form(group: AbstractGroup) -> AbstractClosedForm | None:
     """Return the average over a group in closed form, or None where none is known."""
     for form in (VectorAverage, PlanarAverage, SpatialAverage):
         if form.covers(group):
-            return form(group)
+            return form(group)  # type: ignore[arg-type]
     return None

@@ -1,16 +1,31 @@
-"""Copies of point clouds under the swaps of like particles."""
+"""What averages over point clouds share: the copies under swaps of like particles."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein.groups import PointCloud
+from equistein.groups import AbstractGroup, PointCloud
+from equistein.kernels._closed_form import AbstractClosedForm
 
 MAX_PERMUTATIONS = 120  # five like particles
+
+
+class AbstractCloudAverage(AbstractClosedForm):
+    """A mean over the turns of a point cloud and the swaps of its like particles."""
+
+    group: PointCloud
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.group.check_shape(shape)
 
 
 def enumerable(group: PointCloud) -> bool:
     """Whether the swaps are few enough to run over all of them."""
     return group.num_permutations <= MAX_PERMUTATIONS
+
+
+def covers_clouds(group: AbstractGroup, dim: int) -> bool:
+    """Whether these are clouds in `dim` dimensions with few enough swaps."""
+    return isinstance(group, PointCloud) and group.dim == dim and enumerable(group)
 
 
 def permuted(

@@ -6,13 +6,16 @@ from jax.scipy.special import i0e, i1e
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.groups import AbstractGroup, PointCloud
+from equistein.groups import AbstractGroup
 from equistein.kernels._base import flatten
-from equistein.kernels._closed_form import AbstractClosedForm
-from equistein.kernels._cloud_copies import enumerable, permuted
+from equistein.kernels._cloud_copies import (
+    AbstractCloudAverage,
+    covers_clouds,
+    permuted,
+)
 
 
-class PlanarAverage(AbstractClosedForm):
+class PlanarAverage(AbstractCloudAverage):
     r"""The Haar mean of $k(x, g y) R_g$ over `PointCloud` in the plane.
 
     With particles as complex numbers, $z, w \in \mathbb C^n$, and
@@ -30,16 +33,10 @@ class PlanarAverage(AbstractClosedForm):
         Directional Statistics, section 3.5.4.
     """
 
-    group: PointCloud
-
-    def __init__(self, group: AbstractGroup):
-        assert isinstance(group, PointCloud)
-        self.group = group
-
     @staticmethod
     def covers(group: AbstractGroup) -> bool:
         """Whether the closed form is known for this group."""
-        return isinstance(group, PointCloud) and group.dim == 2 and enumerable(group)
+        return covers_clouds(group, 2)
 
     @property
     def num_copies(self) -> int:
@@ -77,9 +74,6 @@ class PlanarAverage(AbstractClosedForm):
         overlap = jnp.sqrt(re**2 + im**2).reshape(len(z), -1, len(w))
         norms = jnp.sum(z**2, axis=1)[:, None] + jnp.sum(w**2, axis=1)[None, :]
         return jnp.maximum(norms - 2 * jnp.max(overlap, axis=1), 0)
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.group.check_shape(shape)
 
     def _copies(self, rows: Float[Array, "n dim"]) -> Float[Array, "copy dim"]:
         """Return the permuted and reflected rows, copy after copy."""

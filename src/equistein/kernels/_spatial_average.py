@@ -5,14 +5,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.groups import AbstractGroup, PointCloud
+from equistein.groups import AbstractGroup
 from equistein.kernels._base import flatten
-from equistein.kernels._closed_form import AbstractClosedForm
-from equistein.kernels._cloud_copies import enumerable, permuted
+from equistein.kernels._cloud_copies import (
+    AbstractCloudAverage,
+    covers_clouds,
+    permuted,
+)
 from equistein.kernels._rotation_moments import rotation_moments
 
 
-class SpatialAverage(AbstractClosedForm):
+class SpatialAverage(AbstractCloudAverage):
     r"""The Haar mean of $k(x, g y) R_g$ over `PointCloud` in space, for few particles.
 
     With the 3 x 3 matrix $M = \sum_i x_i y_i^\top$,
@@ -30,16 +33,10 @@ class SpatialAverage(AbstractClosedForm):
         Mardia and Jupp (2000), Directional Statistics, section 13.2.3.
     """
 
-    group: PointCloud
-
-    def __init__(self, group: AbstractGroup):
-        assert isinstance(group, PointCloud)
-        self.group = group
-
     @staticmethod
     def covers(group: AbstractGroup) -> bool:
         """Whether the closed form is known for this group."""
-        return isinstance(group, PointCloud) and group.dim == 3 and enumerable(group)
+        return covers_clouds(group, 3)
 
     @property
     def num_copies(self) -> int:
@@ -91,9 +88,6 @@ class SpatialAverage(AbstractClosedForm):
         largest = jnp.max(overlaps.reshape(len(rows), -1, len(others)), axis=1)
         norms = jnp.sum(rows**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None]
         return jnp.maximum(norms - 2 * largest, 0)
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.group.check_shape(shape)
 
     def _average(
         self, x: Float[Array, " dim"], y: Float[Array, " dim"], length: Scalar

@@ -9,7 +9,15 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._scores import clipped, langevin_update, rms, Schedule
+from equistein.samplers._scores import (
+    check_annealing,
+    clipped,
+    inverse_temperature,
+    langevin_update,
+    refuse_repellers,
+    rms,
+    Schedule,
+)
 
 
 class LangevinState(eqx.Module):
@@ -76,6 +84,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
             raise ValueError(
                 f"Langevin needs `score_clip` > 0, but got {score_clip!r}."
             )
+        check_annealing("Langevin", annealing)
         self.step_size = step_size
         self.annealing = annealing
         self.score_clip = score_clip
@@ -96,10 +105,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         Raises:
             ValueError: If there are repellers.
         """
-        if repellers is not None:
-            raise ValueError(
-                "Langevin chains are independent: leave `repellers` out, or use SVGD."
-            )
+        refuse_repellers("Langevin", repellers)
         return LangevinState(jax.vmap(self.project)(particles), jnp.zeros((), int))
 
     def step(
@@ -107,9 +113,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     ) -> tuple[LangevinState, LangevinInfo]:
         x = state.particles
         number = state.step.astype(x.dtype)
-        beta = jnp.ones((), x.dtype)
-        if self.annealing is not None:
-            beta = jnp.asarray(self.annealing(number), x.dtype)
+        beta = inverse_temperature(self.annealing, state.step, x.dtype)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
         scores = beta * clipped(scores, self.score_clip)
         update = langevin_update(key, number, scores, self.step_size, self.project)

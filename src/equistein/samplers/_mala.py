@@ -10,7 +10,13 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._scores import rms, Schedule
+from equistein.samplers._scores import (
+    check_annealing,
+    inverse_temperature,
+    refuse_repellers,
+    rms,
+    Schedule,
+)
 from equistein.targets import langevin_move, Walker, walker_at
 
 _GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
@@ -96,11 +102,7 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
             )
         if isinstance(num_adapt, int) and num_adapt < 0:
             raise ValueError(f"MALA needs `num_adapt` >= 0, but got {num_adapt!r}.")
-        if annealing is not None and not callable(annealing):
-            raise ValueError(
-                "MALA needs `annealing`, a function of the step number such as "
-                f"Geometric(1_000), but got {annealing!r}."
-            )
+        check_annealing("MALA", annealing)
         if score_clip is not None and not score_clip > 0:
             raise ValueError(f"MALA needs `score_clip` > 0, but got {score_clip!r}.")
         self.step_size = float(step_size)
@@ -125,10 +127,7 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         Raises:
             ValueError: If there are repellers.
         """
-        if repellers is not None:
-            raise ValueError(
-                "MALA's chains are independent: leave `repellers` out, or use SVGD."
-            )
+        refuse_repellers("MALA", repellers)
         x = jax.vmap(self.project)(particles)
         size = jnp.log(jnp.full((), self.step_size, x.dtype))
         # The density is not known yet: the first step looks at it.
@@ -138,10 +137,8 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
     def step(
         self, key: Key, state: MALAState, log_density: LogDensity
     ) -> tuple[MALAState, MALAInfo]:
-        x, number = state.particles, state.step.astype(state.particles.dtype)
-        beta = jnp.ones((), x.dtype)
-        if self.annealing is not None:
-            beta = jnp.asarray(self.annealing(number), x.dtype)
+        x = state.particles
+        beta = inverse_temperature(self.annealing, state.step, x.dtype)
         walkers = jax.lax.cond(
             state.step == 0,
             lambda: jax.vmap(lambda point: walker_at(log_density, point))(x),

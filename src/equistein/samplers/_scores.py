@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 
@@ -22,6 +22,40 @@ def clipped(
     norms = jnp.sqrt(jnp.sum(scores.reshape(len(scores), -1) ** 2, axis=1))
     scale = largest / jnp.maximum(norms, largest)
     return scores * scale.reshape(-1, *[1] * (scores.ndim - 1))
+
+
+def inverse_temperature(
+    annealing: Schedule | None, step: Int[Array, ""], dtype: jnp.dtype
+) -> Scalar:
+    r"""Return $\beta$ at a step; 1 without a schedule."""
+    if annealing is None:
+        return jnp.ones((), dtype)
+    return jnp.asarray(annealing(step.astype(dtype)), dtype)
+
+
+def check_annealing(name: str, annealing: Schedule | None) -> None:
+    """Raise `ValueError` unless the schedule is a function or None.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if annealing is not None and not callable(annealing):
+        raise ValueError(
+            f"{name} needs `annealing`, a function of the step number such as "
+            f"Geometric(1_000), but got {annealing!r}."
+        )
+
+
+def refuse_repellers(name: str, repellers: object) -> None:
+    """Raise `ValueError` if independent chains are given repellers.
+
+    Raises:
+        ValueError: If there are any.
+    """
+    if repellers is not None:
+        raise ValueError(
+            f"{name} chains are independent: leave `repellers` out, or use SVGD."
+        )
 
 
 def langevin_update(

@@ -11,7 +11,14 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractKernel, squared_discrepancy
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._scores import clipped, langevin_update, rms, Schedule
+from equistein.samplers._scores import (
+    check_annealing,
+    clipped,
+    inverse_temperature,
+    langevin_update,
+    rms,
+    Schedule,
+)
 
 
 class SVGDState(eqx.Module):
@@ -94,11 +101,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
                 "SVGD needs `optimizer`, an Optax transformation such as "
                 f"optax.sgd(0.1), but got {optimizer!r}."
             )
-        if annealing is not None and not callable(annealing):
-            raise ValueError(
-                "SVGD needs `annealing`, a function of the step number such as "
-                f"Geometric(1_000), but got {annealing!r}."
-            )
+        check_annealing("SVGD", annealing)
         if not callable(langevin) and not langevin >= 0:
             raise ValueError(f"SVGD needs `langevin` >= 0, but got {langevin!r}.")
         if isinstance(score_clip, int | float) and not score_clip > 0:
@@ -139,7 +142,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self, key: Key, state: SVGDState, log_density: LogDensity
     ) -> tuple[SVGDState, SVGDInfo]:
         x, dtype = state.particles, state.particles.dtype
-        beta = self._inverse_temperature(state.step, dtype)
+        beta = inverse_temperature(self.annealing, state.step, dtype)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
         scores = beta * clipped(scores, self.score_clip)
         length = self._length(state, scores)
@@ -168,11 +171,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         self.kernel.check_target(log_density, particles)
-
-    def _inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
-        if self.annealing is None:
-            return jnp.ones((), dtype)
-        return jnp.asarray(self.annealing(step.astype(dtype)), dtype)
 
     def _length(self, state: SVGDState, scores: Particles) -> Scalar:
         x, dtype, rule = state.particles, state.length.dtype, self.kernel.rule
