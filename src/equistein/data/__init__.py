@@ -5,6 +5,7 @@ from equistein.data._cache import (
     cached_array as cached_array,
 )
 from equistein.data._published import published_clouds as published_clouds
+from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._read import (
     as_particles as as_particles,
     DataError as DataError,

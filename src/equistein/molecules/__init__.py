@@ -1,5 +1,34 @@
-"""Molecules: files in and out."""
+"""Molecules: files in and out, bonds, and how good they are."""
 
+from equistein.molecules._bonds import infer_bonds as infer_bonds
+from equistein.molecules._draw import drawings as drawings
+from equistein.molecules._elements import (
+    atoms_of as atoms_of,
+    charges_of as charges_of,
+    formula as formula,
+    symbols_of as symbols_of,
+)
+from equistein.molecules._isomers import embed as embed, isomers as isomers
+from equistein.molecules._perceive import (
+    from_bonds as from_bonds,
+    graph_smiles as graph_smiles,
+    perceive as perceive,
+    Perceived as Perceived,
+)
+from equistein.molecules._rdkit import (
+    has_rdkit as has_rdkit,
+    MissingRDKit as MissingRDKit,
+)
+from equistein.molecules._relax import relax as relax
+from equistein.molecules._scores import (
+    score_molecules as score_molecules,
+    Scores as Scores,
+)
+from equistein.molecules._shapes import angles as angles, distances as distances
+from equistein.molecules._stability import (
+    bond_orders as bond_orders,
+    stable_atoms as stable_atoms,
+)
 from equistein.molecules._xyz import (
     Molecule as Molecule,
     read_xyz as read_xyz,

@@ -1,5 +1,8 @@
 """The symbols of the elements, by atomic number."""
 
+import re
+from collections.abc import Iterable, Sequence
+
 SYMBOLS = tuple(
     """
     H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga
@@ -9,3 +12,47 @@ SYMBOLS = tuple(
     Lv Ts Og
     """.split()
 )
+
+
+def charges_of(symbols: Iterable[str]) -> tuple[int, ...]:
+    """Return the nuclear charge of each element."""
+    return tuple(SYMBOLS.index(symbol) + 1 for symbol in symbols)
+
+
+def symbols_of(charges: Iterable[int]) -> tuple[str, ...]:
+    """Return the symbol of each nuclear charge.
+
+    Raises:
+        ValueError: If a number is no nuclear charge.
+    """
+    charges = [int(charge) for charge in charges]
+    for charge in charges:
+        if not 1 <= charge <= len(SYMBOLS):
+            raise ValueError(f"There is no element of nuclear charge {charge}.")
+    return tuple(SYMBOLS[charge - 1] for charge in charges)
+
+
+def formula(symbols: Sequence[str]) -> str:
+    """Return the formula in Hill's order, such as C5H8O: C, H, then by the alphabet."""
+    first = ("C", "H") if "C" in symbols else ()
+    kinds = [s for s in first if s in symbols]
+    kinds += sorted(set(symbols) - set(first))
+    counts = [symbols.count(kind) for kind in kinds]
+    return "".join(
+        kind + (str(count) if count > 1 else "")
+        for kind, count in zip(kinds, counts, strict=True)
+    )
+
+
+def atoms_of(formula: str) -> tuple[str, ...]:
+    """Return the elements in a formula such as C5H8O, hydrogens last.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    parts = re.findall(r"([A-Z][a-z]?)([0-9]{0,4})", formula)
+    whole = "".join(symbol + number for symbol, number in parts) == formula
+    if not parts or not whole or any(symbol not in SYMBOLS for symbol, _ in parts):
+        raise ValueError(f"A formula is like C5H8O, but got {formula!r}.")
+    symbols = [symbol for symbol, number in parts for _ in range(int(number or 1))]
+    return tuple(sorted(symbols, key=lambda s: (s == "H", SYMBOLS.index(s))))

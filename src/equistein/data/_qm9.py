@@ -1,0 +1,190 @@
+"""The isomers of a formula in QM9."""
+
+import collections
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import tarfile
+from collections.abc import Iterator
+
+import numpy as np
+
+from equistein.data._cache import cache_folder
+from equistein.data._published import DATA_VARIABLE
+from equistein.data._read import DataError
+
+_FIGSHARE = "https://ndownloader.figshare.com/files/"
+_ARCHIVE = ("3195389", "md5:ad1ebd51ee7f5b3a6e32e974e5d54012")  # 86 MB
+_EXCLUDED = ("3195404", "md5:a361887bacb427b8a0ce7903d92a53b4")
+_NUM_KEPT, _NUM_TRAIN, _NUM_VALID = 130_831, 100_000, 17_748
+_CHARGES = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
+
+
+@dataclasses.dataclass(frozen=True)
+class QM9Isomers:
+    """The molecules of one formula in QM9.
+
+    Attributes:
+        positions: Where the atoms are, in Angstrom, `(molecule, atom, 3)`, by B3LYP.
+        charges: The nuclear charge of each atom, `(atom,)`, the same in all molecules:
+            heavy atoms first, in the order of C, N, O, F, then the hydrogens.
+        split: `train`, `valid` or `test`: the split of Cormorant, EGNN and the paper.
+    """
+
+    positions: np.ndarray
+    charges: np.ndarray
+    split: np.ndarray
+
+    def train(self) -> np.ndarray:
+        """Return the positions of the training part."""
+        return self.positions[self.split == "train"]
+
+
+def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
+    """Return QM9's molecules of a formula, or None where they are not at hand.
+
+    First from `$EQUISTEIN_DATA/qm9/qm9_<formula>.npz`, then from the cache, and last,
+    if that is allowed, from the original archive, whose checksum is compared. The 3 054
+    molecules that QM9 calls uncharacterized are left out.
+
+    Args:
+        formula: Such as C5H8O.
+        download: Whether 86 MB may be fetched from figshare.com.
+
+    Raises:
+        DataError: If a file does not hold what it should, or nothing can be fetched.
+
+    References:
+        Ramakrishnan et al. (2014), Scientific Data 1, 140022.
+    """
+    if not re.fullmatch(r"([A-Z][a-z]?[0-9]*)+", formula):
+        raise DataError(f"A formula is like C5H8O, but got {formula!r}.")
+    folder = os.environ.get(DATA_VARIABLE)
+    if folder:
+        path = pathlib.Path(folder).expanduser() / "qm9" / f"qm9_{formula}.npz"
+        if path.is_file():
+            return _read(path)
+    kept = cache_folder() / f"qm9-{formula}.npz"
+    if kept.is_file():
+        return _read(kept)
+    if not download:
+        return None
+    found = _from_archive(*_fetch(), formula)
+    part = kept.with_name(f".{kept.name}.{os.getpid()}.npz")
+    with contextlib.suppress(OSError):
+        np.savez(part, **dataclasses.asdict(found))
+        part.replace(kept)
+    return found
+
+
+def _read(path: pathlib.Path) -> QM9Isomers:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            positions, charges = file["positions"], file["charges"]
+            split = file["split"]
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise DataError(
+            f"{path} is damaged or no NumPy file with `positions`, `charges` and "
+            f"`split`: {error}. Delete it, or copy it anew."
+        ) from None
+    rows = charges if charges.ndim == 2 else np.tile(charges, (len(positions), 1))
+    good = (
+        positions.ndim == 3
+        and positions.shape[0] >= 1
+        and positions.shape[2] == 3
+        and rows.shape == positions.shape[:2]
+        and split.shape == positions.shape[:1]
+        and np.issubdtype(positions.dtype, np.floating)
+        and np.isfinite(positions).all()
+        and np.issubdtype(rows.dtype, np.integer)
+        and (rows == rows[:1]).all()
+    )
+    if not good:
+        raise DataError(
+            f"{path} must hold `positions` (molecule, atom, 3), finite, `charges` that "
+            "are the same for all molecules, and one word of `split` each."
+        )
+    return QM9Isomers(positions, rows[0], split)
+
+
+def _fetch() -> tuple[pathlib.Path, pathlib.Path]:
+    """Return the archive and the list of what to leave out, checked."""
+    import pooch
+
+    try:
+        archive, excluded = (
+            pooch.retrieve(
+                _FIGSHARE + number, checksum, fname=name, path=cache_folder(),
+                progressbar=True,
+            )
+            for (number, checksum), name in (
+                (_ARCHIVE, "dsgdb9nsd.xyz.tar.bz2"),
+                (_EXCLUDED, "uncharacterized.txt"),
+            )
+        )  # fmt: skip
+    except Exception as error:  # the network has many ways to fail
+        raise DataError(
+            f"QM9 could not be fetched: {error}. Put qm9_<formula>.npz into the folder "
+            f"qm9 of ${DATA_VARIABLE}, or try again."
+        ) from None
+    return pathlib.Path(archive), pathlib.Path(excluded)
+
+
+def _from_archive(
+    archive: pathlib.Path, excluded: pathlib.Path, formula: str
+) -> QM9Isomers:
+    """Return the molecules of a formula in the original archive."""
+    words = [line.split() for line in excluded.read_text().splitlines()]
+    left_out = {int(w[0]) for w in words if len(w) >= 2 and w[0].isdigit()}
+    splits, wanted = _splits(left_out), _counts(formula)
+    positions, charges, names = [], None, []
+    for index, symbols, points in _frames(archive):
+        if index in left_out or collections.Counter(symbols) != wanted:
+            continue
+        values = np.array([_CHARGES[symbol] for symbol in symbols])
+        order = np.lexsort((values, values == 1))
+        charges = values[order]
+        positions.append(points[order])
+        names.append(splits.get(index, "test"))
+    if charges is None:
+        raise DataError(f"QM9 holds no molecule of the formula {formula}.")
+    return QM9Isomers(np.stack(positions), charges, np.array(names))
+
+
+def _frames(
+    archive: pathlib.Path,
+) -> Iterator[tuple[int, list[str], np.ndarray]]:
+    """Yield number, elements and positions of each molecule in the archive."""
+    with tarfile.open(archive, "r|bz2") as packed:
+        for member in packed:
+            number = re.search(r"([0-9]+)\.xyz$", member.name)
+            file = packed.extractfile(member) if member.isfile() else None
+            if number is None or file is None:
+                continue
+            lines = file.read().decode().splitlines()
+            atoms = [line.split() for line in lines[2 : 2 + int(lines[0])]]
+            points = [[float(w.replace("*^", "e")) for w in a[1:4]] for a in atoms]
+            yield int(number.group(1)), [a[0] for a in atoms], np.array(points)
+
+
+def _splits(left_out: set[int]) -> dict[int, str]:
+    """Return which part each index belongs to, as Cormorant drew them."""
+    kept = [index for index in range(1, 133_886) if index not in left_out]
+    if len(kept) != _NUM_KEPT:
+        return {}
+    order = np.random.RandomState(0).permutation(_NUM_KEPT)  # noqa: NPY002
+    parts = np.empty(_NUM_KEPT, object)
+    parts[order[:_NUM_TRAIN]] = "train"
+    parts[order[_NUM_TRAIN : _NUM_TRAIN + _NUM_VALID]] = "valid"
+    parts[order[_NUM_TRAIN + _NUM_VALID :]] = "test"
+    return dict(zip(kept, parts, strict=True))
+
+
+def _counts(formula: str) -> collections.Counter[str]:
+    """Return the number of atoms of each element."""
+    counts: collections.Counter[str] = collections.Counter()
+    for symbol, number in re.findall(r"([A-Z][a-z]?)([0-9]*)", formula):
+        counts[symbol] += int(number or 1)
+    return counts

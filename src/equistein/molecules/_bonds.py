@@ -1,0 +1,95 @@
+"""The paper's inference of bonds from positions."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_VALENCE = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
+_RING = 1.1  # how much longer a new bond may be than a bond to raise
+
+
+def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
+    """Return the order of the bond of each pair of atoms, by three greedy steps.
+
+    1. From the heavy atom nearest the origin a tree grows: the heavy atom nearest to
+       one in the tree that has a valence left is bonded to it, again and again.
+    2. The hydrogen furthest from its closest heavy atom with a valence left is bonded
+       to that one, until none is left.
+    3. While two heavy atoms have valences left, the closest two such atoms get one more
+       bond; but if the closest two that are not bonded yet are at most 1.1 times as
+       far apart, these are bonded instead.
+
+    The graph fits the valences, whatever the positions; it is not always the right one.
+
+    Args:
+        symbols: The element of each atom, of H, C, N, O and F.
+        positions: Where it is, `(atom, 3)`.
+
+    Returns:
+        The orders, `(atom, atom)`, 0 where there is no bond.
+
+    Raises:
+        ValueError: If an element has no valence here.
+
+    References:
+        Jaini, Holdijk and Welling (2021), appendix E.2.
+    """
+    unknown = sorted(set(symbols) - set(_VALENCE))
+    if unknown:
+        raise ValueError(
+            f"`infer_bonds` knows the valences of {', '.join(_VALENCE)}, but got "
+            f"{', '.join(unknown)}: take `perceive`, which asks RDKit."
+        )
+    free = np.array([_VALENCE[symbol] for symbol in symbols])
+    heavy = np.array([symbol != "H" for symbol in symbols])
+    distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
+    orders = np.zeros((len(symbols), len(symbols)), int)
+
+    def bond(i: int, j: int) -> None:
+        orders[i, j] += 1
+        orders[j, i] += 1
+        free[[i, j]] -= 1
+
+    if heavy.any():
+        _grow_tree(heavy, free, distances, np.linalg.norm(positions, axis=-1), bond)
+    _bond_hydrogens(heavy, free, distances, bond)
+    _fill_valences(heavy, free, distances, orders, bond)
+    return orders
+
+
+def _grow_tree(heavy, free, distances, from_origin, bond) -> None:
+    inside = np.zeros(len(heavy), bool)
+    inside[np.argmin(np.where(heavy, from_origin, np.inf))] = True
+    while (open_ends := inside & (free > 0)).any() and (heavy & ~inside).any():
+        allowed = open_ends[:, None] & (heavy & ~inside)[None, :]
+        old, new = _closest(distances, allowed)
+        bond(old, new)
+        inside[new] = True
+
+
+def _bond_hydrogens(heavy, free, distances, bond) -> None:
+    single = ~heavy
+    while single.any() and (heavy & (free > 0)).any():
+        reach = np.where((heavy & (free > 0))[None, :], distances, np.inf)
+        hydrogen = int(np.argmax(np.where(single, reach.min(axis=1), -np.inf)))
+        bond(hydrogen, int(np.argmin(reach[hydrogen])))
+        single[hydrogen] = False
+
+
+def _fill_valences(heavy, free, distances, orders, bond) -> None:
+    upper = np.triu(np.ones_like(orders, bool), k=1)
+    while np.sum(heavy & (free > 0)) >= 2:
+        left = heavy & (free > 0)
+        allowed = upper & left[:, None] & left[None, :]
+        pair = _closest(distances, allowed)
+        apart = allowed & (orders == 0)
+        if apart.any():
+            other = _closest(distances, apart)
+            if distances[other] <= _RING * distances[pair]:
+                pair = other
+        bond(*pair)
+
+
+def _closest(distances: np.ndarray, allowed: np.ndarray) -> tuple[int, int]:
+    flat = int(np.argmin(np.where(allowed, distances, np.inf)))
+    return divmod(flat, len(distances))

@@ -1,0 +1,119 @@
+"""All isomers of a formula, built by RDKit."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from equistein.molecules._perceive import from_bonds, graph_smiles, perceive
+from equistein.molecules._rdkit import rdkit
+from equistein.molecules._relax import relax
+
+_VALENCE = {"C": 4, "N": 3, "O": 2, "F": 1}
+_MAX_HEAVY = 7
+_SEED = 1
+
+
+def isomers(symbols: Sequence[str]) -> list[str]:
+    """Return the graphs of a formula, as canonical SMILES in the order of the alphabet.
+
+    All connected graphs whose bonds fill the valences, of single, double and triple
+    bonds; many are too strained to exist.
+
+    Args:
+        symbols: The element of each atom, of H, C, N, O and F.
+
+    Raises:
+        ValueError: If there are no, or more than 7, atoms besides hydrogen, or another
+            element.
+        MissingRDKit: If RDKit is not installed.
+    """
+    heavy = sorted(symbol for symbol in symbols if symbol != "H")
+    if not 1 <= len(heavy) <= _MAX_HEAVY or set(heavy) - set(_VALENCE):
+        raise ValueError(
+            f"`isomers` enumerates formulas of 1 to {_MAX_HEAVY} atoms of "
+            f"{', '.join(_VALENCE)} besides hydrogen, but got {' '.join(heavy)}."
+        )
+    num_hydrogens = len(symbols) - len(heavy)
+    valences = [_VALENCE[symbol] for symbol in heavy]
+    total, odd = divmod(sum(valences) - num_hydrogens, 2)
+    if odd or total < len(heavy) - 1:
+        return []
+    found = set()
+    for orders in _fillings(valences, total):
+        if _connected(orders):
+            found.add(_smiles(heavy, valences, orders))
+    return sorted(found)
+
+
+def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
+    """Return positions of a graph, by ETKDG and relaxed by MMFF94, or None.
+
+    Args:
+        smiles: The graph.
+        symbols: The order of its atoms' elements.
+
+    Raises:
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    from rdkit.Chem import rdDistGeom
+
+    mol = chem.AddHs(chem.MolFromSmiles(smiles))
+    settings = rdDistGeom.ETKDGv3()
+    settings.randomSeed = _SEED
+    settings.maxIterations = 50
+    if rdDistGeom.EmbedMolecule(mol, settings) != 0:
+        return None
+    positions, _ = relax(mol)
+    names = [atom.GetSymbol() for atom in mol.GetAtoms()]
+    left, order = list(range(len(names))), []
+    for symbol in symbols:
+        order.append(next(index for index in left if names[index] == symbol))
+        left.remove(order[-1])
+    positions = positions[order]
+    # What relaxed into another molecule, or was not relaxed, is left out.
+    return positions if perceive(symbols, positions).smiles == smiles else None
+
+
+def _fillings(valences: list[int], total: int):
+    """Yield the bond orders of all pairs that sum to a total within the valences."""
+    pairs = list(itertools.combinations(range(len(valences)), 2))
+    orders = np.zeros((len(valences), len(valences)), int)
+    free = list(valences)
+
+    def fill(index: int, left: int):
+        if left == 0:
+            yield orders
+            return
+        if index == len(pairs):
+            return
+        i, j = pairs[index]
+        for order in range(min(3, free[i], free[j], left) + 1):
+            orders[i, j] = orders[j, i] = order
+            free[i], free[j] = free[i] - order, free[j] - order
+            yield from fill(index + 1, left - order)
+            free[i], free[j] = free[i] + order, free[j] + order
+        orders[i, j] = orders[j, i] = 0
+
+    yield from fill(0, total)
+
+
+def _connected(orders: np.ndarray) -> bool:
+    reached = np.zeros(len(orders), bool)
+    reached[0] = True
+    for _ in orders:
+        reached |= (orders[reached] > 0).any(axis=0)
+    return bool(reached.all())
+
+
+def _smiles(heavy: list[str], valences: list[int], orders: np.ndarray) -> str:
+    counts = [v - int(row.sum()) for v, row in zip(valences, orders, strict=True)]
+    num = len(heavy) + sum(counts)
+    full = np.zeros((num, num), int)
+    full[: len(heavy), : len(heavy)] = orders
+    at = len(heavy)
+    for index, count in enumerate(counts):
+        full[index, at : at + count] = full[at : at + count, index] = 1
+        at += count
+    return graph_smiles(from_bonds([*heavy, *"H" * sum(counts)], full))

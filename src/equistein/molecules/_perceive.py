@@ -1,0 +1,113 @@
+"""Molecules as chemists' tools see them: RDKit's bonds from positions."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from equistein.molecules._rdkit import rdkit
+
+_REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
+_MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
+
+
+@dataclasses.dataclass(frozen=True)
+class Perceived:
+    """What RDKit makes of positions.
+
+    Attributes:
+        smiles: The canonical SMILES without stereochemistry, or None if not valid.
+        problem: Why it is not valid, or None.
+        mol: The molecule with its hydrogens and positions, or None.
+    """
+
+    smiles: str | None
+    problem: str | None
+    mol: Any = None
+
+
+def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
+    """Return the molecule that RDKit finds in positions, if it is a valid one.
+
+    Valid is one connected, neutral molecule of all the atoms, without radicals or
+    hydrogens to add. Bonds are pairs closer than 1.15 covalent radii: with RDKit's own
+    default 5 of QM9's 48 isomers of C5H8O are refused. The search for bond orders is
+    stopped after so many iterations, without which it can hang.
+
+    Args:
+        symbols: The element of each atom.
+        positions: Where it is, in Angstrom, `(atom, 3)`.
+
+    Raises:
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    if not np.isfinite(positions).all():
+        return Perceived(None, "positions are not finite")
+    mol = without_bonds(symbols, positions)
+    try:
+        chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=_REACH)
+        if len(chem.GetMolFrags(mol)) > 1:
+            return Perceived(None, "several fragments")
+        chem.rdDetermineBonds.DetermineBondOrders(
+            mol, charge=0, embedChiral=False, maxIterations=_MAX_ITERATIONS
+        )
+        chem.SanitizeMol(mol)
+    except (ValueError, RuntimeError):  # RDKit's exceptions, also of C++
+        return Perceived(None, "no bond orders fit")
+    for atom in mol.GetAtoms():
+        if atom.GetNumRadicalElectrons() or atom.GetNumImplicitHs():
+            return Perceived(None, "radicals")
+    if any(atom.GetFormalCharge() for atom in mol.GetAtoms()):
+        return Perceived(None, "charges")
+    return Perceived(graph_smiles(mol), None, mol)
+
+
+def from_bonds(
+    symbols: Sequence[str], orders: np.ndarray, positions: np.ndarray | None = None
+) -> Any:
+    """Return the RDKit molecule with these bonds.
+
+    Args:
+        symbols: The element of each atom.
+        orders: The order of the bond of each pair, `(atom, atom)`.
+        positions: Where each atom is, or None.
+
+    Raises:
+        ValueError: If RDKit refuses the bonds.
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    mol = chem.RWMol(without_bonds(symbols, positions))
+    kinds = chem.BondType
+    names = {1: kinds.SINGLE, 2: kinds.DOUBLE, 3: kinds.TRIPLE, 4: kinds.QUADRUPLE}
+    for i, j in zip(*np.nonzero(np.triu(orders)), strict=True):
+        mol.AddBond(int(i), int(j), names[int(orders[i, j])])
+    mol = mol.GetMol()
+    chem.SanitizeMol(mol)  # its exceptions are ValueErrors
+    return mol
+
+
+def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
+    """Return the RDKit molecule of atoms that are not bonded."""
+    chem = rdkit()
+    mol = chem.RWMol()
+    for symbol in symbols:
+        atom = chem.Atom(symbol)
+        atom.SetNoImplicit(True)
+        mol.AddAtom(atom)
+    if positions is not None:
+        conformer = chem.Conformer(len(symbols))
+        conformer.SetPositions(np.ascontiguousarray(positions, np.float64))
+        mol.AddConformer(conformer)
+    return mol
+
+
+def graph_smiles(mol: Any) -> str:
+    """Return the canonical SMILES of a molecule, without stereochemistry."""
+    chem = rdkit()
+    plain = chem.RemoveHs(chem.Mol(mol))
+    chem.RemoveStereochemistry(plain)
+    # Through the text once more: what perception left on the atoms is gone.
+    return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))

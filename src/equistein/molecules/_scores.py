@@ -1,0 +1,69 @@
+"""How good a set of molecules is."""
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from equistein.molecules._perceive import perceive, Perceived
+from equistein.molecules._stability import stable_atoms
+
+
+@dataclasses.dataclass(frozen=True)
+class Scores:
+    """Scores of a set of molecules.
+
+    Attributes:
+        num_molecules: How many were judged.
+        atom_stability: The share of atoms whose bonds, by a table of lengths, sum to
+            their valence.
+        molecule_stability: The share of molecules with no other atoms.
+        validity: The share that RDKit accepts as one neutral molecule.
+        uniqueness: Distinct graphs over valid molecules; NaN without any.
+        num_isomers: The number of distinct graphs.
+        num_novel: How many of them are not among the known.
+        coverage: The share of the known graphs that were found.
+    """
+
+    num_molecules: int
+    atom_stability: float
+    molecule_stability: float
+    validity: float
+    uniqueness: float
+    num_isomers: int
+    num_novel: int
+    coverage: float
+
+
+def score_molecules(
+    symbols: Sequence[str],
+    positions: np.ndarray,
+    known: Collection[str],
+    perceived: Sequence[Perceived] | None = None,
+) -> Scores:
+    """Return the scores of molecules of one formula.
+
+    Args:
+        symbols: The element of each atom, of H, C, N, O and F.
+        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
+        known: The SMILES of known graphs, as `perceive` writes them.
+        perceived: What `perceive` made of each, if that is known already.
+
+    Raises:
+        MissingRDKit: If RDKit is not installed.
+    """
+    if perceived is None:
+        perceived = [perceive(symbols, molecule) for molecule in positions]
+    stable = stable_atoms(symbols, positions)
+    found = [p.smiles for p in perceived if p.smiles is not None]
+    graphs, known = set(found), set(known)
+    return Scores(
+        num_molecules=len(positions),
+        atom_stability=float(stable.mean()),
+        molecule_stability=float(stable.all(axis=1).mean()),
+        validity=len(found) / len(positions),
+        uniqueness=len(graphs) / len(found) if found else float("nan"),
+        num_isomers=len(graphs),
+        num_novel=len(graphs - known),
+        coverage=len(graphs & known) / len(known) if known else float("nan"),
+    )
