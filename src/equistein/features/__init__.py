@@ -4,6 +4,7 @@ from equistein.features._base import (
     AbstractFeatures as AbstractFeatures,
     jacobian as jacobian,
     pair_differences as pair_differences,
+    smooth_norm as smooth_norm,
 )
 from equistein.features._concatenated import Concatenated as Concatenated
 from equistein.features._coordinates import Coordinates as Coordinates

@@ -2,6 +2,8 @@
 
 from equistein.networks._base import AbstractNetwork as AbstractNetwork
 from equistein.networks._build import network_for as network_for
+from equistein.networks._egnn import EGNN as EGNN
 from equistein.networks._feature_network import FeatureNetwork as FeatureNetwork
 from equistein.networks._mlp import MLP as MLP
+from equistein.networks._noise_mlp import NoiseMLP as NoiseMLP
 from equistein.networks._symmetrized import Symmetrized as Symmetrized

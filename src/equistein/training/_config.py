@@ -10,6 +10,7 @@ class FitConfig:
 
     Attributes:
         num_epochs: Passes over the data. None is 60, or as many as make 500 batches.
+        num_passes: Passes over the data that make one epoch: more for few data.
         batch_size: Data points a batch; at most all of them.
         num_particles: The negatives of every batch.
         buffer_size: Particles kept between batches, of which `num_particles` are drawn
@@ -63,6 +64,7 @@ class FitConfig:
     """
 
     num_epochs: int | None = None
+    num_passes: int = 1
     batch_size: int = 128
     num_particles: int = 256
     buffer_size: int | None = None
@@ -133,8 +135,12 @@ class FitConfig:
         if self.num_epochs is not None:
             return self
         return dataclasses.replace(
-            self, num_epochs=max(60, -(-500 // max(1, num // self.batch_size)))
+            self, num_epochs=max(60, -(-500 // max(1, self.num_batches(num))))
         )
+
+    def num_batches(self, num: int) -> int:
+        """Return the number of batches in an epoch of `num` points."""
+        return self.num_passes * num // self.batch_size
 
     def _check_schedules(self) -> None:
         for name in ("step", "learning_rate"):
@@ -193,13 +199,13 @@ def num_epochs_of(config: FitConfig) -> int:
 
 
 _INTEGERS = (
-    "num_epochs", "batch_size", "num_particles", "buffer_size", "num_steps", "warm_up",
-    "max_rollbacks", "sample_steps", "sample_at_once",
+    "num_epochs", "num_passes", "batch_size", "num_particles", "buffer_size",
+    "num_steps", "warm_up", "max_rollbacks", "sample_steps", "sample_at_once",
 )  # fmt: skip
 _POSITIVE = (
-    "num_epochs", "batch_size", "num_particles", "buffer_size", "num_steps",
-    "tolerance", "bandwidth", "score_clip", "temperature", "noise", "learning_rate",
-    "gradient_clip", "energy_limit", "sample_steps", "sample_at_once",
+    "num_epochs", "num_passes", "batch_size", "num_particles", "buffer_size",
+    "num_steps", "tolerance", "bandwidth", "score_clip", "temperature", "noise",
+    "learning_rate", "gradient_clip", "energy_limit", "sample_steps", "sample_at_once",
 )  # fmt: skip
 _NOT_NEGATIVE = (
     "stein_step", "langevin", "contrastive", "supervised", "score_matching",

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, NoiseEnergy
 from equistein.groups import check_invariance
 from equistein.kernels import AbstractKernel, RBF
 from equistein.samplers import AbstractSampler, check_particles
@@ -88,12 +88,17 @@ def fit(
     known = check_labels(labels, energy, data)
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
+    if isinstance(energy, NoiseEnergy) and config.temperature != 1:
+        raise ValueError(
+            "A NoiseEnergy has levels of noise instead of a `temperature`, which must "
+            f"be 1, but got {config.temperature!r}."
+        )
     check_invariance(energy.log_density, group, data)
     kernel = kernel or choose_kernel(energy, config, shape)
     kernel.check_shape(shape)
     start = Box(data, group)
-    optimizer = weight_optimizer(config, len(data) // config.batch_size)
-    lengths = Lengths(config, start.reach)
+    optimizer = weight_optimizer(config, config.num_batches(len(data)))
+    lengths = Lengths(config, start.reach, energy)
     check_start(energy, start, config)
     trainer = Trainer(config, lengths, kernel, optimizer, start, sampler)
     watch = Monitor(monitor, monitor_every, energy)

@@ -10,11 +10,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.energies import AbstractEnergy, JointEnergy, NoiseEnergy
 from equistein.kernels import AbstractKernel
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import progress_bar, run
 from equistein.targets import Normal
+from equistein.training._annealed import annealed
 from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths
 from equistein.training._samplers import final_sampler
@@ -71,6 +72,9 @@ class Fitted(eqx.Module):
         """
         if isinstance(num, bool) or not isinstance(num, int) or num < 1:
             raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
+        if isinstance(self.energy, NoiseEnergy):
+            self._model(label)  # refuses labels
+            return self._annealed(key, num, self.energy, progress)
         log_density = self._model(label).log_density
         sampler = final_sampler(self.config, self.lengths, self.kernel, self.start)
         at_once = min(num, self.config.sample_at_once)
@@ -88,6 +92,22 @@ class Fitted(eqx.Module):
             drawn.append(samples.particles)
         points = jnp.concatenate(drawn)[:num]
         return jax.vmap(self.start.group.project)(points)
+
+    def _annealed(
+        self, key: Key, num: int, energy: NoiseEnergy, progress: bool
+    ) -> Particles:
+        """Draw samples while the noise falls from its largest level to the least."""
+        at_once = min(num, self.config.sample_at_once)
+        drawn = []
+        for index in progress_bar(range(-(-num // at_once)), disable=not progress):
+            start_key, run_key = jr.split(jr.fold_in(key, index))
+            start = energy.start(start_key, at_once, self.start.center.shape)
+            points = annealed(
+                run_key, energy, self.config, self.lengths, self.kernel, self.start,
+                start,
+            )  # fmt: skip
+            drawn.append(points)
+        return jnp.concatenate(drawn)[:num]
 
     def log_normalizer(
         self, key: Key, *, num_particles: int = 512, num_steps: int = 2_000

@@ -4,15 +4,19 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from equistein._types import Scalar
+from equistein.energies import AbstractEnergy, NoiseEnergy
 from equistein.training._config import FitConfig
 
 
 class Lengths(eqx.Module):
     """Steps, clip and noise, as arrays: other data needs no other compilation.
 
+    For a `NoiseEnergy` they are those at its least noise, and set by it.
+
     Args:
         config: The settings.
         reach: The largest coordinate of the data.
+        energy: The energy.
     """
 
     langevin: Scalar
@@ -20,16 +24,36 @@ class Lengths(eqx.Module):
     score_clip: Scalar
     noise: Scalar
 
-    def __init__(self, config: FitConfig, reach: Scalar):
+    def __init__(
+        self, config: FitConfig, reach: Scalar, energy: AbstractEnergy | None = None
+    ):
         def given(value: float | None, otherwise: Scalar) -> Scalar:
             return otherwise if value is None else jnp.asarray(value, reach.dtype)
 
-        self.langevin = given(config.langevin, (0.01 * reach) ** 2)
+        finest, steepest, noise = (0.01 * reach) ** 2, 450 / reach, 0.02 * reach
+        if isinstance(energy, NoiseEnergy):
+            noise = energy.noise
+            finest, steepest = 0.1 * noise**2, 20 / noise
+        self.langevin = given(config.langevin, finest)
         self.stein_step = given(config.stein_step, self.langevin)
-        self.score_clip = given(config.score_clip, 450 / reach)
-        self.noise = given(config.noise, 0.02 * reach)
+        self.score_clip = given(config.score_clip, steepest)
+        self.noise = given(config.noise, noise)
 
     def scaled(self, factor: Scalar) -> "Lengths":
         """Return the same with both steps multiplied by a factor."""
         steps = (self.langevin * factor, self.stein_step * factor)
         return eqx.tree_at(lambda s: (s.langevin, s.stein_step), self, steps)
+
+    def at(self, noise: Scalar) -> "Lengths":
+        """Return what they are at another level of noise: all grow with it."""
+        ratio = noise / self.noise
+        return eqx.tree_at(
+            lambda s: (s.langevin, s.stein_step, s.score_clip, s.noise),
+            self,
+            (
+                self.langevin * ratio**2,
+                self.stein_step * ratio**2,
+                self.score_clip / ratio,
+                noise,
+            ),
+        )

@@ -7,7 +7,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.energies import AbstractEnergy, JointEnergy, NoiseEnergy
 from equistein.groups import AbstractGroup
 
 Batch = Float[Array, "point *shape"]
@@ -81,25 +81,38 @@ def denoising_score_matching(
     key: Key,
     energy: AbstractEnergy,
     points: Batch,
-    noise: Scalar,
+    noise: Float[Array, "..."],
     group: AbstractGroup,
 ) -> Scalar:
     r"""Return the mean of $|\sigma s(x + \sigma \xi) + \xi|^2$ a coordinate.
 
     With $s = -\nabla E$ and normal $\xi$ it is least where s is the score of the data
     blurred by $\sigma$. No negatives are needed; the weights of modes much further
-    apart than $\sigma$ remain undetermined.
+    apart than $\sigma$ remain undetermined. A `NoiseEnergy` has a score for each level.
 
     Args:
         key: The source of the noise.
         energy: The energy.
         points: The data.
-        noise: The noise $\sigma$.
+        noise: The noise $\sigma$, of all points or of each.
         group: The symmetry; the noise stays on its subspace.
 
     References:
         Vincent (2011), A connection between score matching and denoising autoencoders.
     """
     drawn = jax.vmap(group.project)(jr.normal(key, points.shape, points.dtype))
-    scores = jax.vmap(jax.grad(energy.log_density))(points + noise * drawn)
-    return jnp.mean((noise * scores + drawn) ** 2)
+    noise = jnp.broadcast_to(noise, points.shape[:1])
+
+    def gap(point, noise, drawn):
+        blurred = energy.at(noise) if isinstance(energy, NoiseEnergy) else energy
+        score = jax.grad(blurred.log_density)(point + noise * drawn)
+        return jnp.mean((noise * score + drawn) ** 2)
+
+    return jnp.mean(jax.vmap(gap)(points, noise, drawn))
+
+
+def noise_levels(key: Key, energy: NoiseEnergy, num: int) -> Float[Array, " point"]:
+    """Return levels of noise, one in each of `num` like parts of their range."""
+    dtype = energy.noise.dtype
+    shares = (jnp.arange(num, dtype=dtype) + jr.uniform(key, (num,), dtype)) / num
+    return energy.level(shares)

@@ -47,7 +47,7 @@ def load_fitted(
     start = Box(like, energy.group(shape))
     size = config.buffer_size or config.num_particles
     particles = jnp.zeros((size, *shape), like.dtype)
-    like_this = (energy, particles, start, Lengths(config, start.reach))
+    like_this = (energy, particles, start, Lengths(config, start.reach, energy))
     energy, particles, start, lengths = load_checkpoint(path, like_this, header)
     kernel = choose_kernel(energy, config, shape)
     return Fitted(energy, particles, {}, [], start, kernel, config, lengths)

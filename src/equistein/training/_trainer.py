@@ -10,7 +10,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy, TemperedEnergy
+from equistein.energies import AbstractEnergy, JointEnergy, NoiseEnergy, TemperedEnergy
 from equistein.kernels import AbstractKernel
 from equistein.samplers import AbstractSampler
 from equistein.training._config import FitConfig, num_epochs_of
@@ -20,6 +20,7 @@ from equistein.training._losses import (
     cross_entropy,
     denoising_score_matching,
     energy_magnitude,
+    noise_levels,
     squared_error,
 )
 from equistein.training._samplers import negatives_sampler
@@ -127,9 +128,10 @@ class Trainer(eqx.Module):
         key = jr.fold_in(jr.wrap_key_data(state.key), state.epoch)
         order_key, batch_key = jr.split(key)
         size = self.config.batch_size
-        num_batches = len(data) // size
-        order = jr.permutation(order_key, len(data))[: num_batches * size]
-        rows = order.reshape(num_batches, size)
+        num_batches = self.config.num_batches(len(data))
+        passes = jr.split(order_key, self.config.num_passes)
+        orders = jax.vmap(lambda key: jr.permutation(key, len(data)))(passes)
+        rows = orders.ravel()[: num_batches * size].reshape(num_batches, size)
         arrays, static = eqx.partition(state, eqx.is_array)
 
         def body(arrays, inputs):
@@ -155,18 +157,22 @@ class Trainer(eqx.Module):
     ) -> tuple[TrainState, BatchInfo]:
         config, batch = self.config, data[rows]
         blur_key, move_key, loss_key = jr.split(key, 3)
-        if config.data_noise:
+        level = self._level(state)
+        blur = config.data_noise if level is None else level
+        if level is not None or config.data_noise:
             noise = jr.normal(blur_key, batch.shape, batch.dtype)
-            batch = batch + config.data_noise * jax.vmap(self.start.group.project)(
-                noise
-            )
+            batch = batch + blur * jax.vmap(self.start.group.project)(noise)
         negatives, monitors = None, (None, None, None)
         if config.contrastive:
-            state, negatives, monitors = self._negatives(move_key, state, data, batch)
+            state, negatives, monitors = self._negatives(
+                move_key, state, data, batch, level
+            )
 
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
-            return self._loss(loss_key, energy, batch, labels, negatives, data[rows])
+            return self._loss(
+                loss_key, energy, batch, labels, negatives, data[rows], level
+            )
 
         (_, info), gradient = loss(state.energy)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
@@ -196,12 +202,25 @@ class Trainer(eqx.Module):
         )
         return state, info
 
+    def _level(self, state: TrainState) -> Scalar | None:
+        """Return the noise of the batch, for an energy that has one for each level.
+
+        The particles are annealed from the largest to the least noise, a step of the
+        way a batch, as new samples are, and then start anew.
+        """
+        if not isinstance(state.energy, NoiseEnergy) or not self.config.contrastive:
+            return None
+        last = max(1, self.config.sample_steps // self.config.num_steps - 1)
+        share = (state.update % (last + 1)) / last
+        return state.energy.level(share.astype(state.particles.dtype))
+
     def _negatives(
         self,
         key: Key,
         state: TrainState,
         data: Float[Array, "datum *shape"],
         batch: Float[Array, "point *shape"],
+        level: Scalar | None,
     ) -> tuple[TrainState, Particles, tuple[Scalar, Scalar, Scalar]]:
         """Reset some of the particles and move them.
 
@@ -217,18 +236,25 @@ class Trainer(eqx.Module):
         else:
             picked = jr.permutation(pick_key, len(buffer))[: config.num_particles]
             particles = buffer[picked]
-        particles = self._reset(reset_key, particles, data)
+        energy, lengths = state.energy, self.lengths
+        if level is None:
+            particles = self._reset(reset_key, particles, data)
+        else:
+            assert isinstance(energy, NoiseEnergy)
+            fresh = energy.start(reset_key, len(particles), particles.shape[1:])
+            particles = jnp.where(level >= energy.noise_max, fresh, particles)
+            energy, lengths = energy.at(level), lengths.at(level)
         sampler = self.sampler
         if sampler is None:
             factor = self.factor(state)
             sampler = negatives_sampler(
-                config, self.lengths, self.kernel, self.start, factor
+                config, lengths, self.kernel, self.start, factor
             )
-        moved, steps = self._move(move_key, sampler, state.energy, particles, batch)
+        moved, steps = self._move(move_key, sampler, energy, particles, batch)
         moved = jax.vmap(self.start.group.project)(moved)
         buffer = moved if picked is None else buffer.at[picked].set(moved)
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
-        model = tempered(state.energy, config.temperature)
+        model = tempered(energy, config.temperature)
         scores = jax.vmap(jax.grad(model))(moved)
         norm = jnp.sqrt(jnp.sum(scores**2) / len(scores))
         state = eqx.tree_at(lambda s: s.particles, state, buffer)
@@ -299,16 +325,22 @@ class Trainer(eqx.Module):
         labels: Labels,
         negatives: Particles | None,
         unblurred: Float[Array, "point *shape"],
+        level: Scalar | None,
     ) -> tuple[Scalar, BatchInfo]:
-        config = self.config
-        above = jax.vmap(energy)(positives)
-        below = None if negatives is None else jax.vmap(energy)(negatives)
+        config, model = self.config, energy
+        weight = config.contrastive
+        if level is not None:
+            assert isinstance(energy, NoiseEnergy)
+            model = energy.at(level)
+            weight = weight * level / jax.lax.stop_gradient(energy.scale)
+        above = jax.vmap(model)(positives)
+        below = None if negatives is None else jax.vmap(model)(negatives)
         value = config.regularization * energy_magnitude(above, below)
         largest = jnp.max(jnp.abs(above))
         negative = supervised = accuracy = matching = num_labels = None
         if below is not None:
             gap = contrastive_divergence(above, below) / config.temperature
-            value += config.contrastive * gap
+            value += weight * gap
             negative = jnp.mean(below)
             largest = jnp.maximum(largest, jnp.max(jnp.abs(below)))
         if labels is not None and isinstance(energy, JointEnergy):
@@ -320,11 +352,16 @@ class Trainer(eqx.Module):
         if supervised is not None:
             value += config.supervised * supervised
         if config.score_matching:
+            noise, points = self.lengths.noise, positives
+            if isinstance(energy, NoiseEnergy):
+                noise_key, key = jr.split(key)
+                noise = noise_levels(noise_key, energy, len(positives))
+                points = unblurred
             matching = denoising_score_matching(
                 key,
                 tempered(energy, config.temperature),
-                positives,
-                self.lengths.noise,
+                points,
+                noise,
                 self.start.group,
             )
             value += config.score_matching * matching

@@ -1,0 +1,201 @@
+"""An E(n)-equivariant graph neural network of all atoms."""
+
+from collections.abc import Hashable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Point, Scalar
+from equistein.features import pair_differences, smooth_norm
+from equistein.groups import encode_species, PointCloud
+from equistein.networks._base import AbstractNetwork
+from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
+
+_EPSILON = 1e-2  # the length below which distances are smoothed
+
+
+class MessageLayer(eqx.Module):
+    r"""One round of messages between all pairs of atoms, with attention.
+
+    $$m_{ij} = \phi_e(h_i + h_j, d_{ij}), \qquad
+      h_i' = h_i + \phi_h\Bigl(h_i, \sum_j \sigma(w \cdot m_{ij})\, m_{ij}\Bigr)$$
+    """
+
+    nodes: eqx.nn.Linear
+    edges: eqx.nn.Linear
+    message: eqx.nn.Linear
+    attention: eqx.nn.Linear
+    update: eqx.nn.Linear
+    update_out: eqx.nn.Linear
+
+    def __init__(self, width: int, num_edges: int, *, key: Key):
+        keys = jr.split(key, 6)
+        self.nodes = eqx.nn.Linear(width, width, use_bias=False, key=keys[0])
+        self.edges = eqx.nn.Linear(num_edges, width, key=keys[1])
+        self.message = eqx.nn.Linear(width, width, key=keys[2])
+        self.attention = eqx.nn.Linear(width, "scalar", key=keys[3])
+        self.update = eqx.nn.Linear(2 * width, width, key=keys[4])
+        self.update_out = eqx.nn.Linear(width, width, key=keys[5])
+
+    def __call__(
+        self,
+        hidden: Float[Array, "atom width"],
+        edges: Float[Array, "pair feature"],
+        ends: Float[Array, "pair atom"],
+    ) -> tuple[Float[Array, "atom width"], Float[Array, "pair width"]]:
+        """Return the next state of the atoms, and the messages.
+
+        Args:
+            hidden: The state of the atoms.
+            edges: The features of the pairs' distances.
+            ends: 1 where an atom is an end of a pair, 0 elsewhere.
+        """
+        silu = jax.nn.silu
+        before = ends @ jax.vmap(self.nodes)(hidden) + jax.vmap(self.edges)(edges)
+        messages = silu(jax.vmap(self.message)(silu(before)))
+        weight = jax.nn.sigmoid(jax.vmap(self.attention)(messages))
+        messages = messages * weight[:, None]
+        size = hidden.shape[0] ** 0.5
+        sums = ends.T @ messages / size
+        both = jnp.concatenate([hidden, sums], axis=1)
+        step = jax.vmap(self.update_out)(silu(jax.vmap(self.update)(both)))
+        return hidden + step, messages
+
+
+class EGNN(AbstractNetwork):
+    r"""An E(n)-invariant function of atoms in space, with messages between all pairs.
+
+    Atoms begin with an embedding of their species, one-hot with a nuclear charge and
+    its square if there is one; pairs are seen through Gaussians of their distances
+    $\sqrt{r^2 + 10^{-4}}$, so the function is smooth, also where atoms coincide. Each
+    layer is `MessageLayer`; the sum of a function of each atom and of each pair is read
+    out. Messages are symmetric in the two atoms, which halves their number.
+
+    With a noise level it is one function for each, $f(x, \sigma)$: the atoms' embedding
+    also sees $\log\sigma$.
+
+    Args:
+        species: One label for each atom.
+        charges: The nuclear charge of each atom, if it has one.
+        dim: The dimension of space.
+        width: The number of units.
+        depth: The number of layers.
+        reach: The last centre of the Gaussians, in the units of the points.
+        num_centers: Their number.
+        key: The source of the weights.
+
+    Raises:
+        ValueError: If there are fewer than two atoms, or a number is not positive.
+
+    References:
+        Satorras, Hoogeboom and Welling (2021), E(n) equivariant graph neural networks,
+        section 3.3 and appendix C (attention).
+    """
+
+    species: tuple[int, ...] = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+    reach: float = eqx.field(static=True)
+    num_centers: int = eqx.field(static=True)
+    kinds: Int[Array, " atom"]
+    traits: Float[Array, "kind trait"]
+    embedding: eqx.nn.Linear
+    noise_in: eqx.nn.Linear
+    noise_out: eqx.nn.Linear
+    layers: tuple[MessageLayer, ...]
+    atom_read: eqx.nn.MLP
+    pair_read: eqx.nn.MLP
+
+    def __init__(
+        self,
+        species: Sequence[Hashable],
+        *,
+        charges: Sequence[int] | None = None,
+        dim: int = 3,
+        width: int = 64,
+        depth: int = 4,
+        reach: float = 8.0,
+        num_centers: int = 32,
+        key: Key,
+    ):
+        for name, value, least in (
+            ("species", len(species), 2), ("width", width, 1), ("depth", depth, 1),
+            ("num_centers", num_centers, 2), ("dim", dim, 1),
+        ):  # fmt: skip
+            if value < least:
+                raise ValueError(
+                    f"EGNN needs `{name}` of at least {least}, but got {value!r}."
+                )
+        if not 0 < reach < float("inf"):
+            raise ValueError(f"EGNN needs `reach` > 0, but got {reach!r}.")
+        if charges is not None and len(charges) != len(species):
+            raise ValueError(
+                f"EGNN needs one of `charges` for each of its {len(species)} atoms, "
+                f"but got {len(charges)}."
+            )
+        self.species = encode_species(species)
+        self.dim = dim
+        self.reach = float(reach)
+        self.num_centers = num_centers
+        self.kinds = jnp.array(self.species)
+        self.traits = _traits(self.species, charges)
+        keys = jr.split(key, 5 + depth)
+        num_edges = num_centers + 2
+        self.embedding = eqx.nn.Linear(self.traits.shape[1], width, key=keys[0])
+        self.noise_in = eqx.nn.Linear(NUM_WAVES, width, key=keys[1])
+        self.noise_out = eqx.nn.Linear(width, width, key=keys[2])
+        self.layers = tuple(MessageLayer(width, num_edges, key=key) for key in keys[5:])
+        self.atom_read = _readout(width, keys[3])
+        self.pair_read = _readout(width, keys[4])
+
+    def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
+        num = len(self.species)
+        first, second = np.triu_indices(num, k=1)
+        rows = np.arange(len(first))
+        ends = np.zeros((len(first), num))
+        ends[rows, first] = ends[rows, second] = 1
+        ends = jnp.asarray(ends, point.dtype)
+        traits = jax.lax.stop_gradient(self.traits)[self.kinds]
+        hidden = jax.vmap(self.embedding)(traits)
+        if noise is not None:
+            waves = self.noise_in(noise_waves(noise))
+            context = self.noise_out(jax.nn.silu(waves))
+            hidden = hidden + context[None, :]
+        edges = self._edges(smooth_norm(pair_differences(point), _EPSILON))
+        messages = jnp.zeros((len(first), hidden.shape[1]), point.dtype)
+        for layer in self.layers:
+            hidden, messages = layer(hidden, edges, ends)
+        atoms = jnp.sum(jax.vmap(self.atom_read)(hidden))
+        return atoms + jnp.sum(jax.vmap(self.pair_read)(messages)) / num**0.5
+
+    def group(self, shape: tuple[int, ...]) -> PointCloud:
+        group = PointCloud(self.species, self.dim)
+        group.check_shape(shape)
+        return group
+
+    def _edges(self, distances: Float[Array, " pair"]) -> Float[Array, "pair feature"]:
+        centers = jnp.linspace(0, self.reach, self.num_centers, dtype=distances.dtype)
+        width = 1.2 * self.reach / (self.num_centers - 1)
+        bumps = jnp.exp(-(((distances[:, None] - centers[None]) / width) ** 2) / 2)
+        far = distances[:, None] / self.reach
+        return jnp.concatenate([2 * bumps, 2 * far, jnp.log(far)], axis=1)
+
+
+def _readout(width: int, key: Key) -> eqx.nn.MLP:
+    return eqx.nn.MLP(width, "scalar", width, 1, activation=jax.nn.silu, key=key)
+
+
+def _traits(
+    species: tuple[int, ...], charges: Sequence[int] | None
+) -> Float[Array, "kind trait"]:
+    """Return what is known of each species: which it is, and its charge."""
+    num = max(species) + 1
+    columns = [np.eye(num)]
+    if charges is not None:
+        table = np.zeros(num)
+        table[list(species)] = np.asarray(charges) / 9  # fluorine: small molecules
+        columns += [table[:, None], table[:, None] ** 2]
+    return jnp.asarray(np.concatenate(columns, axis=1), jnp.zeros(()).dtype)
