@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from equistein.experiments import FLOOR, Outcome
+from equistein.plotting import Page
 
 
 class UserError(Exception):
@@ -195,8 +196,11 @@ class RunFolder:
         self.write("history.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
     def write_figures(self, figures: Mapping[str, Any]) -> None:
-        """Write each matplotlib figure as .png and .svg."""
+        """Write each matplotlib figure as .png and .svg, and each `Page` as .html."""
         for name, figure in figures.items():
+            if isinstance(figure, Page):
+                self.write(f"figures/{name}.html", figure.html)
+                continue
             for suffix in ("png", "svg"):
                 drawn = io.BytesIO()
                 figure.savefig(drawn, format=suffix, dpi=150)

@@ -32,12 +32,14 @@ def write_report(folder: RunFolder) -> pathlib.Path:
     environment = folder.read_json("environment.json")
     title, lead, notes, captions = _words(described)
     figures = sorted((folder.path / "figures").glob("*.png"))
+    pages = sorted((folder.path / "figures").glob("*.html"))
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width'>",
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style>",
         f"<h1>{html.escape(title)}</h1><p class=lead>{html.escape(lead)}</p>",
         *(_figure(path, captions.get(path.stem, "")) for path in figures),
+        *(_page(path, captions.get(path.stem, "")) for path in pages),
         "<h2>Numbers</h2>",
         _table(metrics, described.get("words", {})),
         _notes(notes, metrics),
@@ -110,6 +112,13 @@ def _figure(path: pathlib.Path, caption: str) -> str:
         f"<figure><img alt='{html.escape(path.stem)}' "
         f"src='data:image/png;base64,{data}'>"
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+    )
+
+
+def _page(path: pathlib.Path, caption: str) -> str:
+    return (
+        f"<figure>{path.read_text()}<figcaption>{html.escape(caption)}</figcaption>"
+        "</figure>"
     )
 
 

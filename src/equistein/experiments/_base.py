@@ -113,7 +113,7 @@ def check_config(config: Any) -> None:
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        if dataclasses.is_dataclass(value):
+        if dataclasses.is_dataclass(value) or isinstance(value, bool | str):
             continue
         for number in value if isinstance(value, tuple) else (value,):
             good = isinstance(number, int | float) and 0 < number < float("inf")

@@ -10,6 +10,7 @@ from equistein.experiments._ebm_circles import EBM_CIRCLES
 from equistein.experiments._jem_c4 import JEM_C4
 from equistein.experiments._lj13 import LJ13
 from equistein.experiments._lj13_sampling import LJ13_SAMPLING
+from equistein.experiments._molecules import MOLECULES
 from equistein.experiments._robustness import ROBUSTNESS
 from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
 from equistein.experiments._shells import TWO_CIRCLES, TWO_SPHERES
@@ -30,5 +31,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         DW4_BANDWIDTHS,
         LJ13_SAMPLING,
         LJ13,
+        MOLECULES,
     )
 }

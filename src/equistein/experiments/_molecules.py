@@ -1,0 +1,177 @@
+"""Learn the isomers of a formula, and generate new molecules."""
+
+import dataclasses
+import pathlib
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from equistein.energies import NoiseEnergy
+from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
+from equistein.experiments._molecule_data import (
+    authors_molecules,
+    Reference,
+    reference_molecules,
+)
+from equistein.experiments._molecule_figures import CAPTIONS, draw, NOTES, pictured
+from equistein.experiments._molecule_scores import measure
+from equistein.experiments._toy import seed_keys
+from equistein.molecules import charges_of
+from equistein.networks import EGNN, NoiseMLP
+from equistein.training import fit, FitConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MoleculesConfig:
+    """Settings of `molecules`.
+
+    Attributes:
+        formula: The formula, such as C5H8O.
+        download: Whether QM9 may be fetched where it is not at hand (86 MB).
+        num_seeds: The number of seeds, counted up from the run's seed.
+        num_samples: Molecules drawn from each model.
+        num_epochs: Epochs of 64 passes over the data, of `equivariant`.
+        plain_epochs: Those of `plain`.
+        batch_size: Molecules a batch.
+        learning_rate: Adam's, at first.
+        width: The number of units of the graph network.
+        depth: The number of its layers.
+        plain_width: The number of units of the plain network, of three layers.
+        noise: The least noise, in Angstrom.
+        stein_step: The step of the Stein force, in squares of the least noise.
+        langevin: The Langevin step, in squares of the least noise.
+        sample_steps: Sampler steps, over which the noise falls.
+    """
+
+    formula: str = "C5H8O"
+    download: bool = True
+    num_seeds: int = 1
+    num_samples: int = 512
+    num_epochs: int = 250
+    plain_epochs: int = 60
+    batch_size: int = 32
+    learning_rate: float = 2e-3
+    width: int = 64
+    depth: int = 4
+    plain_width: int = 512
+    noise: float = 0.03
+    stein_step: float = 0.05
+    langevin: float = 0.1
+    sample_steps: int = 600
+
+
+def fit_config(config: MoleculesConfig, num_epochs: int, num_data: int) -> FitConfig:
+    """Return the settings of a fit by denoising score matching."""
+    return FitConfig(
+        num_epochs=num_epochs,
+        num_passes=64,
+        batch_size=min(config.batch_size, num_data),
+        contrastive=0.0,
+        score_matching=1.0,
+        regularization=0.0,
+        learning_rate=config.learning_rate,
+        warm_up=100,
+        ema=0.999,
+        stein_step=config.stein_step * config.noise**2,
+        langevin=config.langevin * config.noise**2,
+        sample_steps=config.sample_steps,
+        sample_at_once=128,
+    )
+
+
+def stages(
+    config: MoleculesConfig, seed: int, kept: pathlib.Path | None = None
+) -> dict[str, Stage]:
+    def reference() -> Reference:
+        return reference_molecules(config.formula, config.download)
+
+    def outcome(symbols, positions, history=None) -> Outcome:
+        numbers = measure(reference(), symbols, positions)
+        return Outcome(
+            metrics={name: np.array([value]) for name, value in numbers.items()},
+            samples=np.asarray(positions, np.float32),
+            history=history or {},
+            arrays=pictured(symbols, positions),
+        )
+
+    def learned(name: str, index: int) -> Stage:
+        stage_name = f"{name}{SEED}{index}"
+
+        def stage() -> Outcome:
+            data = jnp.asarray(reference().train, jnp.float32)
+            key = seed_keys(seed, config.num_seeds, 0)[index]
+            network_key, fit_key, sample_key = jr.split(key, 3)
+            symbols = reference().symbols
+            if name == "equivariant":
+                num_epochs = config.num_epochs
+                network = EGNN(
+                    symbols, charges=charges_of(symbols), width=config.width,
+                    depth=config.depth, key=network_key,
+                )  # fmt: skip
+            else:
+                num_epochs = config.plain_epochs
+                widths = (config.plain_width,) * 3
+                network = NoiseMLP(data[0].size, widths=widths, key=network_key)
+            fitted = fit(
+                fit_key, NoiseEnergy(network, data, config.noise), data,
+                fit_config(config, num_epochs, len(data)), progress=True,
+                checkpoint=kept and kept / f"{stage_name}.eqx",
+            )  # fmt: skip
+            samples = fitted.sample(sample_key, config.num_samples, progress=True)
+            history = {key: value[None] for key, value in fitted.history.items()}
+            history["step"] = history.pop("epoch")
+            return outcome(symbols, np.asarray(samples), history)
+
+        return stage
+
+    def authors() -> Outcome:
+        found = authors_molecules()
+        assert found is not None
+        return outcome(*found)
+
+    def data() -> Outcome:
+        whole = reference()
+        apart = dataclasses.replace(whole, train=whole.others)
+        numbers = measure(apart, whole.symbols, whole.train)
+        return Outcome(
+            metrics={name: np.array([value]) for name, value in numbers.items()},
+            samples=np.asarray(whole.everything, np.float32),
+            arrays=pictured(whole.symbols, whole.everything),
+        )
+
+    seeds = range(config.num_seeds)
+    parts = {
+        f"{name}{SEED}{index}": learned(name, index)
+        for name in ("equivariant", "plain")
+        for index in seeds
+    }
+    if config.formula == "C5H8O" and authors_molecules() is not None:
+        parts["authors"] = authors
+    return parts | {FLOOR: data}
+
+
+MOLECULES = Experiment(
+    name="molecules",
+    figure="section 5, figures qm9 and QM9-64",
+    summary="learn the isomers of C5H8O and generate new molecules",
+    presets={
+        "smoke": MoleculesConfig(
+            download=False,
+            num_samples=8,
+            num_epochs=2,
+            plain_epochs=2,
+            width=8,
+            depth=1,
+            plain_width=16,
+            sample_steps=20,
+        ),
+        "quick": MoleculesConfig(),
+        "paper": MoleculesConfig(num_seeds=3, num_epochs=2_500, plain_epochs=250),
+    },
+    stages=stages,
+    draw=draw,
+    trains=True,
+    notes=NOTES,
+    captions=CAPTIONS,
+)
