@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 from collections.abc import Sequence
+from typing import Literal
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -26,11 +27,16 @@ class Problem:
         dim: For a point cloud, the dimension of space.
         species: For a point cloud, one label a particle, as in "C C O"; by default the
             elements of an .xyz file, or all particles alike.
+        network: For a point cloud, what the energy is made of: `graph`, a graph network
+            of all particles with an energy for each level of noise, or `features`, a
+            perceptron of invariant features. None is `graph` for molecules.
         labels: Whether classes in the file, the array `y`, are learned too.
         held_out: The share of the data that is kept from training, to judge by.
         seed: The source of all randomness.
-        width: The number of units of a hidden layer.
-        depth: The number of hidden layers.
+        width: The number of units of a hidden layer; None is 64 for a graph network and
+            128 for a perceptron.
+        depth: The number of layers; None is 4 for a graph network and 3 for a
+            perceptron.
         num_samples: Samples drawn after the fit, for the report.
         ais_steps: The temperatures of the annealed importance sampling of log Z.
     """
@@ -38,20 +44,20 @@ class Problem:
     group: str
     dim: int | None = None
     species: str | None = None
+    network: Literal["graph", "features"] | None = None
     labels: bool = True
     held_out: float = 0.1
     seed: int = 0
-    width: int = 128
-    depth: int = 3
+    width: int | None = None
+    depth: int | None = None
     num_samples: int = 512
     ais_steps: int = 1_000
 
     def __post_init__(self):
         for name in ("width", "depth", "num_samples", "ais_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 1, but got {getattr(self, name)}."
-                )
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1, but got {value}.")
         if not 0 <= self.held_out < 1:
             raise ValueError(
                 f"`held_out` must be at least 0 and below 1, but got {self.held_out}."
@@ -124,6 +130,14 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
         raise DataError("--dim and --species are for --group point-cloud.")
     group = make_group(problem, points.shape[1:], species)
     group.check_shape(points.shape[1:])
+    if is_graph(problem, species):
+        if problem.group != "point-cloud":
+            raise DataError("--network graph is for --group point-cloud.")
+        if labels is not None:
+            raise DataError(
+                f"A graph network learns no classes, which {path} has: leave them out "
+                "with --no-labels, or take --network features."
+            )
     num_classes = None
     if labels is not None:
         num_classes = _count_classes(path, labels)
@@ -148,6 +162,13 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
     return Dataset(
         jnp.asarray(points[order]), labels, group, num_classes, species, num_held_out
     )
+
+
+def is_graph(problem: Problem, species: Sequence[str] | None) -> bool:
+    """Whether the energy is a graph network's: as asked for, and for molecules."""
+    if problem.network is None:
+        return species is not None
+    return problem.network == "graph"
 
 
 def make_group(

@@ -12,16 +12,26 @@ import jax.random as jr
 import numpy as np
 import tyro
 
-from equistein.cli._dataset import Dataset, load, make_group, Problem, write_samples
+from equistein.cli._dataset import (
+    Dataset,
+    is_graph,
+    load,
+    make_group,
+    Problem,
+    write_samples,
+)
 from equistein.cli._fit_results import finish
 from equistein.cli._folder import as_json, RunFolder, UserError
 from equistein.cli._run import config_from_json, default_folder, INTERRUPTED
-from equistein.energies import AbstractEnergy, energy_for
+from equistein.energies import AbstractEnergy, energy_for, graph_energy_for
+from equistein.groups import PointCloud
+from equistein.molecules import charges_of, formula
 from equistein.samplers import NonFiniteError
 from equistein.training import (
     Box,
     check_start,
     CheckpointError,
+    DENOISING,
     DivergenceError,
     fit,
     FitConfig,
@@ -32,10 +42,27 @@ from equistein.training import (
 
 _MODEL = "checkpoint/model.eqx"
 _TRAINING = "checkpoint/training.eqx"
+_LIKELY = (
+    "Samples drawn from fresh starts, compared with one half of the data by their "
+    "invariant features. The log-likelihood of held-out points, in nats, rests on log "
+    "Z by annealed importance sampling, whose error bound is beside it. AUROC: the "
+    "chance that a held-out point scores higher than a point drawn uniformly from the "
+    "data's box."
+)
+_DENOISED = (
+    "Samples annealed from noise, compared with one half of the data by a smooth "
+    "histogram of their distances. The denoising loss, over all levels of noise, is 1 "
+    "for a model that knows nothing. Stable atoms have bonds, by a table of lengths, "
+    "that sum to their valence; valid molecules are those that RDKit accepts; novel "
+    "ones are not in the data."
+)
 
 
 def fit_data(arguments: Sequence[str]) -> int:
     """Parse, check the data, make the run folder, and fit."""
+    words = [argument.lower() for argument in arguments]
+    graph = "graph" in words or any(word.endswith(".xyz") for word in words)
+    default = DENOISING if graph and "features" not in words else FitConfig()
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Arguments:
@@ -51,7 +78,7 @@ def fit_data(arguments: Sequence[str]) -> int:
         out: Annotated[
             pathlib.Path | None, tyro.conf.arg(help="the run folder, new or empty")
         ] = None
-        config: Annotated[FitConfig, tyro.conf.arg(name="")] = FitConfig()
+        config: Annotated[FitConfig, tyro.conf.arg(name="")] = default
 
     try:
         parsed = tyro.cli(
@@ -61,7 +88,7 @@ def fit_data(arguments: Sequence[str]) -> int:
             description="Learn an invariant energy from data, and draw new points.",
         )
         dataset = load(parsed.data, parsed.problem, parsed.config.batch_size)
-        energy = make_energy(parsed.problem, dataset)
+        energy = make_energy(parsed.problem, parsed.config, dataset)
         start = Box(dataset.train().points, dataset.group)
         check_start(energy, start, parsed.config)
     except ValueError as error:
@@ -109,9 +136,11 @@ def execute(
     """Fit, draw samples, and write results and report."""
     folder.write_environment()
     _, fit_key, result_key = jr.split(jr.key(problem.seed), 3)
-    energy = make_energy(problem, dataset)
+    energy = make_energy(problem, config, dataset)
     train = dataset.train()
     classes = f", {dataset.num_classes} classes" if dataset.num_classes else ""
+    if dataset.species:
+        classes = f", molecules of {formula(dataset.species)}"
     print(
         f"Fitting {len(train.points)} points of shape "
         f"{tuple(train.points.shape[1:])}{classes}, symmetry {problem.group}; "
@@ -221,7 +250,10 @@ def sample_run(arguments: Sequence[str]) -> int:
         raise UserError(str(error)) from None
     finally:
         part.unlink(missing_ok=True)
-    print(f"{parsed.num_samples} samples of shape {points.shape[1:]}: {parsed.out}")
+    what = f"samples of shape {points.shape[1:]}"
+    if species:
+        what = f"molecules of {formula(species)}"
+    print(f"{parsed.num_samples} {what}: {parsed.out}")
     return 0
 
 
@@ -249,7 +281,10 @@ def load_run(folder: RunFolder) -> Fitted:
         like = jr.normal(jr.key(0), (8, *shape))
         species, num_classes = described.get("species"), described.get("num_classes")
         group = make_group(problem, shape, species)
-        energy = make_energy(problem, Dataset(like, None, group, num_classes))
+        described_data = Dataset(
+            like, None, group, num_classes, tuple(species) if species else None
+        )
+        energy = make_energy(problem, config, described_data)
         return load_fitted(folder.path / _MODEL, energy, like, config, _header(folder))
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None
@@ -270,11 +305,21 @@ def settings(described: dict) -> tuple[Problem, FitConfig]:
         raise UserError(f"The run's config.json is damaged: {error}") from None
 
 
-def make_energy(problem: Problem, dataset: Dataset) -> AbstractEnergy:
+def make_energy(
+    problem: Problem, config: FitConfig, dataset: Dataset
+) -> AbstractEnergy:
     """Return an untrained energy for the problem."""
+    key, points = jr.key(problem.seed), dataset.train().points
+    if is_graph(problem, dataset.species):
+        assert isinstance(dataset.group, PointCloud)
+        charges = charges_of(dataset.species) if dataset.species else None
+        return graph_energy_for(
+            key, dataset.group, points, charges=charges, width=problem.width or 64,
+            depth=problem.depth or 4, noise=config.noise,
+        )  # fmt: skip
     return energy_for(
-        jr.key(problem.seed), dataset.group, dataset.train().points,
-        num_classes=dataset.num_classes, widths=(problem.width,) * problem.depth,
+        key, dataset.group, points, num_classes=dataset.num_classes,
+        widths=(problem.width or 128,) * (problem.depth or 3),
     )  # fmt: skip
 
 
@@ -293,17 +338,15 @@ def _words(path: pathlib.Path, dataset: Dataset, problem: Problem) -> dict:
         f"{len(dataset.train().points)} of {len(points)} points of shape "
         f"{tuple(points.shape[1:])}; the others are held out.",
         "notes": {
-            "model": "Samples drawn from fresh starts, compared with one half of the "
-            "data by their invariant features. The log-likelihood of held-out points, "
-            "in nats, rests on log Z by annealed importance sampling, whose error "
-            "bound is beside it. AUROC: the chance that a held-out point scores higher "
-            "than a point drawn uniformly from the data's box."
+            "model": _DENOISED if is_graph(problem, dataset.species) else _LIKELY
         },
         "floor": "data",
         "floor_note": "The floor compares as many points of the other half of the data "
         "with the same half.",
         "captions": {
             "features": "All invariant features of the data and of the samples.",
+            "molecules": "New molecules, with the bonds that greedy steps infer.",
+            "turned": "New molecules, to turn with the mouse.",
             "training": "The gap that contrastive divergence closes.",
             "configurations": "Configurations from the data, and new ones.",
             "samples": "The data, and new samples; those of each class by themselves.",

@@ -12,15 +12,21 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Particles
 from equistein.cli._dataset import Dataset, Problem
 from equistein.cli._folder import RunFolder
+from equistein.cli._molecule_results import (
+    molecule_numbers,
+    molecule_pictures,
+    organic,
+)
 from equistein.cli._report import write_report
 from equistein.energies import (
     AbstractEnergy,
     JointEnergy,
+    NoiseEnergy,
     outlier_scores,
     PlainEnergy,
 )
 from equistein.experiments import FLOOR, Outcome
-from equistein.features import AbstractFeatures, Coordinates
+from equistein.features import AbstractFeatures, Coordinates, PairHistogram
 from equistein.metrics import (
     accuracy,
     auroc,
@@ -28,11 +34,12 @@ from equistein.metrics import (
     expected_calibration_error,
     wasserstein_1d,
 )
-from equistein.networks import FeatureNetwork
+from equistein.networks import EGNN, FeatureNetwork
 from equistein.plotting import configurations, curves, laws, planar_samples
-from equistein.training import Fitted
+from equistein.training import denoising_score_matching, Fitted, noise_levels
 
 _SHOWN_CLASSES = 4
+_DENOISED = 512  # points to judge denoising by
 
 
 def finish(
@@ -66,11 +73,16 @@ def finish(
 
     model = outcome(samples[:num], data[split[half:]])
     print("Measuring ...", flush=True)
+    scores, species = {}, organic(dataset.species)
+    if species is not None:
+        found = molecule_numbers(species, np.asarray(data), np.asarray(samples))
+        scores = {name: np.array([value]) for name, value in found.items()}
     outcomes = {
         "model": dataclasses.replace(
             model,
             metrics=model.metrics
-            | judge(judge_key, fitted, dataset, problem.ais_steps),
+            | judge(judge_key, fitted, dataset, problem.ais_steps)
+            | scores,
             samples=np.asarray(samples),
             history=history,
             events=fitted.events,
@@ -96,7 +108,10 @@ def finish(
             exact=0.0,
             x_label="epoch",
         )
-    figures |= pictures(np.asarray(data), np.asarray(samples), by_class)
+    if species is not None:
+        figures |= molecule_pictures(species, np.asarray(samples))
+    else:
+        figures |= pictures(np.asarray(data), np.asarray(samples), by_class)
     folder.write_figures(figures)
     write_report(folder)
 
@@ -104,7 +119,12 @@ def finish(
 def judge(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, np.ndarray]:
-    """Return the log-likelihood of held-out points, AUROC, accuracy and calibration."""
+    """Return the log-likelihood of held-out points, AUROC, accuracy and calibration.
+
+    An energy of all levels of noise is judged by the loss it was trained with.
+    """
+    if isinstance(fitted.energy, NoiseEnergy):
+        return _denoising(key, fitted, dataset)
     normalizer_key, box_key = jr.split(key)
     normalizer = fitted.log_normalizer(
         normalizer_key, num_particles=256, num_steps=num_steps
@@ -141,6 +161,23 @@ def judge(
     return {name: np.array([float(value)]) for name, value in numbers.items()}
 
 
+def _denoising(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, np.ndarray]:
+    """Return the loss of denoising, 1 for a model that knows nothing."""
+    energy, group = fitted.energy, fitted.start.group
+    assert isinstance(energy, NoiseEnergy)
+    numbers = {"rollbacks": float(len(fitted.events))}
+    parts = {"train": dataset.train().points, "held_out": dataset.held_out().points}
+    for name, points in parts.items():
+        if len(points):
+            repeats = -(-_DENOISED // len(points))
+            some = jnp.concatenate([jax.vmap(group.project)(points)] * repeats)
+            some = jr.permutation(key, some)[:_DENOISED]
+            noise = noise_levels(key, energy, len(some))
+            loss = denoising_score_matching(key, energy, some, noise, group)
+            numbers[f"{name}_denoising_loss"] = float(loss)
+    return {name: np.array([value]) for name, value in numbers.items()}
+
+
 def pictures(
     data: np.ndarray, samples: np.ndarray, by_class: dict[str, np.ndarray]
 ) -> dict:
@@ -159,6 +196,8 @@ def pictures(
 
 def features_of(energy: AbstractEnergy) -> AbstractFeatures:
     """Return the features in which samples are compared with data."""
+    if isinstance(energy, NoiseEnergy) and isinstance(energy.network, EGNN):
+        return PairHistogram(energy.network.species)
     if isinstance(energy, PlainEnergy | JointEnergy):
         network = energy.network
         if isinstance(network, FeatureNetwork):

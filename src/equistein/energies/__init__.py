@@ -1,7 +1,10 @@
 """Networks made energies."""
 
 from equistein.energies._base import AbstractEnergy as AbstractEnergy
-from equistein.energies._build import energy_for as energy_for
+from equistein.energies._build import (
+    energy_for as energy_for,
+    graph_energy_for as graph_energy_for,
+)
 from equistein.energies._joint import (
     ConditionalEnergy as ConditionalEnergy,
     JointEnergy as JointEnergy,

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 
+import jax
+import jax.numpy as jnp
+
 from equistein._types import Key, Particles
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._joint import JointEnergy
+from equistein.energies._noise import NoiseEnergy
 from equistein.energies._plain import PlainEnergy
-from equistein.groups import AbstractGroup
-from equistein.networks import network_for
+from equistein.groups import AbstractGroup, PointCloud
+from equistein.networks import EGNN, network_for
 
 
 def energy_for(
@@ -39,3 +43,46 @@ def energy_for(
         )
     network = network_for(key, group, data, num_classes=num_classes, widths=widths)
     return PlainEnergy(network) if num_classes is None else JointEnergy(network)
+
+
+def graph_energy_for(
+    key: Key,
+    group: PointCloud,
+    data: Particles,
+    *,
+    charges: Sequence[int] | None = None,
+    width: int = 64,
+    depth: int = 4,
+    noise: float | None = None,
+) -> NoiseEnergy:
+    """Build an energy for each level of noise, on a graph network of all particles.
+
+    The network looks as far as the data reaches.
+
+    Args:
+        key: The source of the weights.
+        group: The symmetry.
+        data: The data, stacked on axis 0.
+        charges: The nuclear charge of each particle, if it is an atom.
+        width: The number of units of the network.
+        depth: The number of its layers.
+        noise: The least noise; None is a 25th of the data's root mean square
+            coordinate.
+
+    Raises:
+        ValueError: If the group does not act on the data, has no reflections, or a
+            number is not positive.
+    """
+    group.check_shape(data.shape[1:])
+    if not group.reflections:
+        raise ValueError(
+            "A graph network of distances does not tell mirror images apart: use "
+            "PointCloud(..., reflections=True)."
+        )
+    centred = jax.vmap(group.project)(data)
+    scale = float(jnp.sqrt(jnp.mean(centred**2)))
+    network = EGNN(
+        group.species, charges=charges, dim=group.dim, width=width, depth=depth,
+        reach=6 * scale, key=key,
+    )  # fmt: skip
+    return NoiseEnergy(network, data, scale / 25 if noise is None else noise)

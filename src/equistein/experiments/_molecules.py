@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.energies import NoiseEnergy
+from equistein.energies import graph_energy_for, NoiseEnergy
 from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
 from equistein.experiments._molecule_data import (
     authors_molecules,
@@ -17,9 +17,10 @@ from equistein.experiments._molecule_data import (
 from equistein.experiments._molecule_figures import CAPTIONS, draw, NOTES, pictured
 from equistein.experiments._molecule_scores import measure
 from equistein.experiments._toy import seed_keys
+from equistein.groups import PointCloud
 from equistein.molecules import charges_of
-from equistein.networks import EGNN, NoiseMLP
-from equistein.training import fit, FitConfig
+from equistein.networks import NoiseMLP
+from equistein.training import DENOISING, fit, FitConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,32 +52,26 @@ class MoleculesConfig:
     num_epochs: int = 250
     plain_epochs: int = 60
     batch_size: int = 32
-    learning_rate: float = 2e-3
+    learning_rate: float = 3e-3
     width: int = 64
     depth: int = 4
     plain_width: int = 512
-    noise: float = 0.03
-    stein_step: float = 0.05
-    langevin: float = 0.1
+    noise: float = 0.05
+    stein_step: float = 0.02
+    langevin: float = 0.5
     sample_steps: int = 600
 
 
 def fit_config(config: MoleculesConfig, num_epochs: int, num_data: int) -> FitConfig:
     """Return the settings of a fit by denoising score matching."""
-    return FitConfig(
+    return dataclasses.replace(
+        DENOISING,
         num_epochs=num_epochs,
-        num_passes=64,
         batch_size=min(config.batch_size, num_data),
-        contrastive=0.0,
-        score_matching=1.0,
-        regularization=0.0,
         learning_rate=config.learning_rate,
-        warm_up=100,
-        ema=0.999,
         stein_step=config.stein_step * config.noise**2,
         langevin=config.langevin * config.noise**2,
         sample_steps=config.sample_steps,
-        sample_at_once=128,
     )
 
 
@@ -105,16 +100,18 @@ def stages(
             symbols = reference().symbols
             if name == "equivariant":
                 num_epochs = config.num_epochs
-                network = EGNN(
-                    symbols, charges=charges_of(symbols), width=config.width,
-                    depth=config.depth, key=network_key,
+                energy = graph_energy_for(
+                    network_key, PointCloud(symbols, 3), data,
+                    charges=charges_of(symbols), width=config.width,
+                    depth=config.depth, noise=config.noise,
                 )  # fmt: skip
             else:
                 num_epochs = config.plain_epochs
                 widths = (config.plain_width,) * 3
                 network = NoiseMLP(data[0].size, widths=widths, key=network_key)
+                energy = NoiseEnergy(network, data, config.noise)
             fitted = fit(
-                fit_key, NoiseEnergy(network, data, config.noise), data,
+                fit_key, energy, data,
                 fit_config(config, num_epochs, len(data)), progress=True,
                 checkpoint=kept and kept / f"{stage_name}.eqx",
             )  # fmt: skip

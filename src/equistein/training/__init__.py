@@ -5,7 +5,7 @@ from equistein.training._checkpoint import (
     load_checkpoint as load_checkpoint,
     save_checkpoint as save_checkpoint,
 )
-from equistein.training._config import FitConfig as FitConfig
+from equistein.training._config import DENOISING as DENOISING, FitConfig as FitConfig
 from equistein.training._fit import check_start as check_start, fit as fit
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
@@ -18,6 +18,7 @@ from equistein.training._losses import (
     cross_entropy as cross_entropy,
     denoising_score_matching as denoising_score_matching,
     energy_magnitude as energy_magnitude,
+    noise_levels as noise_levels,
     squared_error as squared_error,
 )
 from equistein.training._start import Box as Box

@@ -10,7 +10,8 @@ class FitConfig:
 
     Attributes:
         num_epochs: Passes over the data. None is 60, or as many as make 500 batches.
-        num_passes: Passes over the data that make one epoch: more for few data.
+        num_passes: Passes over the data that make one epoch. None is as many as make 64
+            batches.
         batch_size: Data points a batch; at most all of them.
         num_particles: The negatives of every batch.
         buffer_size: Particles kept between batches, of which `num_particles` are drawn
@@ -26,10 +27,12 @@ class FitConfig:
         negatives: What moves the particles: `esvgd`, with the kernel of the energy's
             symmetry; `svgd`, with a plain one; or `langevin`, without a kernel.
         stein_step: The step size of the Stein force, in squared units of the points; 0
-            leaves Langevin noise alone, None is the same as `langevin`.
+            leaves Langevin noise alone, None is the same as `langevin`, or a 25th of
+            it for a `NoiseEnergy`.
         langevin: The length of the Langevin step, in squared units of the points; about
             a fifth of the squared width of the finest detail. None is a ten-thousandth
-            of the squared reach of the data.
+            of the squared reach of the data, or half the squared least noise of a
+            `NoiseEnergy`. There both are steps at the least noise, and grow with it.
         step_epochs: Epochs at which both steps change.
         step_factors: What they are multiplied with from each of these epochs on,
             compared with the start.
@@ -64,7 +67,7 @@ class FitConfig:
     """
 
     num_epochs: int | None = None
-    num_passes: int = 1
+    num_passes: int | None = 1
     batch_size: int = 128
     num_particles: int = 256
     buffer_size: int | None = None
@@ -131,15 +134,18 @@ class FitConfig:
         self._check_together()
 
     def for_data(self, num: int) -> "FitConfig":
-        """Return these settings with the number of epochs set for `num` points."""
-        if self.num_epochs is not None:
-            return self
-        return dataclasses.replace(
-            self, num_epochs=max(60, -(-500 // max(1, self.num_batches(num))))
-        )
+        """Return these settings with epochs and passes set for `num` points."""
+        passes, epochs = self.num_passes, self.num_epochs
+        if passes is None:
+            passes = -(-64 * self.batch_size // num)
+        if epochs is None:
+            num_batches = passes * num // self.batch_size
+            epochs = max(60, -(-500 // max(1, num_batches)))
+        return dataclasses.replace(self, num_epochs=epochs, num_passes=passes)
 
     def num_batches(self, num: int) -> int:
-        """Return the number of batches in an epoch of `num` points."""
+        """Return the number of batches in an epoch; the settings are `for_data`."""
+        assert self.num_passes is not None
         return self.num_passes * num // self.batch_size
 
     def _check_schedules(self) -> None:
@@ -211,3 +217,18 @@ _NOT_NEGATIVE = (
     "stein_step", "langevin", "contrastive", "supervised", "score_matching",
     "data_noise", "regularization", "warm_up", "max_rollbacks",
 )  # fmt: skip
+
+DENOISING = FitConfig(
+    num_epochs=150,
+    num_passes=None,
+    batch_size=32,
+    contrastive=0.0,
+    score_matching=1.0,
+    regularization=0.0,
+    learning_rate=3e-3,
+    warm_up=100,
+    ema=0.999,
+    sample_steps=600,
+    sample_at_once=128,
+)
+"""Settings to learn a `NoiseEnergy` by denoising score matching."""

@@ -31,11 +31,12 @@ class Lengths(eqx.Module):
             return otherwise if value is None else jnp.asarray(value, reach.dtype)
 
         finest, steepest, noise = (0.01 * reach) ** 2, 450 / reach, 0.02 * reach
+        share = 1.0
         if isinstance(energy, NoiseEnergy):
             noise = energy.noise
-            finest, steepest = 0.1 * noise**2, 20 / noise
+            finest, steepest, share = 0.5 * noise**2, 20 / noise, 0.04
         self.langevin = given(config.langevin, finest)
-        self.stein_step = given(config.stein_step, self.langevin)
+        self.stein_step = given(config.stein_step, share * self.langevin)
         self.score_clip = given(config.score_clip, steepest)
         self.noise = given(config.noise, noise)
 

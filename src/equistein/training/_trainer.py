@@ -129,7 +129,7 @@ class Trainer(eqx.Module):
         order_key, batch_key = jr.split(key)
         size = self.config.batch_size
         num_batches = self.config.num_batches(len(data))
-        passes = jr.split(order_key, self.config.num_passes)
+        passes = jr.split(order_key, self.config.num_passes or 1)
         orders = jax.vmap(lambda key: jr.permutation(key, len(data)))(passes)
         rows = orders.ravel()[: num_batches * size].reshape(num_batches, size)
         arrays, static = eqx.partition(state, eqx.is_array)
