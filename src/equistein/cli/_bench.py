@@ -16,6 +16,7 @@ import optax
 
 from equistein._types import Particles
 from equistein.cli._bench_cost import bench_cost
+from equistein.cli._bench_molecules import bench_molecules
 from equistein.cli._bench_training import bench_training
 from equistein.cli._timing import interleaved, REPEATS
 from equistein.groups import Cyclic
@@ -29,7 +30,7 @@ _NUM_STEPS = 25_000
 
 
 def bench() -> int:
-    """Print tables: many steps, one step of many particles, training, and kernels."""
+    """Print tables: steps, one step of many, training, molecules, and kernels."""
     target = RotatedGaussians(Cyclic(4))
     peers = importlib.util.find_spec("blackjax") is not None
     print(f"JAX {jax.__version__} on {jax.devices()[0]}, {platform.processor()}")
@@ -38,6 +39,7 @@ def bench() -> int:
     _many_steps(target, peers)
     _one_update(target, peers)
     bench_training()
+    bench_molecules()
     bench_cost(pathlib.Path("runs"))
     return 0
 

@@ -98,8 +98,8 @@ class EGNN(AbstractNetwork):
 
     species: tuple[int, ...] = eqx.field(static=True)
     dim: int = eqx.field(static=True)
-    reach: float = eqx.field(static=True)
     num_centers: int = eqx.field(static=True)
+    reach: Scalar
     kinds: Int[Array, " atom"]
     traits: Float[Array, "kind trait"]
     embedding: eqx.nn.Linear
@@ -138,7 +138,7 @@ class EGNN(AbstractNetwork):
             )
         self.species = encode_species(species)
         self.dim = dim
-        self.reach = float(reach)
+        self.reach = jnp.asarray(reach, jnp.zeros(()).dtype)
         self.num_centers = num_centers
         self.kinds = jnp.array(self.species)
         self.traits = _traits(self.species, charges)
@@ -177,10 +177,10 @@ class EGNN(AbstractNetwork):
         return group
 
     def _edges(self, distances: Float[Array, " pair"]) -> Float[Array, "pair feature"]:
-        centers = jnp.linspace(0, self.reach, self.num_centers, dtype=distances.dtype)
-        width = 1.2 * self.reach / (self.num_centers - 1)
-        bumps = jnp.exp(-(((distances[:, None] - centers[None]) / width) ** 2) / 2)
-        far = distances[:, None] / self.reach
+        far = distances[:, None] / jax.lax.stop_gradient(self.reach)
+        centers = jnp.linspace(0, 1, self.num_centers, dtype=distances.dtype)
+        width = 1.2 / (self.num_centers - 1)
+        bumps = jnp.exp(-(((far - centers[None]) / width) ** 2) / 2)
         return jnp.concatenate([2 * bumps, 2 * far, jnp.log(far)], axis=1)
 
 

@@ -1,0 +1,186 @@
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein._types import Scalar
+from equistein.energies import graph_energy_for, NoiseEnergy
+from equistein.groups import check_invariance, PointCloud, Trivial
+from equistein.kernels import Pullback, RBF
+from equistein.networks import EGNN, NoiseMLP
+from equistein.training import (
+    DENOISING,
+    denoising_score_matching,
+    fit,
+    Lengths,
+    load_fitted,
+    noise_levels,
+    save_fitted,
+)
+
+GROUP = PointCloud("COO", 3)
+TINY = dataclasses.replace(
+    DENOISING, num_epochs=2, num_passes=2, batch_size=4, sample_steps=5, warm_up=0
+)
+
+
+def clouds(key, num=8):
+    points = jnp.eye(3)[None] + 0.1 * jr.normal(key, (num, 3, 3))
+    return jax.vmap(GROUP.project)(points)
+
+
+def energy_of(key, data, **settings):
+    return graph_energy_for(key, GROUP, data, width=4, depth=1, **settings)
+
+
+def test_energy_is_invariant_at_every_level(key):
+    data = clouds(key)
+    energy = energy_of(key, data)
+    for noise in (energy.noise, energy.noise_max):
+        function = jax.jit(energy.at(noise).__call__)
+        assert energy.group((3, 3)).species == GROUP.species
+        check_invariance(function, GROUP, data, tolerance=1e-9)
+
+
+def test_energy_confines_its_particles(key):
+    data = clouds(key)
+    energy = energy_of(key, data)
+    far = 1e4 * data[0]
+    force = jax.jit(jax.grad(energy))(far)
+    pull = jnp.sum(force * far) / jnp.sum(far**2)
+    expected = 1 / (energy.noise**2 + energy.scale**2)
+    assert np.isclose(pull, expected, rtol=0.1)
+
+
+def test_with_a_silent_network_the_energy_is_that_of_a_normal_density(key):
+    data = clouds(key)
+    energy = energy_of(key, data)
+    zero = lambda leaf: jnp.zeros_like(leaf) if eqx.is_inexact_array(leaf) else leaf
+    silent = eqx.tree_at(
+        lambda e: e.network, energy, jax.tree.map(zero, energy.network)
+    )
+    noise = jnp.asarray(0.7)
+    variance = 0.7**2 + jnp.mean(data**2)
+    expected = jnp.sum(data[0] ** 2) / (2 * variance)
+    assert np.isclose(silent.at(noise)(data[0]), expected)
+    # Tweedie's rule for a normal density.
+    share = jnp.mean(data**2) / variance
+    assert np.allclose(silent.at(noise).denoised(data[0]), share * data[0])
+
+
+def test_levels_fall_from_the_largest_to_the_least(key):
+    energy = energy_of(key, clouds(key), noise=0.1)
+    levels = energy.level(jnp.linspace(0, 1, 5))
+    assert np.allclose(levels[jnp.array([0, -1])], [2 * energy.scale, 0.1])
+    assert np.allclose(levels[1:] / levels[:-1], levels[1] / levels[0])
+
+
+def test_training_draws_one_level_from_each_part_of_the_range(key):
+    energy = energy_of(key, clouds(key), noise=0.1)
+    levels = np.log(noise_levels(key, energy, 16))
+    high, low = float(jnp.log(energy.noise_max)), np.log(0.1)
+    places = 16 * (high - levels) / (high - low)
+    assert np.array_equal(np.floor(places), np.arange(16))
+
+
+def test_start_is_as_wide_as_the_blurred_data(key):
+    energy = energy_of(key, clouds(key))
+    points = energy.start(key, 4_000, (3, 3))
+    assert np.allclose(jnp.mean(points, axis=1), 0, atol=1e-6)
+    width = jnp.sqrt(energy.noise_max**2 + energy.scale**2)
+    # A third of the coordinates is the centre of mass, which is taken off.
+    assert np.isclose(jnp.std(points), width * np.sqrt(2 / 3), rtol=0.02)
+
+
+class Blurred(NoiseEnergy):
+    """The energy of one cloud at the origin, blurred in place, times a factor."""
+
+    factor: Scalar
+
+    def __call__(self, point):
+        return self.factor * jnp.sum(point**2) / (2 * self.noise**2)
+
+
+def test_exact_score_has_less_denoising_loss_than_any_other(key):
+    points, losses = jnp.zeros((64, 3, 3)), []
+    parent = energy_of(key, clouds(key))
+    noise = noise_levels(key, parent, 64)
+    for factor in (0.9, 1.0, 1.1):
+        energy = Blurred.__new__(Blurred)
+        for name in ("network", "scale", "noise", "noise_max"):
+            object.__setattr__(energy, name, getattr(parent, name))
+        object.__setattr__(energy, "factor", jnp.asarray(factor))
+        losses.append(denoising_score_matching(key, energy, points, noise, Trivial()))
+    assert losses[1] < 1e-12
+    assert min(losses[0], losses[2]) > 0.005
+
+
+def test_lengths_grow_with_the_noise(key):
+    energy = energy_of(key, clouds(key), noise=0.1)
+    lengths = Lengths(DENOISING, jnp.asarray(1.0), energy)
+    assert np.isclose(lengths.langevin, 0.5 * 0.1**2)
+    assert np.isclose(lengths.stein_step, 0.02 * 0.1**2)
+    later = lengths.at(jnp.asarray(0.4))
+    assert np.isclose(later.langevin, 0.5 * 0.4**2)
+    assert np.isclose(later.stein_step, 0.02 * 0.4**2)
+    assert np.isclose(later.score_clip, lengths.score_clip / 4)
+
+
+def test_kernel_fits_the_network(key):
+    data = clouds(key)
+    assert isinstance(energy_of(key, data).kernel((3, 3), None), Pullback)
+    plain = NoiseEnergy(NoiseMLP(9, key=key), data, 0.1)
+    assert isinstance(plain.kernel((3, 3), None), RBF)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = clouds(jr.key(0))
+    return fit(jr.key(1), energy_of(jr.key(2), data), data, TINY)
+
+
+def test_fit_draws_samples_by_annealing(fitted, key):
+    samples = fitted.sample(key, 3)
+    assert samples.shape == (3, 3, 3)
+    assert np.allclose(jnp.mean(samples, axis=1), 0, atol=1e-6)
+    assert np.all(np.isfinite(samples))
+    assert fitted.history["score_matching_loss"].shape == (2,)
+    assert "negative_energy" not in fitted.history
+
+
+def test_a_fit_is_kept_in_a_file(fitted, key, tmp_path):
+    save_fitted(tmp_path / "model.eqx", fitted, {})
+    other = jr.normal(key, (8, 3, 3))
+    like = energy_of(jr.fold_in(key, 1), other)
+    again = load_fitted(tmp_path / "model.eqx", like, other, fitted.config, {})
+    assert np.array_equal(again.sample(key, 3), fitted.sample(key, 3))
+
+
+@pytest.mark.slow
+def test_contrastive_divergence_anneals_its_particles(key):
+    data = clouds(key)
+    config = dataclasses.replace(
+        TINY, contrastive=1.0, num_particles=4, num_steps=2, sample_steps=4
+    )
+    fitted = fit(key, energy_of(key, data), data, config)
+    assert np.all(np.isfinite(fitted.particles))
+    assert np.all(np.isfinite(fitted.history["negative_energy"]))
+
+
+def test_bad_settings_are_refused(key):
+    data = clouds(key)
+    for noise in (0.0, -1.0, float("nan"), 100.0):
+        with pytest.raises(ValueError, match="0 < `noise` < `noise_max`"):
+            energy_of(key, data, noise=noise)
+    with pytest.raises(ValueError, match="mirror images"):
+        graph_energy_for(key, PointCloud("COO", 3, reflections=False), data)
+    hot = dataclasses.replace(TINY, temperature=2.0)
+    with pytest.raises(ValueError, match="levels of noise instead of a `temperature`"):
+        fit(key, energy_of(key, data), data, hot)
+    network = EGNN("CO", key=key, width=4, depth=1)
+    with pytest.raises(ValueError, match="shape"):
+        NoiseEnergy(network, data, 0.1)

@@ -1,0 +1,118 @@
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from equistein.molecules import bond_orders, score_molecules, stable_atoms, symbols_of
+
+AUTHORS = tuple("CCCOCC" + 8 * "H")
+METHANE = np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 0.63
+
+
+@pytest.fixture
+def data():
+    folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")).expanduser() / "qm9"
+    if not (folder / "authors_sampled_molecules.npy").is_file():
+        pytest.skip("$EQUISTEIN_DATA names no folder with QM9 and the authors' samples")
+    return folder
+
+
+def order(first, second, length):
+    """Return the order of the bond of two atoms so far apart, in Angstrom."""
+    orders = bond_orders((first, second), np.array([[0, 0, 0], [length, 0, 0]]))
+    assert orders[0, 1] == orders[1, 0]
+    assert orders[0, 0] == orders[1, 1] == 0
+    return orders[0, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "lengths"),
+    [
+        ("C", "C", (1.64, 1.39, 1.23)),
+        ("C", "N", (1.57, 1.34, 1.19)),
+        ("C", "O", (1.53, 1.25, 1.16)),
+        ("N", "N", (1.55, 1.30, 1.13)),
+        ("O", "N", (1.50, 1.26)),
+        ("O", "O", (1.58, 1.26)),
+        ("C", "F", (1.45,)),
+        ("N", "F", (1.46,)),
+        ("O", "F", (1.52,)),
+        ("F", "F", (1.52,)),
+        ("H", "H", (0.84,)),
+        ("C", "H", (1.19,)),
+        ("N", "H", (1.11,)),
+        ("O", "H", (1.06,)),
+        ("F", "H", (1.02,)),
+    ],
+)
+def test_the_table_of_lengths(first, second, lengths):
+    for number, length in enumerate(lengths):
+        for pair in [(first, second), (second, first)]:
+            assert order(*pair, length + 1e-3) == number
+            assert order(*pair, length - 1e-3) == number + 1
+    assert order(first, second, 0.1) == len(lengths)
+
+
+def test_methane_is_stable_and_shrunk_or_stretched_it_is_not():
+    symbols = "CHHHH"
+    sizes = np.array([1.0, 1.12, 0.4])[:, None, None]
+    stable = stable_atoms(symbols, METHANE * sizes)
+    assert stable[0].all()
+    assert not stable[1].any()  # no bonds
+    assert list(stable[2]) == [True, False, False, False, False]  # bonds H-H
+
+
+def test_one_atom_off_spoils_itself_and_its_neighbour():
+    moved = METHANE.copy()
+    moved[1] *= 2
+    assert list(stable_atoms("CHHHH", moved)) == [False, False, True, True, True]
+
+
+def test_molecules_are_judged_one_by_one():
+    positions = np.stack([METHANE, 2 * METHANE])
+    orders = bond_orders("CHHHH", positions)
+    assert orders.shape == (2, 5, 5)
+    assert np.array_equal(orders[0], bond_orders("CHHHH", METHANE))
+    assert stable_atoms("CHHHH", positions).tolist() == [[True] * 5, [False] * 5]
+
+
+def test_what_is_not_finite_is_not_stable():
+    assert not stable_atoms("CHHHH", np.full((5, 3), np.nan)).any()
+
+
+def test_an_element_that_is_not_in_the_table_is_named():
+    for function in (bond_orders, stable_atoms):
+        with pytest.raises(ValueError, match="knows H, C, N, O, F, but got Cl, S"):
+            function(["C", "S", "Cl"], np.zeros((3, 3)))
+
+
+def test_all_of_qm9_is_stable(data):
+    with np.load(data / "qm9_C5H8O.npz") as file:
+        symbols, positions = symbols_of(file["charges"][0].tolist()), file["positions"]
+    assert positions.shape == (48, 14, 3)
+    assert stable_atoms(symbols, positions).all()
+
+
+def test_the_authors_samples_are_as_stable_as_measured(data):
+    positions = np.load(data / "authors_sampled_molecules.npy").reshape(64, 14, 3)
+    stable = stable_atoms(AUTHORS, positions)
+    assert stable.sum() == 731  # of 896: .8158
+    assert stable.all(axis=1).sum() == 6  # of 64: .09375
+
+
+def test_the_authors_samples_have_their_scores(data):
+    pytest.importorskip("rdkit")
+    with np.load(data / "qm9_C5H8O.npz") as file:
+        known, train = file["smiles"], file["smiles"][file["split"] == "train"]
+    positions = np.load(data / "authors_sampled_molecules.npy").reshape(64, 14, 3)
+    scores = score_molecules(AUTHORS, positions, known)
+    assert scores.num_molecules == 64
+    assert scores.atom_stability == 731 / 896
+    assert scores.molecule_stability == 6 / 64
+    assert scores.validity == 12 / 64
+    assert scores.uniqueness == 9 / 12
+    assert scores.num_isomers == 9
+    assert scores.num_novel == 2
+    assert scores.coverage == 7 / 48
+    assert score_molecules(AUTHORS, positions, train).coverage == 4 / 35
