@@ -52,12 +52,12 @@ def test_a_hydrogen_at_the_origin_starts_no_tree():
 
 
 def test_the_tree_takes_the_atom_nearest_to_any_atom_in_it():
-    # the third atom is nearer to the second, the fourth to the first
+    # the last is bonded to the third, which is further from the origin than the first
     assert bonds("OFOF", 0, -0.9, 1.4, 2.4) == {(0, 1): 1, (0, 2): 1, (2, 3): 1}
 
 
 def test_an_atom_without_a_free_valence_takes_no_more():
-    # the last carbon is nearest to the oxygen, which has two bonds by then
+    # all are nearest to the first oxygen, which has two bonds before the last comes
     orders = bonds("OFFF", 0, 1.0, (0, 1.1), (0, 0, 1.2))
     assert orders == {(0, 1): 1, (0, 2): 1}
     orders = bonds("OOFF", 0, (0, 1.1), -1.0, (1.2, 0))

@@ -133,13 +133,15 @@ def test_a_dense_cluster_does_not_hang(width, chem):
     assert time.perf_counter() - start < 2
 
 
-def test_a_tangle_of_chains_does_not_hang(chem):
-    # every atom has two to four neighbours at the distance of a bond
-    grid = np.stack(np.meshgrid(*3 * [np.arange(4)]), axis=-1).reshape(-1, 3) * 1.5
-    for symbols in ("N" * 40, "CNO" * 13 + "C"):
-        start = time.perf_counter()
-        assert perceive(symbols, grid[:40].astype(float)).smiles is None
-        assert time.perf_counter() - start < 2
+@pytest.mark.parametrize(
+    "symbols", [24 * "O", 24 * "N", 41 * "N"], ids=["O24", "N24", "N41"]
+)
+def test_a_long_chain_does_not_hang(symbols, chem):
+    # the search for bond orders would go on for minutes
+    positions = ROW * 1.4 * np.arange(len(symbols))[:, None]
+    start = time.perf_counter()
+    assert perceive(symbols, positions).smiles is None
+    assert time.perf_counter() - start < 2
 
 
 def test_all_of_qm9_is_recognized(qm9, chem):
@@ -170,6 +172,15 @@ def test_bonds_make_a_molecule(chem):
     ]:
         mol = from_bonds(symbols, np.array([[0, order], [order, 0]]))
         assert graph_smiles(mol) == smiles
+
+
+@pytest.mark.parametrize(
+    ("stereo", "plain"), [("C/C=C/C", "CC=CC"), ("O[C@H](F)Cl", "OC(F)Cl")]
+)
+def test_a_graph_has_no_stereochemistry(stereo, plain, chem):
+    mol = chem.AddHs(chem.MolFromSmiles(stereo))
+    assert graph_smiles(mol) == plain
+    assert chem.MolToSmiles(chem.RemoveHs(mol)) == stereo  # what went in is untouched
 
 
 def test_missing_hydrogens_are_not_made_up(chem):

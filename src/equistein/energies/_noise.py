@@ -13,6 +13,8 @@ from equistein.groups import AbstractGroup
 from equistein.kernels import AbstractKernel, Pullback, RBF
 from equistein.networks import EGNN, NoiseMLP
 
+_NUM_CENTERS = 12  # of the histogram that the kernel sees
+
 
 class NoiseEnergy(AbstractEnergy):
     r"""The energies of data blurred by normal noise, one for each level $\sigma$.
@@ -103,4 +105,9 @@ class NoiseEnergy(AbstractEnergy):
         self.group(shape).check_shape(shape)
         if isinstance(self.network, NoiseMLP):
             return RBF(bandwidth)
-        return Pullback(RBF(bandwidth), PairHistogram(self.network.species))
+        reach = float(self.network.reach)
+        features = PairHistogram(
+            self.network.species, reach=reach, num_centers=_NUM_CENTERS,
+            epsilon=1e-3 * reach,
+        )  # fmt: skip
+        return Pullback(RBF(bandwidth), features)

@@ -32,7 +32,7 @@ class MoleculesConfig:
         download: Whether QM9 may be fetched where it is not at hand (86 MB).
         num_seeds: The number of seeds, counted up from the run's seed.
         num_samples: Molecules drawn from each model.
-        num_epochs: Epochs of 64 passes over the data, of `equivariant`.
+        num_epochs: Epochs of 64 batches, of `equivariant`.
         plain_epochs: Those of `plain`.
         batch_size: Molecules a batch.
         learning_rate: Adam's, at first.
@@ -49,7 +49,7 @@ class MoleculesConfig:
     download: bool = True
     num_seeds: int = 1
     num_samples: int = 512
-    num_epochs: int = 250
+    num_epochs: int = 200
     plain_epochs: int = 60
     batch_size: int = 32
     learning_rate: float = 3e-3
@@ -59,7 +59,7 @@ class MoleculesConfig:
     noise: float = 0.05
     stein_step: float = 0.02
     langevin: float = 0.5
-    sample_steps: int = 600
+    sample_steps: int = 800
 
 
 def fit_config(config: MoleculesConfig, num_epochs: int, num_data: int) -> FitConfig:
