@@ -193,3 +193,22 @@ def test_all_molecules_of_qm9_have_their_graph(qm9):
         for molecule in positions
     ]
     assert graphs == list(smiles)
+
+
+@pytest.mark.parametrize("far", [np.inf, 1e200, np.nan])
+def test_positions_that_are_not_finite_are_refused(far):
+    positions = np.random.default_rng(0).normal(size=(5, 3))
+    positions[1] = far
+    with pytest.raises(ValueError, match="finite"):
+        infer_bonds("CCOHH", positions)
+
+
+def test_no_atoms_have_no_bonds():
+    assert infer_bonds([], np.zeros((0, 3))).shape == (0, 0)
+
+
+@pytest.mark.parametrize("order", [5, -1])
+def test_orders_without_a_name_are_refused(order):
+    pytest.importorskip("rdkit")
+    with pytest.raises(ValueError, match="order"):
+        from_bonds("CC", np.array([[0, order], [order, 0]]))

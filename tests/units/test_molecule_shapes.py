@@ -121,3 +121,24 @@ def test_carbon_then_hydrogen_then_the_alphabet():
 def test_what_is_no_formula_is_refused(text):
     with pytest.raises(ValueError, match="A formula is like C5H8O, but got"):
         atoms_of(text)
+
+
+def test_charges_may_be_an_array():
+    assert symbols_of(np.array([6, 1], np.int32)) == ("C", "H")
+
+
+def test_symbols_in_one_word_are_measured():
+    water = np.array([[[0.0, 0, 0], [0.96, 0, 0], [-0.24, 0.93, 0]]])
+    assert angles("OHH", water, "H", "O", "H").shape == (1,)
+    assert distances("OHH", water, "O", "H").shape == (2,)
+
+
+def test_an_unknown_element_is_named():
+    with pytest.raises(ValueError, match="Xx"):
+        charges_of(["Xx"])
+
+
+@pytest.mark.parametrize("text", ["C0", "C0H4"])
+def test_none_of_an_element_is_no_formula(text):
+    with pytest.raises(ValueError, match="A formula is like"):
+        atoms_of(text)

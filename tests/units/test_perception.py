@@ -296,3 +296,19 @@ def test_without_rdkit_one_is_told_how_to_install_it(call, monkeypatch):
 
 def test_with_rdkit_it_is_found(chem):
     assert has_rdkit()
+
+
+def test_an_unknown_element_is_named_by_perceive(chem):
+    with pytest.raises(ValueError, match="Xx"):
+        perceive(["Xx"], np.zeros((1, 3)))
+
+
+def test_no_atoms_are_no_molecule(chem):
+    assert perceive([], np.zeros((0, 3))).smiles is None
+
+
+def test_no_molecules_are_refused(chem):
+    with pytest.raises(ValueError, match="at least one"):
+        drawings([], [])
+    with pytest.raises(ValueError, match="at least one"):
+        score_molecules("CHHHH", np.zeros((0, 5, 3)), ["C"])

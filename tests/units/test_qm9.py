@@ -327,3 +327,39 @@ def test_the_splits_agree_with_the_local_molecules(shared):
         split, index = file["split"], file["qm9_index"]
     for name, part in expected.items():
         assert np.array_equal(split == name, np.isin(index, part))
+
+
+GOOD = {
+    "positions": np.zeros((2, 5, 3)),
+    "charges": np.array([6, 1, 1, 1, 1]),
+    "split": np.array(["train", "test"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("positions", np.float64(1.0)),
+        ("positions", np.zeros((2, 0, 3))),
+        ("split", np.array([0, 1])),
+        ("split", np.array(["a", "b"])),
+        ("split", np.array([b"train", b"test"])),
+        ("charges", np.array([8, 7, 7, 7, 7])),
+        ("charges", np.zeros(5, int)),
+        ("charges", np.array([1, 1, 1, 1, 6])),
+    ],
+)
+def test_a_file_of_something_else_is_refused(name, value, local):
+    path = local.with_name("qm9_CH4.npz")
+    np.savez(path, **GOOD | {name: value})
+    with pytest.raises(DataError, match="must hold"):
+        qm9_isomers("CH4")
+
+
+@pytest.mark.parametrize("keep", [200, -1])
+def test_a_truncated_file_is_closed(keep, local):
+    path = local.with_name("qm9_CH4.npz")
+    np.savez(path, **GOOD)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match="damaged"):
+        qm9_isomers("CH4")

@@ -65,23 +65,26 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
     if folder:
         path = pathlib.Path(folder).expanduser() / "qm9" / f"qm9_{formula}.npz"
         if path.is_file():
-            return _read(path)
+            return _read(path, formula)
     kept = cache_folder() / f"qm9-{formula}.npz"
     if kept.is_file():
-        return _read(kept)
+        return _read(kept, formula)
     if not download:
         return None
     found = _from_archive(*_fetch(), formula)
     part = kept.with_name(f".{kept.name}.{os.getpid()}.npz")
-    with contextlib.suppress(OSError):
+    try:
         np.savez(part, **dataclasses.asdict(found))
         part.replace(kept)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
     return found
 
 
-def _read(path: pathlib.Path) -> QM9Isomers:
+def _read(path: pathlib.Path, formula: str) -> QM9Isomers:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             positions, charges = file["positions"], file["charges"]
             split = file["split"]
     except Exception as error:  # a damaged file can raise nearly anything
@@ -89,24 +92,34 @@ def _read(path: pathlib.Path) -> QM9Isomers:
             f"{path} is damaged or no NumPy file with `positions`, `charges` and "
             f"`split`: {error}. Delete it, or copy it anew."
         ) from None
-    rows = charges if charges.ndim == 2 else np.tile(charges, (len(positions), 1))
+    wanted = sorted(_counts(formula).elements())
+    shape = positions.shape
     good = (
-        positions.ndim == 3
-        and positions.shape[0] >= 1
-        and positions.shape[2] == 3
-        and rows.shape == positions.shape[:2]
-        and split.shape == positions.shape[:1]
+        len(shape) == 3
+        and shape[0] >= 1
+        and shape[1:] == (len(wanted), 3)
+        and charges.shape in (shape[:2], shape[1:2])
+        and split.shape == shape[:1]
         and np.issubdtype(positions.dtype, np.floating)
         and np.isfinite(positions).all()
-        and np.issubdtype(rows.dtype, np.integer)
-        and (rows == rows[:1]).all()
+        and np.issubdtype(charges.dtype, np.integer)
+        and np.isin(split, ("train", "valid", "test")).all()
     )
+    if good:
+        row = np.atleast_2d(charges)[0]
+        names = {charge: symbol for symbol, charge in _CHARGES.items()}
+        good = (
+            (np.atleast_2d(charges) == row[None]).all()
+            and sorted(names.get(int(charge), "") for charge in row) == wanted
+            and (np.diff((row == 1).astype(int)) >= 0).all()
+        )
     if not good:
         raise DataError(
-            f"{path} must hold `positions` (molecule, atom, 3), finite, `charges` that "
-            "are the same for all molecules, and one word of `split` each."
+            f"{path} must hold `positions` (molecule, atom, 3), finite, `charges` of "
+            f"{formula}, hydrogens last and the same for all molecules, and for each "
+            "its `split`: train, valid or test."
         )
-    return QM9Isomers(positions, rows[0], split)
+    return QM9Isomers(positions, np.atleast_2d(charges)[0], split)
 
 
 def _fetch() -> tuple[pathlib.Path, pathlib.Path]:
@@ -173,7 +186,7 @@ def _splits(left_out: set[int]) -> dict[int, str]:
     """Return which part each index belongs to, as Cormorant drew them."""
     kept = [index for index in range(1, 133_886) if index not in left_out]
     if len(kept) != _NUM_KEPT:
-        return {}
+        return {}  # another list: nothing is for training
     order = np.random.RandomState(0).permutation(_NUM_KEPT)  # noqa: NPY002
     parts = np.empty(_NUM_KEPT, object)
     parts[order[:_NUM_TRAIN]] = "train"

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_VALENCE = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
+from equistein.molecules._elements import VALENCES
+
 _RING = 1.1  # how much longer a new bond may be than a bond to raise
 
 
@@ -23,26 +24,34 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
-        positions: Where it is, `(atom, 3)`.
+        positions: Where it is, `(atom, 3)`; put the centre at the origin first.
 
     Returns:
         The orders, `(atom, atom)`, 0 where there is no bond.
 
     Raises:
-        ValueError: If an element has no valence here.
+        ValueError: If an element has no valence here, or atoms are not at finite
+            distances.
 
     References:
         Jaini, Holdijk and Welling (2021), appendix E.2.
     """
-    unknown = sorted(set(symbols) - set(_VALENCE))
+    unknown = sorted(set(symbols) - set(VALENCES))
     if unknown:
         raise ValueError(
-            f"`infer_bonds` knows the valences of {', '.join(_VALENCE)}, but got "
+            f"`infer_bonds` knows the valences of {', '.join(VALENCES)}, but got "
             f"{', '.join(unknown)}: take `perceive`, which asks RDKit."
         )
-    free = np.array([_VALENCE[symbol] for symbol in symbols])
-    heavy = np.array([symbol != "H" for symbol in symbols])
-    distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
+    free = np.array([VALENCES[symbol] for symbol in symbols], int)
+    heavy = np.array([symbol != "H" for symbol in symbols], bool)
+    with np.errstate(all="ignore"):
+        distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
+        from_origin = np.linalg.norm(positions, axis=-1)
+    if not np.isfinite(distances).all() or not np.isfinite(from_origin).all():
+        raise ValueError(
+            "`infer_bonds` needs `positions` at finite distances, but got some that "
+            "are not finite or too far apart."
+        )
     orders = np.zeros((len(symbols), len(symbols)), int)
 
     def bond(i: int, j: int) -> None:
@@ -51,7 +60,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         free[[i, j]] -= 1
 
     if heavy.any():
-        _grow_tree(heavy, free, distances, np.linalg.norm(positions, axis=-1), bond)
+        _grow_tree(heavy, free, distances, from_origin, bond)
     _bond_hydrogens(heavy, free, distances, bond)
     _fill_valences(heavy, free, distances, orders, bond)
     return orders

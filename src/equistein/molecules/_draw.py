@@ -19,9 +19,15 @@ def drawings(
         columns: The number of molecules in a row.
 
     Raises:
+        ValueError: If there is no molecule, or not a caption for each.
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
+    if not len(mols) or len(captions) != len(mols):
+        raise ValueError(
+            "`drawings` needs `mols`, at least one, and as many `captions`, but got "
+            f"{len(mols)} and {len(captions)}."
+        )
     flat = []
     for mol in mols:
         plain = chem.Mol() if mol is None else chem.RemoveHs(chem.Mol(mol))

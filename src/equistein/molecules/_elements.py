@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 SYMBOLS = tuple(
     """
     H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga
@@ -13,23 +15,34 @@ SYMBOLS = tuple(
     """.split()
 )
 
+VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
+"""How many bonds an atom has, where that is one number."""
+
 
 def charges_of(symbols: Iterable[str]) -> tuple[int, ...]:
-    """Return the nuclear charge of each element."""
+    """Return the nuclear charge of each element.
+
+    Raises:
+        ValueError: If there is no such element.
+    """
+    symbols = list(symbols)
+    for symbol in symbols:
+        if symbol not in SYMBOLS:
+            raise ValueError(f"There is no element {symbol!r}.")
     return tuple(SYMBOLS.index(symbol) + 1 for symbol in symbols)
 
 
-def symbols_of(charges: Iterable[int]) -> tuple[str, ...]:
+def symbols_of(charges: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the symbol of each nuclear charge.
 
     Raises:
         ValueError: If a number is no nuclear charge.
     """
-    charges = [int(charge) for charge in charges]
-    for charge in charges:
+    numbers = [int(charge) for charge in charges]
+    for charge in numbers:
         if not 1 <= charge <= len(SYMBOLS):
             raise ValueError(f"There is no element of nuclear charge {charge}.")
-    return tuple(SYMBOLS[charge - 1] for charge in charges)
+    return tuple(SYMBOLS[charge - 1] for charge in numbers)
 
 
 def formula(symbols: Sequence[str]) -> str:
@@ -50,7 +63,7 @@ def atoms_of(formula: str) -> tuple[str, ...]:
     Raises:
         ValueError: If it is none.
     """
-    parts = re.findall(r"([A-Z][a-z]?)([0-9]{0,4})", formula)
+    parts = re.findall(r"([A-Z][a-z]?)([1-9][0-9]{0,3}|)", formula)
     whole = "".join(symbol + number for symbol, number in parts) == formula
     if not parts or not whole or any(symbol not in SYMBOLS for symbol, _ in parts):
         raise ValueError(f"A formula is like C5H8O, but got {formula!r}.")

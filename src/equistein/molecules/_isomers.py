@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equistein.molecules._elements import VALENCES
 from equistein.molecules._perceive import from_bonds, graph_smiles, perceive
 from equistein.molecules._rdkit import rdkit
 from equistein.molecules._relax import relax
 
-_VALENCE = {"C": 4, "N": 3, "O": 2, "F": 1}
-_MAX_HEAVY = 7
+_MAX_HEAVY = 6
 _SEED = 1
 
 
@@ -18,24 +18,24 @@ def isomers(symbols: Sequence[str]) -> list[str]:
     """Return the graphs of a formula, as canonical SMILES in the order of the alphabet.
 
     All connected graphs whose bonds fill the valences, of single, double and triple
-    bonds; many are too strained to exist.
+    bonds; many are too strained to exist. For C5H8O there are 205, in about 5 seconds.
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
 
     Raises:
-        ValueError: If there are no, or more than 7, atoms besides hydrogen, or another
+        ValueError: If there are no, or more than 6, atoms besides hydrogen, or another
             element.
         MissingRDKit: If RDKit is not installed.
     """
     heavy = sorted(symbol for symbol in symbols if symbol != "H")
-    if not 1 <= len(heavy) <= _MAX_HEAVY or set(heavy) - set(_VALENCE):
+    if not 1 <= len(heavy) <= _MAX_HEAVY or set(heavy) - set(VALENCES):
         raise ValueError(
-            f"`isomers` enumerates formulas of 1 to {_MAX_HEAVY} atoms of "
-            f"{', '.join(_VALENCE)} besides hydrogen, but got {' '.join(heavy)}."
+            f"`isomers` enumerates formulas of 1 to {_MAX_HEAVY} atoms of C, N, O, F "
+            f"besides hydrogen, but got {' '.join(heavy)}."
         )
     num_hydrogens = len(symbols) - len(heavy)
-    valences = [_VALENCE[symbol] for symbol in heavy]
+    valences = [VALENCES[symbol] for symbol in heavy]
     total, odd = divmod(sum(valences) - num_hydrogens, 2)
     if odd or total < len(heavy) - 1:
         return []
@@ -54,19 +54,28 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
         symbols: The order of its atoms' elements.
 
     Raises:
+        ValueError: If the graph is none, or has other atoms.
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
     from rdkit.Chem import rdDistGeom
 
-    mol = chem.AddHs(chem.MolFromSmiles(smiles))
+    plain = chem.MolFromSmiles(smiles)
+    if plain is None:
+        raise ValueError(f"`embed` needs `smiles` of a molecule, but got {smiles!r}.")
+    mol = chem.AddHs(plain)
+    names = [atom.GetSymbol() for atom in mol.GetAtoms()]
+    if sorted(names) != sorted(symbols):
+        raise ValueError(
+            f"`embed` needs `symbols` of the atoms of {smiles}, {' '.join(names)}, but "
+            f"got {' '.join(symbols)}."
+        )
     settings = rdDistGeom.ETKDGv3()
     settings.randomSeed = _SEED
     settings.maxIterations = 50
     if rdDistGeom.EmbedMolecule(mol, settings) != 0:
         return None
     positions, _ = relax(mol)
-    names = [atom.GetSymbol() for atom in mol.GetAtoms()]
     left, order = list(range(len(names))), []
     for symbol in symbols:
         order.append(next(index for index in left if names[index] == symbol))

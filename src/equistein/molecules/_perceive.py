@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein.molecules._elements import charges_of
 from equistein.molecules._rdkit import rdkit
 
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
@@ -30,19 +31,24 @@ class Perceived:
 def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
     """Return the molecule that RDKit finds in positions, if it is a valid one.
 
-    Valid is one connected, neutral molecule of all the atoms, without radicals or
-    hydrogens to add. Bonds are pairs closer than 1.15 covalent radii: with RDKit's own
-    default 5 of QM9's 48 isomers of C5H8O are refused. The search for bond orders is
-    stopped after so many iterations, without which it can hang.
+    Valid is one connected molecule of all the atoms, without formal charges, radicals
+    or hydrogens to add. Bonds are pairs closer than 1.15 covalent radii: with RDKit's
+    own default 5 of QM9's 48 isomers of C5H8O are refused. (The bonds of H2 and F2 are
+    longer, and not recognized.) The search for bond orders is stopped after so many
+    iterations, without which it can hang.
 
     Args:
         symbols: The element of each atom.
         positions: Where it is, in Angstrom, `(atom, 3)`.
 
     Raises:
+        ValueError: If there is no such element.
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
+    charges_of(symbols)
+    if not len(symbols):
+        return Perceived(None, "no atoms")
     if not np.isfinite(positions).all():
         return Perceived(None, "positions are not finite")
     mol = without_bonds(symbols, positions)
@@ -82,6 +88,8 @@ def from_bonds(
     mol = chem.RWMol(without_bonds(symbols, positions))
     kinds = chem.BondType
     names = {1: kinds.SINGLE, 2: kinds.DOUBLE, 3: kinds.TRIPLE, 4: kinds.QUADRUPLE}
+    if not np.isin(orders, (0, *names)).all():
+        raise ValueError("`from_bonds` needs `orders` from 0 to 4.")
     for i, j in zip(*np.nonzero(np.triu(orders)), strict=True):
         mol.AddBond(int(i), int(j), names[int(orders[i, j])])
     mol = mol.GetMol()

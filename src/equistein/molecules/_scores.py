@@ -50,8 +50,11 @@ def score_molecules(
         perceived: What `perceive` made of each, if that is known already.
 
     Raises:
+        ValueError: If there is no molecule.
         MissingRDKit: If RDKit is not installed.
     """
+    if not len(positions):
+        raise ValueError("`score_molecules` needs `positions` of at least one.")
     if perceived is None:
         perceived = [perceive(symbols, molecule) for molecule in positions]
     stable = stable_atoms(symbols, positions)

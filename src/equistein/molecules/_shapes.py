@@ -19,7 +19,7 @@ def distances(
         second: Another, or the same.
     """
     i, j = np.triu_indices(len(symbols), k=1)
-    names = np.array(symbols)
+    names = np.array(list(symbols))
     here = ((names[i] == first) & (names[j] == second)) | (
         (names[i] == second) & (names[j] == first)
     )
@@ -41,7 +41,7 @@ def angles(
         middle: That of the atom at which the angle is.
         last: That of the other end.
     """
-    names, num = np.array(symbols), len(symbols)
+    names, num = np.array(list(symbols)), len(symbols)
     bonded = bond_orders(symbols, positions) > 0
     found = []
     for at in np.flatnonzero(names == middle):

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equistein.molecules._elements import VALENCES
+
 # Lengths in picometres below which there is a bond of order 1, 2 and 3.
 _SINGLE = {
     "HH": 84, "CH": 119, "HN": 111, "HO": 106, "FH": 102, "CC": 164, "CN": 157,
@@ -12,7 +14,6 @@ _SINGLE = {
 }  # fmt: skip
 _DOUBLE = {"CC": 139, "CN": 134, "CO": 125, "NN": 130, "NO": 126, "OO": 126}
 _TRIPLE = {"CC": 123, "CN": 119, "CO": 116, "NN": 113}
-_VALENCE = {"H": 1, "C": 4, "N": 3, "O": 2, "F": 1}
 
 
 def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
@@ -29,10 +30,10 @@ def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         Hoogeboom et al. (2022), Equivariant diffusion for molecule generation in 3D,
         appendix C: typical lengths, with margins of 10, 5 and 3 pm.
     """
-    unknown = sorted(set(symbols) - set(_VALENCE))
+    unknown = sorted(set(symbols) - set(VALENCES))
     if unknown:
         raise ValueError(
-            f"The table of stable bonds knows {', '.join(_VALENCE)}, but got "
+            f"The table of stable bonds knows {', '.join(VALENCES)}, but got "
             f"{', '.join(unknown)}."
         )
     lengths = 100 * np.linalg.norm(
@@ -61,4 +62,4 @@ def stable_atoms(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         ValueError: If an element is not in the table.
     """
     orders = bond_orders(symbols, positions)
-    return orders.sum(axis=-1) == np.array([_VALENCE[symbol] for symbol in symbols])
+    return orders.sum(axis=-1) == np.array([VALENCES[symbol] for symbol in symbols])

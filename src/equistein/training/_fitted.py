@@ -13,7 +13,7 @@ from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy, NoiseEnergy
 from equistein.kernels import AbstractKernel
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
-from equistein.samplers import progress_bar, run
+from equistein.samplers import NonFiniteError, progress_bar, run, Samples
 from equistein.targets import Normal
 from equistein.training._annealed import annealed
 from equistein.training._config import FitConfig
@@ -106,6 +106,13 @@ class Fitted(eqx.Module):
                 run_key, energy, self.config, self.lengths, self.kernel, self.start,
                 start,
             )  # fmt: skip
+            if not bool(jnp.all(jnp.isfinite(points))):
+                raise NonFiniteError(
+                    "New samples were not finite: the energy was not learned. Train it "
+                    "longer, or with a smaller `learning_rate`.",
+                    self.config.sample_steps,
+                    Samples(start, {}, 0, False, None),
+                )
             drawn.append(points)
         return jnp.concatenate(drawn)[:num]
 
