@@ -3,11 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
 from equistein.experiments._molecule_data import Reference
-from equistein.metrics import wasserstein_1d
 from equistein.molecules import (
     angles,
     distances,
@@ -89,7 +87,9 @@ def smiles_of(symbols: Sequence[str], orders: np.ndarray) -> str:
 
 
 def _gap(mine: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the Wasserstein-1 distance of two laws, by 1 000 of their quantiles."""
     if not len(mine) or not len(theirs):
         return float("nan")
-    first, second = (jnp.asarray(x, jnp.float32) for x in (mine, theirs))
-    return float(wasserstein_1d(first, second))
+    levels = (np.arange(1_000) + 0.5) / 1_000
+    gaps = np.quantile(mine, levels) - np.quantile(theirs, levels)
+    return float(np.mean(np.abs(gaps)))

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Scalar
@@ -43,13 +44,12 @@ def wasserstein_1d(
     """
     x, y = jnp.sort(first), jnp.sort(second)
     n, m = len(x), len(y)
-    levels = jnp.sort(jnp.concatenate([jnp.arange(1, n) / n, jnp.arange(1, m + 1) / m]))
-    levels = jnp.concatenate([jnp.zeros(1), levels]).astype(x.dtype)
-    middle = (levels[1:] + levels[:-1]) / 2
-    at_x = x[jnp.clip((middle * n).astype(int), 0, n - 1)]
-    at_y = y[jnp.clip((middle * m).astype(int), 0, m - 1)]
-    gaps = jnp.abs(at_x - at_y) ** order
-    return jnp.sum(gaps * jnp.diff(levels)) ** (1 / order)
+    # Levels in units of 1 / nm: whole numbers, which are exact.
+    levels = np.sort(np.concatenate([m * np.arange(n), n * np.arange(m + 1)]))
+    middle = (levels[1:] + levels[:-1]) // 2
+    gaps = jnp.abs(x[middle // m] - y[middle // n]) ** order
+    weights = jnp.asarray(np.diff(levels) / (n * m), x.dtype)
+    return jnp.sum(gaps * weights) ** (1 / order)
 
 
 def _mean_distance(x: Float[Array, "n dim"], y: Float[Array, "m dim"]) -> Scalar:
