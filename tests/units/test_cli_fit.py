@@ -123,6 +123,28 @@ def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
+def test_molecules_of_several_formulas_share_a_fit(tmp_path, capsys):
+    far = molecules()
+    write_xyz(tmp_path / "hf.xyz", ("H", "F"), far[:20])
+    third = far[20:, :1] + np.array([[[0.0, 0.0, 1.5]]])
+    threes = np.concatenate([far[20:], third], axis=1)
+    write_xyz(tmp_path / "hfo.xyz", ("H", "F", "O"), threes)
+    text = "".join((tmp_path / name).read_text() for name in ("hfo.xyz", "hf.xyz"))
+    (tmp_path / "both.xyz").write_text(text)
+    run, new = tmp_path / "run", tmp_path / "new.xyz"
+    arguments = ["fit", tmp_path / "both.xyz", "--group", "point-cloud", *TINY]
+    assert status(*arguments, "--out", run) == 0
+    assert "2 formulas (FH, FHO)" in capsys.readouterr().out
+    with np.load(run / "samples.npz", allow_pickle=False) as stored:
+        assert stored["model"].shape == (6, 2, 3)
+    draw = ["sample", run, "--num-samples", 3, "--out", new]
+    assert status(*draw, "--formula", "CH4") == 2
+    assert "none of this run, which has FH, FHO" in capsys.readouterr().err
+    assert status(*draw, "--formula", "FHO") == 0
+    assert [frame.symbols for frame in read_xyz(new)] == [("F", "H", "O")] * 3
+
+
 # ------------------------------------------------------------ classes
 
 
@@ -333,8 +355,20 @@ BAD = {
         "x.xyz", text(WATER), ["--group", "point-cloud"], "at least two molecules",
     ),
     "molecules of two formulas": (
-        "x.xyz", text(WATER + WATER.replace("O", "S")), ["--group", "point-cloud"],
-        "molecule 2 has the atoms H H S, but the first has H H O",
+        "x.xyz", text(WATER + WATER.replace("O", "S")),
+        ["--group", "point-cloud", "--network", "features"], "of 2 formulas, which",
+    ),
+    "a molecule of one atom": (
+        "x.xyz", text(WATER + "1\n\nO 0 0 0\n"), ["--group", "point-cloud"],
+        "2 to 512 atoms, but molecule 2 has 1",
+    ),
+    "too many atoms": (
+        "x.xyz", text(WATER + "513\n\n" + 513 * "O 0 0 0\n"),
+        ["--group", "point-cloud"], "2 to 512 atoms, but molecule 2 has 513",
+    ),
+    "a graph network of what is no cloud": (
+        "x.npy", npy(POINTS), ["--group", "trivial", "--network", "graph"],
+        "--network graph is for --group point-cloud",
     ),
     "a truncated molecule": (
         "x.xyz", text(WATER + WATER[:-8]), ["--group", "point-cloud"], "x.xyz, line 6",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from equistein._types import Scalar
-from equistein.energies import graph_energy_for, NoiseEnergy
+from equistein.energies import formulas_energy_for, graph_energy_for, NoiseEnergy
 from equistein.groups import check_invariance, PointCloud, Trivial
 from equistein.kernels import Pullback, RBF
 from equistein.networks import EGNN, NoiseMLP
@@ -184,3 +184,69 @@ def test_bad_settings_are_refused(key):
     network = EGNN("CO", key=key, width=4, depth=1)
     with pytest.raises(ValueError, match="shape"):
         NoiseEnergy(network, data, 0.1)
+
+
+# ------------------------------------------------------------ several formulas
+
+
+def mixed(key, **settings):
+    """Six of CO and six of HCO, with a row left over behind each CO."""
+    data = clouds(key, 12).at[:6, 2].set(0.0)
+    data = data.at[:6, :2].add(-jnp.mean(data[:6, :2], axis=1, keepdims=True))
+    labels = jnp.repeat(jnp.arange(2), 6)
+    energy = formulas_energy_for(
+        key, ("CO", "CHO"), data, labels, charges=((6, 8), (6, 1, 8)), width=4,
+        depth=1, **settings,
+    )  # fmt: skip
+    return energy, data, labels
+
+
+def test_rows_left_over_do_not_count(key):
+    energy, data, _ = mixed(key)
+    padded, whole = energy.given(jnp.asarray(0)), energy.formula(0)
+    assert np.isclose(padded(data[0]), whole(data[0, :2]))
+    force = jax.grad(padded)(data[0])
+    assert np.allclose(force[:2], jax.grad(whole)(data[0, :2]))
+    assert np.all(force[2] == 0)
+    elsewhere = data[0].at[2].set(7.0)
+    assert np.isclose(padded(elsewhere), padded(data[0]))
+    assert np.allclose(padded.project(data[0] + 1.0), data[0], atol=1e-12)
+    assert abs(energy.given(jnp.asarray(1))(data[0]) - padded(data[0])) > 1e-3
+
+
+def test_scale_is_that_of_the_atoms_that_are_there(key):
+    energy, data, _ = mixed(key)
+    coordinates = 6 * 2 * 3 + 6 * 3 * 3
+    assert np.isclose(energy.energy.scale, np.sqrt(np.sum(data**2) / coordinates))
+
+
+def test_denoising_loss_is_the_mean_over_the_formulas(key):
+    energy, data, labels = mixed(key, noise=0.1)
+    noise = noise_levels(key, energy.energy, 12)
+    loss = denoising_score_matching(key, energy, data, noise, Trivial(), labels)
+    drawn, parts = jr.normal(key, data.shape), []
+    for x, number, sigma, xi in zip(data, labels.tolist(), noise, drawn, strict=True):
+        model = energy.formula(number).at(sigma)
+        num = len(energy.formulas[number])
+        xi = xi[:num] - jnp.mean(xi[:num], axis=0)
+        score = -jax.jit(jax.grad(model))(x[:num] + sigma * xi)
+        parts.append(jnp.mean((sigma * score + xi) ** 2))
+    assert np.isclose(loss, np.mean(parts))
+
+
+def test_one_formula_of_several_is_drawn(key):
+    energy, data, labels = mixed(key)
+    fitted = fit(key, energy, data, TINY, labels=labels)
+    samples = fitted.formula(0).sample(key, 2)
+    assert samples.shape == (2, 2, 3)
+    assert np.allclose(jnp.mean(samples, axis=1), 0, atol=1e-6)
+    with pytest.raises(ValueError, match=r"fitted.formula\(0\), of 2"):
+        fitted.sample(key, 2)
+    with pytest.raises(ValueError, match="`number` from 0 to 1"):
+        fitted.formula(2)
+    for bad, message in ((None, "missing"), (-labels, "-1|formula of every")):
+        with pytest.raises(ValueError, match=message):
+            fit(key, energy, data, TINY, labels=bad)
+    both = dataclasses.replace(TINY, contrastive=1.0)
+    with pytest.raises(ValueError, match="by denoising alone"):
+        fit(key, energy, data, both, labels=labels)

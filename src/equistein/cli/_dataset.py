@@ -1,5 +1,6 @@
 """The user's data: read, checked, and split."""
 
+import collections
 import dataclasses
 import pathlib
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ import numpy as np
 
 from equistein._types import Particles
 from equistein.data import as_particles, DataError, read_labels, read_points
-from equistein.groups import AbstractGroup, parse_group
+from equistein.groups import AbstractGroup, parse_group, Trivial
 from equistein.molecules import read_xyz, write_xyz
 from equistein.training import check_classes
 
 _NUM_CLASSES = 10_000
+_MAX_ATOMS = 512
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,9 @@ class Dataset:
         group: The symmetry.
         num_classes: The number of classes, or None.
         species: The element of each atom, or None.
+        formulas: The elements of each formula, the most frequent first, where the
+            molecules have several; their number is the label, and rows of zeros stand
+            behind the atoms of small ones.
         num_held_out: The number of points that training does not see.
     """
 
@@ -84,6 +89,7 @@ class Dataset:
     group: AbstractGroup
     num_classes: int | None = None
     species: tuple[str, ...] | None = None
+    formulas: tuple[tuple[str, ...], ...] | None = None
     num_held_out: int = 0
 
     def train(self) -> "Dataset":
@@ -93,6 +99,17 @@ class Dataset:
     def held_out(self) -> "Dataset":
         """Return what training does not see."""
         return self._rows(slice(len(self.points) - self.num_held_out, None))
+
+    def of_formula(self, number: int) -> "Dataset":
+        """Return the molecules of one formula, without rows left over."""
+        assert self.formulas is not None
+        assert self.labels is not None
+        species = self.formulas[number]
+        here = self.labels == number
+        num_held_out = int(here[len(here) - self.num_held_out :].sum())
+        points = self.points[here][:, : len(species)]
+        group = parse_group("point-cloud", species=species, dim=points.shape[2])
+        return Dataset(points, None, group, species=species, num_held_out=num_held_out)
 
     def _rows(self, rows: slice) -> "Dataset":
         labels = None if self.labels is None else self.labels[rows]
@@ -107,9 +124,11 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
-    labels = species = None
+    labels = species = formulas = None
     if path.suffix.lower() == ".xyz":
-        points, species = _read_molecules(path)
+        points, formulas, labels = _read_molecules(path)
+        if len(formulas) == 1:
+            species, formulas, labels = formulas[0], None, None
         if problem.group != "point-cloud":
             raise DataError(
                 f"{path} holds molecules: fit it with --group point-cloud, not "
@@ -128,6 +147,8 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
             )
     elif problem.dim is not None or problem.species is not None:
         raise DataError("--dim and --species are for --group point-cloud.")
+    if formulas is not None and labels is not None:
+        return _mixed(path, problem, batch_size, points, formulas, labels)
     group = make_group(problem, points.shape[1:], species)
     group.check_shape(points.shape[1:])
     if is_graph(problem, species):
@@ -141,13 +162,7 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
     num_classes = None
     if labels is not None:
         num_classes = _count_classes(path, labels)
-    num_held_out = round(problem.held_out * len(points))
-    if len(points) - num_held_out < batch_size:
-        raise DataError(
-            f"{path} holds {len(points)} points; {len(points) - num_held_out} are left "
-            f"for training, fewer than a batch of {batch_size}. Give a smaller "
-            "--batch-size, or a smaller --held-out."
-        )
+    num_held_out = _count_held_out(path, problem, batch_size, len(points))
     order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
     if labels is not None:
         labels = labels[order]
@@ -160,8 +175,46 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
                 "on without gaps, and give enough points of each."
             )
     return Dataset(
-        jnp.asarray(points[order]), labels, group, num_classes, species, num_held_out
-    )
+        jnp.asarray(points[order]), labels, group, num_classes, species,
+        num_held_out=num_held_out,
+    )  # fmt: skip
+
+
+def _mixed(
+    path: pathlib.Path,
+    problem: Problem,
+    batch_size: int,
+    points: np.ndarray,
+    formulas: tuple[tuple[str, ...], ...],
+    labels: np.ndarray,
+) -> Dataset:
+    """Return molecules of several formulas, in random order."""
+    if problem.network == "features" or problem.species is not None:
+        raise DataError(
+            f"{path} holds molecules of {len(formulas)} formulas, which a graph "
+            "network learns together: leave --network features and --species out, or "
+            "give molecules of one formula."
+        )
+    num_held_out = _count_held_out(path, problem, batch_size, len(points))
+    order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
+    return Dataset(
+        jnp.asarray(points[order]), labels[order], Trivial(), formulas=formulas,
+        num_held_out=num_held_out,
+    )  # fmt: skip
+
+
+def _count_held_out(
+    path: pathlib.Path, problem: Problem, batch_size: int, num: int
+) -> int:
+    """Return how many points are held out, if a batch of the others is left."""
+    num_held_out = round(problem.held_out * num)
+    if num - num_held_out < batch_size:
+        raise DataError(
+            f"{path} holds {num} points; {num - num_held_out} are left for training, "
+            f"fewer than a batch of {batch_size}. Give a smaller --batch-size, or a "
+            "smaller --held-out."
+        )
+    return num_held_out
 
 
 def is_graph(problem: Problem, species: Sequence[str] | None) -> bool:
@@ -200,23 +253,34 @@ def write_samples(
         np.save(path, points)
 
 
-def _read_molecules(path: pathlib.Path) -> tuple[np.ndarray, tuple[str, ...]]:
+def _read_molecules(
+    path: pathlib.Path,
+) -> tuple[np.ndarray, tuple[tuple[str, ...], ...], np.ndarray]:
+    """Return positions, formulas with the most frequent first, and each one's number.
+
+    Molecules are centred, and filled up with zeros to the size of the largest.
+    """
     if not path.is_file():
         raise DataError(f"There is no file {path}.")
     frames = read_xyz(path)
-    first = sorted(frames[0].symbols)
-    for index, frame in enumerate(frames):
-        if sorted(frame.symbols) != first:
-            raise DataError(
-                f"{path}: molecule {index + 1} has the atoms "
-                f"{' '.join(sorted(frame.symbols))}, but the first has "
-                f"{' '.join(first)}. All must have the same formula."
-            )
     if len(frames) < 2:
         raise DataError(f"{path} must hold at least two molecules, but holds one.")
+    sizes = [len(frame.symbols) for frame in frames]
+    if min(sizes) < 2 or max(sizes) > _MAX_ATOMS:
+        odd = min(sizes) if min(sizes) < 2 else max(sizes)
+        raise DataError(
+            f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
+            f"{sizes.index(odd) + 1} has {odd}. The network sees all pairs of atoms."
+        )
     # Atoms of an element are alike, so each molecule's may be put into one order.
-    ordered = [f.positions[np.argsort(f.symbols, kind="stable")] for f in frames]
-    return np.stack(ordered).astype(np.float32), tuple(first)
+    kinds = [tuple(sorted(frame.symbols)) for frame in frames]
+    formulas = tuple(kind for kind, _ in collections.Counter(kinds).most_common())
+    points = np.zeros((len(frames), max(sizes), 3), np.float32)
+    for row, frame in zip(points, frames, strict=True):
+        order = np.argsort(frame.symbols, kind="stable")
+        centred = frame.positions - frame.positions.mean(axis=0)
+        row[: len(order)] = centred[order]
+    return points, formulas, np.array([formulas.index(kind) for kind in kinds])
 
 
 def _dimension(path: pathlib.Path, points: np.ndarray, dim: int | None) -> int:

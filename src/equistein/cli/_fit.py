@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import tyro
@@ -23,8 +24,13 @@ from equistein.cli._dataset import (
 from equistein.cli._fit_results import finish
 from equistein.cli._folder import as_json, RunFolder, UserError
 from equistein.cli._run import config_from_json, default_folder, INTERRUPTED
-from equistein.energies import AbstractEnergy, energy_for, graph_energy_for
-from equistein.groups import PointCloud
+from equistein.energies import (
+    AbstractEnergy,
+    energy_for,
+    formulas_energy_for,
+    graph_energy_for,
+)
+from equistein.groups import PointCloud, Trivial
 from equistein.molecules import charges_of, formula
 from equistein.samplers import NonFiniteError
 from equistein.training import (
@@ -102,6 +108,7 @@ def fit_data(arguments: Sequence[str]) -> int:
             "sha256": hashlib.sha256(parsed.data.read_bytes()).hexdigest(),
             "shape": list(dataset.points.shape[1:]),
             "species": list(dataset.species) if dataset.species else None,
+            "formulas": [list(f) for f in dataset.formulas or ()] or None,
             "num_classes": dataset.num_classes,
             "problem": as_json(parsed.problem),
             "config": as_json(parsed.config),
@@ -141,6 +148,9 @@ def execute(
     classes = f", {dataset.num_classes} classes" if dataset.num_classes else ""
     if dataset.species:
         classes = f", molecules of {formula(dataset.species)}"
+    if dataset.formulas:
+        names = ", ".join(map(formula, dataset.formulas))
+        classes = f", molecules of {len(dataset.formulas)} formulas ({names})"
     print(
         f"Fitting {len(train.points)} points of shape "
         f"{tuple(train.points.shape[1:])}{classes}, symmetry {problem.group}; "
@@ -153,6 +163,11 @@ def execute(
             checkpoint=folder.path / _TRAINING, progress=True,
         )  # fmt: skip
         save_fitted(folder.path / _MODEL, fitted, _header(folder))
+        if dataset.formulas:
+            print(
+                f"The most frequent formula, {formula(dataset.formulas[0])}, is drawn."
+            )
+            fitted, dataset = fitted.formula(0), dataset.of_formula(0)
         finish(result_key, folder, problem, fitted, dataset)
     except KeyboardInterrupt:
         print(
@@ -205,6 +220,13 @@ def sample_run(arguments: Sequence[str]) -> int:
         label: Annotated[
             int | None, tyro.conf.arg(help="the class to draw from; by default all")
         ] = None
+        formula: Annotated[
+            str | None,
+            tyro.conf.arg(
+                help="of molecules of several formulas, the one to draw; by default "
+                "the most frequent"
+            ),
+        ] = None
         seed: Annotated[int, tyro.conf.arg(help="the source of randomness")] = 0
 
     parsed = tyro.cli(
@@ -220,7 +242,8 @@ def sample_run(arguments: Sequence[str]) -> int:
             f"{parsed.num_samples} and {parsed.seed}."
         )
     folder = RunFolder.open(parsed.run)
-    species = folder.read_json("config.json").get("species")
+    described = folder.read_json("config.json")
+    number, species = _chosen(described, parsed.formula)
     suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")
     if parsed.out.suffix not in suffixes:
         raise UserError(
@@ -236,6 +259,8 @@ def sample_run(arguments: Sequence[str]) -> int:
     if not parsed.out.absolute().parent.is_dir():
         raise UserError(f"There is no folder {parsed.out.absolute().parent}.")
     fitted = load_run(folder)
+    if number is not None:
+        fitted = fitted.formula(number)
     part = parsed.out.with_name(f".{parsed.out.stem}.part{parsed.out.suffix}")
     try:
         part.touch()  # before the work: can it be written at all?
@@ -255,6 +280,26 @@ def sample_run(arguments: Sequence[str]) -> int:
         what = f"molecules of {formula(species)}"
     print(f"{parsed.num_samples} {what}: {parsed.out}")
     return 0
+
+
+def _chosen(described: dict, wanted: str | None) -> tuple[int | None, list[str] | None]:
+    """Return the number of a formula, if the run has several, and its elements.
+
+    Raises:
+        UserError: If the run has no such formula.
+    """
+    formulas, species = described.get("formulas"), described.get("species")
+    known = [species] if species else formulas or []
+    names = [formula(row) for row in known]
+    if wanted is not None and wanted not in names:
+        raise UserError(
+            f"--formula {wanted} is none of this run, which has "
+            f"{', '.join(names) or 'no molecules'}."
+        )
+    if not formulas:
+        return None, species
+    number = names.index(wanted) if wanted else 0
+    return number, formulas[number]
 
 
 def load_run(folder: RunFolder) -> Fitted:
@@ -280,10 +325,12 @@ def load_run(folder: RunFolder) -> Fitted:
         # Any points of the right shape: the stored arrays replace what they give.
         like = jr.normal(jr.key(0), (8, *shape))
         species, num_classes = described.get("species"), described.get("num_classes")
-        group = make_group(problem, shape, species)
+        formulas = tuple(tuple(row) for row in described.get("formulas") or ())
+        group = Trivial() if formulas else make_group(problem, shape, species)
         described_data = Dataset(
-            like, None, group, num_classes, tuple(species) if species else None
-        )
+            like, np.zeros(len(like), int), group, num_classes,
+            tuple(species) if species else None, formulas or None,
+        )  # fmt: skip
         energy = make_energy(problem, config, described_data)
         return load_fitted(folder.path / _MODEL, energy, like, config, _header(folder))
     except (TypeError, ValueError) as error:
@@ -309,7 +356,14 @@ def make_energy(
     problem: Problem, config: FitConfig, dataset: Dataset
 ) -> AbstractEnergy:
     """Return an untrained energy for the problem."""
-    key, points = jr.key(problem.seed), dataset.train().points
+    key, train = jr.key(problem.seed), dataset.train()
+    points = train.points
+    if train.formulas:
+        charges = [charges_of(row) for row in train.formulas]
+        return formulas_energy_for(
+            key, train.formulas, points, jnp.asarray(train.labels), charges=charges,
+            width=problem.width or 64, depth=problem.depth or 4, noise=config.noise,
+        )  # fmt: skip
     if is_graph(problem, dataset.species):
         assert isinstance(dataset.group, PointCloud)
         charges = charges_of(dataset.species) if dataset.species else None
@@ -321,6 +375,10 @@ def make_energy(
         key, dataset.group, points, num_classes=dataset.num_classes,
         widths=(problem.width or 128,) * (problem.depth or 3),
     )  # fmt: skip
+
+
+def _by_denoising(problem: Problem, dataset: Dataset) -> bool:
+    return bool(dataset.formulas) or is_graph(problem, dataset.species)
 
 
 def _header(folder: RunFolder) -> dict:
@@ -337,9 +395,7 @@ def _words(path: pathlib.Path, dataset: Dataset, problem: Problem) -> dict:
         "lead": f"{kind} with the symmetry {problem.group}, learned from "
         f"{len(dataset.train().points)} of {len(points)} points of shape "
         f"{tuple(points.shape[1:])}; the others are held out.",
-        "notes": {
-            "model": _DENOISED if is_graph(problem, dataset.species) else _LIKELY
-        },
+        "notes": {"model": _DENOISED if _by_denoising(problem, dataset) else _LIKELY},
         "floor": "data",
         "floor_note": "The floor compares as many points of the other half of the data "
         "with the same half.",

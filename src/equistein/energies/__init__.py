@@ -5,6 +5,10 @@ from equistein.energies._build import (
     energy_for as energy_for,
     graph_energy_for as graph_energy_for,
 )
+from equistein.energies._formulas import (
+    formulas_energy_for as formulas_energy_for,
+    FormulasEnergy as FormulasEnergy,
+)
 from equistein.energies._joint import (
     ConditionalEnergy as ConditionalEnergy,
     JointEnergy as JointEnergy,

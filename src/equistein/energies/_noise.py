@@ -69,7 +69,7 @@ class NoiseEnergy(AbstractEnergy):
     def __call__(self, point: Point) -> Scalar:
         fixed = jax.lax.stop_gradient((self.scale, self.noise))
         scale, noise = (number.astype(point.dtype) for number in fixed)
-        centred = self.group(point.shape).project(point)
+        centred = self.project(point)
         confining = jnp.sum(centred**2) / (2 * (noise**2 + scale**2))
         return confining - scale / noise * self.network(point, noise)
 
@@ -89,7 +89,15 @@ class NoiseEnergy(AbstractEnergy):
         """Draw points as wide as the data with the largest noise, to anneal from."""
         width = jnp.sqrt(self.noise_max**2 + self.scale**2)
         points = width * jr.normal(key, (num, *shape), width.dtype)
-        return jax.vmap(self.group(shape).project)(points)
+        return jax.vmap(self.project)(points)
+
+    def project(self, point: Point) -> Point:
+        """Return a point with its centre at the origin, where there is a symmetry."""
+        if isinstance(self.network, NoiseMLP):
+            return point
+        here = self.network.present().astype(point.dtype)[:, None]
+        centre = jnp.sum(here * point, axis=0) / jnp.sum(here)
+        return here * (point - centre[None, :])
 
     def denoised(self, point: Point) -> Point:
         r"""Return the mean of the data that noise took to a point, by Tweedie's rule.

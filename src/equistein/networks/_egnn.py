@@ -1,5 +1,6 @@
 """An E(n)-equivariant graph neural network of all atoms."""
 
+import copy
 from collections.abc import Hashable, Sequence
 
 import equinox as eqx
@@ -7,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
@@ -46,6 +47,7 @@ class MessageLayer(eqx.Module):
         hidden: Float[Array, "atom width"],
         edges: Float[Array, "pair feature"],
         ends: Float[Array, "pair atom"],
+        size: Scalar,
     ) -> tuple[Float[Array, "atom width"], Float[Array, "pair width"]]:
         """Return the next state of the atoms, and the messages.
 
@@ -53,13 +55,13 @@ class MessageLayer(eqx.Module):
             hidden: The state of the atoms.
             edges: The features of the pairs' distances.
             ends: 1 where an atom is an end of a pair, 0 elsewhere.
+            size: What sums are divided by: the root of the number of atoms.
         """
         silu = jax.nn.silu
         before = ends @ jax.vmap(self.nodes)(hidden) + jax.vmap(self.edges)(edges)
         messages = silu(jax.vmap(self.message)(silu(before)))
         weight = jax.nn.sigmoid(jax.vmap(self.attention)(messages))
         messages = messages * weight[:, None]
-        size = hidden.shape[0] ** 0.5
         sums = ends.T @ messages / size
         both = jnp.concatenate([hidden, sums], axis=1)
         step = jax.vmap(self.update_out)(silu(jax.vmap(self.update)(both)))
@@ -157,8 +159,11 @@ class EGNN(AbstractNetwork):
         rows = np.arange(len(first))
         ends = np.zeros((len(first), num))
         ends[rows, first] = ends[rows, second] = 1
-        ends = jnp.asarray(ends, point.dtype)
-        traits = jax.lax.stop_gradient(self.traits)[self.kinds]
+        here = self.present().astype(point.dtype)
+        paired = here[first] * here[second]
+        ends = jnp.asarray(ends, point.dtype) * paired[:, None]
+        size = jnp.sqrt(jnp.sum(here))
+        traits = jax.lax.stop_gradient(self.traits)[jnp.maximum(self.kinds, 0)]
         hidden = jax.vmap(self.embedding)(traits)
         if noise is not None:
             waves = self.noise_in(noise_waves(noise))
@@ -167,9 +172,20 @@ class EGNN(AbstractNetwork):
         edges = self._edges(smooth_norm(pair_differences(point), _EPSILON))
         messages = jnp.zeros((len(first), hidden.shape[1]), point.dtype)
         for layer in self.layers:
-            hidden, messages = layer(hidden, edges, ends)
-        atoms = jnp.sum(jax.vmap(self.atom_read)(hidden))
-        return atoms + jnp.sum(jax.vmap(self.pair_read)(messages)) / num**0.5
+            hidden, messages = layer(hidden, edges, ends, size)
+        atoms = jnp.sum(here * jax.vmap(self.atom_read)(hidden))
+        return atoms + jnp.sum(paired * jax.vmap(self.pair_read)(messages)) / size
+
+    def present(self) -> Bool[Array, " atom"]:
+        """Return which atoms are there; the others, of kind -1, fill a row up."""
+        return self.kinds >= 0
+
+    def of(self, species: tuple[int, ...]) -> "EGNN":
+        """Return the same function for atoms of other kinds, by their numbers."""
+        other = copy.copy(self)
+        object.__setattr__(other, "species", species)
+        object.__setattr__(other, "kinds", jnp.array(species))
+        return other
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
         group = PointCloud(self.species, self.dim)

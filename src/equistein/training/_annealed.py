@@ -7,11 +7,11 @@ import jax.random as jr
 
 from equistein._types import Key, Particles
 from equistein.energies import NoiseEnergy
+from equistein.groups import AbstractGroup
 from equistein.kernels import AbstractKernel
 from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths
 from equistein.training._samplers import negatives_sampler
-from equistein.training._start import Box
 
 
 @eqx.filter_jit
@@ -21,7 +21,7 @@ def annealed(
     config: FitConfig,
     lengths: Lengths,
     kernel: AbstractKernel,
-    box: Box,
+    group: AbstractGroup,
     start: Particles,
 ) -> Particles:
     r"""Move particles while the noise falls, and take off what is left of it.
@@ -36,13 +36,13 @@ def annealed(
         config: The settings.
         lengths: Their lengths, at the least noise.
         kernel: The kernel.
-        box: Knows the group.
+        group: The symmetry.
         start: Particles as wide as the data with the largest noise.
     """
     one = jnp.ones((), start.dtype)
 
     def sampler(level):
-        return negatives_sampler(config, lengths.at(level), kernel, box, one)
+        return negatives_sampler(config, lengths.at(level), kernel, group, one)
 
     def step(i, state):
         share = i / max(1, config.sample_steps - 1)
@@ -53,4 +53,4 @@ def annealed(
     state = sampler(energy.noise_max).init(start)
     state = jax.lax.fori_loop(0, config.sample_steps, step, state)
     denoised = jax.vmap(energy.denoised)(state.particles)
-    return jax.vmap(box.group.project)(denoised)
+    return jax.vmap(group.project)(denoised)

@@ -14,15 +14,16 @@ import numpy as np
 from jaxtyping import Array
 
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy, NoiseEnergy
+from equistein.energies import AbstractEnergy, FormulasEnergy
 from equistein.groups import check_invariance
-from equistein.kernels import AbstractKernel, RBF
+from equistein.kernels import AbstractKernel
 from equistein.samplers import AbstractSampler, check_particles
 from equistein.training._checkpoint import load_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._fitted import Fitted
+from equistein.training._kernel import choose_kernel
 from equistein.training._labels import check_labels
-from equistein.training._lengths import Lengths
+from equistein.training._lengths import Lengths, levels_of
 from equistein.training._log import TrainingLog
 from equistein.training._loop import columns, Loop, Monitor
 from equistein.training._start import Box
@@ -88,11 +89,18 @@ def fit(
     known = check_labels(labels, energy, data)
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
-    if isinstance(energy, NoiseEnergy) and config.temperature != 1:
+    if levels_of(energy) is not None and config.temperature != 1:
         raise ValueError(
             "A NoiseEnergy has levels of noise instead of a `temperature`, which must "
             f"be 1, but got {config.temperature!r}."
         )
+    if isinstance(energy, FormulasEnergy):
+        if config.contrastive:
+            raise ValueError(
+                "A FormulasEnergy is learned by denoising alone: take the settings "
+                f"DENOISING, with `contrastive` 0, but got {config.contrastive!r}."
+            )
+        data = jax.vmap(lambda label, x: energy.given(label).project(x))(known, data)
     check_invariance(energy.log_density, group, data)
     kernel = kernel or choose_kernel(energy, config, shape)
     kernel.check_shape(shape)
@@ -165,12 +173,3 @@ def check_data(data: Any, batch_size: int) -> Particles:
             f"give a `batch_size` of at most {len(data)}."
         )
     return data
-
-
-def choose_kernel(
-    energy: AbstractEnergy, config: FitConfig, shape: tuple[int, ...]
-) -> AbstractKernel:
-    """Return the kernel that the settings name."""
-    if config.negatives == "esvgd":
-        return energy.kernel(shape, config.bandwidth)
-    return RBF(config.bandwidth)

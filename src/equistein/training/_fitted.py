@@ -10,13 +10,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy, NoiseEnergy
+from equistein.energies import (
+    AbstractEnergy,
+    FormulasEnergy,
+    JointEnergy,
+    NoiseEnergy,
+)
 from equistein.kernels import AbstractKernel
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import NonFiniteError, progress_bar, run, Samples
 from equistein.targets import Normal
 from equistein.training._annealed import annealed
 from equistein.training._config import FitConfig
+from equistein.training._kernel import choose_kernel
 from equistein.training._lengths import Lengths
 from equistein.training._samplers import final_sampler
 from equistein.training._start import Box
@@ -72,11 +78,18 @@ class Fitted(eqx.Module):
         """
         if isinstance(num, bool) or not isinstance(num, int) or num < 1:
             raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
+        if isinstance(self.energy, FormulasEnergy):
+            raise ValueError(
+                "This fit knows several formulas: take one first, such as "
+                f"fitted.formula(0), of {len(self.energy.formulas)}."
+            )
         if isinstance(self.energy, NoiseEnergy):
             self._model(label)  # refuses labels
             return self._annealed(key, num, self.energy, progress)
         log_density = self._model(label).log_density
-        sampler = final_sampler(self.config, self.lengths, self.kernel, self.start)
+        sampler = final_sampler(
+            self.config, self.lengths, self.kernel, self.start.group
+        )
         at_once = min(num, self.config.sample_at_once)
         drawn = []
         for index in progress_bar(range(-(-num // at_once)), disable=not progress):
@@ -93,6 +106,33 @@ class Fitted(eqx.Module):
         points = jnp.concatenate(drawn)[:num]
         return jax.vmap(self.start.group.project)(points)
 
+    def formula(self, number: int) -> "Fitted":
+        """Return the learned density of the molecules of one formula.
+
+        Args:
+            number: The formula's number, as the labels of the data had it.
+
+        Raises:
+            ValueError: If the energy is not one of several formulas, or has no such.
+        """
+        if not isinstance(self.energy, FormulasEnergy):
+            raise ValueError("`formula` needs the fit of a FormulasEnergy.")
+        num = len(self.energy.formulas)
+        if not 0 <= number < num:
+            raise ValueError(
+                f"`formula` needs a `number` from 0 to {num - 1}, but got {number!r}."
+            )
+        energy = self.energy.formula(number)
+        shape = (len(self.energy.formulas[number]), self.start.center.shape[1])
+        group = energy.group(shape)
+        start = Box(jnp.zeros((1, *shape), self.start.center.dtype), group)
+        start = eqx.tree_at(lambda box: box.reach, start, self.start.reach)
+        kernel = choose_kernel(energy, self.config, shape)
+        return Fitted(
+            energy, self.particles, self.history, self.events, start, kernel,
+            self.config, self.lengths,
+        )  # fmt: skip
+
     def _annealed(
         self, key: Key, num: int, energy: NoiseEnergy, progress: bool
     ) -> Particles:
@@ -103,8 +143,8 @@ class Fitted(eqx.Module):
             start_key, run_key = jr.split(jr.fold_in(key, index))
             start = energy.start(start_key, at_once, self.start.center.shape)
             points = annealed(
-                run_key, energy, self.config, self.lengths, self.kernel, self.start,
-                start,
+                run_key, energy, self.config, self.lengths, self.kernel,
+                self.start.group, start,
             )  # fmt: skip
             if not bool(jnp.all(jnp.isfinite(points))):
                 raise NonFiniteError(

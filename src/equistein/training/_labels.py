@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.energies import AbstractEnergy, FormulasEnergy, JointEnergy
 from equistein.training._trainer import Labels
 
 
@@ -32,6 +32,11 @@ def check_labels(
                 "point, from 0 on, and -1 where it is unknown. For data without "
                 "classes take a PlainEnergy."
             )
+        if isinstance(energy, FormulasEnergy):
+            raise ValueError(
+                "`labels` are missing: a FormulasEnergy needs the number of the "
+                "formula of each molecule."
+            )
         return None
     values = np.asarray(labels)
     if values.shape != (num,):
@@ -39,6 +44,11 @@ def check_labels(
             f"`labels` must be one number for each of the {num} data points, but have "
             f"shape {values.shape}."
         )
+    if isinstance(energy, FormulasEnergy):
+        known = check_classes(values, len(energy.formulas))
+        if (known < 0).any():
+            raise ValueError("`labels` must tell the formula of every molecule.")
+        return jnp.asarray(known)
     if joint:
         return jnp.asarray(check_classes(values, energy.num_classes(shape)))
     if not np.issubdtype(values.dtype, np.floating):

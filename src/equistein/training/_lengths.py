@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from equistein._types import Scalar
-from equistein.energies import AbstractEnergy, NoiseEnergy
+from equistein.energies import AbstractEnergy, FormulasEnergy, NoiseEnergy
 from equistein.training._config import FitConfig
 
 
@@ -32,8 +32,9 @@ class Lengths(eqx.Module):
 
         finest, steepest, noise = (0.01 * reach) ** 2, 450 / reach, 0.02 * reach
         share = 1.0
-        if isinstance(energy, NoiseEnergy):
-            noise = energy.noise
+        levels = levels_of(energy)
+        if levels is not None:
+            noise = levels.noise
             finest, steepest, share = 0.5 * noise**2, 20 / noise, 0.04
         self.langevin = given(config.langevin, finest)
         self.stein_step = given(config.stein_step, share * self.langevin)
@@ -58,3 +59,10 @@ class Lengths(eqx.Module):
                 noise,
             ),
         )
+
+
+def levels_of(energy: AbstractEnergy | None) -> NoiseEnergy | None:
+    """Return the energies of all levels of noise, if there are such."""
+    if isinstance(energy, FormulasEnergy):
+        return energy.energy
+    return energy if isinstance(energy, NoiseEnergy) else None

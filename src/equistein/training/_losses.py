@@ -7,7 +7,12 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy, NoiseEnergy
+from equistein.energies import (
+    AbstractEnergy,
+    FormulasEnergy,
+    JointEnergy,
+    NoiseEnergy,
+)
 from equistein.groups import AbstractGroup
 
 Batch = Float[Array, "point *shape"]
@@ -83,6 +88,7 @@ def denoising_score_matching(
     points: Batch,
     noise: Float[Array, "..."],
     group: AbstractGroup,
+    labels: Int[Array, " point"] | None = None,
 ) -> Scalar:
     r"""Return the mean of $|\sigma s(x + \sigma \xi) + \xi|^2$ a coordinate.
 
@@ -96,19 +102,32 @@ def denoising_score_matching(
         points: The data.
         noise: The noise $\sigma$, of all points or of each.
         group: The symmetry; the noise stays on its subspace.
+        labels: For a `FormulasEnergy` the formula of each point.
 
     References:
         Vincent (2011), A connection between score matching and denoising autoencoders.
     """
-    drawn = jax.vmap(group.project)(jr.normal(key, points.shape, points.dtype))
+    drawn = jr.normal(key, points.shape, points.dtype)
     noise = jnp.broadcast_to(noise, points.shape[:1])
 
-    def gap(point, noise, drawn):
-        blurred = energy.at(noise) if isinstance(energy, NoiseEnergy) else energy
-        score = jax.grad(blurred.log_density)(point + noise * drawn)
-        return jnp.mean((noise * score + drawn) ** 2)
+    def gap(model, point, noise, drawn):
+        score = jax.grad(model.log_density)(point + noise * drawn)
+        return (noise * score + drawn) ** 2
 
-    return jnp.mean(jax.vmap(gap)(points, noise, drawn))
+    def of_formula(label, point, noise, drawn):
+        assert isinstance(energy, FormulasEnergy)
+        model = energy.given(label).at(noise)
+        squares = gap(model, point, noise, model.project(drawn))
+        share = energy.kinds.shape[1] / jnp.sum(energy.kinds[label] >= 0)
+        return share.astype(point.dtype) * squares
+
+    def of_any(point, noise, drawn):
+        model = energy.at(noise) if isinstance(energy, NoiseEnergy) else energy
+        return gap(model, point, noise, group.project(drawn))
+
+    if isinstance(energy, FormulasEnergy):
+        return jnp.mean(jax.vmap(of_formula)(labels, points, noise, drawn))
+    return jnp.mean(jax.vmap(of_any)(points, noise, drawn))
 
 
 def noise_levels(key: Key, energy: NoiseEnergy, num: int) -> Float[Array, " point"]:

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import optax
 
 from equistein._types import Scalar
+from equistein.groups import AbstractGroup
 from equistein.kernels import AbstractKernel
 from equistein.samplers import AbstractSampler, Langevin, SVGD
 from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths
-from equistein.training._start import Box
 
 
 class Fading(eqx.Module):
@@ -33,38 +33,38 @@ class Fading(eqx.Module):
 
 
 def negatives_sampler(
-    config: FitConfig, lengths: Lengths, kernel: AbstractKernel, start: Box,
-    factor: Scalar,
+    config: FitConfig, lengths: Lengths, kernel: AbstractKernel,
+    group: AbstractGroup, factor: Scalar,
 ) -> AbstractSampler:  # fmt: skip
     """Return the sampler of the negatives, its steps multiplied by `factor`."""
     noise = lambda _: factor * lengths.langevin
-    return _sampler(config, lengths, kernel, start, factor, noise)
+    return _sampler(config, lengths, kernel, group, factor, noise)
 
 
 def final_sampler(
-    config: FitConfig, lengths: Lengths, kernel: AbstractKernel, start: Box
+    config: FitConfig, lengths: Lengths, kernel: AbstractKernel, group: AbstractGroup
 ) -> AbstractSampler:
     """Return the sampler of new points: as in training, and at last with less noise."""
     tail = max(1, round(config.sample_tail * config.sample_steps))
     body = config.sample_steps - tail
     noise = Fading(lengths.langevin, body, tail)
     one = jnp.ones_like(lengths.langevin)
-    return _sampler(config, lengths, kernel, start, one, noise)
+    return _sampler(config, lengths, kernel, group, one, noise)
 
 
-def _sampler(config, lengths, kernel, start, factor, noise) -> AbstractSampler:
+def _sampler(config, lengths, kernel, group, factor, noise) -> AbstractSampler:
     if config.negatives == "langevin":
         return Langevin(
             noise,
             score_clip=lengths.score_clip,
-            project=start.group.project,
+            project=group.project,
         )
     return SVGD(
         kernel,
         _descent(factor * lengths.stein_step),
         langevin=0.0 if config.langevin == 0 else noise,
         score_clip=lengths.score_clip,
-        project=start.group.project,
+        project=group.project,
     )
 
 

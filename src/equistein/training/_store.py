@@ -9,8 +9,8 @@ from equistein._types import Particles
 from equistein.energies import AbstractEnergy
 from equistein.training._checkpoint import load_checkpoint, save_checkpoint
 from equistein.training._config import FitConfig
-from equistein.training._fit import choose_kernel
 from equistein.training._fitted import Fitted
+from equistein.training._kernel import choose_kernel
 from equistein.training._lengths import Lengths
 from equistein.training._start import Box
 

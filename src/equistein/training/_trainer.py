@@ -10,11 +10,17 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy, NoiseEnergy, TemperedEnergy
+from equistein.energies import (
+    AbstractEnergy,
+    FormulasEnergy,
+    JointEnergy,
+    NoiseEnergy,
+    TemperedEnergy,
+)
 from equistein.kernels import AbstractKernel
 from equistein.samplers import AbstractSampler
 from equistein.training._config import FitConfig, num_epochs_of
-from equistein.training._lengths import Lengths
+from equistein.training._lengths import Lengths, levels_of
 from equistein.training._losses import (
     contrastive_divergence,
     cross_entropy,
@@ -248,7 +254,7 @@ class Trainer(eqx.Module):
         if sampler is None:
             factor = self.factor(state)
             sampler = negatives_sampler(
-                config, lengths, self.kernel, self.start, factor
+                config, lengths, self.kernel, self.start.group, factor
             )
         moved, steps = self._move(move_key, sampler, energy, particles, batch)
         moved = jax.vmap(self.start.group.project)(moved)
@@ -333,7 +339,11 @@ class Trainer(eqx.Module):
             assert isinstance(energy, NoiseEnergy)
             model = energy.at(level)
             weight = weight * level / jax.lax.stop_gradient(energy.scale)
-        above = jax.vmap(model)(positives)
+        if isinstance(energy, FormulasEnergy):
+            value_of = lambda label, x: energy.given(label)(x)
+            above = jax.vmap(value_of)(labels, positives)
+        else:
+            above = jax.vmap(model)(positives)
         below = None if negatives is None else jax.vmap(model)(negatives)
         value = config.regularization * energy_magnitude(above, below)
         largest = jnp.max(jnp.abs(above))
@@ -346,16 +356,17 @@ class Trainer(eqx.Module):
         if labels is not None and isinstance(energy, JointEnergy):
             supervised, accuracy = cross_entropy(energy, positives, labels)
             num_labels = jnp.sum(labels >= 0)
-        elif labels is not None:
+        elif labels is not None and not isinstance(energy, FormulasEnergy):
             supervised = squared_error(energy, unblurred, labels)
             num_labels = jnp.sum(jnp.isfinite(labels))
         if supervised is not None:
             value += config.supervised * supervised
         if config.score_matching:
             noise, points = self.lengths.noise, positives
-            if isinstance(energy, NoiseEnergy):
+            levels = levels_of(energy)
+            if levels is not None:
                 noise_key, key = jr.split(key)
-                noise = noise_levels(noise_key, energy, len(positives))
+                noise = noise_levels(noise_key, levels, len(positives))
                 points = unblurred
             matching = denoising_score_matching(
                 key,
@@ -363,6 +374,7 @@ class Trainer(eqx.Module):
                 points,
                 noise,
                 self.start.group,
+                labels if isinstance(energy, FormulasEnergy) else None,
             )
             value += config.score_matching * matching
         info = BatchInfo(
