@@ -1,3 +1,4 @@
+import contextlib
 import zlib
 
 import jax
@@ -9,14 +10,26 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
-@pytest.fixture
-def single_precision():
-    """Run as users run it: in the default precision and promotion."""
+@contextlib.contextmanager
+def _as_users():
     with (
         jax.enable_x64(False),
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
     ):
+        yield
+
+
+@pytest.fixture(scope="session")
+def as_users():
+    """What runs a block as users run it: in the default precision and promotion."""
+    return _as_users
+
+
+@pytest.fixture
+def single_precision():
+    """Run a test as users run it: in the default precision and promotion."""
+    with _as_users():
         yield
 
 

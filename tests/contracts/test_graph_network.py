@@ -116,7 +116,8 @@ def test_one_layer_by_hand(key):
     width = 1.2 * (centers[1] - centers[0])
     for i in range(num):
         for j in range(i + 1, num):
-            d = jnp.sqrt(jnp.sum((cloud[i] - cloud[j]) ** 2) + 1e-4)
+            epsilon = 1e-3 * network.reach
+            d = jnp.sqrt(jnp.sum((cloud[i] - cloud[j]) ** 2) + epsilon**2)
             bumps = 2 * jnp.exp(-(((d - centers) / width) ** 2) / 2)
             far = jnp.array([2 * d / network.reach, jnp.log(d / network.reach)])
             before = layer.nodes(hidden[i] + hidden[j])
@@ -130,6 +131,17 @@ def test_one_layer_by_hand(key):
         step = layer.update(jnp.concatenate([h, total / num**0.5]))
         atoms = atoms + network.atom_read(h + layer.update_out(silu(step)))
     assert np.isclose(network(cloud), atoms + pairs / num**0.5)
+
+
+def test_many_atoms_are_summed_as_few_are(key, monkeypatch):
+    import equistein.networks._egnn as module
+
+    network, cloud = network_and_cloud(key)
+    few = jax.value_and_grad(network)(cloud)
+    monkeypatch.setattr(module, "_MAX_PRODUCT", 2)
+    many = jax.value_and_grad(network)(cloud)
+    for one, other in zip(few, many, strict=True):
+        assert np.allclose(one, other)
 
 
 def test_the_group_is_that_of_the_species():

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -15,13 +16,31 @@ TINY_FIT += "--num-particles 8 --batch-size 16 --num-steps 3 --width 8".split()
 TINY_FIT += "--depth 1 --num-samples 12 --ais-steps 10".split()
 
 
-@pytest.fixture
-def triangles(tmp_path):
+@pytest.fixture(scope="module")
+def triangles(tmp_path_factory):
     rng = np.random.default_rng(0)
     corners = np.array([[0, 0], [1, 0], [0, 2]]) + 0.1 * rng.normal(size=(40, 3, 2))
-    path = tmp_path / "triangles.npy"
+    path = tmp_path_factory.mktemp("data") / "triangles.npy"
     np.save(path, corners.reshape(40, 6))
     return path
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory, as_users):
+    """The folder of a finished run."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    with as_users():
+        assert status("run", "two-circles", *TINY_RUN, "--out", out) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def whole_fit(tmp_path_factory, triangles, as_users):
+    """The folder of a finished fit."""
+    out = tmp_path_factory.mktemp("fits") / "whole"
+    with as_users():
+        assert status("fit", triangles, *TINY_FIT, "--out", out) == 0
+    return out
 
 
 def status(*arguments):
@@ -47,9 +66,8 @@ def test_help_and_no_command_explain(capsys):
     assert "two-circles" in capsys.readouterr().out
 
 
-def test_run_writes_the_whole_run_folder(tmp_path):
-    out = tmp_path / "run"
-    assert status("run", "two-circles", *TINY_RUN, "--out", out) == 0
+def test_run_writes_the_whole_run_folder(whole_run):
+    out = whole_run
     metrics = json.loads((out / "metrics.json").read_text())
     assert {"vanilla", "invariant", "equivariant", "annealed"} <= set(metrics)
     assert metrics["seeds"] == [0]
@@ -115,10 +133,9 @@ def test_an_unwritable_folder_is_an_error(tmp_path, capsys):
 
 
 def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
-    tmp_path, monkeypatch, capsys
+    tmp_path, whole_run, monkeypatch, capsys
 ):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert status("run", "two-circles", *TINY_RUN, "--out", whole) == 0
+    whole, parts = whole_run, tmp_path / "parts"
     real = cli_run.RunFolder.save_outcome
 
     def stop_after_the_second(folder, name, outcome):
@@ -136,9 +153,8 @@ def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
     assert (parts / "metrics.json").read_text() == (whole / "metrics.json").read_text()
 
 
-def test_fit_then_sample(tmp_path, triangles):
-    run, new = tmp_path / "run", tmp_path / "new.npy"
-    assert status("fit", triangles, *TINY_FIT, "--out", run) == 0
+def test_fit_then_sample(tmp_path, whole_fit):
+    run, new = whole_fit, tmp_path / "new.npy"
     metrics = json.loads((run / "metrics.json").read_text())
     assert metrics["num_samples"] == {"model": 12}
     assert metrics["floor"]["w1_of_a_feature"] > 0
@@ -160,12 +176,11 @@ def test_fit_then_sample(tmp_path, triangles):
 
 
 def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
-    tmp_path, triangles, monkeypatch, capsys
+    tmp_path, triangles, whole_fit, monkeypatch, capsys
 ):
     import equistein.training._loop as training_loop
 
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert status("fit", triangles, *TINY_FIT, "--out", whole) == 0
+    whole, parts = whole_fit, tmp_path / "parts"
     real = training_loop.save_checkpoint
 
     def stop(*arguments):
@@ -182,9 +197,8 @@ def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
 
 
-def test_a_damaged_model_is_an_error(tmp_path, triangles, capsys):
-    run = tmp_path / "run"
-    assert status("fit", triangles, *TINY_FIT, "--out", run) == 0
+def test_a_damaged_model_is_an_error(tmp_path, whole_fit, capsys):
+    run = shutil.copytree(whole_fit, tmp_path / "run")
     model = run / "checkpoint/model.eqx"
     model.write_bytes(model.read_bytes()[:-100])
     assert status("sample", run, "--out", tmp_path / "a.npy") == 2
@@ -213,10 +227,10 @@ def test_a_fit_that_cannot_be_is_refused_before_it_begins(
     assert not out.exists()
 
 
-def test_report_compares_runs(tmp_path, capsys):
+def test_report_compares_runs(tmp_path, whole_run, capsys):
     runs = [tmp_path / "a", tmp_path / "b"]
     for run in runs:
-        assert status("run", "two-circles", *TINY_RUN, "--out", run) == 0
+        shutil.copytree(whole_run, run)
     capsys.readouterr()
     assert status("report", *runs) == 0
     printed = capsys.readouterr().out

@@ -358,13 +358,17 @@ BAD = {
         "x.xyz", text(WATER + WATER.replace("O", "S")),
         ["--group", "point-cloud", "--network", "features"], "of 2 formulas, which",
     ),
+    "species for molecules": (
+        "x.xyz", text(2 * WATER), ["--group", "point-cloud", "--species", "O H H"],
+        "leave --species out",
+    ),
     "a molecule of one atom": (
         "x.xyz", text(WATER + "1\n\nO 0 0 0\n"), ["--group", "point-cloud"],
-        "2 to 512 atoms, but molecule 2 has 1",
+        "2 to 200 atoms, but molecule 2 has 1",
     ),
     "too many atoms": (
-        "x.xyz", text(WATER + "513\n\n" + 513 * "O 0 0 0\n"),
-        ["--group", "point-cloud"], "2 to 512 atoms, but molecule 2 has 513",
+        "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"),
+        ["--group", "point-cloud"], "2 to 200 atoms, but molecule 2 has 201",
     ),
     "a graph network of what is no cloud": (
         "x.npy", npy(POINTS), ["--group", "trivial", "--network", "graph"],

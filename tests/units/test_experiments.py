@@ -7,7 +7,7 @@ from equistein.cli import main
 from equistein.experiments import EXPERIMENTS, FLOOR
 
 # The others share their code with tests of the command line.
-QUICKLY = ("jem-c4", "dw4")
+QUICKLY = ("dw4",)
 
 
 @pytest.mark.parametrize(

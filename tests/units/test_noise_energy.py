@@ -59,10 +59,8 @@ def test_energy_confines_its_particles(key):
 def test_with_a_silent_network_the_energy_is_that_of_a_normal_density(key):
     data = clouds(key)
     energy = energy_of(key, data)
-    zero = lambda leaf: jnp.zeros_like(leaf) if eqx.is_inexact_array(leaf) else leaf
-    silent = eqx.tree_at(
-        lambda e: e.network, energy, jax.tree.map(zero, energy.network)
-    )
+    last = lambda e: (e.network.atom_read.layers[-1], e.network.pair_read.layers[-1])
+    silent = eqx.tree_at(last, energy, jax.tree.map(jnp.zeros_like, last(energy)))
     noise = jnp.asarray(0.7)
     variance = 0.7**2 + jnp.mean(data**2)
     expected = jnp.sum(data[0] ** 2) / (2 * variance)
@@ -96,25 +94,28 @@ def test_start_is_as_wide_as_the_blurred_data(key):
     assert np.isclose(jnp.std(points), width * np.sqrt(2 / 3), rtol=0.02)
 
 
-class Blurred(NoiseEnergy):
-    """The energy of one cloud at the origin, blurred in place, times a factor."""
+class Stub(eqx.Module):
+    """The network of one cloud that is blurred in place, its score times a factor."""
 
-    factor: Scalar
+    factor: float
+    scale: Scalar
 
-    def __call__(self, point):
-        return self.factor * jnp.sum(point**2) / (2 * self.noise**2)
+    def __call__(self, point, noise):
+        square, noise = jnp.sum(point**2) / 2, noise * self.scale
+        confining = square / (noise**2 + self.scale**2)
+        return noise / self.scale * (confining - self.factor * square / noise**2)
+
+    def present(self):
+        return jnp.ones(3, bool)
 
 
 def test_exact_score_has_less_denoising_loss_than_any_other(key):
     points, losses = jnp.zeros((64, 3, 3)), []
-    parent = energy_of(key, clouds(key))
-    noise = noise_levels(key, parent, 64)
+    energy = energy_of(key, clouds(key))
+    noise = noise_levels(key, energy, 64)
     for factor in (0.9, 1.0, 1.1):
-        energy = Blurred.__new__(Blurred)
-        for name in ("network", "scale", "noise", "noise_max"):
-            object.__setattr__(energy, name, getattr(parent, name))
-        object.__setattr__(energy, "factor", jnp.asarray(factor))
-        losses.append(denoising_score_matching(key, energy, points, noise, Trivial()))
+        exact = eqx.tree_at(lambda e: e.network, energy, Stub(factor, energy.scale))
+        losses.append(denoising_score_matching(key, exact, points, noise, GROUP))
     assert losses[1] < 1e-12
     assert min(losses[0], losses[2]) > 0.005
 
@@ -123,11 +124,42 @@ def test_lengths_grow_with_the_noise(key):
     energy = energy_of(key, clouds(key), noise=0.1)
     lengths = Lengths(DENOISING, jnp.asarray(1.0), energy)
     assert np.isclose(lengths.langevin, 0.5 * 0.1**2)
-    assert np.isclose(lengths.stein_step, 0.02 * 0.1**2)
+    share = 0.04 * (energy.network.reach / 8) ** 2
+    assert np.isclose(lengths.stein_step, share * 0.5 * 0.1**2)
+    assert np.isclose(lengths.score_clip, 20 / 0.1)
     later = lengths.at(jnp.asarray(0.4))
     assert np.isclose(later.langevin, 0.5 * 0.4**2)
-    assert np.isclose(later.stein_step, 0.02 * 0.4**2)
+    assert np.isclose(later.stein_step, share * 0.5 * 0.4**2)
     assert np.isclose(later.score_clip, lengths.score_clip / 4)
+
+
+def test_the_clip_spares_the_scores_of_large_clouds(key):
+    data = 3 * jr.normal(key, (4, 150, 3))
+    group = PointCloud([0] * 150, 3)
+    energy = graph_energy_for(key, group, data, width=4, depth=1, noise=0.1)
+    lengths = Lengths(DENOISING, jnp.asarray(1.0), energy)
+    assert lengths.score_clip > 2 * np.sqrt(450) / 0.1
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_nothing_depends_on_the_unit_of_length(unit, key):
+    data = clouds(key)
+    energy, other = energy_of(key, data), energy_of(key, unit * data)
+    assert np.isclose(other.noise, unit * energy.noise)
+    for share in (0.0, 1.0):
+        level = jnp.asarray(share)
+        here = energy.at(energy.level(level))(data[0])
+        there = other.at(other.level(level))(unit * data[0])
+        assert np.isclose(here, there)
+    steps = [Lengths(DENOISING, jnp.asarray(1.0), e) for e in (energy, other)]
+    kernels = [e.kernel((3, 3), 1.0) for e in (energy, other)]
+    points = [data, unit * data]
+    scores = [jnp.ones_like(data), jnp.ones_like(data) / unit]
+    forces = [
+        lengths.stein_step * kernel.stein_force(x, x, s)
+        for lengths, kernel, x, s in zip(steps, kernels, points, scores, strict=True)
+    ]
+    assert np.allclose(unit * forces[0], forces[1], atol=1e-9 * unit)
 
 
 def test_kernel_fits_the_network(key):
@@ -181,6 +213,13 @@ def test_bad_settings_are_refused(key):
     hot = dataclasses.replace(TINY, temperature=2.0)
     with pytest.raises(ValueError, match="levels of noise instead of a `temperature`"):
         fit(key, energy_of(key, data), data, hot)
+    with pytest.raises(ValueError, match="coincide"):
+        energy_of(key, jnp.zeros((8, 3, 3)))
+    kept = dataclasses.replace(
+        TINY, contrastive=1.0, num_particles=4, buffer_size=8, num_steps=2
+    )
+    with pytest.raises(ValueError, match="no replay buffer"):
+        fit(key, energy_of(key, data), data, kept)
     network = EGNN("CO", key=key, width=4, depth=1)
     with pytest.raises(ValueError, match="shape"):
         NoiseEnergy(network, data, 0.1)
@@ -228,7 +267,7 @@ def test_denoising_loss_is_the_mean_over_the_formulas(key):
     for x, number, sigma, xi in zip(data, labels.tolist(), noise, drawn, strict=True):
         model = energy.formula(number).at(sigma)
         num = len(energy.formulas[number])
-        xi = xi[:num] - jnp.mean(xi[:num], axis=0)
+        xi = xi[:num] - jnp.mean(xi[:num], axis=0, keepdims=True)
         score = -jax.jit(jax.grad(model))(x[:num] + sigma * xi)
         parts.append(jnp.mean((sigma * score + xi) ** 2))
     assert np.isclose(loss, np.mean(parts))

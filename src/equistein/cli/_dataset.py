@@ -17,7 +17,7 @@ from equistein.molecules import read_xyz, write_xyz
 from equistein.training import check_classes
 
 _NUM_CLASSES = 10_000
-_MAX_ATOMS = 512
+_MAX_ATOMS = 200
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,6 +129,10 @@ def load(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
         points, formulas, labels = _read_molecules(path)
         if len(formulas) == 1:
             species, formulas, labels = formulas[0], None, None
+        if problem.species is not None:
+            raise DataError(
+                f"The elements in {path} are its species: leave --species out."
+            )
         if problem.group != "point-cloud":
             raise DataError(
                 f"{path} holds molecules: fit it with --group point-cloud, not "
@@ -189,11 +193,11 @@ def _mixed(
     labels: np.ndarray,
 ) -> Dataset:
     """Return molecules of several formulas, in random order."""
-    if problem.network == "features" or problem.species is not None:
+    if problem.network == "features":
         raise DataError(
             f"{path} holds molecules of {len(formulas)} formulas, which a graph "
-            "network learns together: leave --network features and --species out, or "
-            "give molecules of one formula."
+            "network learns together: leave --network features out, or give molecules "
+            "of one formula."
         )
     num_held_out = _count_held_out(path, problem, batch_size, len(points))
     order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
@@ -245,10 +249,13 @@ def write_samples(
     if path.suffix == ".xyz":
         assert species is not None
         write_xyz(path, species, points, "sampled by equistein")
-    elif path.suffix == ".npz" and label is not None:
-        np.savez(path, x=points, y=np.full(len(points), label))
     elif path.suffix == ".npz":
-        np.savez(path, x=points)
+        arrays = {"x": points}
+        if label is not None:
+            arrays["y"] = np.full(len(points), label)
+        if species is not None:
+            arrays["species"] = np.array(species)
+        np.savez(path, allow_pickle=False, **arrays)
     else:
         np.save(path, points)
 

@@ -1,6 +1,7 @@
 """`equistein fit` and `equistein sample`: the user's own data."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import pathlib
@@ -57,18 +58,15 @@ _LIKELY = (
 )
 _DENOISED = (
     "Samples annealed from noise, compared with one half of the data by a smooth "
-    "histogram of their distances. The denoising loss, over all levels of noise, is 1 "
-    "for a model that knows nothing. Stable atoms have bonds, by a table of lengths, "
-    "that sum to their valence; valid molecules are those that RDKit accepts; novel "
-    "ones are not in the data."
+    "histogram of their distances. The denoising loss, over all levels of noise, is "
+    "better the lower it is. Stable atoms have bonds, by a table of lengths, that sum "
+    "to their valence; valid molecules are those that RDKit accepts; novel ones are "
+    "not in the data."
 )
 
 
 def fit_data(arguments: Sequence[str]) -> int:
     """Parse, check the data, make the run folder, and fit."""
-    words = [argument.lower() for argument in arguments]
-    graph = "graph" in words or any(word.endswith(".xyz") for word in words)
-    default = DENOISING if graph and "features" not in words else FitConfig()
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Arguments:
@@ -84,15 +82,21 @@ def fit_data(arguments: Sequence[str]) -> int:
         out: Annotated[
             pathlib.Path | None, tyro.conf.arg(help="the run folder, new or empty")
         ] = None
-        config: Annotated[FitConfig, tyro.conf.arg(name="")] = default
+        config: Annotated[FitConfig, tyro.conf.arg(name="")] = FitConfig()
 
+    parse = functools.partial(
+        tyro.cli,
+        Arguments,
+        args=list(arguments),
+        prog="equistein fit",
+        description="Learn an invariant energy from data, and draw new points.",
+    )
     try:
-        parsed = tyro.cli(
-            Arguments,
-            args=list(arguments),
-            prog="equistein fit",
-            description="Learn an invariant energy from data, and draw new points.",
-        )
+        parsed = parse()
+        molecules = parsed.data.suffix.lower() == ".xyz"
+        if is_graph(parsed.problem, ("",) if molecules else None):
+            # Once more: what was not said is what suits a graph network.
+            parsed = parse(default=dataclasses.replace(parsed, config=DENOISING))
         dataset = load(parsed.data, parsed.problem, parsed.config.batch_size)
         energy = make_energy(parsed.problem, parsed.config, dataset)
         start = Box(dataset.train().points, dataset.group)
@@ -195,7 +199,8 @@ def execute(
         )
         return 1
     print(f"Report: {folder.path / 'report.html'}")
-    suffix = pathlib.Path(str(folder.read_json("config.json")["data"])).suffix
+    data = pathlib.Path(str(folder.read_json("config.json")["data"]))
+    suffix = data.suffix.lower()
     print(
         f"Draw more:  equistein sample {folder.path} --num-samples 512 "
         f"--out new{suffix}"
@@ -331,7 +336,9 @@ def load_run(folder: RunFolder) -> Fitted:
             like, np.zeros(len(like), int), group, num_classes,
             tuple(species) if species else None, formulas or None,
         )  # fmt: skip
-        energy = make_energy(problem, config, described_data)
+        # The stored levels of noise replace those of these points.
+        unset = dataclasses.replace(config, noise=None)
+        energy = make_energy(problem, unset, described_data)
         return load_fitted(folder.path / _MODEL, energy, like, config, _header(folder))
     except (TypeError, ValueError) as error:
         raise UserError(str(error)) from None

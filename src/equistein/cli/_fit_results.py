@@ -60,8 +60,10 @@ def finish(
     described = jax.jit(jax.vmap(features))
     split = jr.permutation(jr.key(problem.seed), len(data))
     half = len(data) // 2
+    others = data[split[half:]] if half else data
+    first = data[split[:half]] if half else data
     # The same numbers of points on both sides, so that the rows can be compared.
-    num = min(half, len(samples))
+    num = min(len(first), len(samples))
     history = {k: v[None] for k, v in fitted.history.items() if k != "epoch"}
     history["step"] = fitted.history["epoch"][None]
 
@@ -71,7 +73,7 @@ def finish(
             samples=np.asarray(points),
         )
 
-    model = outcome(samples[:num], data[split[half:]])
+    model = outcome(samples[:num], others)
     print("Measuring ...", flush=True)
     scores, species = {}, organic(dataset.species)
     if species is not None:
@@ -87,7 +89,7 @@ def finish(
             history=history,
             events=fitted.events,
         ),
-        FLOOR: outcome(data[split[:num]], data[split[half:]]),
+        FLOOR: outcome(first[:num], others),
     }
     folder.write_results(outcomes, [problem.seed])
     figures = {
@@ -107,6 +109,11 @@ def finish(
             "energy gap",
             exact=0.0,
             x_label="epoch",
+        )
+    if "score_matching_loss" in history and "training" not in figures:
+        loss = (history["step"][0], history["score_matching_loss"])
+        figures["training"] = curves(
+            {"denoising": loss}, "loss", x_label="epoch", log_y=True
         )
     if species is not None:
         figures |= molecule_pictures(species, np.asarray(samples))
@@ -162,7 +169,7 @@ def judge(
 
 
 def _denoising(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, np.ndarray]:
-    """Return the loss of denoising, 1 for a model that knows nothing."""
+    """Return the loss of denoising, on the training data and on those held out."""
     energy, group = fitted.energy, fitted.start.group
     assert isinstance(energy, NoiseEnergy)
     numbers = {"rollbacks": float(len(fitted.events))}
@@ -171,9 +178,10 @@ def _denoising(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, np.ndarr
         if len(points):
             repeats = -(-_DENOISED // len(points))
             some = jnp.concatenate([jax.vmap(group.project)(points)] * repeats)
-            some = jr.permutation(key, some)[:_DENOISED]
-            noise = noise_levels(key, energy, len(some))
-            loss = denoising_score_matching(key, energy, some, noise, group)
+            order_key, level_key, noise_key = jr.split(key, 3)
+            some = jr.permutation(order_key, some)[:_DENOISED]
+            noise = noise_levels(level_key, energy, len(some))
+            loss = denoising_score_matching(noise_key, energy, some, noise, group)
             numbers[f"{name}_denoising_loss"] = float(loss)
     return {name: np.array([value]) for name, value in numbers.items()}
 
@@ -197,7 +205,8 @@ def pictures(
 def features_of(energy: AbstractEnergy) -> AbstractFeatures:
     """Return the features in which samples are compared with data."""
     if isinstance(energy, NoiseEnergy) and isinstance(energy.network, EGNN):
-        return PairHistogram(energy.network.species)
+        reach = float(energy.network.reach)
+        return PairHistogram(energy.network.species, reach=reach, epsilon=1e-3 * reach)
     if isinstance(energy, PlainEnergy | JointEnergy):
         network = energy.network
         if isinstance(network, FeatureNetwork):

@@ -18,7 +18,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}
 .wide{overflow-x:auto}th,td{padding:.3rem .6rem;border-bottom:1px solid #ddd;
 text-align:right;white-space:nowrap}th:first-child,td:first-child{text-align:left}
 tr.floor td{color:#777;font-style:italic}small{color:#888}figure{margin:1.5rem 0}
-img{max-width:100%}figcaption{color:#555;font-size:13px}
+img{max-width:100%}iframe{width:100%;height:820px;border:0}figcaption{color:#555;font-size:13px}
 pre{background:#f6f6f6;padding:.8rem;overflow-x:auto;font-size:12px}
 """
 _EXTRA = ("_sd", "_min", "_max")
@@ -116,9 +116,11 @@ def _figure(path: pathlib.Path, caption: str) -> str:
 
 
 def _page(path: pathlib.Path, caption: str) -> str:
+    # In a frame of its own, whose script reaches nothing but itself.
+    content = html.escape(path.read_text(encoding="utf-8"))
     return (
-        f"<figure>{path.read_text()}<figcaption>{html.escape(caption)}</figcaption>"
-        "</figure>"
+        f"<figure><iframe sandbox='allow-scripts' srcdoc=\"{content}\"></iframe>"
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
 
 
@@ -135,10 +137,9 @@ def _table(metrics: Mapping[str, Any], words: Mapping[str, Any]) -> str:
         kind = " class=floor" if name == "floor" else ""
         label = f"floor: {words.get('floor', 'exact samples')}"
         label = label if name == "floor" else name
+        count = html.escape(str(counts.get(name, "")))
         cells = "".join(f"<td>{_cell(row, column)}" for column in columns)
-        lines.append(
-            f"<tr{kind}><td>{html.escape(label)}<td>{counts.get(name, '')}{cells}"
-        )
+        lines.append(f"<tr{kind}><td>{html.escape(label)}<td>{count}{cells}")
     seeds = metrics.get("seeds", [])
     told = "The floor is what as many exact samples score against exact samples."
     spread = ""

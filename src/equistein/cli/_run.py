@@ -14,6 +14,7 @@ import tyro
 
 from equistein.cli._folder import as_json, RunFolder, UserError
 from equistein.cli._report import write_report
+from equistein.data import DataError
 from equistein.experiments import (
     check_config,
     Experiment,
@@ -22,8 +23,9 @@ from equistein.experiments import (
     joined,
     Outcome,
 )
+from equistein.molecules import MissingRDKit
 from equistein.samplers import NonFiniteError
-from equistein.training import DivergenceError
+from equistein.training import CheckpointError, DivergenceError
 
 INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C
 
@@ -145,6 +147,8 @@ def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -
             file=sys.stderr,
         )
         return 1
+    except (CheckpointError, DataError, MissingRDKit) as error:
+        raise UserError(str(error)) from None
     except DivergenceError as error:
         finish(experiment, config, seed, folder, outcomes)
         print(f"equistein: {error}", file=sys.stderr)

@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
-
 from equistein._types import Key, Particles
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._joint import JointEnergy
-from equistein.energies._noise import NoiseEnergy
+from equistein.energies._noise import NoiseEnergy, spans
 from equistein.energies._plain import PlainEnergy
 from equistein.groups import AbstractGroup, PointCloud
 from equistein.networks import EGNN, network_for
@@ -57,7 +54,7 @@ def graph_energy_for(
 ) -> NoiseEnergy:
     """Build an energy for each level of noise, on a graph network of all particles.
 
-    The network looks as far as the data reaches.
+    The network looks a quarter further than the data's largest distance.
 
     Args:
         key: The source of the weights.
@@ -66,12 +63,12 @@ def graph_energy_for(
         charges: The nuclear charge of each particle, if it is an atom.
         width: The number of units of the network.
         depth: The number of its layers.
-        noise: The least noise; None is a 25th of the data's root mean square
-            coordinate.
+        noise: The least noise; None is a 20th of the median distance to the nearest
+            particle.
 
     Raises:
-        ValueError: If the group does not act on the data, has no reflections, or a
-            number is not positive.
+        ValueError: If the group does not act on the data, has no reflections, a number
+            is not positive, or all particles are at one place.
     """
     group.check_shape(data.shape[1:])
     if not group.reflections:
@@ -79,10 +76,9 @@ def graph_energy_for(
             "A graph network of distances does not tell mirror images apart: use "
             "PointCloud(..., reflections=True)."
         )
-    centred = jax.vmap(group.project)(data)
-    scale = float(jnp.sqrt(jnp.mean(centred**2)))
+    nearest, farthest = spans(data)
     network = EGNN(
         group.species, charges=charges, dim=group.dim, width=width, depth=depth,
-        reach=6 * scale, key=key,
+        reach=1.25 * farthest, key=key,
     )  # fmt: skip
-    return NoiseEnergy(network, data, scale / 25 if noise is None else noise)
+    return NoiseEnergy(network, data, nearest / 20 if noise is None else noise)

@@ -8,7 +8,7 @@ from jaxtyping import Array, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies._base import AbstractEnergy
-from equistein.energies._noise import NoiseEnergy
+from equistein.energies._noise import NoiseEnergy, spans
 from equistein.groups import Trivial
 from equistein.kernels import AbstractKernel, RBF
 from equistein.networks import EGNN
@@ -82,24 +82,25 @@ def formulas_energy_for(
         charges: The nuclear charges of the atoms of each formula.
         width: The number of units of the network.
         depth: The number of its layers.
-        noise: The least noise; None is a 25th of the data's root mean square
-            coordinate.
+        noise: The least noise; None is a 20th of the median distance to the nearest
+            atom.
 
     Raises:
-        ValueError: If a number is not positive.
+        ValueError: If a number is not positive, or all atoms are at one place.
     """
     known = dict(zip(sum(map(list, species), []), sum(map(list, charges), []),
                      strict=True))  # fmt: skip
     names = list(known)
     formulas = [tuple(names.index(symbol) for symbol in row) for row in species]
-    sizes = jnp.array([len(row) for row in species])
-    coordinates = jnp.sum(sizes[labels]) * data.shape[2]
-    scale = float(jnp.sqrt(jnp.sum(data**2) / coordinates))
+    sizes = [len(species[label]) for label in labels.tolist()]
+    coordinates = sum(sizes) * data.shape[2]
+    scale = (float(jnp.sum(data**2)) / coordinates) ** 0.5
+    nearest, farthest = spans(data, sizes)
     network = EGNN(
         names, charges=list(known.values()), dim=data.shape[2], width=width,
-        depth=depth, reach=6 * scale, key=key,
+        depth=depth, reach=1.25 * farthest, key=key,
     ).of((0,) * data.shape[1])  # fmt: skip
-    energy = NoiseEnergy(network, data, scale / 25 if noise is None else noise)
+    energy = NoiseEnergy(network, data, nearest / 20 if noise is None else noise)
     lengths = (jnp.asarray(scale, data.dtype), jnp.asarray(2 * scale, data.dtype))
     energy = eqx.tree_at(lambda e: (e.scale, e.noise_max), energy, lengths)
     return FormulasEnergy(energy, formulas)

@@ -1,9 +1,12 @@
 """An energy for each level of noise."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
@@ -14,12 +17,13 @@ from equistein.kernels import AbstractKernel, Pullback, RBF
 from equistein.networks import EGNN, NoiseMLP
 
 _NUM_CENTERS = 12  # of the histogram that the kernel sees
+_LOOKED_AT = 512  # clouds to measure distances in
 
 
 class NoiseEnergy(AbstractEnergy):
     r"""The energies of data blurred by normal noise, one for each level $\sigma$.
 
-    $$E_\sigma(x) = \frac{|x|^2}{2(\sigma^2 + s^2)} - \frac{s}{\sigma} f(x, \sigma)$$
+    $$E_\sigma(x) = \frac{|x|^2}{2(\sigma^2 + s^2)} - \frac{s}{\sigma} f(x, \sigma / s)$$
 
     With s the root mean square coordinate of the data, the first term is the energy of
     a normal density as wide as the blurred data, which confines the particles, and the
@@ -71,7 +75,7 @@ class NoiseEnergy(AbstractEnergy):
         scale, noise = (number.astype(point.dtype) for number in fixed)
         centred = self.project(point)
         confining = jnp.sum(centred**2) / (2 * (noise**2 + scale**2))
-        return confining - scale / noise * self.network(point, noise)
+        return confining - scale / noise * self.network(point, noise / scale)
 
     def at(self, noise: Scalar) -> "NoiseEnergy":
         """Return the energy of data with so much noise."""
@@ -106,6 +110,15 @@ class NoiseEnergy(AbstractEnergy):
         """
         return point - self.noise**2 * jax.grad(self)(point)
 
+    def stein_share(self) -> Scalar:
+        """Return the Stein step over the Langevin step, whatever the unit of length.
+
+        The kernel's features are numbers, so its force has other units than theirs.
+        """
+        if isinstance(self.network, NoiseMLP):
+            return jnp.asarray(0.04, self.scale.dtype)
+        return 0.04 * (self.network.reach / 8) ** 2
+
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)
 
@@ -119,3 +132,29 @@ class NoiseEnergy(AbstractEnergy):
             epsilon=1e-3 * reach,
         )  # fmt: skip
         return Pullback(RBF(bandwidth), features)
+
+
+def spans(data: Particles, sizes: Sequence[int] | None = None) -> tuple[float, float]:
+    """Return the median distance to the nearest particle, and the largest distance.
+
+    Args:
+        data: Clouds of particles, stacked on axis 0.
+        sizes: The number of particles of each, if not all rows count.
+
+    Raises:
+        ValueError: If particles coincide, most of them or all.
+    """
+    clouds = np.asarray(data, np.float64)[:_LOOKED_AT]
+    nearest, farthest = [], 0.0
+    for index, cloud in enumerate(clouds):
+        cloud = cloud if sizes is None else cloud[: sizes[index]]
+        gaps = np.linalg.norm(cloud[:, None] - cloud[None], axis=-1)
+        farthest = max(farthest, float(gaps.max()))
+        np.fill_diagonal(gaps, np.inf)
+        nearest.append(gaps.min(axis=1))
+    median = float(np.median(np.concatenate(nearest)))
+    if not median > 1e-6 * farthest:
+        raise ValueError(
+            "Particles in `data` coincide: a graph network needs most of them apart."
+        )
+    return median, farthest

@@ -59,14 +59,15 @@ def reference_molecules(formula: str, download: bool) -> Reference:
         download: Whether QM9 may be fetched.
 
     Raises:
-        ValueError: If there are too few molecules of the formula.
+        DataError: If there are too few molecules of the formula, or a file is damaged.
         MissingRDKit: If RDKit is not installed.
     """
-    try:
-        found = qm9_isomers(formula, download=download)
-    except DataError as error:
-        warnings.warn(f"{error} RDKit builds the isomers instead.", stacklevel=2)
-        found = None
+    found = qm9_isomers(formula)
+    if found is None and download:
+        try:
+            found = qm9_isomers(formula, download=True)
+        except DataError as error:
+            warnings.warn(f"{error} RDKit builds the isomers instead.", stacklevel=2)
     source = "QM9 (B3LYP)"
     if found is None:
         found, source = _built(formula), "built by RDKit (ETKDG, MMFF94)"
@@ -74,7 +75,7 @@ def reference_molecules(formula: str, download: bool) -> Reference:
     centred = found.positions - found.positions.mean(axis=1, keepdims=True)
     is_train = found.split == "train"
     if is_train.sum() < 2 or not (~is_train).any():
-        raise ValueError(
+        raise DataError(
             f"`molecules` needs at least three molecules of one formula, but has "
             f"{len(centred)} of {formula}."
         )
@@ -98,7 +99,7 @@ def _built(formula: str) -> QM9Isomers:
     shapes = [embed(smiles, symbols) for smiles in isomers(symbols)]
     positions = [shape for shape in shapes if shape is not None]
     if not positions:
-        raise ValueError(f"RDKit builds no molecule of the formula {formula!r}.")
+        raise DataError(f"RDKit builds no molecule of the formula {formula!r}.")
     held_out = np.random.default_rng(0).random(len(positions)) < _HELD_OUT
     return QM9Isomers(
         np.stack(positions),

@@ -1,5 +1,6 @@
 """Learn the isomers of a formula, and generate new molecules."""
 
+import collections
 import dataclasses
 import pathlib
 
@@ -18,7 +19,7 @@ from equistein.experiments._molecule_figures import CAPTIONS, draw, NOTES, pictu
 from equistein.experiments._molecule_scores import measure
 from equistein.experiments._toy import seed_keys
 from equistein.groups import PointCloud
-from equistein.molecules import charges_of
+from equistein.molecules import atoms_of, charges_of, has_rdkit
 from equistein.networks import NoiseMLP
 from equistein.training import DENOISING, fit, FitConfig
 
@@ -75,9 +76,30 @@ def fit_config(config: MoleculesConfig, num_epochs: int, num_data: int) -> FitCo
     )
 
 
+def check(config: MoleculesConfig) -> None:
+    """Raise `ValueError` for a formula or tools that do not do."""
+    if not has_rdkit():
+        raise ValueError(
+            "`molecules` needs RDKit, which judges and draws molecules: "
+            "pip install 'equistein[molecules]'."
+        )
+    counts = collections.Counter(atoms_of(config.formula))
+    if set(counts) - set("HCNOF") or counts["C"] < 2 or not counts["O"]:
+        raise ValueError(
+            "`formula` must be of H, C, N, O and F, with two C and one O at least, "
+            f"whose distances are compared, but got {config.formula!r}."
+        )
+    if not config.noise <= 0.5:
+        raise ValueError(
+            f"`noise` must be at most .5 Angstrom, but got {config.noise!r}."
+        )
+
+
 def stages(
     config: MoleculesConfig, seed: int, kept: pathlib.Path | None = None
 ) -> dict[str, Stage]:
+    check(config)
+
     def reference() -> Reference:
         return reference_molecules(config.formula, config.download)
 
@@ -118,7 +140,11 @@ def stages(
             samples = fitted.sample(sample_key, config.num_samples, progress=True)
             history = {key: value[None] for key, value in fitted.history.items()}
             history["step"] = history.pop("epoch")
-            return outcome(symbols, np.asarray(samples), history)
+            result = outcome(symbols, np.asarray(samples), history)
+            rollbacks = {"rollbacks": np.array([float(len(fitted.events))])}
+            return dataclasses.replace(
+                result, metrics=result.metrics | rollbacks, events=fitted.events
+            )
 
         return stage
 
@@ -131,6 +157,7 @@ def stages(
         whole = reference()
         apart = dataclasses.replace(whole, train=whole.others)
         numbers = measure(apart, whole.symbols, whole.train)
+        numbers["from_qm9"] = float(whole.source.startswith("QM9"))
         return Outcome(
             metrics={name: np.array([value]) for name, value in numbers.items()},
             samples=np.asarray(whole.everything, np.float32),

@@ -16,7 +16,49 @@ from equistein.groups import encode_species, PointCloud
 from equistein.networks._base import AbstractNetwork
 from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
 
-_EPSILON = 1e-2  # the length below which distances are smoothed
+_EPSILON = 1e-3  # of the reach, below which distances are smoothed
+_MAX_PRODUCT = 32  # atoms whose messages are summed by a product
+
+
+class Pairs(eqx.Module):
+    """All pairs of atoms, as `np.triu_indices` lists them.
+
+    Of few atoms sums are products with the pairs' ends, whose derivative is a product
+    too; that of indexing is slow.
+
+    Args:
+        here: 1 for an atom that is there, 0 for one that is not.
+    """
+
+    weight: Float[Array, " pair"]
+    num: int = eqx.field(static=True)
+
+    def __init__(self, here: Float[Array, " atom"]):
+        first, second = np.triu_indices(len(here), k=1)
+        self.weight = here[first] * here[second]
+        self.num = len(here)
+
+    def ends_sum(self, atoms: Float[Array, "atom width"]) -> Float[Array, "pair width"]:
+        """Return the sum of both ends of each pair."""
+        if self.num <= _MAX_PRODUCT:
+            return self._ends(atoms) @ atoms
+        first, second = np.triu_indices(self.num, k=1)
+        return (atoms[first] + atoms[second]) * self.weight[:, None]
+
+    def atom_sum(self, pairs: Float[Array, "pair width"]) -> Float[Array, "atom width"]:
+        """Return the sum over the pairs of each atom."""
+        if self.num <= _MAX_PRODUCT:
+            return self._ends(pairs).T @ pairs
+        first, second = np.triu_indices(self.num, k=1)
+        weighted = pairs * self.weight[:, None]
+        sums = jax.ops.segment_sum(weighted, first, self.num)
+        return sums + jax.ops.segment_sum(weighted, second, self.num)
+
+    def _ends(self, like: Float[Array, "row width"]) -> Float[Array, "pair atom"]:
+        first, second = np.triu_indices(self.num, k=1)
+        ends, rows = np.zeros((len(first), self.num)), np.arange(len(first))
+        ends[rows, first] = ends[rows, second] = 1
+        return jnp.asarray(ends, like.dtype) * self.weight[:, None]
 
 
 class MessageLayer(eqx.Module):
@@ -46,7 +88,7 @@ class MessageLayer(eqx.Module):
         self,
         hidden: Float[Array, "atom width"],
         edges: Float[Array, "pair feature"],
-        ends: Float[Array, "pair atom"],
+        pairs: "Pairs",
         size: Scalar,
     ) -> tuple[Float[Array, "atom width"], Float[Array, "pair width"]]:
         """Return the next state of the atoms, and the messages.
@@ -54,15 +96,16 @@ class MessageLayer(eqx.Module):
         Args:
             hidden: The state of the atoms.
             edges: The features of the pairs' distances.
-            ends: 1 where an atom is an end of a pair, 0 elsewhere.
+            pairs: Which atoms are the ends of a pair.
             size: What sums are divided by: the root of the number of atoms.
         """
         silu = jax.nn.silu
-        before = ends @ jax.vmap(self.nodes)(hidden) + jax.vmap(self.edges)(edges)
+        before = pairs.ends_sum(jax.vmap(self.nodes)(hidden))
+        before = before + jax.vmap(self.edges)(edges)
         messages = silu(jax.vmap(self.message)(silu(before)))
         weight = jax.nn.sigmoid(jax.vmap(self.attention)(messages))
         messages = messages * weight[:, None]
-        sums = ends.T @ messages / size
+        sums = pairs.atom_sum(messages) / size
         both = jnp.concatenate([hidden, sums], axis=1)
         step = jax.vmap(self.update_out)(silu(jax.vmap(self.update)(both)))
         return hidden + step, messages
@@ -73,9 +116,10 @@ class EGNN(AbstractNetwork):
 
     Atoms begin with an embedding of their species, one-hot with a nuclear charge and
     its square if there is one; pairs are seen through Gaussians of their distances
-    $\sqrt{r^2 + 10^{-4}}$, so the function is smooth, also where atoms coincide. Each
-    layer is `MessageLayer`; the sum of a function of each atom and of each pair is read
-    out. Messages are symmetric in the two atoms, which halves their number.
+    $\sqrt{r^2 + (\ell / 1000)^2}$, with $\ell$ the reach, so the function is smooth,
+    also where atoms coincide. Each layer is `MessageLayer`; the sum of a function of
+    each atom and of each pair is read out. Messages are symmetric in the two atoms,
+    which halves their number.
 
     With a noise level it is one function for each, $f(x, \sigma)$: the atoms' embedding
     also sees $\log\sigma$.
@@ -154,14 +198,8 @@ class EGNN(AbstractNetwork):
         self.pair_read = _readout(width, keys[4])
 
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
-        num = len(self.species)
-        first, second = np.triu_indices(num, k=1)
-        rows = np.arange(len(first))
-        ends = np.zeros((len(first), num))
-        ends[rows, first] = ends[rows, second] = 1
         here = self.present().astype(point.dtype)
-        paired = here[first] * here[second]
-        ends = jnp.asarray(ends, point.dtype) * paired[:, None]
+        pairs = Pairs(here)
         size = jnp.sqrt(jnp.sum(here))
         traits = jax.lax.stop_gradient(self.traits)[jnp.maximum(self.kinds, 0)]
         hidden = jax.vmap(self.embedding)(traits)
@@ -169,12 +207,18 @@ class EGNN(AbstractNetwork):
             waves = self.noise_in(noise_waves(noise))
             context = self.noise_out(jax.nn.silu(waves))
             hidden = hidden + context[None, :]
-        edges = self._edges(smooth_norm(pair_differences(point), _EPSILON))
-        messages = jnp.zeros((len(first), hidden.shape[1]), point.dtype)
+        gaps = pair_differences(point) / jax.lax.stop_gradient(self.reach)
+        edges = self._edges(smooth_norm(gaps, _EPSILON))
+        messages = jnp.zeros((len(edges), hidden.shape[1]), point.dtype)
         for layer in self.layers:
-            hidden, messages = layer(hidden, edges, ends, size)
+            hidden, messages = layer(hidden, edges, pairs, size)
         atoms = jnp.sum(here * jax.vmap(self.atom_read)(hidden))
-        return atoms + jnp.sum(paired * jax.vmap(self.pair_read)(messages)) / size
+        return atoms + jnp.sum(pairs.weight * jax.vmap(self.pair_read)(messages)) / size
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates of a point."""
+        return len(self.species) * self.dim
 
     def present(self) -> Bool[Array, " atom"]:
         """Return which atoms are there; the others, of kind -1, fill a row up."""
@@ -193,7 +237,8 @@ class EGNN(AbstractNetwork):
         return group
 
     def _edges(self, distances: Float[Array, " pair"]) -> Float[Array, "pair feature"]:
-        far = distances[:, None] / jax.lax.stop_gradient(self.reach)
+        """Return what a pair is seen through, of its distance over the reach."""
+        far = distances[:, None]
         centers = jnp.linspace(0, 1, self.num_centers, dtype=distances.dtype)
         width = 1.2 / (self.num_centers - 1)
         bumps = jnp.exp(-(((far - centers[None]) / width) ** 2) / 2)

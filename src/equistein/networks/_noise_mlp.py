@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -26,8 +27,10 @@ class NoiseMLP(AbstractNetwork):
     """
 
     network: MLP
+    size: int = eqx.field(static=True)
 
     def __init__(self, in_size: int, *, widths: Sequence[int] = (256,) * 3, key: Key):
+        self.size = in_size
         self.network = MLP(in_size + NUM_WAVES, widths=widths, key=key)
 
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:

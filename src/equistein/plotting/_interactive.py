@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-_COLORS = {"H": "#e8e8e8", "C": "#444444", "N": "#3050f8", "O": "#e03030"}
+from equistein.plotting._molecules import COLORS, OTHER
+
 _COLUMNS = 4
 
 
@@ -63,7 +64,7 @@ def molecule_viewer(
 
 def _balls(symbols: Sequence[str], points: np.ndarray) -> dict[str, Any]:
     sizes = [6 if symbol == "H" else 11 for symbol in symbols]
-    colors = [_COLORS.get(symbol, "#b060b0") for symbol in symbols]
+    colors = [COLORS.get(symbol, OTHER) for symbol in symbols]
     marker = {"size": sizes, "color": colors, "line": {"width": 1, "color": "#666666"}}
     x, y, z = points.T.tolist()
     return {

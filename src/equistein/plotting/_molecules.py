@@ -7,14 +7,15 @@ from matplotlib.figure import Figure
 
 from equistein.plotting._style import frameless, grid
 
-_COLORS = {
+COLORS = {
     "H": "#d0d0d0",
     "C": "#444444",
     "N": "#3050f8",
     "O": "#e03030",
     "F": "#60b040",
 }
-_OTHER = "#b060b0"
+OTHER = "#b060b0"
+_COLUMNS = 8
 _REACH = 3.6  # Angstrom, half the side of a panel
 
 
@@ -22,8 +23,6 @@ def molecules(
     symbols: Sequence[str],
     positions: np.ndarray,
     orders: np.ndarray,
-    columns: int = 8,
-    captions: Sequence[str] = (),
 ) -> Figure:
     """Draw molecules as balls and sticks, seen along their shortest axis.
 
@@ -31,11 +30,9 @@ def molecules(
         symbols: The element of each atom.
         positions: Where the atoms are, `(molecule, atom, 3)`, in Angstrom.
         orders: The order of the bond of each pair, `(molecule, atom, atom)`.
-        columns: The number of molecules in a row.
-        captions: What stands above each.
     """
-    rows = -(-len(positions) // columns)
-    figure, axes = grid(rows, columns, width=1.25, height=1.25)
+    rows = -(-len(positions) // _COLUMNS)
+    figure, axes = grid(rows, _COLUMNS, width=1.25, height=1.25)
     for index, panel in enumerate(axes.ravel()):
         panel.axis("off")
         if index >= len(positions):
@@ -50,15 +47,13 @@ def molecules(
                 *turned[at, :2],
                 s=14 if name == "H" else 38,
                 zorder=3 + turned[at, 2],
-                color=_COLORS.get(name, _OTHER),
+                color=COLORS.get(name, OTHER),
                 edgecolors="black",
                 linewidths=0.4,
             )
         reach = max(_REACH, float(np.abs(turned).max()) + 0.4)
         frameless(panel)
         panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
-        if captions:
-            panel.set_title(captions[index], fontsize=5)
     return figure
 
 

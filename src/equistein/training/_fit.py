@@ -94,6 +94,11 @@ def fit(
             "A NoiseEnergy has levels of noise instead of a `temperature`, which must "
             f"be 1, but got {config.temperature!r}."
         )
+    if levels_of(energy) is not None and config.contrastive and config.buffer_size:
+        raise ValueError(
+            "Particles of a NoiseEnergy are annealed together, so it has no replay "
+            f"buffer: leave `buffer_size` out, but got {config.buffer_size!r}."
+        )
     if isinstance(energy, FormulasEnergy):
         if config.contrastive:
             raise ValueError(

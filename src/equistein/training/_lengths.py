@@ -35,11 +35,14 @@ class Lengths(eqx.Module):
         levels = levels_of(energy)
         if levels is not None:
             noise = levels.noise
-            finest, steepest, share = 0.5 * noise**2, 20 / noise, 0.04
+            # The score of blurred points has the norm sqrt(size) / noise.
+            finest = 0.5 * noise**2
+            steepest = max(20.0, 3 * levels.network.size**0.5) / noise
+            share = levels.stein_share()
         self.langevin = given(config.langevin, finest)
         self.stein_step = given(config.stein_step, share * self.langevin)
         self.score_clip = given(config.score_clip, steepest)
-        self.noise = given(config.noise, noise)
+        self.noise = noise if levels is not None else given(config.noise, noise)
 
     def scaled(self, factor: Scalar) -> "Lengths":
         """Return the same with both steps multiplied by a factor."""

@@ -345,7 +345,9 @@ class Trainer(eqx.Module):
         else:
             above = jax.vmap(model)(positives)
         below = None if negatives is None else jax.vmap(model)(negatives)
-        value = config.regularization * energy_magnitude(above, below)
+        value = jnp.zeros((), above.dtype)
+        if config.regularization:
+            value += config.regularization * energy_magnitude(above, below)
         largest = jnp.max(jnp.abs(above))
         negative = supervised = accuracy = matching = num_labels = None
         if below is not None:
@@ -367,7 +369,7 @@ class Trainer(eqx.Module):
             if levels is not None:
                 noise_key, key = jr.split(key)
                 noise = noise_levels(noise_key, levels, len(positives))
-                points = unblurred
+                points = positives if level is None else unblurred
             matching = denoising_score_matching(
                 key,
                 tempered(energy, config.temperature),
