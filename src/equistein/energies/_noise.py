@@ -23,10 +23,11 @@ _LOOKED_AT = 512  # clouds to measure distances in
 class NoiseEnergy(AbstractEnergy):
     r"""The energies of data blurred by normal noise, one for each level $\sigma$.
 
-    $$E_\sigma(x) = \frac{|x|^2}{2(\sigma^2 + s^2)} - \frac{s}{\sigma} f(x, \sigma / s)$$
+    $$E_\sigma(x) = \frac{|x|^2}{2(\sigma^2 + s^2)}
+      - \frac{s}{\sigma} f(x, \sigma / s)$$
 
-    With s the root mean square coordinate of the data, the first term is the energy of
-    a normal density as wide as the blurred data, which confines the particles, and the
+    With s the root mean square coordinate of the data, the first term is the energy
+    of a normal density as wide as the blurred data, which confines the particles. The
     force of the second is of the order that denoising asks for when the network's is
     of order one. The least noise gives the energy of the data.
 
