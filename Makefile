@@ -16,6 +16,8 @@ $(STAMP): pyproject.toml
 demo: install
 	$(BIN)/equistein run dw4 --preset quick
 
+# Tests compile more than they compute: less optimization takes a third off.
+test: export XLA_FLAGS ?= --xla_backend_optimization_level=0
 test: install
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not gpu" -rs
 
