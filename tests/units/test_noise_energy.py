@@ -283,7 +283,8 @@ def test_one_formula_of_several_is_drawn(key):
         fitted.sample(key, 2)
     with pytest.raises(ValueError, match="`number` from 0 to 1"):
         fitted.formula(2)
-    for bad, message in ((None, "missing"), (-labels, "-1|formula of every")):
+    unknown = labels.at[0].set(-1)
+    for bad, message in ((None, "missing"), (unknown, "formula of every")):
         with pytest.raises(ValueError, match=message):
             fit(key, energy, data, TINY, labels=bad)
     both = dataclasses.replace(TINY, contrastive=1.0)
