@@ -18,6 +18,7 @@ demo: install
 
 # Tests compile more than they compute: less optimization takes a third off.
 test: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+test test-slow: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
 test: install
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not gpu" -rs
 

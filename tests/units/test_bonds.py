@@ -1,6 +1,3 @@
-import os
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -9,24 +6,9 @@ from equistein.molecules import (
     from_bonds,
     graph_smiles,
     infer_bonds,
-    symbols_of,
 )
 
 VALENCE = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
-
-
-@pytest.fixture
-def qm9():
-    folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")).expanduser()
-    path = folder / "qm9" / "qm9_C5H8O.npz"
-    if not path.is_file():
-        pytest.skip("$EQUISTEIN_DATA names no folder with QM9's C5H8O")
-    with np.load(path) as file:
-        return (
-            symbols_of(file["charges"][0].tolist()),
-            file["positions"],
-            file["smiles"],
-        )
 
 
 def bonds(symbols, *positions):

@@ -1,5 +1,3 @@
-import os
-import pathlib
 import sys
 import time
 
@@ -17,7 +15,6 @@ from equistein.molecules import (
     perceive,
     relax,
     score_molecules,
-    symbols_of,
 )
 
 WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])
@@ -35,26 +32,6 @@ def chem():
     from rdkit import Chem
 
     return Chem
-
-
-@pytest.fixture
-def qm9():
-    folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")).expanduser()
-    path = folder / "qm9" / "qm9_C5H8O.npz"
-    if not path.is_file():
-        pytest.skip("$EQUISTEIN_DATA names no folder with QM9's C5H8O")
-    with np.load(path) as file:
-        symbols = symbols_of(file["charges"][0].tolist())
-        return symbols, file["positions"], file["smiles"].tolist()
-
-
-@pytest.fixture
-def authors():
-    folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")).expanduser()
-    path = folder / "qm9" / "authors_sampled_molecules.npy"
-    if not path.is_file():
-        pytest.skip("$EQUISTEIN_DATA names no folder with the authors' samples")
-    return tuple("CCCOCC" + 8 * "H"), np.load(path).reshape(64, 14, 3)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
 import io
-import os
-import pathlib
 import tarfile
 
 import numpy as np
@@ -12,20 +10,12 @@ from equistein.molecules import charges_of
 METHANOL = ("C", "O", "H", "H", "H", "H")
 
 
-@pytest.fixture
-def shared():
-    folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")).expanduser() / "qm9"
-    if not (folder / "qm9_split_cormorant.npz").is_file():
-        pytest.skip("$EQUISTEIN_DATA names no folder with QM9")
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch, request):
     folder = tmp_path / "cache"
     folder.mkdir()
     monkeypatch.setenv("EQUISTEIN_CACHE", str(folder))
-    if "shared" not in request.fixturenames:
+    if "qm9_folder" not in request.fixturenames:
         monkeypatch.delenv("EQUISTEIN_DATA", raising=False)
     return folder
 
@@ -297,7 +287,7 @@ def test_a_failed_download_says_what_to_do(monkeypatch):
         qm9_isomers("CH4O", download=True)
 
 
-def test_the_local_molecules_are_those_of_qm9(shared):
+def test_the_local_molecules_are_those_of_qm9(qm9_folder):
     found = qm9_isomers("C5H8O")
     assert found.positions.shape == (48, 14, 3)
     assert found.charges.tolist() == 5 * [6] + [8] + 8 * [1]
@@ -308,8 +298,8 @@ def test_the_local_molecules_are_those_of_qm9(shared):
     assert found.train().shape == (35, 14, 3)
 
 
-def test_the_split_is_that_of_cormorant(shared):
-    with np.load(shared / "qm9_split_cormorant.npz") as file:
+def test_the_split_is_that_of_cormorant(qm9_folder):
+    with np.load(qm9_folder / "qm9_split_cormorant.npz") as file:
         expected = {name: set(file[name].tolist()) for name in file.files}
     kept = set().union(*expected.values())
     parts = _qm9._splits(set(range(1, 133_886)) - kept)
@@ -320,10 +310,10 @@ def test_the_split_is_that_of_cormorant(shared):
         )
 
 
-def test_the_splits_agree_with_the_local_molecules(shared):
-    with np.load(shared / "qm9_split_cormorant.npz") as file:
+def test_the_splits_agree_with_the_local_molecules(qm9_folder):
+    with np.load(qm9_folder / "qm9_split_cormorant.npz") as file:
         expected = {name: file[name] for name in file.files}
-    with np.load(shared / "qm9_C5H8O.npz") as file:
+    with np.load(qm9_folder / "qm9_C5H8O.npz") as file:
         split, index = file["split"], file["qm9_index"]
     for name, part in expected.items():
         assert np.array_equal(split == name, np.isin(index, part))

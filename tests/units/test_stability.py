@@ -1,6 +1,3 @@
-import os
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -8,14 +5,6 @@ from equistein.molecules import bond_orders, score_molecules, stable_atoms, symb
 
 AUTHORS = tuple("CCCOCC" + 8 * "H")
 METHANE = np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 0.63
-
-
-@pytest.fixture
-def data():
-    folder = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")).expanduser() / "qm9"
-    if not (folder / "authors_sampled_molecules.npy").is_file():
-        pytest.skip("$EQUISTEIN_DATA names no folder with QM9 and the authors' samples")
-    return folder
 
 
 def order(first, second, length):
@@ -87,25 +76,25 @@ def test_an_element_that_is_not_in_the_table_is_named():
             function(["C", "S", "Cl"], np.zeros((3, 3)))
 
 
-def test_all_of_qm9_is_stable(data):
-    with np.load(data / "qm9_C5H8O.npz") as file:
+def test_all_of_qm9_is_stable(qm9_folder):
+    with np.load(qm9_folder / "qm9_C5H8O.npz") as file:
         symbols, positions = symbols_of(file["charges"][0].tolist()), file["positions"]
     assert positions.shape == (48, 14, 3)
     assert stable_atoms(symbols, positions).all()
 
 
-def test_the_authors_samples_are_as_stable_as_measured(data):
-    positions = np.load(data / "authors_sampled_molecules.npy").reshape(64, 14, 3)
+def test_the_authors_samples_are_as_stable_as_measured(qm9_folder):
+    positions = np.load(qm9_folder / "authors_sampled_molecules.npy").reshape(64, 14, 3)
     stable = stable_atoms(AUTHORS, positions)
     assert stable.sum() == 731  # of 896: .8158
     assert stable.all(axis=1).sum() == 6  # of 64: .09375
 
 
-def test_the_authors_samples_have_their_scores(data):
+def test_the_authors_samples_have_their_scores(qm9_folder):
     pytest.importorskip("rdkit")
-    with np.load(data / "qm9_C5H8O.npz") as file:
+    with np.load(qm9_folder / "qm9_C5H8O.npz") as file:
         known, train = file["smiles"], file["smiles"][file["split"] == "train"]
-    positions = np.load(data / "authors_sampled_molecules.npy").reshape(64, 14, 3)
+    positions = np.load(qm9_folder / "authors_sampled_molecules.npy").reshape(64, 14, 3)
     scores = score_molecules(AUTHORS, positions, known)
     assert scores.num_molecules == 64
     assert scores.atom_stability == 731 / 896

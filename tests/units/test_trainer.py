@@ -14,7 +14,7 @@ from equistein.groups import Trivial
 from equistein.kernels import RBF
 from equistein.samplers import AbstractSampler
 from equistein.training import Box, fit, FitConfig, Lengths, Trainer
-from equistein.training._trainer import weight_optimizer
+from equistein.training._optimizer import weight_optimizer
 
 STILL = {"negatives": "langevin", "langevin": 1e-20}
 TINY = FitConfig(

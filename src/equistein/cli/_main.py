@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from equistein.cli._bench import bench
-from equistein.cli._fit import fit_data, resume_fit, sample_run
+from equistein.cli._fit import fit_data, resume_fit
 from equistein.cli._folder import RunFolder, UserError
 from equistein.cli._report import report
 from equistein.cli._run import (
@@ -14,6 +14,7 @@ from equistein.cli._run import (
     resume_experiment,
     run_experiment,
 )
+from equistein.cli._sample import sample_run
 
 _HELP = """\
 equistein: sample and learn probability densities that have a symmetry

@@ -26,8 +26,9 @@ from equistein.training._labels import check_labels
 from equistein.training._lengths import Lengths, levels_of
 from equistein.training._log import TrainingLog
 from equistein.training._loop import columns, Loop, Monitor
+from equistein.training._optimizer import weight_optimizer
 from equistein.training._start import Box
-from equistein.training._trainer import Trainer, weight_optimizer
+from equistein.training._trainer import Trainer
 
 
 def fit(

@@ -1,7 +1,5 @@
 """Algorithm 1 of the paper, with persistent particles: one compiled call an epoch."""
 
-import functools
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,7 +17,7 @@ from equistein.energies import (
 )
 from equistein.kernels import AbstractKernel
 from equistein.samplers import AbstractSampler
-from equistein.training._config import FitConfig, num_epochs_of
+from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths, levels_of
 from equistein.training._losses import (
     contrastive_divergence,
@@ -384,34 +382,6 @@ class Trainer(eqx.Module):
             accuracy, num_labels, matching, jnp.ones((), bool),
         )  # fmt: skip
         return value, info
-
-
-@functools.lru_cache(maxsize=64)  # one object a setting: it is compiled once
-def weight_optimizer(
-    config: FitConfig, batches_an_epoch: int
-) -> optax.GradientTransformation:
-    """Return what moves the weights."""
-    if config.learning_rate_epochs:
-        previous = (1.0, *config.learning_rate_factors)
-        steps = {
-            epoch * batches_an_epoch: factor / before
-            for epoch, factor, before in zip(
-                config.learning_rate_epochs, config.learning_rate_factors, previous,
-                strict=False,
-            )
-        }  # fmt: skip
-        rate = optax.piecewise_constant_schedule(config.learning_rate, steps)
-    else:
-        total = num_epochs_of(config) * batches_an_epoch
-        rate = optax.cosine_decay_schedule(config.learning_rate, total, alpha=0.01)
-
-    def warmed(count):
-        rise = jnp.minimum((count + 1) / (config.warm_up + 1), 1)
-        return rate(count) * rise
-
-    return optax.chain(
-        optax.clip_by_global_norm(config.gradient_clip), optax.adam(warmed)
-    )
 
 
 def tempered(energy: AbstractEnergy, temperature: float) -> AbstractEnergy:
