@@ -3,11 +3,14 @@
 import collections
 import dataclasses
 import pathlib
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from equistein._types import Key, Particles
 from equistein.energies import graph_energy_for, NoiseEnergy
 from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
 from equistein.experiments._molecule_data import (
@@ -21,7 +24,7 @@ from equistein.experiments._toy import seed_keys
 from equistein.groups import PointCloud
 from equistein.molecules import atoms_of, charges_of, has_rdkit
 from equistein.networks import NoiseMLP
-from equistein.training import DENOISING, fit, FitConfig
+from equistein.training import DENOISING, fit, FitConfig, Fitted
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,8 +44,9 @@ class MoleculesConfig:
         depth: The number of its layers.
         plain_width: The number of units of the plain network, of three layers.
         noise: The least noise, in Angstrom.
-        stein_step: The step of the Stein force, in squares of the least noise.
-        langevin: The Langevin step, in squares of the least noise.
+        stein_step: The step of the Stein force, in squares of the noise.
+        langevin: The Langevin step, in squares of the noise. Both steps are taken
+            up to six times the least noise.
         sample_steps: Sampler steps, over which the noise falls.
     """
 
@@ -58,8 +62,8 @@ class MoleculesConfig:
     depth: int = 4
     plain_width: int = 512
     noise: float = 0.05
-    stein_step: float = 0.02
-    langevin: float = 0.5
+    stein_step: float = 0.04
+    langevin: float = 1.0
     sample_steps: int = 800
 
 
@@ -76,7 +80,70 @@ def fit_config(config: MoleculesConfig, num_epochs: int, num_data: int) -> FitCo
     )
 
 
-def check(config: MoleculesConfig) -> None:
+@runtime_checkable
+class NetworkConfig(Protocol):
+    """The formula, and the settings of the graph network."""
+
+    @property
+    def formula(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def noise(self) -> float: ...
+
+
+def graph_energy(key: Key, config: NetworkConfig, reference: Reference) -> NoiseEnergy:
+    """Build the energy of a graph network, untrained."""
+    data = jnp.asarray(reference.train, jnp.float32)
+    return graph_energy_for(
+        key, PointCloud(reference.symbols, 3), data,
+        charges=charges_of(reference.symbols), width=config.width,
+        depth=config.depth, noise=config.noise,
+    )  # fmt: skip
+
+
+def outcome_of(
+    reference: Reference,
+    symbols: Sequence[str],
+    positions: np.ndarray,
+    history: dict[str, np.ndarray] | None = None,
+) -> Outcome:
+    """Return scores and pictures of molecules."""
+    numbers = measure(reference, symbols, positions)
+    return Outcome(
+        metrics={name: np.array([value]) for name, value in numbers.items()},
+        samples=np.asarray(positions, np.float32),
+        history=history or {},
+        arrays=pictured(symbols, positions),
+    )
+
+
+def outcome_of_fit(reference: Reference, samples: Particles, fitted: Fitted) -> Outcome:
+    """Return the same of samples from a fit, with its history."""
+    history = {key: value[None] for key, value in fitted.history.items()}
+    history["step"] = history.pop("epoch")
+    outcome = outcome_of(reference, reference.symbols, np.asarray(samples), history)
+    rollbacks = {"rollbacks": np.array([float(len(fitted.events))])}
+    return dataclasses.replace(
+        outcome, metrics=outcome.metrics | rollbacks, events=fitted.events
+    )
+
+
+def data_outcome(reference: Reference) -> Outcome:
+    """Return the floor: the training molecules, compared with those held out."""
+    apart = dataclasses.replace(reference, train=reference.others)
+    numbers = measure(apart, reference.symbols, reference.train)
+    numbers["from_qm9"] = float(reference.source.startswith("QM9"))
+    return Outcome(
+        metrics={name: np.array([value]) for name, value in numbers.items()},
+        samples=np.asarray(reference.everything, np.float32),
+        arrays=pictured(reference.symbols, reference.everything),
+    )
+
+
+def check(config: NetworkConfig) -> None:
     """Raise `ValueError` for a formula or tools that do not do."""
     if not has_rdkit():
         raise ValueError(
@@ -103,15 +170,6 @@ def stages(
     def reference() -> Reference:
         return reference_molecules(config.formula, config.download)
 
-    def outcome(symbols, positions, history=None) -> Outcome:
-        numbers = measure(reference(), symbols, positions)
-        return Outcome(
-            metrics={name: np.array([value]) for name, value in numbers.items()},
-            samples=np.asarray(positions, np.float32),
-            history=history or {},
-            arrays=pictured(symbols, positions),
-        )
-
     def learned(name: str, index: int) -> Stage:
         stage_name = f"{name}{SEED}{index}"
 
@@ -119,14 +177,9 @@ def stages(
             data = jnp.asarray(reference().train, jnp.float32)
             key = seed_keys(seed, config.num_seeds, 0)[index]
             network_key, fit_key, sample_key = jr.split(key, 3)
-            symbols = reference().symbols
             if name == "equivariant":
                 num_epochs = config.num_epochs
-                energy = graph_energy_for(
-                    network_key, PointCloud(symbols, 3), data,
-                    charges=charges_of(symbols), width=config.width,
-                    depth=config.depth, noise=config.noise,
-                )  # fmt: skip
+                energy = graph_energy(network_key, config, reference())
             else:
                 num_epochs = config.plain_epochs
                 widths = (config.plain_width,) * 3
@@ -138,31 +191,14 @@ def stages(
                 checkpoint=kept and kept / f"{stage_name}.eqx",
             )  # fmt: skip
             samples = fitted.sample(sample_key, config.num_samples, progress=True)
-            history = {key: value[None] for key, value in fitted.history.items()}
-            history["step"] = history.pop("epoch")
-            result = outcome(symbols, np.asarray(samples), history)
-            rollbacks = {"rollbacks": np.array([float(len(fitted.events))])}
-            return dataclasses.replace(
-                result, metrics=result.metrics | rollbacks, events=fitted.events
-            )
+            return outcome_of_fit(reference(), samples, fitted)
 
         return stage
 
     def authors() -> Outcome:
         found = authors_molecules()
         assert found is not None
-        return outcome(*found)
-
-    def data() -> Outcome:
-        whole = reference()
-        apart = dataclasses.replace(whole, train=whole.others)
-        numbers = measure(apart, whole.symbols, whole.train)
-        numbers["from_qm9"] = float(whole.source.startswith("QM9"))
-        return Outcome(
-            metrics={name: np.array([value]) for name, value in numbers.items()},
-            samples=np.asarray(whole.everything, np.float32),
-            arrays=pictured(whole.symbols, whole.everything),
-        )
+        return outcome_of(reference(), *found)
 
     seeds = range(config.num_seeds)
     parts = {
@@ -172,7 +208,7 @@ def stages(
     }
     if config.formula == "C5H8O" and authors_molecules() is not None:
         parts["authors"] = authors
-    return parts | {FLOOR: data}
+    return parts | {FLOOR: lambda: data_outcome(reference())}
 
 
 MOLECULES = Experiment(

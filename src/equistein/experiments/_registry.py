@@ -11,6 +11,7 @@ from equistein.experiments._jem_c4 import JEM_C4
 from equistein.experiments._lj13 import LJ13
 from equistein.experiments._lj13_sampling import LJ13_SAMPLING
 from equistein.experiments._molecules import MOLECULES
+from equistein.experiments._molecules_training import MOLECULES_TRAINING
 from equistein.experiments._robustness import ROBUSTNESS
 from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
 from equistein.experiments._shells import TWO_CIRCLES, TWO_SPHERES
@@ -32,5 +33,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         LJ13_SAMPLING,
         LJ13,
         MOLECULES,
+        MOLECULES_TRAINING,
     )
 }

@@ -1,56 +1,130 @@
-"""New samples of an energy that has one level for each noise."""
+"""Annealed E-SVGD: samples of an energy that has one level for each noise."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jaxtyping import Array, Float, Int
 
-from equistein._types import Key, Particles
+from equistein._types import Key, Particles, Scalar
 from equistein.energies import NoiseEnergy
 from equistein.groups import AbstractGroup
 from equistein.kernels import AbstractKernel
+from equistein.samplers import clipped
 from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths
-from equistein.training._samplers import negatives_sampler
 
 
-@eqx.filter_jit
-def annealed(
-    key: Key,
-    energy: NoiseEnergy,
-    config: FitConfig,
-    lengths: Lengths,
-    kernel: AbstractKernel,
-    group: AbstractGroup,
-    start: Particles,
-) -> Particles:
-    r"""Move particles while the noise falls, and take off what is left of it.
+class Annealing(eqx.Module):
+    r"""Steps of particles while the noise falls.
 
-    Step i of n is one of the settings' sampler on $E_\sigma$, with
-    $\sigma = \sigma_{max}^{1-t} \sigma_{min}^t$ and $t = i / (n - 1)$; its lengths grow
-    with $\sigma$. The last step is Tweedie's rule.
+    Step i of n goes from $\sigma_i$ to $\sigma_{i+1}$, with
+    $\sigma_i = \sigma_{max}^{1-t} \sigma_{min}^t$ and $t = i / n$:
+
+    $$x \leftarrow x + (\delta_i + \eta_i') s_i(x) + \varepsilon_i\, \psi(x)
+      + \sqrt{2\eta_i'}\, \tfrac12 (\xi_i + \xi_{i+1}), \qquad
+      \delta_i = \tfrac12(\sigma_i^2 - \sigma_{i+1}^2), \quad
+      \eta_i' = \delta_i + \eta_i$$
+
+    With $\delta_i$ alone this is the reversed diffusion, which takes the blurred data
+    from level to level. Where $\sigma_i \le 6 \sigma_{min}$ the Langevin step $\eta_i$
+    and the Stein force $\psi$ mend what the learned score $s_i$ and the finite steps
+    get wrong. Noise is shared between neighbouring steps: the law of the particles is
+    then right to the second order of $\eta$, and exact for normal densities, so that
+    $\eta_i$ may be as long as $\sigma_i^2$, where fresh noise would double their
+    variance.
 
     Args:
-        key: The source of randomness.
-        energy: The energies.
         config: The settings.
         lengths: Their lengths, at the least noise.
         kernel: The kernel.
         group: The symmetry.
+
+    References:
+        Song et al. (2021), Score-based generative modeling through stochastic
+        differential equations, equation 6 and algorithm 2; Leimkuhler and Matthews
+        (2013), Rational construction of stochastic numerical methods for molecular
+        sampling, for the noise; Liu and Wang (2016) for the Stein force.
+    """
+
+    config: FitConfig
+    lengths: Lengths
+    kernel: AbstractKernel
+    group: AbstractGroup
+
+    def level(self, energy: NoiseEnergy, number: Int[Array, ""]) -> Scalar:
+        """Return the noise before a step; `sample_steps` gives the least."""
+        share = number / self.config.sample_steps
+        return energy.level(jnp.minimum(share, 1).astype(energy.noise.dtype))
+
+    def step(
+        self,
+        key: Key,
+        energy: NoiseEnergy,
+        number: Int[Array, ""],
+        particles: Particles,
+    ) -> Particles:
+        """Move particles from a level to the next.
+
+        Args:
+            key: The source of randomness, the same for all steps.
+            energy: The energies.
+            number: The number of the step.
+            particles: Particles at its level.
+        """
+        now, after = self.level(energy, number), self.level(energy, number + 1)
+        here, project = self.lengths.at(now), jax.vmap(self.group.project)
+        scores = jax.vmap(jax.grad(energy.at(now).log_density))(particles)
+        scores = clipped(project(scores), here.score_clip)
+        noise = project(self._noise(key, number, particles))
+        flow = (now**2 - after**2) / 2
+        langevin = flow + here.langevin
+        moved = particles + (flow + langevin) * scores
+        moved += jnp.sqrt(2 * langevin) * noise
+        if self.config.negatives == "langevin" or self.config.stein_step == 0:
+            return moved
+
+        def pushed():
+            kernel = self.kernel.with_length(self.kernel.length(particles))
+            force = kernel.stein_force(particles, particles, scores)
+            return moved + here.stein_step * force
+
+        return jax.lax.cond(here.stein_step > 0, pushed, lambda: moved)
+
+    def run(
+        self, key: Key, energy: NoiseEnergy, particles: Particles,
+        first: Int[Array, ""], num_steps: int,
+    ) -> Particles:  # fmt: skip
+        """Take some steps, from step number `first` on."""
+
+        def body(i, particles):
+            return self.step(key, energy, first + i, particles)
+
+        return jax.lax.fori_loop(0, num_steps, body, particles)
+
+    def _noise(
+        self, key: Key, number: Int[Array, ""], like: Particles
+    ) -> Float[Array, "..."]:
+        def drawn(number):
+            return jr.normal(jr.fold_in(key, number), like.shape, like.dtype)
+
+        return (drawn(number) + drawn(number + 1)) / 2
+
+
+@eqx.filter_jit
+def annealed(
+    key: Key, energy: NoiseEnergy, annealing: Annealing, start: Particles
+) -> Particles:
+    """Move particles from the largest noise to the least, and take that off too.
+
+    Args:
+        key: The source of randomness.
+        energy: The energies.
+        annealing: The steps.
         start: Particles as wide as the data with the largest noise.
     """
-    one = jnp.ones((), start.dtype)
-
-    def sampler(level):
-        return negatives_sampler(config, lengths.at(level), kernel, group, one)
-
-    def step(i, state):
-        share = i / max(1, config.sample_steps - 1)
-        level = energy.level(share.astype(start.dtype))
-        log_density = energy.at(level).log_density
-        return sampler(level).step(jr.fold_in(key, i), state, log_density)[0]
-
-    state = sampler(energy.noise_max).init(start)
-    state = jax.lax.fori_loop(0, config.sample_steps, step, state)
-    denoised = jax.vmap(energy.denoised)(state.particles)
-    return jax.vmap(group.project)(denoised)
+    num_steps = annealing.config.sample_steps
+    first = jnp.zeros((), int)
+    particles = annealing.run(key, energy, start, first, num_steps)
+    denoised = jax.vmap(energy.denoised)(particles)
+    return jax.vmap(annealing.group.project)(denoised)

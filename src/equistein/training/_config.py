@@ -31,8 +31,9 @@ class FitConfig:
             it for a `NoiseEnergy`.
         langevin: The length of the Langevin step, in squared units of the points; about
             a fifth of the squared width of the finest detail. None is a ten-thousandth
-            of the squared reach of the data, or half the squared least noise of a
-            `NoiseEnergy`. There both are steps at the least noise, and grow with it.
+            of the squared reach of the data, or the squared least noise of a
+            `NoiseEnergy`. There both are steps at the least noise, and grow with it;
+            beyond six times that noise neither is taken.
         step_epochs: Epochs at which both steps change.
         step_factors: What they are multiplied with from each of these epochs on,
             compared with the start.

@@ -100,6 +100,11 @@ def fit(
             "Particles of a NoiseEnergy are annealed together, so it has no replay "
             f"buffer: leave `buffer_size` out, but got {config.buffer_size!r}."
         )
+    if levels_of(energy) is not None and sampler is not None:
+        raise ValueError(
+            "Particles of a NoiseEnergy are annealed as the settings say: leave "
+            "`sampler` out."
+        )
     if isinstance(energy, FormulasEnergy):
         if config.contrastive:
             raise ValueError(

@@ -20,7 +20,7 @@ from equistein.kernels import AbstractKernel
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import NonFiniteError, progress_bar, run, Samples
 from equistein.targets import Normal
-from equistein.training._annealed import annealed
+from equistein.training._annealed import annealed, Annealing
 from equistein.training._config import FitConfig
 from equistein.training._kernel import choose_kernel
 from equistein.training._lengths import Lengths
@@ -137,15 +137,14 @@ class Fitted(eqx.Module):
         self, key: Key, num: int, energy: NoiseEnergy, progress: bool
     ) -> Particles:
         """Draw samples while the noise falls from its largest level to the least."""
+        group = self.start.group
+        annealing = Annealing(self.config, self.lengths, self.kernel, group)
         at_once = min(num, self.config.sample_at_once)
         drawn = []
         for index in progress_bar(range(-(-num // at_once)), disable=not progress):
             start_key, run_key = jr.split(jr.fold_in(key, index))
             start = energy.start(start_key, at_once, self.start.center.shape)
-            points = annealed(
-                run_key, energy, self.config, self.lengths, self.kernel,
-                self.start.group, start,
-            )  # fmt: skip
+            points = annealed(run_key, energy, annealing, start)
             if not bool(jnp.all(jnp.isfinite(points))):
                 raise NonFiniteError(
                     "New samples were not finite: the energy was not learned. Train it "

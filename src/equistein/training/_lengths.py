@@ -7,6 +7,8 @@ from equistein._types import Scalar
 from equistein.energies import AbstractEnergy, FormulasEnergy, NoiseEnergy
 from equistein.training._config import FitConfig
 
+_MENDED = 6.0  # times the least noise, up to which an annealing takes both steps
+
 
 class Lengths(eqx.Module):
     """Steps, clip and noise, as arrays: other data needs no other compilation.
@@ -36,7 +38,7 @@ class Lengths(eqx.Module):
         if levels is not None:
             noise = levels.noise
             # The score of blurred points has the norm sqrt(size) / noise.
-            finest = 0.5 * noise**2
+            finest = noise**2
             steepest = max(20.0, 3 * levels.network.size**0.5) / noise
             share = levels.stein_share()
         self.langevin = given(config.langevin, finest)
@@ -50,14 +52,20 @@ class Lengths(eqx.Module):
         return eqx.tree_at(lambda s: (s.langevin, s.stein_step), self, steps)
 
     def at(self, noise: Scalar) -> "Lengths":
-        """Return what they are at another level of noise: all grow with it."""
+        """Return what they are at another level of noise: they grow with it.
+
+        Beyond six times the least noise no step is left but the flow from level to
+        level: there the weights of modes are decided, which long chains would take from
+        where the score is least certain.
+        """
         ratio = noise / self.noise
+        steps = jnp.where(ratio <= _MENDED, ratio**2, 0)
         return eqx.tree_at(
             lambda s: (s.langevin, s.stein_step, s.score_clip, s.noise),
             self,
             (
-                self.langevin * ratio**2,
-                self.stein_step * ratio**2,
+                self.langevin * steps,
+                self.stein_step * steps,
                 self.score_clip / ratio,
                 noise,
             ),

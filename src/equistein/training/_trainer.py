@@ -17,6 +17,7 @@ from equistein.energies import (
 )
 from equistein.kernels import AbstractKernel
 from equistein.samplers import AbstractSampler
+from equistein.training._annealed import Annealing
 from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths, levels_of
 from equistein.training._losses import (
@@ -209,14 +210,22 @@ class Trainer(eqx.Module):
     def _level(self, state: TrainState) -> Scalar | None:
         """Return the noise of the batch, for an energy that has one for each level.
 
-        The particles are annealed from the largest to the least noise, a step of the
-        way a batch, as new samples are, and then start anew.
+        The particles are annealed from the largest to the least noise, some steps of
+        the way a batch, as new samples are, and then start anew.
         """
         if not isinstance(state.energy, NoiseEnergy) or not self.config.contrastive:
             return None
-        last = max(1, self.config.sample_steps // self.config.num_steps - 1)
-        share = (state.update % (last + 1)) / last
-        return state.energy.level(share.astype(state.particles.dtype))
+        after = self._first(state) + self.config.num_steps
+        return self._annealing(state).level(state.energy, after)
+
+    def _first(self, state: TrainState) -> Int[Array, ""]:
+        """Return the number of the first annealing step of a batch."""
+        batches = -(-self.config.sample_steps // self.config.num_steps)
+        return self.config.num_steps * (state.update % batches)
+
+    def _annealing(self, state: TrainState) -> Annealing:
+        lengths = self.lengths.scaled(self.factor(state))
+        return Annealing(self.config, lengths, self.kernel, self.start.group)
 
     def _negatives(
         self,
@@ -240,21 +249,25 @@ class Trainer(eqx.Module):
         else:
             picked = jr.permutation(pick_key, len(buffer))[: config.num_particles]
             particles = buffer[picked]
-        energy, lengths = state.energy, self.lengths
+        energy = state.energy
         if level is None:
             particles = self._reset(reset_key, particles, data)
+            sampler = self.sampler
+            if sampler is None:
+                factor = self.factor(state)
+                sampler = negatives_sampler(
+                    config, self.lengths, self.kernel, self.start.group, factor
+                )
+            moved, steps = self._move(move_key, sampler, energy, particles, batch)
         else:
             assert isinstance(energy, NoiseEnergy)
+            first, steps = self._first(state), jnp.asarray(config.num_steps)
             fresh = energy.start(reset_key, len(particles), particles.shape[1:])
-            particles = jnp.where(level >= energy.noise_max, fresh, particles)
-            energy, lengths = energy.at(level), lengths.at(level)
-        sampler = self.sampler
-        if sampler is None:
-            factor = self.factor(state)
-            sampler = negatives_sampler(
-                config, lengths, self.kernel, self.start.group, factor
+            particles = jnp.where(first == 0, fresh, particles)
+            moved = self._annealing(state).run(
+                move_key, energy, particles, first, config.num_steps
             )
-        moved, steps = self._move(move_key, sampler, energy, particles, batch)
+            energy = energy.at(level)
         moved = jax.vmap(self.start.group.project)(moved)
         buffer = moved if picked is None else buffer.at[picked].set(moved)
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
