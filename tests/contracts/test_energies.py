@@ -16,6 +16,7 @@ from equistein.energies import (
     graph_energy_for,
     JointEnergy,
     kernel_for,
+    LeastNoise,
     NoiseEnergy,
     outlier_scores,
     PlainEnergy,
@@ -74,9 +75,14 @@ ENERGIES = {  # adding an energy to the library means adding a line here
     "conditional": lambda *arguments: joint(*arguments).given(1),
     "tempered": lambda *arguments: TemperedEnergy(joint(*arguments).given(2), 4.0),
     "levels of noise": levels,
+    "the least noise": lambda *arguments: LeastNoise(levels(*arguments)),
     "several formulas": formulas,
 }
-SOME = {"levels of noise": ("trivial", "cloud"), "several formulas": ("trivial",)}
+SOME = {
+    "levels of noise": ("trivial", "cloud"),
+    "the least noise": ("cloud",),
+    "several formulas": ("trivial",),
+}
 
 
 def energy_and_data(key, make, group, shape, dtype=jnp.float64):

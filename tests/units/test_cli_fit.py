@@ -116,6 +116,12 @@ def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.npy", "new.xyz"]
 
 
+def test_a_model_that_does_not_come_with_the_package_is_refused(tmp_path, capsys):
+    new = tmp_path / "new.xyz"
+    assert status("sample", "pretrained:benzene", "--out", new) == 2
+    assert "no pretrained model 'benzene', only" in capsys.readouterr().err
+
+
 def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys):
     new = tmp_path / "new.xyz"
     assert status("sample", molecular_run, "--label", 0, "--out", new) == 2

@@ -12,7 +12,9 @@ from equistein.energies import formulas_energy_for, graph_energy_for, NoiseEnerg
 from equistein.groups import check_invariance, PointCloud, Trivial
 from equistein.kernels import Pullback, RBF
 from equistein.networks import EGNN, NoiseMLP
+from equistein.samplers import Langevin
 from equistein.training import (
+    Annealing,
     DENOISING,
     denoising_score_matching,
     fit,
@@ -123,14 +125,17 @@ def test_exact_score_has_less_denoising_loss_than_any_other(key):
 def test_lengths_grow_with_the_noise(key):
     energy = energy_of(key, clouds(key), noise=0.1)
     lengths = Lengths(DENOISING, jnp.asarray(1.0), energy)
-    assert np.isclose(lengths.langevin, 0.5 * 0.1**2)
+    assert np.isclose(lengths.langevin, 0.1**2)
     share = 0.04 * (energy.network.reach / 8) ** 2
-    assert np.isclose(lengths.stein_step, share * 0.5 * 0.1**2)
+    assert np.isclose(lengths.stein_step, share * 0.1**2)
     assert np.isclose(lengths.score_clip, 20 / 0.1)
     later = lengths.at(jnp.asarray(0.4))
-    assert np.isclose(later.langevin, 0.5 * 0.4**2)
-    assert np.isclose(later.stein_step, share * 0.5 * 0.4**2)
+    assert np.isclose(later.langevin, 0.4**2)
+    assert np.isclose(later.stein_step, share * 0.4**2)
     assert np.isclose(later.score_clip, lengths.score_clip / 4)
+    first = lengths.at(jnp.asarray(0.7))
+    assert first.langevin == first.stein_step == 0
+    assert np.isclose(first.score_clip, lengths.score_clip / 7)
 
 
 def test_the_clip_spares_the_scores_of_large_clouds(key):
@@ -192,15 +197,105 @@ def test_a_fit_is_kept_in_a_file(fitted, key, tmp_path):
     assert np.array_equal(again.sample(key, 3), fitted.sample(key, 3))
 
 
+def silent(energy):
+    """The energy of a normal density: with a network that is zero everywhere."""
+    return eqx.tree_at(lambda e: e.network, energy, Silent())
+
+
+class Silent(eqx.Module):
+    def __call__(self, point, noise):
+        return jnp.zeros((), point.dtype)
+
+    def present(self):
+        return jnp.ones(3, bool)
+
+
+def annealing(energy, **settings):
+    config = dataclasses.replace(DENOISING, **settings)
+    lengths = Lengths(config, jnp.asarray(1.0), energy)
+    return Annealing(config, lengths, energy.kernel((3, 3), None), GROUP)
+
+
+def annealed_width(key, steps, energy, num=4_000):
+    """Return the mean squared coordinate at the end, in units of what is right."""
+    start = silent(energy).start(key, num, (3, 3))
+    num_steps, first = steps.config.sample_steps, jnp.zeros((), int)
+    run = eqx.filter_jit(lambda k, x: steps.run(k, silent(energy), x, first, num_steps))
+    particles = run(jr.fold_in(key, 1), start)
+    assert np.allclose(jnp.mean(particles, axis=1), 0, atol=1e-9)
+    expected = (energy.noise**2 + energy.scale**2) * 2 / 3  # the centre is taken off
+    return float(jnp.mean(particles**2) / expected)
+
+
+@pytest.mark.parametrize("langevin", [1e-6, 0.2, 1.0])
+def test_annealed_particles_have_the_variance_of_a_normal_density(langevin, key):
+    energy = energy_of(key, clouds(key), noise=0.5)
+    steps = annealing(
+        energy, langevin=langevin * 0.25, negatives="langevin", sample_steps=200
+    )
+    error = np.sqrt(2 / (6 * 4_000))
+    assert abs(annealed_width(key, steps, energy) - 1) < 4 * error + 0.01
+
+
+def test_fresh_noise_in_every_step_is_too_hot(key, monkeypatch):
+    """The broken twin: a Langevin step so long has the wrong variance."""
+    energy = energy_of(key, clouds(key), noise=0.5)
+    steps = annealing(energy, langevin=0.25, negatives="langevin", sample_steps=200)
+
+    def fresh(self, key, number, like):
+        return jr.normal(jr.fold_in(key, number), like.shape, like.dtype)
+
+    monkeypatch.setattr(Annealing, "_noise", fresh)
+    assert annealed_width(key, steps, energy) > 1.15
+
+
+def test_without_the_flow_particles_stay_where_they_are(key):
+    energy = energy_of(key, clouds(key), noise=0.5)
+    steps = annealing(energy, negatives="langevin", sample_steps=200, langevin=1e-9)
+    still = eqx.tree_at(lambda e: e.noise_max, energy, energy.noise * 1.0001)
+    start = silent(energy).start(key, 100, (3, 3))
+    moved = steps.run(key, silent(still), start, jnp.zeros((), int), 200)
+    assert np.allclose(moved, start, atol=0.1)
+
+
+def test_the_stein_force_acts_where_the_noise_is_small(key):
+    energy = energy_of(key, clouds(key), noise=0.1)
+    with_force = annealing(energy, stein_step=0.01, sample_steps=10)
+    without = annealing(energy, stein_step=0.0, sample_steps=10)
+    points = clouds(key)
+    differ = [
+        bool(
+            jnp.any(
+                with_force.step(key, energy, jnp.asarray(number), points)
+                != without.step(key, energy, jnp.asarray(number), points)
+            )
+        )
+        for number in (0, 9)
+    ]
+    assert differ == [False, True]
+
+
 @pytest.mark.slow
 def test_contrastive_divergence_anneals_its_particles(key):
+    """Batches take the steps that new samples take, from one start to the next."""
     data = clouds(key)
+    settings = dict(contrastive=1.0, score_matching=0.0, learning_rate=1e-30)
     config = dataclasses.replace(
-        TINY, contrastive=1.0, num_particles=4, num_steps=2, sample_steps=4
-    )
-    fitted = fit(key, energy_of(key, data), data, config)
-    assert np.all(np.isfinite(fitted.particles))
+        TINY, **settings, num_epochs=1, num_passes=1, num_particles=64, num_steps=6,
+        sample_steps=12, noise=None,
+    )  # fmt: skip
+    energy = energy_of(key, data)
+    fitted = fit(key, energy, data, config)  # two batches: one whole annealing
     assert np.all(np.isfinite(fitted.history["negative_energy"]))
+    start = energy.start(key, 64, (3, 3))
+    widths = [float(jnp.mean(x**2)) for x in (fitted.particles, start)]
+    samples = fitted.sample(key, 64)
+    assert np.isclose(widths[0], jnp.mean(samples**2), rtol=0.3)
+    assert widths[1] > 3 * widths[0]
+    # After one batch of the two they are still on their way.
+    half = dataclasses.replace(config, batch_size=8)
+    underway = fit(key, energy, data, half).particles
+    assert widths[0] < float(jnp.mean(underway**2)) < widths[1]
 
 
 def test_bad_settings_are_refused(key):
@@ -220,6 +315,8 @@ def test_bad_settings_are_refused(key):
     )
     with pytest.raises(ValueError, match="no replay buffer"):
         fit(key, energy_of(key, data), data, kept)
+    with pytest.raises(ValueError, match="leave `sampler` out"):
+        fit(key, energy_of(key, data), data, TINY, sampler=Langevin(0.1))
     network = EGNN("CO", key=key, width=4, depth=1)
     with pytest.raises(ValueError, match="shape"):
         NoiseEnergy(network, data, 0.1)

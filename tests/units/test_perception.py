@@ -4,7 +4,9 @@ import time
 import numpy as np
 import pytest
 
+from equistein.cli._molecule_results import molecule_numbers, molecule_pictures
 from equistein.molecules import (
+    bonds_of,
     drawings,
     embed,
     from_bonds,
@@ -160,6 +162,18 @@ def test_a_graph_has_no_stereochemistry(stereo, plain, chem):
     assert chem.MolToSmiles(chem.RemoveHs(mol)) == stereo  # what went in is untouched
 
 
+def test_bonds_of_a_molecule_are_those_it_was_made_of(chem):
+    bent = np.array([[0, 2, 0], [2, 0, 2], [0, 2, 0]])
+    assert np.array_equal(bonds_of(from_bonds("OCO", bent)), bent)
+    ring = np.zeros((12, 12), int)
+    for i in range(6):  # benzene, whose bonds RDKit calls aromatic
+        ring[i, (i + 1) % 6] = ring[(i + 1) % 6, i] = 1 + i % 2
+        ring[i, i + 6] = ring[i + 6, i] = 1
+    orders = bonds_of(from_bonds("C" * 6 + "H" * 6, ring))
+    assert np.array_equal(orders > 0, ring > 0)
+    assert np.array_equal(orders.sum(axis=1), ring.sum(axis=1))
+
+
 def test_missing_hydrogens_are_not_made_up(chem):
     assert graph_smiles(from_bonds("CH", np.array([[0, 1], [1, 0]]))) == "[CH]"
 
@@ -234,6 +248,18 @@ def test_scores_of_three_molecules_by_hand(chem):
     assert (scores.num_isomers, scores.num_novel) == (1, 0)
     assert scores.coverage == 1 / 2
     assert score_molecules("CHHHH", positions, ["CC"]).num_novel == 1
+
+
+def test_elements_that_no_table_knows_are_judged_by_rdkit_alone(chem):
+    sulphide = np.array([[0.0, 0.0, 0.0], [0.97, 0.93, 0.0], [-0.97, 0.93, 0.0]])
+    scores = score_molecules("SHH", sulphide[None], ["S"])
+    assert scores.validity == scores.coverage == 1
+    assert np.isnan(scores.atom_stability)
+    assert np.isnan(scores.molecule_stability)
+    numbers = molecule_numbers("SHH", sulphide[None], sulphide[None])
+    assert numbers["validity"] == 1
+    assert "atom_stability" not in numbers
+    assert set(molecule_pictures("SHH", sulphide[None])) == {"molecules", "turned"}
 
 
 def test_scores_without_valid_or_known_molecules(chem):

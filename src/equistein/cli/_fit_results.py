@@ -15,7 +15,6 @@ from equistein.cli._folder import RunFolder
 from equistein.cli._molecule_results import (
     molecule_numbers,
     molecule_pictures,
-    organic,
 )
 from equistein.cli._report import write_report
 from equistein.energies import (
@@ -75,7 +74,7 @@ def finish(
 
     model = outcome(samples[:num], others)
     print("Measuring ...", flush=True)
-    scores, species = {}, organic(dataset.species)
+    scores, species = {}, dataset.species
     if species is not None:
         found = molecule_numbers(species, np.asarray(data), np.asarray(samples))
         scores = {name: np.array([value]) for name, value in found.items()}

@@ -61,6 +61,21 @@ class RunFolder:
         return cls(path)
 
     @classmethod
+    def pretrained(cls, name: str) -> "RunFolder":
+        """Open a fit that comes with the package.
+
+        Raises:
+            UserError: If there is none of this name.
+        """
+        shelf = pathlib.Path(__file__).parents[1] / "pretrained"
+        known = sorted(path.parent.name for path in shelf.glob("*/config.json"))
+        if name not in known:
+            raise UserError(
+                f"There is no pretrained model {name!r}, only {', '.join(known)}."
+            )
+        return cls(shelf / name)
+
+    @classmethod
     def open(cls, path: pathlib.Path) -> "RunFolder":
         """Open a folder that a run made.
 

@@ -26,6 +26,8 @@ usage:
   equistein fit DATA --group GROUP --out DIR    learn an invariant energy from data
   equistein sample RUN_DIR --num-samples N --out FILE
                                                 draw from a learned energy
+  equistein sample pretrained:c5h8o --num-samples N --out FILE.xyz
+                                                draw new isomers of C5H8O
   equistein resume RUN_DIR                      go on with an interrupted run
   equistein report RUN_DIR [RUN_DIR ...]        write the report anew; compare runs
   equistein bench                               time the samplers beside peers

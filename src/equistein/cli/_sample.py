@@ -15,6 +15,8 @@ from equistein.cli._folder import RunFolder, UserError
 from equistein.molecules import formula
 from equistein.samplers import NonFiniteError
 
+_PRETRAINED = "pretrained:"
+
 
 def sample_run(arguments: Sequence[str]) -> int:
     """Draw new samples from a fitted energy into a file."""
@@ -24,7 +26,10 @@ def sample_run(arguments: Sequence[str]) -> int:
         run: Annotated[
             pathlib.Path,
             tyro.conf.Positional,
-            tyro.conf.arg(help="the folder of an `equistein fit`"),
+            tyro.conf.arg(
+                help="the folder of an `equistein fit`, or a model that comes with "
+                "the package, such as pretrained:c5h8o"
+            ),
         ]
         out: Annotated[
             pathlib.Path, tyro.conf.arg(help="a new .npy, .npz or .xyz file")
@@ -54,7 +59,11 @@ def sample_run(arguments: Sequence[str]) -> int:
             "but got "
             f"{parsed.num_samples} and {parsed.seed}."
         )
-    folder = RunFolder.open(parsed.run)
+    is_path, name = parsed.run.exists(), str(parsed.run)
+    if name.startswith(_PRETRAINED) and not is_path:
+        folder = RunFolder.pretrained(name.removeprefix(_PRETRAINED))
+    else:
+        folder = RunFolder.open(parsed.run)
     described = folder.read_json("config.json")
     number, species = _chosen(described, parsed.formula)
     suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")

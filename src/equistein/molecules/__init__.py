@@ -7,9 +7,11 @@ from equistein.molecules._elements import (
     charges_of as charges_of,
     formula as formula,
     symbols_of as symbols_of,
+    VALENCES as VALENCES,
 )
 from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._perceive import (
+    bonds_of as bonds_of,
     from_bonds as from_bonds,
     graph_smiles as graph_smiles,
     perceive as perceive,

@@ -97,6 +97,27 @@ def from_bonds(
     return mol
 
 
+def bonds_of(mol: Any) -> np.ndarray:
+    """Return the order of the bond of each pair, `(atom, atom)`.
+
+    Aromatic bonds are 1 and 2 in turn.
+
+    Args:
+        mol: An RDKit molecule, such as `perceive` gives.
+
+    Raises:
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    plain = chem.Mol(mol)
+    chem.Kekulize(plain, clearAromaticFlags=True)
+    orders = np.zeros((plain.GetNumAtoms(),) * 2, int)
+    for bond in plain.GetBonds():
+        pair = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        orders[pair] = orders[pair[::-1]] = round(bond.GetBondTypeAsDouble())
+    return orders
+
+
 def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
     """Return the RDKit molecule of atoms that are not bonded."""
     chem = rdkit()

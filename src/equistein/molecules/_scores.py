@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from equistein.molecules._elements import VALENCES
 from equistein.molecules._perceive import perceive, Perceived
 from equistein.molecules._stability import stable_atoms
 
@@ -16,8 +17,8 @@ class Scores:
     Attributes:
         num_molecules: How many were judged.
         atom_stability: The share of atoms whose bonds, by a table of lengths, sum to
-            their valence.
-        molecule_stability: The share of molecules with no other atoms.
+            their valence; NaN with an element that the table does not know.
+        molecule_stability: The share of molecules with no other atoms; NaN likewise.
         validity: The share that RDKit accepts as one neutral molecule.
         uniqueness: Distinct graphs over valid molecules; NaN without any.
         num_isomers: The number of distinct graphs.
@@ -44,7 +45,7 @@ def score_molecules(
     """Return the scores of molecules of one formula.
 
     Args:
-        symbols: The element of each atom, of H, C, N, O and F.
+        symbols: The element of each atom.
         positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
         known: The SMILES of known graphs, as `perceive` writes them.
         perceived: What `perceive` made of each, if that is known already.
@@ -57,13 +58,16 @@ def score_molecules(
         raise ValueError("`score_molecules` needs `positions` of at least one.")
     if perceived is None:
         perceived = [perceive(symbols, molecule) for molecule in positions]
-    stable = stable_atoms(symbols, positions)
+    atoms = molecules = float("nan")
+    if set(symbols) <= set(VALENCES):
+        stable = stable_atoms(symbols, positions)
+        atoms, molecules = float(stable.mean()), float(stable.all(axis=1).mean())
     found = [p.smiles for p in perceived if p.smiles is not None]
     graphs, known = set(found), set(known)
     return Scores(
         num_molecules=len(positions),
-        atom_stability=float(stable.mean()),
-        molecule_stability=float(stable.all(axis=1).mean()),
+        atom_stability=atoms,
+        molecule_stability=molecules,
         validity=len(found) / len(positions),
         uniqueness=len(graphs) / len(found) if found else float("nan"),
         num_isomers=len(graphs),

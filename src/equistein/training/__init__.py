@@ -1,5 +1,6 @@
 """Training of energies: contrastive divergence, labels, and score matching."""
 
+from equistein.training._annealed import Annealing as Annealing
 from equistein.training._checkpoint import (
     CheckpointError as CheckpointError,
     load_checkpoint as load_checkpoint,
