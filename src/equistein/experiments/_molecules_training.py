@@ -50,10 +50,10 @@ class MoleculesTrainingConfig:
     formula: str = "C5H8O"
     download: bool = True
     num_seeds: int = 1
-    num_samples: int = 256
-    denoising_epochs: int = 80
-    contrastive_epochs: int = 16
-    refined_epochs: tuple[int, int] = (60, 4)
+    num_samples: int = 128
+    denoising_epochs: int = 48
+    contrastive_epochs: int = 10
+    refined_epochs: tuple[int, int] = (36, 3)
     num_particles: int = 32
     num_steps: int = 10
     batch_size: int = 32
