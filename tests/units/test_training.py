@@ -16,6 +16,7 @@ from equistein.kernels import RBF
 from equistein.training import (
     Box,
     CheckpointError,
+    DENOISING,
     fit,
     FitConfig,
     Fitted,
@@ -346,6 +347,14 @@ def test_settings_that_do_not_go_together_are_refused(options, words):
 def test_epochs_left_open_make_five_hundred_batches_or_sixty(num, epochs):
     assert FitConfig().for_data(num).num_epochs == epochs
     assert FitConfig(num_epochs=3).for_data(num).num_epochs == 3
+
+
+@pytest.mark.parametrize("num", [35, 2_000, 5_000, 100_000, 10_000_000])
+def test_denoising_takes_as_many_batches_of_much_data_as_of_few(num):
+    config = DENOISING.for_data(num)
+    batches = config.num_epochs * config.num_batches(num)
+    whole_passes = num // config.batch_size
+    assert 9_500 < batches < 9_800 + whole_passes
 
 
 def test_lengths_left_open_are_set_by_the_data():

@@ -23,8 +23,8 @@ _TURNED = 12  # molecules to turn with the mouse
 
 NOTES = {
     "equivariant": "New molecules of an energy on an E(n)-equivariant graph network, "
-    "learned by denoising score matching at all levels of noise, and sampled by "
-    "annealed E-SVGD.",
+    "learned by denoising score matching at all levels of noise, and sampled while the "
+    "noise falls: by the reversed diffusion, with E-SVGD where the noise is small.",
     "plain": "The twin without symmetry: a multilayer perceptron of the coordinates. "
     "It sees each training molecule in one place and order only, and gives these back.",
     "floor": "The training molecules, with distances to those held out; the models are "

@@ -9,7 +9,8 @@ class FitConfig:
     """How an energy is trained, and sampled.
 
     Attributes:
-        num_epochs: Passes over the data. None is 60, or as many as make 500 batches.
+        num_epochs: How many epochs. None is 60, or as many as make 500 batches; with
+            `num_passes` None as many as make 9 600.
         num_passes: Passes over the data that make one epoch. None is as many as make 64
             batches.
         batch_size: Data points a batch; at most all of them.
@@ -21,7 +22,8 @@ class FitConfig:
         tolerance: A batch's sampler stops once its root mean square update is below
             this, in the units of the points; None takes all steps. Langevin noise
             counts, so it is of use without noise only.
-        reset_probability: The chance, for each particle and batch, to start anew.
+        reset_probability: The chance, for each particle and batch, to start anew;
+            those of a `NoiseEnergy` do so when they have been annealed.
         reset_to_data: The share of these that starts at data points; the others start
             in a box around the data.
         negatives: What moves the particles: `esvgd`, with the kernel of the energy's
@@ -63,7 +65,8 @@ class FitConfig:
             half the steps and new randomness, before it gives up.
         energy_limit: The size of an energy from which on a fit is diverging.
         sample_steps: Steps to draw new samples.
-        sample_tail: The share of them over which the Langevin step falls to 5 %.
+        sample_tail: The share of them over which the Langevin step falls to 5 %; a
+            `NoiseEnergy` has none.
         sample_at_once: The number of samples drawn together; their forces join.
     """
 
@@ -139,9 +142,11 @@ class FitConfig:
         passes, epochs = self.num_passes, self.num_epochs
         if passes is None:
             passes = -(-64 * self.batch_size // num)
-        if epochs is None:
-            num_batches = passes * num // self.batch_size
-            epochs = max(60, -(-500 // max(1, num_batches)))
+        num_batches = max(1, passes * num // self.batch_size)
+        if epochs is None and self.num_passes is None:
+            epochs = -(-9_600 // num_batches)
+        elif epochs is None:
+            epochs = max(60, -(-500 // num_batches))
         return dataclasses.replace(self, num_epochs=epochs, num_passes=passes)
 
     def num_batches(self, num: int) -> int:
@@ -220,7 +225,6 @@ _NOT_NEGATIVE = (
 )  # fmt: skip
 
 DENOISING = FitConfig(
-    num_epochs=150,
     num_passes=None,
     batch_size=32,
     contrastive=0.0,

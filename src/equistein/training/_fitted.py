@@ -67,6 +67,9 @@ class Fitted(eqx.Module):
     ) -> Particles:
         """Draw new samples from fresh starts, by the sampler that the settings name.
 
+        Those of a `NoiseEnergy` are annealed from noise (`Annealing`), and freed of
+        the least noise by Tweedie's rule.
+
         Args:
             key: The source of randomness.
             num: The number of samples.
