@@ -58,7 +58,9 @@ def test_denoising_and_annealing_recover_lengths_angles_and_weights():
     fitted = fit(jr.key(3), energy, data, config)
     gap, share = worst(fitted.sample(jr.key(4), NUM), exact)
     error = np.sqrt(2 * SHARE * (1 - SHARE) / NUM)  # of the data and of the samples
-    assert abs(share - SHARE) < 4 * error + 0.03
+    bound = 4 * error + 0.03
+    assert abs(share - SHARE) < bound
+    assert abs(share - 1 / 2) > bound  # as it would be if both angles were alike
     assert gap < BAR
     # The broken twins: nothing learned, and no time to anneal.
     untrained = dataclasses.replace(config, num_epochs=1, num_passes=1)

@@ -5,12 +5,14 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
 import pytest
 
 from equistein._types import Scalar
 from equistein.energies import formulas_energy_for, graph_energy_for, NoiseEnergy
+from equistein.features import PairHistogram
 from equistein.groups import check_invariance, PointCloud, Trivial
-from equistein.kernels import Pullback, RBF
+from equistein.kernels import MaximumDiscrepancy, Pullback, RBF
 from equistein.networks import EGNN, NoiseMLP
 from equistein.samplers import Langevin
 from equistein.training import (
@@ -22,6 +24,7 @@ from equistein.training import (
     load_fitted,
     noise_levels,
     save_fitted,
+    Trainer,
 )
 
 GROUP = PointCloud("COO", 3)
@@ -249,15 +252,6 @@ def test_fresh_noise_in_every_step_is_too_hot(key, monkeypatch):
     assert annealed_width(key, steps, energy) > 1.15
 
 
-def test_without_the_flow_particles_stay_where_they_are(key):
-    energy = energy_of(key, clouds(key), noise=0.5)
-    steps = annealing(energy, negatives="langevin", sample_steps=200, langevin=1e-9)
-    still = eqx.tree_at(lambda e: e.noise_max, energy, energy.noise * 1.0001)
-    start = silent(energy).start(key, 100, (3, 3))
-    moved = steps.run(key, silent(still), start, jnp.zeros((), int), 200)
-    assert np.allclose(moved, start, atol=0.1)
-
-
 def test_the_stein_force_acts_where_the_noise_is_small(key):
     energy = energy_of(key, clouds(key), noise=0.1)
     with_force = annealing(energy, stein_step=0.01, sample_steps=10)
@@ -276,26 +270,34 @@ def test_the_stein_force_acts_where_the_noise_is_small(key):
 
 
 @pytest.mark.slow
-def test_contrastive_divergence_anneals_its_particles(key):
-    """Batches take the steps that new samples take, from one start to the next."""
+@pytest.mark.parametrize("num_steps", [1, 6])
+def test_contrastive_divergence_anneals_its_particles(num_steps, key):
+    """Batches take the steps that new samples take, in parts."""
     data = clouds(key)
-    settings = dict(contrastive=1.0, score_matching=0.0, learning_rate=1e-30)
-    config = dataclasses.replace(
-        TINY, **settings, num_epochs=1, num_passes=1, num_particles=64, num_steps=6,
-        sample_steps=12, noise=None,
-    )  # fmt: skip
     energy = energy_of(key, data)
-    fitted = fit(key, energy, data, config)  # two batches: one whole annealing
-    assert np.all(np.isfinite(fitted.history["negative_energy"]))
-    start = energy.start(key, 64, (3, 3))
-    widths = [float(jnp.mean(x**2)) for x in (fitted.particles, start)]
-    samples = fitted.sample(key, 64)
-    assert np.isclose(widths[0], jnp.mean(samples**2), rtol=0.3)
-    assert widths[1] > 3 * widths[0]
-    # After one batch of the two they are still on their way.
-    half = dataclasses.replace(config, batch_size=8)
-    underway = fit(key, energy, data, half).particles
-    assert widths[0] < float(jnp.mean(underway**2)) < widths[1]
+    config = dataclasses.replace(
+        TINY, contrastive=1.0, score_matching=0.0, learning_rate=1e-30, num_epochs=1,
+        num_particles=64, num_steps=num_steps, sample_steps=12,
+    )  # fmt: skip
+
+    def particles_after(num_batches):
+        passes = dataclasses.replace(config, num_passes=num_batches, batch_size=8)
+        fitted = fit(key, energy, data, passes)
+        assert np.all(np.isfinite(fitted.history["negative_energy"]))
+        return fitted
+
+    whole = particles_after(12 // num_steps)
+    trained = Trainer(
+        config, whole.lengths, whole.kernel, optax.sgd(0.0), whole.start
+    ).init(key, energy)
+    run_key = jr.fold_in(jr.fold_in(jr.wrap_key_data(trained.key), 2**32 - 1), 0)
+    start_key, run_key = jr.split(run_key)
+    steps = Annealing(config, whole.lengths, whole.kernel, GROUP)
+    start = energy.start(start_key, 64, (3, 3))
+    straight = steps.run(run_key, energy, start, jnp.zeros((), int), 12)
+    assert np.allclose(whole.particles, straight, atol=1e-6)
+    again = particles_after(12 // num_steps + 1)  # and then anew
+    assert jnp.mean(again.particles**2) > 1.5 * jnp.mean(whole.particles**2)
 
 
 def test_bad_settings_are_refused(key):
@@ -310,11 +312,14 @@ def test_bad_settings_are_refused(key):
         fit(key, energy_of(key, data), data, hot)
     with pytest.raises(ValueError, match="coincide"):
         energy_of(key, jnp.zeros((8, 3, 3)))
-    kept = dataclasses.replace(
-        TINY, contrastive=1.0, num_particles=4, buffer_size=8, num_steps=2
-    )
-    with pytest.raises(ValueError, match="no replay buffer"):
-        fit(key, energy_of(key, data), data, kept)
+    trained = dataclasses.replace(TINY, contrastive=1.0, num_particles=4, num_steps=2)
+    for name, value in {"buffer_size": 8, "repel": True, "tolerance": 0.1}.items():
+        odd = dataclasses.replace(trained, **{name: value})
+        with pytest.raises(ValueError, match=f"leave `{name}` out, but got {value}"):
+            fit(key, energy_of(key, data), data, odd)
+    learned = Pullback(RBF(MaximumDiscrepancy()), PairHistogram("COO", reach=4.0))
+    with pytest.raises(ValueError, match="not MaximumDiscrepancy"):
+        fit(key, energy_of(key, data), data, TINY, kernel=learned)
     with pytest.raises(ValueError, match="leave `sampler` out"):
         fit(key, energy_of(key, data), data, TINY, sampler=Langevin(0.1))
     network = EGNN("CO", key=key, width=4, depth=1)

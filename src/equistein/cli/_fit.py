@@ -58,9 +58,9 @@ _LIKELY = (
 _DENOISED = (
     "Samples annealed from noise, compared with one half of the data by a smooth "
     "histogram of their distances. The denoising loss, over all levels of noise, is "
-    "better the lower it is. Stable atoms have bonds, by a table of lengths, that sum "
-    "to their valence; valid molecules are those that RDKit accepts; novel ones are "
-    "not in the data."
+    "better the lower it is. Stable atoms have bonds, by a table of lengths of H, "
+    "C, N, O and F, that sum to their valence; valid molecules are those that RDKit "
+    "accepts; novel ones are not in the data."
 )
 
 
@@ -308,7 +308,8 @@ def _words(path: pathlib.Path, dataset: Dataset, problem: Problem) -> dict:
         "with the same half.",
         "captions": {
             "features": "All invariant features of the data and of the samples.",
-            "molecules": "New molecules, with the bonds that greedy steps infer.",
+            "molecules": "New molecules, with the bonds that greedy steps infer, or "
+            "RDKit where there are other elements than H, C, N, O and F.",
             "turned": "New molecules, to turn with the mouse.",
             "training": "The gap that contrastive divergence closes.",
             "configurations": "Configurations from the data, and new ones.",

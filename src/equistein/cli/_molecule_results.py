@@ -49,8 +49,9 @@ def molecule_numbers(
     known = {smiles for smiles in seen if smiles is not None}
     numbers = dataclasses.asdict(score_molecules(species, samples, known))
     del numbers["num_molecules"]
-    numbers = {name: float(value) for name, value in numbers.items()}
-    return {name: value for name, value in numbers.items() if value == value}
+    if not set(species) <= set(VALENCES):
+        del numbers["atom_stability"], numbers["molecule_stability"]
+    return {name: float(value) for name, value in numbers.items()}
 
 
 def molecule_pictures(species: Sequence[str], samples: np.ndarray) -> dict[str, Any]:

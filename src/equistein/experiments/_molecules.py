@@ -120,14 +120,32 @@ def outcome_of(
     )
 
 
-def outcome_of_fit(reference: Reference, samples: Particles, fitted: Fitted) -> Outcome:
-    """Return the same of samples from a fit, with its history."""
-    history = {key: value[None] for key, value in fitted.history.items()}
-    history["step"] = history.pop("epoch")
-    outcome = outcome_of(reference, reference.symbols, np.asarray(samples), history)
-    rollbacks = {"rollbacks": np.array([float(len(fitted.events))])}
+def outcome_of_fit(
+    reference: Reference, samples: Particles, fits: Sequence[Fitted]
+) -> Outcome:
+    """Return scores and pictures of samples, with the history of what they are from.
+
+    Args:
+        reference: What to compare with.
+        samples: Samples of the last fit.
+        fits: The fits, each of which went on from the one before.
+    """
+    symbols, names = reference.symbols, sorted({n for f in fits for n in f.history})
+    columns = {
+        name: np.concatenate(
+            [
+                f.history.get(name, np.full(len(f.history["epoch"]), np.nan))
+                for f in fits
+            ]
+        )[None]
+        for name in names
+    }
+    columns["step"] = 1 + np.arange(columns.pop("epoch").shape[1])[None]
+    outcome = outcome_of(reference, symbols, np.asarray(samples), columns)
+    events = [event for fitted in fits for event in fitted.events]
+    rollbacks = {"rollbacks": np.array([float(len(events))])}
     return dataclasses.replace(
-        outcome, metrics=outcome.metrics | rollbacks, events=fitted.events
+        outcome, metrics=outcome.metrics | rollbacks, events=events
     )
 
 
@@ -147,7 +165,7 @@ def check(config: NetworkConfig) -> None:
     """Raise `ValueError` for a formula or tools that do not do."""
     if not has_rdkit():
         raise ValueError(
-            "`molecules` needs RDKit, which judges and draws molecules: "
+            "This experiment needs RDKit, which judges and draws molecules: "
             "pip install 'equistein[molecules]'."
         )
     counts = collections.Counter(atoms_of(config.formula))
@@ -191,7 +209,7 @@ def stages(
                 checkpoint=kept and kept / f"{stage_name}.eqx",
             )  # fmt: skip
             samples = fitted.sample(sample_key, config.num_samples, progress=True)
-            return outcome_of_fit(reference(), samples, fitted)
+            return outcome_of_fit(reference(), samples, [fitted])
 
         return stage
 

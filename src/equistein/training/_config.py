@@ -41,7 +41,9 @@ class FitConfig:
             compared with the start.
         bandwidth: The kernel's bandwidth; None is the median rule.
         score_clip: The largest norm of a score, in inverse units of the points; well
-            above what the data's finest detail needs. None is 450 over the reach.
+            above what the data's finest detail needs. None is 450 over the reach; of a
+            `NoiseEnergy` three times the norm of the noise's own score, and 20 over
+            the noise at least.
         repel: Whether the batch of data joins the sums as repulsive particles.
         temperature: The temperature T of the model, which is exp(-E / T): of the
             particles in training and of the samples drawn after it.
@@ -50,8 +52,9 @@ class FitConfig:
             error for known energies.
         score_matching: The weight of denoising score matching.
         noise: Its noise, in the units of the points: the model fits the data so
-            blurred. None is a fiftieth of the reach.
-        data_noise: Noise added to the data of each batch, in the units of the points.
+            blurred. None is a fiftieth of the reach. A `NoiseEnergy` has its own.
+        data_noise: Noise added to the data of each batch, in the units of the points; a
+            `NoiseEnergy` has its levels instead.
         regularization: The weight of the mean squared energies of data and particles.
         learning_rate: Adam's, decaying to 1 % of it along a cosine.
         learning_rate_epochs: Epochs at which it changes instead, in steps.

@@ -16,7 +16,7 @@ from jaxtyping import Array
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, FormulasEnergy
 from equistein.groups import check_invariance
-from equistein.kernels import AbstractKernel
+from equistein.kernels import AbstractKernel, MaximumDiscrepancy
 from equistein.samplers import AbstractSampler, check_particles
 from equistein.training._checkpoint import load_checkpoint
 from equistein.training._config import FitConfig
@@ -60,7 +60,8 @@ def fit(
             another energy the known energy of each point, NaN where it is unknown.
         kernel: The kernel of the negatives; by default that of the energy's symmetry.
         sampler: Any sampler of the negatives, instead of the one in the settings; its
-            steps stay as they are. New samples are drawn by the settings' own.
+            steps stay as they are. New samples are drawn by the settings' own. None
+            for a `NoiseEnergy`, whose particles are annealed.
         checkpoint: A file written after each epoch. If it is there already, the fit
             goes on from it, to the same numbers as without the interruption.
         monitor: A function of the averaged energy whose numbers join the history.
@@ -90,21 +91,8 @@ def fit(
     known = check_labels(labels, energy, data)
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
-    if levels_of(energy) is not None and config.temperature != 1:
-        raise ValueError(
-            "A NoiseEnergy has levels of noise instead of a `temperature`, which must "
-            f"be 1, but got {config.temperature!r}."
-        )
-    if levels_of(energy) is not None and config.contrastive and config.buffer_size:
-        raise ValueError(
-            "Particles of a NoiseEnergy are annealed together, so it has no replay "
-            f"buffer: leave `buffer_size` out, but got {config.buffer_size!r}."
-        )
-    if levels_of(energy) is not None and sampler is not None:
-        raise ValueError(
-            "Particles of a NoiseEnergy are annealed as the settings say: leave "
-            "`sampler` out."
-        )
+    if levels_of(energy) is not None:
+        _check_levels(config, kernel, sampler)
     if isinstance(energy, FormulasEnergy):
         if config.contrastive:
             raise ValueError(
@@ -136,6 +124,43 @@ def fit(
     if checkpoint is not None and checkpoint.exists():
         loop.restore(load_checkpoint(checkpoint, loop.saved(), header))
     return loop.run(progress, on_epoch)
+
+
+def _check_levels(
+    config: FitConfig, kernel: AbstractKernel | None, sampler: AbstractSampler | None
+) -> None:
+    """Raise unless the settings do for a `NoiseEnergy`.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    if config.temperature != 1:
+        raise ValueError(
+            "A NoiseEnergy has levels of noise instead of a `temperature`, which must "
+            f"be 1, but got {config.temperature!r}."
+        )
+    if sampler is not None:
+        raise ValueError(
+            "Particles of a NoiseEnergy are annealed as the settings say: leave "
+            f"`sampler` out, but got {sampler!r}."
+        )
+    if kernel is not None and isinstance(kernel.rule, MaximumDiscrepancy):
+        raise ValueError(
+            "Particles of a NoiseEnergy change their level in each step, too fast to "
+            "learn a bandwidth: give `kernel` a number or Median(), not "
+            f"{kernel.rule!r}."
+        )
+    given = {
+        "buffer_size": config.buffer_size,
+        "repel": config.repel or None,
+        "tolerance": config.tolerance,
+    }
+    for name, value in given.items():
+        if config.contrastive and value is not None:
+            raise ValueError(
+                "Particles of a NoiseEnergy are annealed together, in a fixed number "
+                f"of steps and without data: leave `{name}` out, but got {value!r}."
+            )
 
 
 def check_start(energy: AbstractEnergy, start: Box, config: FitConfig) -> None:

@@ -220,8 +220,25 @@ class Trainer(eqx.Module):
 
     def _first(self, state: TrainState) -> Int[Array, ""]:
         """Return the number of the first annealing step of a batch."""
-        batches = -(-self.config.sample_steps // self.config.num_steps)
-        return self.config.num_steps * (state.update % batches)
+        return self.config.num_steps * (state.update % self._num_parts)
+
+    @property
+    def _num_parts(self) -> int:
+        """The number of batches that one annealing takes."""
+        return -(-self.config.sample_steps // self.config.num_steps)
+
+    def _anneal(
+        self, state: TrainState, energy: NoiseEnergy, particles: Particles
+    ) -> Particles:
+        """Take a batch's steps, with one key for all batches of an annealing."""
+        key = jr.fold_in(jr.wrap_key_data(state.key), 2**32 - 1)  # no epoch's number
+        key = jr.fold_in(key, state.update // self._num_parts)
+        start_key, run_key = jr.split(key)
+        first = self._first(state)
+        fresh = energy.start(start_key, len(particles), particles.shape[1:])
+        particles = jnp.where(first == 0, fresh, particles)
+        annealing, num_steps = self._annealing(state), self.config.num_steps
+        return annealing.run(run_key, energy, particles, first, num_steps)
 
     def _annealing(self, state: TrainState) -> Annealing:
         lengths = self.lengths.scaled(self.factor(state))
@@ -261,13 +278,8 @@ class Trainer(eqx.Module):
             moved, steps = self._move(move_key, sampler, energy, particles, batch)
         else:
             assert isinstance(energy, NoiseEnergy)
-            first, steps = self._first(state), jnp.asarray(config.num_steps)
-            fresh = energy.start(reset_key, len(particles), particles.shape[1:])
-            particles = jnp.where(first == 0, fresh, particles)
-            moved = self._annealing(state).run(
-                move_key, energy, particles, first, config.num_steps
-            )
-            energy = energy.at(level)
+            moved = self._anneal(state, energy, particles)
+            steps, energy = jnp.asarray(config.num_steps), energy.at(level)
         moved = jax.vmap(self.start.group.project)(moved)
         buffer = moved if picked is None else buffer.at[picked].set(moved)
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
