@@ -41,7 +41,7 @@ def test_a_frame_by_hand(write):
 def test_what_is_written_is_read_again(tmp_path):
     positions = np.random.default_rng(0).normal(size=(5, 3, 3)) * 10
     path = tmp_path / "new.xyz"
-    write_xyz(path, ("C", "Cl", "H"), positions, "made\nby hand")
+    write_xyz(str(path), ("C", "Cl", "H"), positions, "made\nby hand")
     frames = read_xyz(path)
     assert [frame.symbols for frame in frames] == [("C", "Cl", "H")] * 5
     assert np.allclose([frame.positions for frame in frames], positions, atol=1e-8)

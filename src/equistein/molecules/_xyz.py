@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 import pathlib
 import re
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ class Molecule:
     positions: np.ndarray
 
 
-def read_xyz(path: pathlib.Path) -> list[Molecule]:
+def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
     """Return the frames of a plain or extended .xyz file.
 
     Of an extended file the columns `species` and `pos` are read. Windows line ends and
@@ -43,6 +44,7 @@ def read_xyz(path: pathlib.Path) -> list[Molecule]:
     Raises:
         XYZError: With file and line, if it is not what it should be.
     """
+    path = pathlib.Path(path)
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise XYZError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
@@ -64,7 +66,10 @@ def read_xyz(path: pathlib.Path) -> list[Molecule]:
 
 
 def write_xyz(
-    path: pathlib.Path, symbols: Sequence[str], positions: np.ndarray, comment: str = ""
+    path: str | os.PathLike[str],
+    symbols: Sequence[str],
+    positions: np.ndarray,
+    comment: str = "",
 ) -> None:
     """Write molecules of the same atoms into an .xyz file.
 
@@ -81,7 +86,7 @@ def write_xyz(
             f"{symbol:<2} {x:15.8f} {y:15.8f} {z:15.8f}"
             for symbol, (x, y, z) in zip(symbols, frame, strict=True)
         ]
-    path.write_text("\n".join(lines) + "\n")
+    pathlib.Path(path).write_text("\n".join(lines) + "\n")
 
 
 def _read_frame(path: pathlib.Path, lines: list[str], at: int) -> tuple[Molecule, int]:
