@@ -1,65 +1,10 @@
-import contextlib
-import dataclasses
 import json
 import pathlib
 import shutil
 
-import jax
-import jax.random as jr
 import numpy as np
 import pytest
-
-from equistein.cli import main
-from equistein.cli._fit import load_run
-from equistein.cli._folder import RunFolder
-from equistein.molecules import formula, read_xyz, write_xyz
-
-TINY = "--num-epochs 2 --batch-size 8 --num-particles 6 --num-steps 2".split()
-TINY += "--sample-steps 10 --width 4 --depth 1 --num-samples 6 --bandwidth 1".split()
-TINY += ["--ais-steps", "10", "--num-passes", "1"]
-
-
-@contextlib.contextmanager
-def as_users_run_it():
-    """The command line runs in the default precision and promotion."""
-    with (
-        jax.enable_x64(False),
-        jax.numpy_dtype_promotion("standard"),
-        jax.numpy_rank_promotion("allow"),
-    ):
-        yield
-
-
-def status(*arguments):
-    with as_users_run_it():
-        try:
-            return main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            return stop.code
-
-
-def molecules():
-    """Thirty of HF, in one of two orders of the atoms."""
-    rng = np.random.default_rng(0)
-    lengths = 0.92 + 0.05 * rng.normal(size=30)
-    directions = rng.normal(size=(30, 3))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    far = lengths[:, None] * directions
-    return np.stack([np.zeros((30, 3)), far], axis=1) + rng.normal(size=(30, 1, 3))
-
-
-@pytest.fixture(scope="module")
-def molecular_run(tmp_path_factory):
-    """The folder of a tiny fit of molecules."""
-    folder = tmp_path_factory.mktemp("molecules")
-    write_xyz(folder / "hf.xyz", ("H", "F"), molecules()[:15])
-    write_xyz(folder / "fh.xyz", ("F", "H"), molecules()[15:, ::-1])
-    text = (folder / "hf.xyz").read_text() + (folder / "fh.xyz").read_text()
-    (folder / "both.xyz").write_text(text)
-    out = folder / "run"
-    arguments = ["fit", folder / "both.xyz", "--group", "point-cloud", *TINY]
-    assert status(*arguments, "--out", out) == 0
-    return out
+from command_line import lines_of, status, TINY
 
 
 def labelled():
@@ -80,95 +25,6 @@ def labelled_run(tmp_path_factory):
     arguments = ["fit", folder / "classes.npz", "--group", "trivial", *TINY]
     assert status(*arguments, "--out", out) == 0
     return out
-
-
-def lines_of(run):
-    text = (run / "history.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
-# ------------------------------------------------------------ molecules
-
-
-def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
-    described = json.loads((molecular_run / "config.json").read_text())
-    assert described["species"] == ["F", "H"]
-    assert described["shape"] == [2, 3]
-    assert described["num_classes"] is None
-    with np.load(molecular_run / "samples.npz", allow_pickle=False) as stored:
-        assert stored["model"].shape == (6, 2, 3)
-        assert np.max(np.abs(stored["model"].mean(axis=1))) < 1e-5
-    metrics = json.loads((molecular_run / "metrics.json").read_text())
-    assert 0 <= metrics["model"]["validity"] <= 1
-    assert metrics["model"]["train_denoising_loss"] > 0
-    assert "held_out_log_likelihood" not in metrics["model"]
-    report = (molecular_run / "report.html").read_text()
-    assert "Plotly.newPlot" in report
-    assert [line["step"] for line in lines_of(molecular_run)] == [1, 2]
-
-
-def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
-    new = tmp_path / "new.xyz"
-    assert status("sample", molecular_run, "--num-samples", 5, "--out", new) == 0
-    frames = read_xyz(new)
-    assert [frame.symbols for frame in frames] == [("F", "H")] * 5
-    positions = np.stack([frame.positions for frame in frames])
-    assert np.max(np.abs(positions.mean(axis=1))) < 1e-5
-    plain = tmp_path / "new.npy"
-    assert status("sample", molecular_run, "--num-samples", 5, "--out", plain) == 0
-    assert np.allclose(np.load(plain), positions, atol=1e-6)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.npy", "new.xyz"]
-
-
-def test_a_model_that_does_not_come_with_the_package_is_refused(tmp_path, capsys):
-    new = tmp_path / "new.xyz"
-    assert status("sample", "pretrained:benzene", "--out", new) == 2
-    assert "no pretrained model 'benzene', only c5h8o" in capsys.readouterr().err
-
-
-def test_a_model_comes_with_the_package():
-    folder = RunFolder.pretrained("c5h8o")
-    described = folder.read_json("config.json")
-    assert formula(described["species"]) == "C5H8O"
-    assert not pathlib.Path(described["data"]).is_absolute()
-    assert sum(file.stat().st_size for file in folder.path.rglob("*")) < 1e6
-    with as_users_run_it():
-        fitted = load_run(folder)
-        hurried = dataclasses.replace(fitted.config, sample_steps=100)
-        samples = dataclasses.replace(fitted, config=hurried).sample(jr.key(0), 2)
-    assert samples.shape == (2, 14, 3)
-    samples = np.asarray(samples)
-    lengths = np.linalg.norm(samples[:, :1] - samples[:, 1:], axis=-1)
-    assert np.all((0.9 < lengths.min(axis=1)) & (lengths.min(axis=1) < 1.3))
-
-
-def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys):
-    new = tmp_path / "new.xyz"
-    assert status("sample", molecular_run, "--label", 0, "--out", new) == 2
-    assert "has no classes" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_molecules_of_several_formulas_share_a_fit(tmp_path, capsys):
-    far = molecules()
-    write_xyz(tmp_path / "hf.xyz", ("H", "F"), far[:20])
-    third = far[20:, :1] + np.array([[[0.0, 0.0, 1.5]]])
-    threes = np.concatenate([far[20:], third], axis=1)
-    write_xyz(tmp_path / "hfo.xyz", ("H", "F", "O"), threes)
-    text = "".join((tmp_path / name).read_text() for name in ("hfo.xyz", "hf.xyz"))
-    (tmp_path / "both.xyz").write_text(text)
-    run, new = tmp_path / "run", tmp_path / "new.xyz"
-    arguments = ["fit", tmp_path / "both.xyz", "--group", "point-cloud", *TINY]
-    assert status(*arguments, "--out", run) == 0
-    assert "2 formulas (FH, FHO)" in capsys.readouterr().out
-    with np.load(run / "samples.npz", allow_pickle=False) as stored:
-        assert stored["model"].shape == (6, 2, 3)
-    draw = ["sample", run, "--num-samples", 3, "--out", new]
-    assert status(*draw, "--formula", "CH4") == 2
-    assert "none of this run, which has FH, FHO" in capsys.readouterr().err
-    assert status(*draw, "--formula", "FHO") == 0
-    assert [frame.symbols for frame in read_xyz(new)] == [("F", "H", "O")] * 3
 
 
 # ------------------------------------------------------------ classes

@@ -23,12 +23,9 @@ from equistein.training._losses import (
     squared_error as squared_error,
 )
 from equistein.training._start import Box as Box
+from equistein.training._state import BatchInfo as BatchInfo, TrainState as TrainState
 from equistein.training._store import (
     load_fitted as load_fitted,
     save_fitted as save_fitted,
 )
-from equistein.training._trainer import (
-    BatchInfo as BatchInfo,
-    Trainer as Trainer,
-    TrainState as TrainState,
-)
+from equistein.training._trainer import Trainer as Trainer

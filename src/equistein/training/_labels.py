@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein.energies import AbstractEnergy, FormulasEnergy, JointEnergy
-from equistein.training._trainer import Labels
+from equistein.training._state import Labels
 
 
 def check_labels(

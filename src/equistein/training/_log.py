@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equistein.training._config import FitConfig, num_epochs_of
-from equistein.training._trainer import TrainState
+from equistein.training._state import TrainState
 
 _REASONS = ("not finite", "energy limit")
 

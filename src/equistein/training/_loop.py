@@ -16,7 +16,8 @@ from equistein.training._checkpoint import save_checkpoint
 from equistein.training._config import FitConfig, num_epochs_of
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._log import TrainingLog
-from equistein.training._trainer import BatchInfo, Labels, Trainer, TrainState
+from equistein.training._state import BatchInfo, Labels, TrainState
+from equistein.training._trainer import Trainer
 
 
 class Monitor:

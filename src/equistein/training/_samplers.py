@@ -33,12 +33,10 @@ class Fading(eqx.Module):
 
 
 def negatives_sampler(
-    config: FitConfig, lengths: Lengths, kernel: AbstractKernel,
-    group: AbstractGroup, factor: Scalar,
-) -> AbstractSampler:  # fmt: skip
-    """Return the sampler of the negatives, its steps multiplied by `factor`."""
-    noise = lambda _: factor * lengths.langevin
-    return _sampler(config, lengths, kernel, group, factor, noise)
+    config: FitConfig, lengths: Lengths, kernel: AbstractKernel, group: AbstractGroup
+) -> AbstractSampler:
+    """Return the sampler of the negatives."""
+    return _sampler(config, lengths, kernel, group, lambda _: lengths.langevin)
 
 
 def final_sampler(
@@ -48,11 +46,10 @@ def final_sampler(
     tail = max(1, round(config.sample_tail * config.sample_steps))
     body = config.sample_steps - tail
     noise = Fading(lengths.langevin, body, tail)
-    one = jnp.ones_like(lengths.langevin)
-    return _sampler(config, lengths, kernel, group, one, noise)
+    return _sampler(config, lengths, kernel, group, noise)
 
 
-def _sampler(config, lengths, kernel, group, factor, noise) -> AbstractSampler:
+def _sampler(config, lengths, kernel, group, noise) -> AbstractSampler:
     if config.negatives == "langevin":
         return Langevin(
             noise,
@@ -61,7 +58,7 @@ def _sampler(config, lengths, kernel, group, factor, noise) -> AbstractSampler:
         )
     return SVGD(
         kernel,
-        _descent(factor * lengths.stein_step),
+        _descent(lengths.stein_step),
         langevin=0.0 if config.langevin == 0 else noise,
         score_clip=lengths.score_clip,
         project=group.project,

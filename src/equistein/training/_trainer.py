@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import (
@@ -30,53 +30,7 @@ from equistein.training._losses import (
 )
 from equistein.training._samplers import negatives_sampler
 from equistein.training._start import Box
-
-Labels = Int[Array, " point"] | Float[Array, " point"] | None
-
-
-class TrainState(eqx.Module):
-    """All that training carries from one epoch to the next.
-
-    Attributes:
-        energy: The energy that is trained.
-        average: The running mean of its weights.
-        opt_state: The optimizer's state.
-        particles: The persistent particles, or the replay buffer.
-        key: The words of the key that the randomness of each epoch comes from.
-        epoch: The number of epochs done.
-        update: The number of updates done.
-        scale: What all steps are multiplied with: halved by each roll-back.
-    """
-
-    energy: AbstractEnergy
-    average: AbstractEnergy
-    opt_state: PyTree
-    particles: Particles
-    key: UInt32[Array, "..."]
-    epoch: Int[Array, ""]
-    update: Int[Array, ""]
-    scale: Scalar
-
-
-class BatchInfo(eqx.Module):
-    """What one batch was like.
-
-    Energies are means over the batch of data (positive) and the particles (negative);
-    norms are root mean squares. What a fit has no use for is None.
-    """
-
-    loss: Scalar
-    positive_energy: Scalar
-    negative_energy: Scalar | None
-    largest_energy: Scalar
-    score_norm: Scalar | None
-    displacement: Scalar | None
-    sampler_steps: Scalar | None
-    supervised_loss: Scalar | None
-    accuracy: Scalar | None
-    num_labels: Int[Array, ""] | None
-    score_matching_loss: Scalar | None
-    is_finite: Bool[Array, ""]
+from equistein.training._state import BatchInfo, Labels, TrainState
 
 
 class Trainer(eqx.Module):
@@ -241,8 +195,11 @@ class Trainer(eqx.Module):
         return annealing.run(run_key, energy, particles, first, num_steps)
 
     def _annealing(self, state: TrainState) -> Annealing:
-        lengths = self.lengths.scaled(self.factor(state))
-        return Annealing(self.config, lengths, self.kernel, self.start.group)
+        group = self.start.group
+        return Annealing(self.config, self._lengths(state), self.kernel, group)
+
+    def _lengths(self, state: TrainState) -> Lengths:
+        return self.lengths.scaled(self.factor(state))
 
     def _negatives(
         self,
@@ -271,9 +228,8 @@ class Trainer(eqx.Module):
             particles = self._reset(reset_key, particles, data)
             sampler = self.sampler
             if sampler is None:
-                factor = self.factor(state)
                 sampler = negatives_sampler(
-                    config, self.lengths, self.kernel, self.start.group, factor
+                    config, self._lengths(state), self.kernel, self.start.group
                 )
             moved, steps = self._move(move_key, sampler, energy, particles, batch)
         else:
