@@ -10,6 +10,7 @@ from equistein.features import PairHistogram, Radius, SortedDistances
 from equistein.groups import (
     Cyclic,
     Dihedral,
+    ImageRotations,
     InvarianceError,
     Orthogonal,
     PointCloud,
@@ -42,6 +43,11 @@ KERNELS = {  # adding a kernel to the library means adding a line here
     "c4 imq": (lambda h: Equivariant(IMQ(h), Cyclic(4)), Cyclic(4), (2,)),
     "c4 of clouds": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2, 2)),
     "d5": (lambda h: Equivariant(RBF(h), Dihedral(5)), Dihedral(5), (2,)),
+    "images": (
+        lambda h: Equivariant(RBF(h), ImageRotations()),
+        ImageRotations(),
+        (3, 3, 1),
+    ),
     "so2": (
         lambda h: Equivariant(RBF(h), SpecialOrthogonal(2)),
         SpecialOrthogonal(2),

@@ -10,12 +10,20 @@ from equistein.groups import (
     check_invariance,
     Cyclic,
     Dihedral,
+    ImageRotations,
     Orthogonal,
     PointCloud,
     SpecialOrthogonal,
     Trivial,
 )
-from equistein.networks import FeatureNetwork, MLP, network_for, Symmetrized
+from equistein.networks import (
+    FeatureNetwork,
+    MLP,
+    network_for,
+    plain_twin,
+    SteerableCNN,
+    Symmetrized,
+)
 
 NETWORKS = {  # adding a network to the library means adding a line here
     "mlp": ((3, 2), lambda key, data, out: MLP(6, widths=(8,), out_size=out, key=key)),
@@ -47,6 +55,31 @@ NETWORKS = {  # adding a network to the library means adding a line here
         (3,),
         lambda key, data, out: network_for(
             key, SpecialOrthogonal(3), data, num_classes=out, widths=(8,)
+        ),
+    ),
+    "steerable": (
+        (6, 6, 1),
+        lambda key, data, out: SteerableCNN(
+            (6, 6, 1), (2, 3), pool_after=(1,), out_size=out, key=key
+        ),
+    ),
+    "steerable with reflections": (
+        (5, 5, 2),
+        lambda key, data, out: SteerableCNN(
+            (5, 5, 2),
+            (2, 2),
+            symmetry=ImageRotations(reflections=True),
+            strides=(2, 1),
+            group_pool="logsumexp",
+            norm_groups=1,
+            out_size=out,
+            key=key,
+        ),
+    ),
+    "plain convolutions": (
+        (6, 6, 1),
+        lambda key, data, out: plain_twin(
+            SteerableCNN((6, 6, 1), (2, 3), out_size=out, key=key), key=key
         ),
     ),
     "built for clouds": (

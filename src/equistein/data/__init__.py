@@ -4,6 +4,12 @@ from equistein.data._cache import (
     cache_folder as cache_folder,
     cached_array as cached_array,
 )
+from equistein.data._idx import read_idx as read_idx
+from equistein.data._images import (
+    as_labelled as as_labelled,
+    labelled_images as labelled_images,
+    LabelledImages as LabelledImages,
+)
 from equistein.data._published import published_clouds as published_clouds
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._read import (

@@ -9,6 +9,8 @@ from equistein._types import Particles
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._joint import JointEnergy
 
+_AT_ONCE = 256  # images take much memory
+
 
 @eqx.filter_jit
 def outlier_scores(
@@ -27,12 +29,15 @@ def outlier_scores(
         Grathwohl et al. (2020), Your classifier is secretly an energy based model,
         section 5.3.
     """
-    gradients = jax.vmap(jax.grad(energy))(points).reshape(len(points), -1)
-    scores = {
-        "log_density": jax.vmap(energy.log_density)(points),
-        "gradient_norm": -jnp.sqrt(jnp.sum(gradients**2, axis=1)),
-    }
-    if isinstance(energy, JointEnergy):
-        logits = jax.vmap(energy.logits)(points)
-        scores["confidence"] = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
-    return scores
+
+    def of_one(point):
+        value, gradient = jax.value_and_grad(energy)(point)
+        scores = {
+            "log_density": -value,
+            "gradient_norm": -jnp.sqrt(jnp.sum(gradient**2)),
+        }
+        if isinstance(energy, JointEnergy):
+            scores["confidence"] = jnp.max(jax.nn.softmax(energy.logits(point)))
+        return scores
+
+    return jax.lax.map(of_one, points, batch_size=_AT_ONCE)

@@ -9,6 +9,7 @@ from equistein.groups._check import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
+from equistein.groups._image_rotations import ImageRotations as ImageRotations
 from equistein.groups._orthogonal import (
     Orthogonal as Orthogonal,
     SpecialOrthogonal as SpecialOrthogonal,

@@ -4,10 +4,13 @@ from equistein.metrics._annealed_importance import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
 )
+from equistein.metrics._attack import attacked as attacked
 from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
     expected_calibration_error as expected_calibration_error,
+    Reliability as Reliability,
+    reliability as reliability,
 )
 from equistein.metrics._distances import (
     energy_distance as energy_distance,

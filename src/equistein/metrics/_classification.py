@@ -1,5 +1,7 @@
 """What a classifier, and a score that tells data from other data, is worth."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -15,6 +17,43 @@ def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scala
         labels: Its class.
     """
     return jnp.mean(jnp.argmax(logits, axis=1).astype(labels.dtype) == labels)
+
+
+class Reliability(NamedTuple):
+    r"""How often guesses are right, by how sure the model is of them.
+
+    Attributes:
+        confidence: The mean of $\max_y p(y|x)$ in each bin; 0 in an empty one.
+        accuracy: The share of right guesses in it.
+        share: The share of the points in it.
+    """
+
+    confidence: Float[Array, " bin"]
+    accuracy: Float[Array, " bin"]
+    share: Float[Array, " bin"]
+
+
+def reliability(
+    logits: Float[Array, "n class"], labels: Int[Array, " n"], num_bins: int = 15
+) -> Reliability:
+    """Return what a reliability diagram shows, in bins of equal width of confidence.
+
+    Args:
+        logits: The logits of each point.
+        labels: Its class.
+        num_bins: The number of bins.
+
+    References:
+        Guo et al. (2017), On calibration of modern neural networks.
+    """
+    confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
+    guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
+    right = (guessed == labels).astype(confidence.dtype)
+    bins = jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
+    rows = jnp.stack([confidence, right, jnp.ones_like(right)])
+    sums = jnp.zeros((3, num_bins), rows.dtype).at[:, bins].add(rows)
+    some = jnp.maximum(sums[2], 1)
+    return Reliability(sums[0] / some, sums[1] / some, sums[2] / len(labels))
 
 
 def expected_calibration_error(
@@ -35,12 +74,8 @@ def expected_calibration_error(
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
-    confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
-    guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
-    right = (guessed == labels).astype(confidence.dtype)
-    bins = jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
-    gaps = jnp.zeros(num_bins, confidence.dtype).at[bins].add(right - confidence)
-    return jnp.sum(jnp.abs(gaps)) / len(labels)
+    found = reliability(logits, labels, num_bins)
+    return jnp.sum(found.share * jnp.abs(found.accuracy - found.confidence))
 
 
 def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:

@@ -6,4 +6,12 @@ from equistein.networks._egnn import EGNN as EGNN
 from equistein.networks._feature_network import FeatureNetwork as FeatureNetwork
 from equistein.networks._mlp import MLP as MLP
 from equistein.networks._noise_mlp import NoiseMLP as NoiseMLP
+from equistein.networks._steerable_cnn import (
+    plain_twin as plain_twin,
+    SteerableCNN as SteerableCNN,
+)
+from equistein.networks._steerable_conv import (
+    FieldNorm as FieldNorm,
+    SteerableConv as SteerableConv,
+)
 from equistein.networks._symmetrized import Symmetrized as Symmetrized

@@ -2,6 +2,10 @@
 
 from equistein.plotting._clusters import bars as bars, configurations as configurations
 from equistein.plotting._energies import planar_energies as planar_energies
+from equistein.plotting._images import (
+    image_rows as image_rows,
+    reliability_diagram as reliability_diagram,
+)
 from equistein.plotting._interactive import (
     molecule_viewer as molecule_viewer,
     Page as Page,

@@ -22,7 +22,12 @@ from equistein.training._losses import (
     noise_levels as noise_levels,
     squared_error as squared_error,
 )
-from equistein.training._start import Box as Box
+from equistein.training._start import (
+    AbstractStart as AbstractStart,
+    Box as Box,
+    Normals as Normals,
+    start_for as start_for,
+)
 from equistein.training._state import BatchInfo as BatchInfo, TrainState as TrainState
 from equistein.training._store import (
     load_fitted as load_fitted,

@@ -13,6 +13,8 @@ class FitConfig:
             `num_passes` None as many as make 9 600.
         num_passes: Passes over the data that make one epoch. None is as many as make 64
             batches.
+        epoch_batches: Batches that make one epoch, instead of passes: shorter epochs of
+            much data, or longer ones of little.
         batch_size: Data points a batch; at most all of them.
         num_particles: The negatives of every batch.
         buffer_size: Particles kept between batches, of which `num_particles` are drawn
@@ -25,7 +27,10 @@ class FitConfig:
         reset_probability: The chance, for each particle and batch, to start anew;
             those of a `NoiseEnergy` do so when they have been annealed.
         reset_to_data: The share of these that starts at data points; the others start
-            in a box around the data.
+            at `start`.
+        start: Where particles and new samples start: `box`, uniformly in a box around
+            the data; or `normals`, normal laws with the mean and the covariance of the
+            data of each class, moved by the group.
         negatives: What moves the particles: `esvgd`, with the kernel of the energy's
             symmetry; `svgd`, with a plain one; or `langevin`, without a kernel.
         stein_step: The step size of the Stein force, in squared units of the points; 0
@@ -75,6 +80,7 @@ class FitConfig:
 
     num_epochs: int | None = None
     num_passes: int | None = 1
+    epoch_batches: int | None = None
     batch_size: int = 128
     num_particles: int = 256
     buffer_size: int | None = None
@@ -82,6 +88,7 @@ class FitConfig:
     tolerance: float | None = None
     reset_probability: float = 0.05
     reset_to_data: float = 0.0
+    start: Literal["box", "normals"] = "box"
     negatives: Literal["esvgd", "svgd", "langevin"] = "esvgd"
     stein_step: float | None = None
     langevin: float | None = None
@@ -137,15 +144,22 @@ class FitConfig:
                 "FitConfig needs `negatives`, one of 'esvgd', 'svgd' and 'langevin', "
                 f"but got {self.negatives!r}."
             )
+        if self.start not in ("box", "normals"):
+            raise ValueError(
+                "FitConfig needs `start`, one of 'box' and 'normals', but got "
+                f"{self.start!r}."
+            )
         self._check_schedules()
         self._check_together()
 
     def for_data(self, num: int) -> "FitConfig":
         """Return these settings with epochs and passes set for `num` points."""
         passes, epochs = self.num_passes, self.num_epochs
+        if self.epoch_batches is not None:
+            passes = passes or 1  # they do not count
         if passes is None:
             passes = -(-64 * self.batch_size // num)
-        num_batches = max(1, passes * num // self.batch_size)
+        num_batches = self.epoch_batches or max(1, passes * num // self.batch_size)
         if epochs is None and self.num_passes is None:
             epochs = -(-9_600 // num_batches)
         elif epochs is None:
@@ -155,6 +169,8 @@ class FitConfig:
     def num_batches(self, num: int) -> int:
         """Return the number of batches in an epoch; the settings are `for_data`."""
         assert self.num_passes is not None
+        if self.epoch_batches is not None:
+            return self.epoch_batches
         return self.num_passes * num // self.batch_size
 
     def _check_schedules(self) -> None:
@@ -186,10 +202,10 @@ class FitConfig:
                 "FitConfig needs `buffer_size` of at least `num_particles`, "
                 f"{self.num_particles}, but got {self.buffer_size!r}."
             )
-        if self.contrastive == self.score_matching == 0:
+        if self.contrastive == self.score_matching == self.supervised == 0:
             raise ValueError(
-                "FitConfig needs `contrastive` or `score_matching` above 0, or nothing "
-                "fits the energy to the data."
+                "FitConfig needs `contrastive`, `score_matching` or `supervised` above "
+                "0, or nothing fits the energy to the data."
             )
 
 
@@ -214,13 +230,15 @@ def num_epochs_of(config: FitConfig) -> int:
 
 
 _INTEGERS = (
-    "num_epochs", "num_passes", "batch_size", "num_particles", "buffer_size",
-    "num_steps", "warm_up", "max_rollbacks", "sample_steps", "sample_at_once",
+    "num_epochs", "num_passes", "epoch_batches", "batch_size", "num_particles",
+    "buffer_size", "num_steps", "warm_up", "max_rollbacks", "sample_steps",
+    "sample_at_once",
 )  # fmt: skip
 _POSITIVE = (
-    "num_epochs", "num_passes", "batch_size", "num_particles", "buffer_size",
-    "num_steps", "tolerance", "bandwidth", "score_clip", "temperature", "noise",
-    "learning_rate", "gradient_clip", "energy_limit", "sample_steps", "sample_at_once",
+    "num_epochs", "num_passes", "epoch_batches", "batch_size", "num_particles",
+    "buffer_size", "num_steps", "tolerance", "bandwidth", "score_clip", "temperature",
+    "noise", "learning_rate", "gradient_clip", "energy_limit", "sample_steps",
+    "sample_at_once",
 )  # fmt: skip
 _NOT_NEGATIVE = (
     "stein_step", "langevin", "contrastive", "supervised", "score_matching",

@@ -22,12 +22,12 @@ from equistein.training._checkpoint import load_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._fitted import Fitted
 from equistein.training._kernel import choose_kernel
-from equistein.training._labels import check_labels
+from equistein.training._labels import check_labels, num_classes_of
 from equistein.training._lengths import Lengths, levels_of
 from equistein.training._log import TrainingLog
 from equistein.training._loop import columns, Loop, Monitor
 from equistein.training._optimizer import weight_optimizer
-from equistein.training._start import Box
+from equistein.training._start import AbstractStart, start_for
 from equistein.training._trainer import Trainer
 
 
@@ -89,6 +89,11 @@ def fit(
     config = config.for_data(len(data))
     shape = data.shape[1:]
     known = check_labels(labels, energy, data)
+    if known is None and config.contrastive == config.score_matching == 0:
+        raise ValueError(
+            "FitConfig with `contrastive` and `score_matching` 0 learns from labels "
+            "alone, but `labels` are missing."
+        )
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
     if levels_of(energy) is not None:
@@ -103,7 +108,7 @@ def fit(
     check_invariance(energy.log_density, group, data)
     kernel = kernel or choose_kernel(energy, config, shape)
     kernel.check_shape(shape)
-    start = Box(data, group)
+    start = start_for(config, data, group, known, num_classes_of(energy, shape))
     optimizer = weight_optimizer(config, config.num_batches(len(data)))
     lengths = Lengths(config, start.reach, energy)
     check_start(energy, start, config)
@@ -163,7 +168,9 @@ def _check_levels(
             )
 
 
-def check_start(energy: AbstractEnergy, start: Box, config: FitConfig) -> None:
+def check_start(
+    energy: AbstractEnergy, start: AbstractStart, config: FitConfig
+) -> None:
     """Raise unless energies are moderate where particles start.
 
     Raises:

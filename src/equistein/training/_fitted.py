@@ -25,7 +25,7 @@ from equistein.training._config import FitConfig
 from equistein.training._kernel import choose_kernel
 from equistein.training._lengths import Lengths
 from equistein.training._samplers import final_sampler
-from equistein.training._start import Box
+from equistein.training._start import AbstractStart, Box
 from equistein.training._trainer import tempered
 
 
@@ -48,7 +48,7 @@ class Fitted(eqx.Module):
     particles: Particles
     history: dict[str, np.ndarray]
     events: list[dict[str, Any]]
-    start: Box
+    start: AbstractStart
     kernel: AbstractKernel
     config: FitConfig
     lengths: Lengths
@@ -101,7 +101,9 @@ class Fitted(eqx.Module):
                 run_key,
                 sampler,
                 log_density,
-                self.start.sample(start_key, at_once),
+                self.start.sample(
+                    start_key, at_once, None if label is None else int(label)
+                ),
                 num_steps=self.config.sample_steps,
                 check=False,  # the energy was checked when it was fitted
             )

@@ -67,6 +67,11 @@ def check_labels(
     return jnp.asarray(values, dtype)
 
 
+def num_classes_of(energy: AbstractEnergy, shape: tuple[int, ...]) -> int | None:
+    """Return the number of classes of an energy, or None if it has none."""
+    return energy.num_classes(shape) if isinstance(energy, JointEnergy) else None
+
+
 def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndarray:
     """Return classes as integers.
 

@@ -11,8 +11,9 @@ from equistein.training._checkpoint import load_checkpoint, save_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._fitted import Fitted
 from equistein.training._kernel import choose_kernel
+from equistein.training._labels import num_classes_of
 from equistein.training._lengths import Lengths
-from equistein.training._start import Box
+from equistein.training._start import start_for
 
 
 def save_fitted(path: pathlib.Path, fitted: Fitted, header: dict[str, Any]) -> None:
@@ -44,7 +45,8 @@ def load_fitted(
         CheckpointError: If the file does not fit or is damaged.
     """
     shape = like.shape[1:]
-    start = Box(like, energy.group(shape))
+    group, num_classes = energy.group(shape), num_classes_of(energy, shape)
+    start = start_for(config, like, group, None, num_classes)
     size = config.buffer_size or config.num_particles
     particles = jnp.zeros((size, *shape), like.dtype)
     like_this = (energy, particles, start, Lengths(config, start.reach, energy))

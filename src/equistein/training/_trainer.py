@@ -29,7 +29,7 @@ from equistein.training._losses import (
     squared_error,
 )
 from equistein.training._samplers import negatives_sampler
-from equistein.training._start import Box
+from equistein.training._start import AbstractStart
 from equistein.training._state import BatchInfo, Labels, TrainState
 
 
@@ -59,7 +59,7 @@ class Trainer(eqx.Module):
     lengths: Lengths
     kernel: AbstractKernel
     optimizer: optax.GradientTransformation
-    start: Box
+    start: AbstractStart
     sampler: AbstractSampler | None = None
 
     def init(self, key: Key, energy: AbstractEnergy) -> TrainState:
@@ -88,7 +88,7 @@ class Trainer(eqx.Module):
         order_key, batch_key = jr.split(key)
         size = self.config.batch_size
         num_batches = self.config.num_batches(len(data))
-        passes = jr.split(order_key, self.config.num_passes or 1)
+        passes = jr.split(order_key, max(1, -(-num_batches * size // len(data))))
         orders = jax.vmap(lambda key: jr.permutation(key, len(data)))(passes)
         rows = orders.ravel()[: num_batches * size].reshape(num_batches, size)
         arrays, static = eqx.partition(state, eqx.is_array)

@@ -1,0 +1,233 @@
+"""Labelled images: FashionMNIST, MNIST, and scikit-learn's digits."""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+from typing import Literal
+
+import numpy as np
+
+from equistein.data._cache import cache_folder
+from equistein.data._idx import read_idx
+from equistein.data._published import DATA_VARIABLE
+from equistein.data._read import DataError
+
+Split = Literal["train", "test"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledImages:
+    """Images with their classes.
+
+    Attributes:
+        pixels: The images, `(n, side, side, 1)`, float32 from 0 (background) to 1.
+        labels: The class of each, from 0 on.
+        names: What the classes are called.
+    """
+
+    pixels: np.ndarray
+    labels: np.ndarray
+    names: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """Where four files are, and what they must be.
+
+    Attributes:
+        url: The address that the files' names follow.
+        folders: Where each part is in `$EQUISTEIN_DATA`.
+        names: What the classes are called.
+        counts: The number of images of each part.
+        sums: The SHA-256 of images and labels of each part.
+    """
+
+    url: str
+    folders: dict[str, str]
+    names: tuple[str, ...]
+    counts: dict[str, int]
+    sums: dict[str, tuple[str, str]]
+
+
+_SOURCES = {
+    "fashion-mnist": _Source(
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        {"train": "fashion_mnist", "test": "fashion_mnist"},
+        (
+            "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt",
+            "sneaker", "bag", "ankle boot",
+        ),
+        {"train": 60_000, "test": 10_000},
+        {
+            "train": (
+                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            ),
+            "test": (
+                "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            ),
+        },
+    ),
+    "mnist": _Source(
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        {"train": "mnist", "test": "mnist_test"},
+        tuple("0123456789"),
+        {"train": 60_000, "test": 10_000},
+        {
+            "train": (
+                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+            ),
+            "test": (
+                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+            ),
+        },
+    ),
+}  # fmt: skip
+_PREFIXES = {"train": "train", "test": "t10k"}
+
+
+def labelled_images(
+    name: Literal["digits", "fashion-mnist", "mnist"],
+    split: Split,
+    *,
+    download: bool = False,
+) -> LabelledImages | None:
+    """Return a part of a data set of images, or None where it is not at hand.
+
+    The digits come with scikit-learn: 1 797 images of 8 x 8 pixels, of which every
+    fifth is for testing. The others, 60 000 and 10 000 images of 28 x 28 pixels, are
+    looked for in `$EQUISTEIN_DATA`, then in the cache, and last, if that is allowed,
+    at their publishers'. Every file's checksum is compared.
+
+    Args:
+        name: `digits`, `fashion-mnist` or `mnist`.
+        split: `train` or `test`.
+        download: Whether up to 31 MB may be fetched.
+
+    Raises:
+        DataError: If a file is damaged, does not match its checksum or cannot be
+            fetched, or scikit-learn is not installed.
+
+    References:
+        Xiao, Rasul and Vollgraf (2017), Fashion-MNIST; LeCun, Bottou, Bengio and
+        Haffner (1998); Alpaydin and Kaynak (1998), optical recognition of handwritten
+        digits.
+    """
+    if split not in ("train", "test"):
+        raise DataError(f"`split` must be 'train' or 'test', but got {split!r}.")
+    if name == "digits":
+        return _digits(split)
+    if name not in _SOURCES:
+        known = ", ".join(["digits", *_SOURCES])
+        raise DataError(f"There are no images {name!r}: give one of {known}.")
+    source, prefix = _SOURCES[name], _PREFIXES[split]
+    arrays = []
+    for index, kind in enumerate(("images-idx3-ubyte", "labels-idx1-ubyte")):
+        path = _find(name, source, split, f"{prefix}-{kind}.gz", index, download)
+        if path is None:
+            return None
+        arrays.append(read_idx(path))
+    images, labels = arrays
+    num = source.counts[split]
+    return as_labelled(images, labels, source.names, (num, 28, 28))
+
+
+def as_labelled(
+    images: np.ndarray,
+    labels: np.ndarray,
+    names: tuple[str, ...],
+    shape: tuple[int, int, int],
+) -> LabelledImages:
+    """Return bytes as images with pixels from 0 to 1.
+
+    Args:
+        images: The pixels, from 0 to 255.
+        labels: The classes.
+        names: What they are called.
+        shape: The number of images and their sides.
+
+    Raises:
+        DataError: If there is another number of either, images have another size, or a
+            label is no class.
+    """
+    if images.shape != shape:
+        raise DataError(
+            f"Expected {shape[0]} images of {shape[1]} x {shape[2]} pixels, but got an "
+            f"array of shape {images.shape}."
+        )
+    if labels.shape != shape[:1]:
+        raise DataError(
+            f"Expected {shape[0]} labels, one an image, but got an array of shape "
+            f"{labels.shape}."
+        )
+    if labels.max() >= len(names):
+        index = int(np.argmax(labels >= len(names)))
+        raise DataError(
+            f"Labels must be from 0 to {len(names) - 1}, but the one at index {index} "
+            f"is {labels[index]}."
+        )
+    pixels = images[..., None].astype(np.float32) / 255
+    return LabelledImages(pixels, labels.astype(np.int32), names)
+
+
+def _find(
+    name: str, source: _Source, split: Split, file: str, index: int, download: bool
+) -> pathlib.Path | None:
+    """Return where a file is, checked; None if it is nowhere."""
+    wanted = source.sums[split][index]
+    folder = os.environ.get(DATA_VARIABLE)
+    places = [cache_folder() / f"{name}-{file}"]
+    if folder:
+        places.insert(
+            0, pathlib.Path(folder).expanduser() / source.folders[split] / file
+        )
+    for path in places:
+        if path.is_file():
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            if found != wanted:
+                raise DataError(
+                    f"{path} does not match its checksum: its SHA-256 is {found}, not "
+                    f"{wanted}. Delete it, or copy it anew."
+                )
+            return path
+    return (
+        _fetch(name, source.url + file, places[-1].name, wanted) if download else None
+    )
+
+
+def _fetch(name: str, url: str, file: str, wanted: str) -> pathlib.Path:
+    """Download a file into the cache; what does not match is not kept."""
+    import pooch
+
+    try:
+        return pathlib.Path(
+            pooch.retrieve(
+                url, f"sha256:{wanted}", fname=file, path=cache_folder(),
+                progressbar=True,
+            )
+        )  # fmt: skip
+    except Exception as error:  # the network has many ways to fail
+        raise DataError(
+            f"{name} could not be fetched: {error}. Put {url.rpartition('/')[2]} into "
+            f"the folder {_SOURCES[name].folders['test']} of ${DATA_VARIABLE}, or try "
+            "again."
+        ) from None
+
+
+def _digits(split: Split) -> LabelledImages:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise DataError(
+            "The digits come with scikit-learn, which is not installed: "
+            "pip install 'equistein[images]'."
+        ) from None
+    pixels, labels = load_digits(return_X_y=True)
+    tested = np.arange(len(labels)) % 5 == 4
+    chosen = tested if split == "test" else ~tested
+    images = (pixels[chosen].reshape(-1, 8, 8, 1) / 16).astype(np.float32)
+    return LabelledImages(images, labels[chosen].astype(np.int32), tuple("0123456789"))

@@ -1,0 +1,72 @@
+"""Quarter turns of images, with or without reflections."""
+
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Point
+from equistein.groups._base import AbstractFiniteGroup
+
+
+class ImageRotations(AbstractFiniteGroup):
+    r"""The quarter turns of a square image: C4; with reflections D4.
+
+    Acts on points of shape `(n, n)` or `(n, n, channel)` by moving pixels, without
+    interpolation. The element $4m + k$ reflects the columns if $m = 1$ and then turns
+    by $k$ quarters, counterclockwise for rows that are drawn downwards, as `np.rot90`.
+    The representative is the image of the orbit with the largest product with a fixed
+    image that has no symmetry.
+
+    Args:
+        reflections: Whether mirror images belong to the orbit.
+    """
+
+    reflections: bool = False
+
+    @property
+    def order(self) -> int:
+        return 8 if self.reflections else 4
+
+    def elements(self) -> Int[Array, " order"]:
+        return jnp.arange(self.order)
+
+    def act(self, element: Int[Array, ""], point: Point) -> Point:
+        turns, mirrored = element % 4, element >= 4
+        point = jnp.where(mirrored, point[:, ::-1], point)
+        point = jnp.where(turns % 2 == 1, jnp.swapaxes(point, 0, 1), point)
+        point = jnp.where((turns == 1) | (turns == 2), point[::-1], point)
+        return jnp.where(turns >= 2, point[:, ::-1], point)
+
+    def compose(self, left: Int[Array, ""], right: Int[Array, ""]) -> Int[Array, ""]:
+        sign = jnp.where(left >= 4, -1, 1)  # a reflection turns turns around
+        turns = (left % 4 + sign * (right % 4)) % 4
+        return turns + 4 * ((left // 4 + right // 4) % 2)
+
+    def inverse(self, element: Int[Array, ""]) -> Int[Array, ""]:
+        return jnp.where(element >= 4, element, -element % 4)
+
+    def sample(self, key: Key, num: int) -> Int[Array, " num"]:
+        return jr.randint(key, (num,), 0, self.order)
+
+    def canonicalize(self, point: Point) -> Point:
+        copies = self.orbit(point)
+        products = jnp.tensordot(copies, _uneven(point), axes=point.ndim)
+        return copies[jnp.argmax(products)]
+
+    def project(self, point: Point) -> Point:
+        return point
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) not in (2, 3) or shape[0] != shape[1]:
+            raise ValueError(
+                "ImageRotations acts on square images, points of shape (n, n) or "
+                f"(n, n, channel), but got points of shape {shape}. Crop or pad them, "
+                "or put the channels last."
+            )
+
+
+def _uneven(like: Point) -> Float[Array, "..."]:
+    """Return a fixed image without symmetry."""
+    return jnp.cos(1.7 * jnp.arange(like.size, dtype=like.dtype) ** 1.1).reshape(
+        like.shape
+    )

@@ -1,0 +1,270 @@
+"""Convolutional networks that do not change when an image is turned."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+
+from equistein._types import Key, Point
+from equistein.groups import ImageRotations, Trivial
+from equistein.networks._base import AbstractNetwork
+from equistein.networks._steerable_conv import (
+    FieldNorm,
+    ImageGroup,
+    mean_pool,
+    SteerableConv,
+)
+
+GROUP_POOLS = {"mean": jnp.mean, "max": jnp.max, "logsumexp": logsumexp}
+"""How the elements of a group are pooled."""
+
+
+class SteerableCNN(AbstractNetwork):
+    """A smooth function of a square image that its quarter turns leave as it is.
+
+    Steerable convolutions, each with an optional normalization, an activation, and
+    where asked a pool of 2 x 2 pixels; then the group elements are pooled, the pixels
+    averaged, and a linear layer gives the outputs. With `Trivial()` for a symmetry it
+    is an ordinary CNN.
+
+    Args:
+        shape: The shape of an image, `(n, n, channel)`.
+        fields: The number of fields of each layer, of 4 channels each (8 with
+            reflections, 1 without symmetry).
+        symmetry: `ImageRotations()`, `ImageRotations(reflections=True)` or `Trivial()`.
+        sizes: The side of the filters of each layer, odd; 5 in the first and 3 in all
+            others by default.
+        strides: The stride of each layer; 1 by default.
+        pool_after: The layers, counted from 1, after which squares of 2 x 2 pixels are
+            averaged.
+        group_pool: `mean`, `max` or `logsumexp` of the elements of each field.
+        norm_groups: The number of groups of fields normalized together after each
+            convolution (`FieldNorm`), or None for no normalization.
+        out_size: The number of outputs, or None for one number.
+        scale: What the pixels are divided by.
+        activation: The activation; smooth, for the sampler differentiates it.
+        key: The source of the weights.
+
+    Raises:
+        ValueError: If an argument is not what it should be, or a combination would
+            not be equivariant: a side that a pool or a stride does not divide.
+
+    References:
+        Jaini, Holdijk and Welling (2021), appendix E.3; Weiler and Cesa (2019).
+    """
+
+    convolutions: tuple[SteerableConv, ...]
+    norms: tuple[FieldNorm, ...] | None
+    head: eqx.nn.Linear
+    scale: Float[Array, ""]
+    symmetry: ImageGroup
+    shape: tuple[int, ...] = eqx.field(static=True)
+    pool_after: tuple[int, ...] = eqx.field(static=True)
+    group_pool: str = eqx.field(static=True)
+    activation: Callable
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        fields: Sequence[int] = (8, 4, 4, 8, 8, 8, 8, 8),
+        *,
+        symmetry: ImageGroup | None = None,
+        sizes: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        pool_after: Sequence[int] = (),
+        group_pool: str = "mean",
+        norm_groups: int | None = None,
+        out_size: int | None = None,
+        scale: float = 1.0,
+        activation: Callable = jax.nn.silu,
+        key: Key,
+    ):
+        symmetry = ImageRotations() if symmetry is None else symmetry
+        depth = len(fields)
+        sizes = [5] + [3] * (depth - 1) if sizes is None else list(sizes)
+        strides = [1] * depth if strides is None else list(strides)
+        _check(shape, fields, symmetry, sizes, strides, pool_after, group_pool, scale)
+        side, before = shape[0], shape[2]
+        keys = jr.split(key, depth + 1)
+        layers = []
+        for index, (after, size, stride) in enumerate(
+            zip(fields, sizes, strides, strict=True)
+        ):
+            layers.append(
+                SteerableConv(
+                    before, after, group=symmetry, size=size, stride=stride,
+                    lifting=index == 0, image_size=side, key=keys[index],
+                )
+            )  # fmt: skip
+            before, side = after, layers[-1].output_size(side)
+            if index + 1 in pool_after:
+                if side % 2:
+                    raise ValueError(
+                        f"After layer {index + 1} the maps have the side {side}, which "
+                        "a pool of 2 x 2 pixels does not divide: it would leave other "
+                        "pixels out after a quarter turn. Choose other `pool_after`, "
+                        "or pad the images."
+                    )
+                side //= 2
+        self.convolutions = tuple(layers)
+        self.norms = None
+        if norm_groups is not None:
+            self.norms = tuple(
+                FieldNorm(num, norm_groups, symmetry.order) for num in fields
+            )
+        self.head = eqx.nn.Linear(
+            fields[-1],
+            out_size or "scalar",  # type: ignore[arg-type]
+            key=keys[-1],
+        )
+        self.scale = jnp.asarray(float(scale))
+        self.symmetry = symmetry
+        self.shape = tuple(shape)
+        self.pool_after = tuple(pool_after)
+        self.group_pool = group_pool
+        self.activation = activation
+
+    def __call__(self, point: Point) -> Float[Array, "*class"]:
+        return self.head(self.invariants(point))
+
+    def invariants(self, point: Point) -> Float[Array, " field"]:
+        """Return the features that the linear layer sees."""
+        maps = self.maps(point)
+        height, width, _ = maps.shape
+        elements = maps.reshape(height, width, self.symmetry.order, -1)
+        pooled = GROUP_POOLS[self.group_pool](elements, axis=2)
+        return jnp.mean(pooled, axis=(0, 1))
+
+    def maps(self, point: Point) -> Float[Array, "y x channel"]:
+        """Return the last layer's maps: they turn with the image."""
+        maps = point / jax.lax.stop_gradient(self.scale).astype(point.dtype)
+        for index, convolution in enumerate(self.convolutions):
+            maps = convolution(maps)
+            if self.norms is not None:
+                maps = self.norms[index](maps)
+            maps = self.activation(maps)
+            if index + 1 in self.pool_after:
+                maps = mean_pool(maps)
+        return maps
+
+    def num_weights(self) -> int:
+        """Return the number of parameters that are trained."""
+        parts = (self.convolutions, self.norms, self.head)
+        leaves = jax.tree.leaves(eqx.filter(parts, eqx.is_inexact_array))
+        return sum(leaf.size for leaf in leaves)
+
+    def group(self, shape: tuple[int, ...]) -> ImageGroup:
+        if shape != self.shape:
+            raise ValueError(
+                f"This network was made for images of shape {self.shape}, but got "
+                f"points of shape {shape}. Resize the images, or build another network."
+            )
+        return self.symmetry
+
+
+def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
+    """Return a CNN without symmetry, of the same depth and number of parameters.
+
+    Its layers are wider by one factor, which makes the counts equal to about a percent.
+
+    Args:
+        network: The steerable network.
+        key: The source of the weights.
+    """
+    fields = [conv.bias.size for conv in network.convolutions]
+    wanted = network.num_weights()
+    out_size = (
+        None if network.head.out_features == "scalar" else (network.head.out_features)
+    )
+
+    def built(widths: Sequence[int]) -> SteerableCNN:
+        return SteerableCNN(
+            network.shape, widths, symmetry=Trivial(),
+            sizes=[conv.size for conv in network.convolutions],
+            strides=[conv.stride for conv in network.convolutions],
+            pool_after=network.pool_after, group_pool=network.group_pool,
+            norm_groups=None if network.norms is None else 1,
+            out_size=out_size, scale=float(network.scale),
+            activation=network.activation, key=key,
+        )  # fmt: skip
+
+    return built(_matching(fields, network, wanted))
+
+
+def _matching(fields: list[int], network: SteerableCNN, wanted: int) -> list[int]:
+    """Return widths of a plain CNN with nearly the wanted number of parameters."""
+    taps = [conv.size**2 for conv in network.convolutions]
+    outputs = (
+        1 if network.head.out_features == "scalar" else (network.head.out_features)
+    )
+    per_field = 1 if network.norms is None else 3
+
+    def count(widths: Sequence[int]) -> int:
+        before = [network.shape[2], *widths[:-1]]
+        layers = zip(taps, before, widths, strict=True)
+        convolutions = sum(k * a * b + per_field * b for k, a, b in layers)
+        return convolutions + (widths[-1] + 1) * int(outputs)
+
+    def scaled(factor: float) -> list[int]:
+        return [max(1, math.floor(factor * num)) for num in fields]
+
+    factor, options = 1.0, [scaled(1.0)]
+    while count(options[-1]) <= wanted:
+        factor *= 1.002
+        options.append(scaled(factor))
+    widths = min(options, key=lambda widths: abs(count(widths) - wanted))
+    for index in range(len(widths)):  # then by single channels
+        nearby = [widths]
+        for change in (-1, 1):
+            other = list(widths)
+            other[index] = max(1, other[index] + change)
+            nearby.append(other)
+        widths = min(nearby, key=lambda widths: abs(count(widths) - wanted))
+    return widths
+
+
+def _check(
+    shape: tuple[int, ...],
+    fields: Sequence[int],
+    symmetry: ImageGroup,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    pool_after: Sequence[int],
+    group_pool: str,
+    scale: float,
+) -> None:
+    """Raise `ValueError` unless the arguments are what they should be."""
+    if not isinstance(symmetry, ImageRotations | Trivial):
+        raise ValueError(
+            "SteerableCNN needs `symmetry`, ImageRotations() or Trivial(), but got "
+            f"{symmetry!r}."
+        )
+    if len(shape) != 3 or shape[0] != shape[1] or min(shape) < 1:
+        raise ValueError(
+            "SteerableCNN needs `shape`, that of square images (n, n, channel), but "
+            f"got {shape!r}. Crop or pad them, or add an axis for the channel."
+        )
+    for name, values in (("fields", fields), ("sizes", sizes), ("strides", strides)):
+        whole = all(type(value) is int and value >= 1 for value in values)
+        if not whole or len(values) != len(fields) or not fields:
+            raise ValueError(
+                f"SteerableCNN needs `{name}`, one positive integer a layer, but got "
+                f"{tuple(values)!r} for {len(fields)} layers."
+            )
+    if not set(pool_after) <= set(range(1, len(fields) + 1)):
+        raise ValueError(
+            f"SteerableCNN needs `pool_after`, layers from 1 to {len(fields)}, but got "
+            f"{tuple(pool_after)!r}."
+        )
+    if group_pool not in GROUP_POOLS:
+        raise ValueError(
+            f"SteerableCNN needs `group_pool`, one of {', '.join(GROUP_POOLS)}, but "
+            f"got {group_pool!r}."
+        )
+    if not 0 < scale < float("inf"):
+        raise ValueError(f"SteerableCNN needs `scale` > 0, but got {scale!r}.")

@@ -1,0 +1,210 @@
+"""Convolutions that commute with the quarter turns of images."""
+
+import functools
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._types import Key
+from equistein.groups import ImageRotations, Trivial
+
+ImageGroup = ImageRotations | Trivial
+
+
+class SteerableConv(eqx.Module):
+    r"""A convolution over pixels and group elements.
+
+    $$f'_o[p, g] = b_o + \sum_{i, h, q} w_{io}[g^{-1} q, g^{-1} h]\, f_i[p + q, h]$$
+
+    The first layer lifts an image, where $h$ is not there. A turned image has turned
+    maps with permuted elements. Channels are `(element, field)`, the elements as in
+    `group.elements()`. With `Trivial` it is an ordinary convolution.
+
+    It is computed as one matrix product of extracted patches, which XLA spreads over
+    the cores of a CPU inside a compiled loop as well; its own convolution it does not.
+
+    Args:
+        in_fields: The fields of the input; for a lifting layer the image's channels.
+        out_fields: The fields of the output; each has a channel an element.
+        group: `ImageRotations()`, with or without reflections, or `Trivial()`.
+        size: The side of the filter.
+        stride: The step from output pixel to output pixel.
+        lifting: Whether the input is an image, not fields.
+        image_size: The side of the input.
+        key: The source of the weights.
+
+    Raises:
+        ValueError: If a number is not what it should be, or the stride would not
+            commute with a quarter turn.
+
+    References:
+        Cohen and Welling (2016), Group equivariant convolutional networks; Weiler and
+        Cesa (2019), General E(2)-equivariant steerable CNNs.
+    """
+
+    weight: Float[Array, "tap in out"]
+    bias: Float[Array, " out"]
+    group: ImageGroup = eqx.field(static=True)
+    size: int = eqx.field(static=True)
+    stride: int = eqx.field(static=True)
+    lifting: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        in_fields: int,
+        out_fields: int,
+        *,
+        group: ImageGroup,
+        size: int = 3,
+        stride: int = 1,
+        lifting: bool = False,
+        image_size: int,
+        key: Key,
+    ):
+        left_over = (image_size + 2 * padding(size) - size) % stride
+        if not isinstance(group, Trivial) and left_over:
+            raise ValueError(
+                f"Filters of side {size} with a stride of {stride} on an image of side "
+                f"{image_size} leave other pixels out after a quarter turn, and are "
+                "not equivariant: take filters of even side on an image of even side, "
+                "odd on odd, or a mean pool (`pool_after`)."
+            )
+        elements = 1 if lifting else group.order
+        taps = size**2 * elements
+        spread = (2.0 / (taps * in_fields)) ** 0.5
+        self.weight = spread * jr.normal(key, (taps, in_fields, out_fields))
+        self.bias = jnp.zeros(out_fields)
+        self.group = group
+        self.size = size
+        self.stride = stride
+        self.lifting = lifting
+
+    def __call__(self, image: Float[Array, "y x channel"]) -> Float[Array, "v u out"]:
+        patches = extract_patches(image, self.size, self.stride)
+        order = self.group.order
+        return patches @ self.matrix() + jnp.tile(self.bias, order)[None, None]
+
+    def output_size(self, image_size: int) -> int:
+        """Return the side of the output."""
+        return (image_size + 2 * padding(self.size) - self.size) // self.stride + 1
+
+    def matrix(self) -> Float[Array, "row column"]:
+        """Return the filters of all elements, for patches as rows."""
+        reflections = getattr(self.group, "reflections", None)
+        taps = _turned_taps(reflections, self.size, self.lifting)
+        filters = jnp.swapaxes(self.weight[taps], 2, 3)  # tap, h, in, g, out
+        rows = taps.shape[0] * taps.shape[1] * self.weight.shape[1]
+        return filters.reshape(rows, -1)
+
+
+class FieldNorm(eqx.Module):
+    r"""Normalization whose statistics are shared by pixels and group elements.
+
+    $$\hat f = a \frac{f - \mathrm{mean}}{\sqrt{\mathrm{var} + \epsilon}} + b$$
+
+    Mean and variance are those of a group of fields over all pixels and elements of one
+    image, so that a turn of the image only moves the result.
+
+    Args:
+        fields: The number of fields.
+        num_groups: The number of groups they are parted into; 1 takes all together.
+        order: The number of group elements.
+
+    Raises:
+        ValueError: If the groups do not divide the fields.
+    """
+
+    scale: Float[Array, " field"]
+    shift: Float[Array, " field"]
+    num_groups: int = eqx.field(static=True)
+    order: int = eqx.field(static=True)
+
+    def __init__(self, fields: int, num_groups: int, order: int):
+        if num_groups < 1 or fields % num_groups:
+            raise ValueError(
+                f"`norm_groups` must divide the number of fields, {fields}, but got "
+                f"{num_groups!r}."
+            )
+        self.scale = jnp.ones(fields)
+        self.shift = jnp.zeros(fields)
+        self.num_groups = num_groups
+        self.order = order
+
+    def __call__(
+        self, maps: Float[Array, "y x channel"]
+    ) -> Float[Array, "y x channel"]:
+        height, width, channels = maps.shape
+        parts = maps.reshape(height, width, self.order, self.num_groups, -1)
+        axes = (0, 1, 2, 4)
+        mean = jnp.mean(parts, axis=axes, keepdims=True)
+        variance = jnp.mean((parts - mean) ** 2, axis=axes, keepdims=True)
+        normal = ((parts - mean) / jnp.sqrt(variance + 1e-5)).reshape(maps.shape)
+        scale, shift = (jnp.tile(x, self.order) for x in (self.scale, self.shift))
+        return normal * scale[None, None] + shift[None, None]
+
+
+def extract_patches(
+    image: Float[Array, "y x channel"], size: int, stride: int = 1
+) -> Float[Array, "v u patch"]:
+    """Return the square patches around the pixels, with zeros beyond the edge."""
+    height, width, _ = image.shape
+    edge = padding(size)
+    padded = jnp.pad(image, ((edge, edge), (edge, edge), (0, 0)))
+    return jnp.concatenate(
+        [
+            padded[
+                i : height - size + i + 2 * edge + 1 : stride,
+                j : width - size + j + 2 * edge + 1 : stride,
+            ]
+            for i in range(size)
+            for j in range(size)
+        ],
+        axis=-1,
+    )
+
+
+def padding(size: int) -> int:
+    """Return how many zeros are added at each side for a filter."""
+    return (size - 1) // 2
+
+
+def mean_pool(maps: Float[Array, "y x channel"]) -> Float[Array, "v u channel"]:
+    """Return the means of squares of 2 x 2 pixels."""
+    height, width, channels = maps.shape
+    squares = maps.reshape(height // 2, 2, width // 2, 2, channels)
+    return jnp.mean(squares, axis=(1, 3))
+
+
+@functools.cache
+def _turned_taps(reflections: bool | None, size: int, lifting: bool) -> np.ndarray:
+    """Return which weight each tap of each output element has.
+
+    Returns:
+        An array `(tap, input element, output element)` of indices into the weights of
+        the identity; `reflections` None is the trivial group.
+    """
+    order = {None: 1, False: 4, True: 8}[reflections]
+    inputs = 1 if lifting else order
+    first = np.arange(size**2 * inputs).reshape(size, size, inputs)
+    taps = np.empty((size, size, inputs, order), int)
+    for g in range(order):
+        for h in range(inputs):
+            relative = 0 if lifting else _relative(g, h)
+            taps[:, :, h, g] = _turned(first[:, :, relative], g)
+    return taps.reshape(size**2, inputs, order)
+
+
+def _turned(square: np.ndarray, element: int) -> np.ndarray:
+    return np.rot90(square[:, ::-1] if element >= 4 else square, element % 4)
+
+
+def _relative(g: int, h: int) -> int:
+    """Return the element $g^{-1} h$."""
+    names = np.arange(9).reshape(3, 3)
+    for element in range(8):
+        if np.array_equal(_turned(_turned(names, element), g), _turned(names, h)):
+            return element
+    raise AssertionError("the elements are a group")

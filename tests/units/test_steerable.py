@@ -1,0 +1,207 @@
+"""Convolutions that commute with quarter turns, beside a brute-force sum."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.groups import check_invariance, ImageRotations, InvarianceError, Trivial
+from equistein.networks import FieldNorm, plain_twin, SteerableCNN, SteerableConv
+
+C4, D4 = ImageRotations(), ImageRotations(reflections=True)
+every_group = pytest.mark.parametrize("group", [C4, D4, Trivial()], ids=str)
+
+
+def turned(array, element):
+    """Return an array `(y, x, ...)` after an element, by NumPy's own turns."""
+    return np.rot90(array[:, ::-1] if element >= 4 else array, element % 4)
+
+
+def relative(group, g, h):
+    return int(group.compose(group.inverse(jnp.asarray(g)), jnp.asarray(h)))
+
+
+def group_convolution(layer, maps):
+    """Return what the definition gives: sums over taps, fields and elements."""
+    order, size = layer.group.order, layer.size
+    inputs = 1 if layer.lifting else order
+    weight = np.asarray(layer.weight).reshape(size, size, inputs, -1, layer.bias.size)
+    maps = np.asarray(maps).reshape(*maps.shape[:2], inputs, -1)
+    edge = (size - 1) // 2
+    padded = np.pad(maps, ((edge, edge), (edge, edge), (0, 0), (0, 0)))
+    places = range(0, len(padded) - size + 1, layer.stride)
+    out = np.zeros((len(places), len(places), order, layer.bias.size))
+    for (y, top), (x, left), g, h in itertools.product(
+        enumerate(places), enumerate(places), range(order), range(inputs)
+    ):
+        which = 0 if layer.lifting else relative(layer.group, g, h)
+        taps = turned(weight[:, :, which], g)
+        patch = padded[top : top + size, left : left + size, h]
+        out[y, x, g] += np.einsum("yxi,yxio->o", patch, taps)
+    return (out + np.asarray(layer.bias)).reshape(len(places), len(places), -1)
+
+
+CASES = {  # size of the filter, stride, side of the image, whether it lifts
+    "lifting": (3, 1, 5, True),
+    "lifting by 5": (5, 1, 6, True),
+    "lifting by 4, stride 2": (4, 2, 6, True),
+    "regular": (3, 1, 4, False),
+    "regular by 1": (1, 1, 3, False),
+    "regular by 3, stride 2": (3, 2, 5, False),
+}
+
+
+@every_group
+@pytest.mark.parametrize(
+    ("size", "stride", "side", "lifting"), CASES.values(), ids=CASES.keys()
+)
+def test_the_matrix_product_is_the_group_convolution(
+    group, size, stride, side, lifting, key
+):
+    layer_key, bias_key, image_key = jr.split(key, 3)
+    layer = SteerableConv(
+        2, 3, group=group, size=size, stride=stride, lifting=lifting, image_size=side,
+        key=layer_key,
+    )  # fmt: skip
+    layer = eqx.tree_at(lambda c: c.bias, layer, jr.normal(bias_key, (3,)))
+    channels = 2 if lifting else 2 * group.order
+    maps = jr.normal(image_key, (side, side, channels))
+    assert np.allclose(layer(maps), group_convolution(layer, maps), atol=1e-12)
+
+
+@pytest.mark.parametrize("group", [C4, D4], ids=str)
+def test_turned_images_have_turned_maps_of_permuted_elements(group, key):
+    network = SteerableCNN(
+        (6, 6, 1), (2, 3, 2), symmetry=group, pool_after=(2,), norm_groups=1, key=key
+    )
+    image = jr.normal(key, (6, 6, 1))
+    maps = np.asarray(network.maps(image)).reshape(3, 3, group.order, 2)
+    for g in range(group.order):
+        moved = network.maps(group.act(jnp.asarray(g), image))
+        sources = [relative(group, g, h) for h in range(group.order)]
+        expected = turned(maps[:, :, sources], g)
+        assert np.allclose(np.asarray(moved).reshape(expected.shape), expected)
+
+
+@pytest.mark.parametrize("group_pool", ["mean", "max", "logsumexp"])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(jnp.float32, 1e-6), (jnp.float64, 1e-13)]
+)
+def test_eight_layers_are_exactly_invariant(group_pool, dtype, tolerance, key):
+    network = SteerableCNN(
+        (28, 28, 1), (2, 2, 2, 4, 4, 4, 4, 4), pool_after=(1, 3),
+        group_pool=group_pool, out_size=10, key=key,
+    )  # fmt: skip
+    network = jax.tree.map(
+        lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, network
+    )
+    image = jr.uniform(key, (28, 28, 1), dtype)
+    values = jax.vmap(eqx.filter_jit(network))(C4.orbit(image))
+    assert values.dtype == dtype
+    assert np.std(values[0]) > 0.01
+    assert np.max(np.abs(values - values[:1])) < tolerance * np.max(np.abs(values))
+
+
+def test_the_score_turns_with_the_image(key):
+    network = SteerableCNN((8, 8, 1), (3, 3), pool_after=(1,), key=key)
+    image, score = jr.normal(key, (8, 8, 1)), jax.grad(network)
+    for g in C4.elements():
+        assert np.allclose(score(C4.act(g, image)), C4.act(g, score(image)))
+
+
+def test_the_plain_twin_is_as_large_and_not_invariant(key):
+    network = SteerableCNN(
+        (28, 28, 1), (4, 4, 4, 8, 8, 8, 8, 8), pool_after=(1, 3), out_size=10, key=key
+    )
+    twin = plain_twin(network, key=key)
+    assert abs(twin.num_weights() / network.num_weights() - 1) < 0.01
+    assert twin.group((28, 28, 1)) == Trivial()
+    assert [c.size for c in twin.convolutions] == [c.size for c in network.convolutions]
+    image = jr.normal(key, (2, 28, 28, 1))
+    check_invariance(lambda x: jnp.sum(network(x)), C4, image, tolerance=1e-10)
+    with pytest.raises(InvarianceError):
+        check_invariance(lambda x: jnp.sum(twin(x)), C4, image, tolerance=1e-3)
+
+
+def test_num_weights_counts_what_is_trained(key):
+    network = SteerableCNN((6, 6, 1), (2, 3), sizes=(3, 3), out_size=4, key=key)
+    lifting, regular, head = 9 * 2 + 2, 9 * 4 * 2 * 3 + 3, 4 * 3 + 4
+    assert network.num_weights() == lifting + regular + head
+
+
+def test_a_broken_filter_is_found_out(key):
+    network = SteerableCNN((6, 6, 1), (2, 2), key=key)
+
+    class Shifted(eqx.Module):
+        convolution: SteerableConv
+
+        def __call__(self, maps):
+            return self.convolution(jnp.roll(maps, 1, axis=0))
+
+    conv = network.convolutions[1]
+    broken = eqx.tree_at(lambda n: n.convolutions[1], network, Shifted(conv))
+    image = jr.normal(key, (2, 6, 6, 1))
+    check_invariance(network, C4, image, tolerance=1e-10)
+    with pytest.raises(InvarianceError):
+        check_invariance(broken, C4, image, tolerance=1e-3)
+
+
+def test_field_norm_by_hand(key):
+    norm = FieldNorm(4, 2, 3)
+    norm = eqx.tree_at(lambda n: (n.scale, n.shift), norm,
+                       (jnp.arange(1.0, 5.0), jnp.arange(4.0)))  # fmt: skip
+    maps = np.asarray(3 + 2 * jr.normal(key, (5, 5, 12)))
+    parts = maps.reshape(5, 5, 3, 4)
+    expected = np.empty_like(parts)
+    for group in (slice(0, 2), slice(2, 4)):
+        part = parts[..., group]
+        expected[..., group] = (part - part.mean()) / np.sqrt(part.var() + 1e-5)
+    expected = expected * np.arange(1.0, 5.0) + np.arange(4.0)
+    assert np.allclose(norm(jnp.asarray(maps)), expected.reshape(5, 5, 12))
+
+
+def test_pixels_are_divided_by_the_scale(key):
+    one = SteerableCNN((6, 6, 1), (2,), key=key)
+    other = SteerableCNN((6, 6, 1), (2,), scale=4.0, key=key)
+    image = jr.normal(key, (6, 6, 1))
+    assert np.isclose(other(4 * image), one(image))
+    gradient = eqx.filter_grad(lambda network: network(image))(other)
+    assert gradient.scale == 0  # it is no weight
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"shape": (28, 28, 1), "strides": (2, 1)}, "stride of 2 on an image of side"),
+        ({"shape": (7, 7, 1), "pool_after": (1,)}, "a pool of 2 x 2 pixels does not"),
+        ({"shape": (8, 6, 1)}, "square images"),
+        ({"shape": (8, 8)}, "square images"),
+        ({"fields": (2, 0)}, "`fields`, one positive integer a layer"),
+        ({"sizes": (3,)}, "`sizes`, one positive integer a layer"),
+        ({"pool_after": (3,)}, "`pool_after`, layers from 1 to 2"),
+        ({"group_pool": "median"}, "`group_pool`, one of mean, max, logsumexp"),
+        ({"norm_groups": 3}, "`norm_groups` must divide"),
+        ({"scale": 0.0}, "`scale` > 0"),
+        ({"symmetry": "c4"}, "`symmetry`, ImageRotations"),
+    ],
+)
+def test_what_would_not_be_equivariant_is_refused(given, words, key, unchecked):
+    settings = {"shape": (8, 8, 1), "fields": (2, 2)} | given
+    with pytest.raises(ValueError, match=words):
+        SteerableCNN(**settings, key=key)
+
+
+def test_a_stride_is_allowed_where_it_commutes_or_nothing_has_to(key):
+    SteerableCNN((29, 29, 1), (2, 2), sizes=(3, 3), strides=(2, 1), key=key)
+    SteerableCNN((28, 28, 1), (2, 2), sizes=(4, 3), strides=(2, 1), key=key)
+    SteerableCNN((28, 28, 1), (2, 2), strides=(2, 1), symmetry=Trivial(), key=key)
+
+
+def test_images_of_another_size_are_refused(key):
+    network = SteerableCNN((8, 8, 1), (2,), key=key)
+    with pytest.raises(ValueError, match=r"made for images of shape \(8, 8, 1\)"):
+        network.group((6, 6, 1))
