@@ -7,6 +7,7 @@ from equistein.data._cache import (
 from equistein.data._idx import read_idx as read_idx
 from equistein.data._images import (
     as_labelled as as_labelled,
+    class_names as class_names,
     labelled_images as labelled_images,
     LabelledImages as LabelledImages,
 )

@@ -50,6 +50,7 @@ class _Source:
     sums: dict[str, tuple[str, str]]
 
 
+_DIGITS = tuple("0123456789")
 _SOURCES = {
     "fashion-mnist": _Source(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
@@ -73,7 +74,7 @@ _SOURCES = {
     "mnist": _Source(
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
         {"train": "mnist", "test": "mnist_test"},
-        tuple("0123456789"),
+        _DIGITS,
         {"train": 60_000, "test": 10_000},
         {
             "train": (
@@ -134,6 +135,11 @@ def labelled_images(
     images, labels = arrays
     num = source.counts[split]
     return as_labelled(images, labels, source.names, (num, 28, 28))
+
+
+def class_names(name: Literal["digits", "fashion-mnist", "mnist"]) -> tuple[str, ...]:
+    """Return what the classes of a data set are called."""
+    return _DIGITS if name == "digits" else _SOURCES[name].names
 
 
 def as_labelled(
@@ -230,4 +236,4 @@ def _digits(split: Split) -> LabelledImages:
     tested = np.arange(len(labels)) % 5 == 4
     chosen = tested if split == "test" else ~tested
     images = (pixels[chosen].reshape(-1, 8, 8, 1) / 16).astype(np.float32)
-    return LabelledImages(images, labels[chosen].astype(np.int32), tuple("0123456789"))
+    return LabelledImages(images, labels[chosen].astype(np.int32), _DIGITS)

@@ -16,6 +16,9 @@ from equistein.energies._joint import (
 from equistein.energies._kernel import kernel_for as kernel_for
 from equistein.energies._least import LeastNoise as LeastNoise
 from equistein.energies._noise import NoiseEnergy as NoiseEnergy
-from equistein.energies._outliers import outlier_scores as outlier_scores
+from equistein.energies._outliers import (
+    outlier_scores as outlier_scores,
+    typicality as typicality,
+)
 from equistein.energies._plain import PlainEnergy as PlainEnergy
 from equistein.energies._tempered import TemperedEnergy as TemperedEnergy

@@ -3,13 +3,14 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from equistein._types import Particles
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._joint import JointEnergy
 
 _AT_ONCE = 256  # images take much memory
+_RIDGE = 1e-6  # of the variance, where logits depend on each other
 
 
 @eqx.filter_jit
@@ -41,3 +42,40 @@ def outlier_scores(
         return scores
 
     return jax.lax.map(of_one, points, batch_size=_AT_ONCE)
+
+
+@eqx.filter_jit
+def typicality(
+    energy: JointEnergy, points: Particles, data: Particles, labels: Int[Array, " m"]
+) -> Float[Array, " n"]:
+    r"""Return how typical the joint log densities of points are of the data's.
+
+    $$-\min_y (f(x) - \mu_y)^\top \Sigma^{-1} (f(x) - \mu_y)$$
+
+    where $f(x)[y] = \log p(x, y)$ up to a constant, with mean $\mu_y$ over the data of
+    class y and the covariance $\Sigma$ within classes. Points of a simpler kind often
+    have a higher density than the data; typical they are not.
+
+    Args:
+        energy: The joint energy.
+        points: The points to judge.
+        data: Such as the training data.
+        labels: Their classes, -1 where unknown; every class must be there.
+
+    References:
+        Lee et al. (2018), A simple unified framework for detecting out-of-distribution
+        samples; Morningstar et al. (2021), Density of states estimation.
+    """
+
+    def logits(x):
+        return jax.lax.map(energy.logits, x, batch_size=_AT_ONCE)
+
+    known, judged = logits(data), logits(points)
+    member = jax.nn.one_hot(labels, known.shape[1], dtype=known.dtype)
+    means = (member.T @ known) / jnp.sum(member, axis=0)[:, None]
+    apart = (known - member @ means) * jnp.sum(member, axis=1)[:, None]
+    covariance = apart.T @ apart / jnp.sum(member)
+    ridge = _RIDGE * jnp.trace(covariance) * jnp.eye(len(covariance), dtype=known.dtype)
+    gaps = judged[:, None] - means[None]
+    solved = jnp.linalg.solve(covariance + ridge, gaps.reshape(-1, gaps.shape[2]).T)
+    return -jnp.min(jnp.sum(gaps * solved.T.reshape(gaps.shape), axis=2), axis=1)

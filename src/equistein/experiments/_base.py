@@ -116,6 +116,8 @@ def check_config(config: Any) -> None:
         if dataclasses.is_dataclass(value) or isinstance(value, bool | str):
             continue
         for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, str):
+                continue
             good = isinstance(number, int | float) and 0 < number < float("inf")
             if not good:
                 raise ValueError(

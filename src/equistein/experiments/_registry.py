@@ -7,6 +7,7 @@ from equistein.experiments._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments._dw4_sampling import DW4_SAMPLING
 from equistein.experiments._dw4_single_state import DW4_SINGLE_STATE
 from equistein.experiments._ebm_circles import EBM_CIRCLES
+from equistein.experiments._images import IMAGES
 from equistein.experiments._jem_c4 import JEM_C4
 from equistein.experiments._lj13 import LJ13
 from equistein.experiments._lj13_sampling import LJ13_SAMPLING
@@ -34,5 +35,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         LJ13,
         MOLECULES,
         MOLECULES_TRAINING,
+        IMAGES,
     )
 }

@@ -1,0 +1,131 @@
+"""How well a joint energy of images classifies, doubts, and draws."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Particles, Scalar
+from equistein.energies import (
+    AbstractEnergy,
+    JointEnergy,
+    outlier_scores,
+    typicality,
+)
+from equistein.experiments._image_data import ImageSets
+from equistein.groups import ImageRotations
+from equistein.metrics import (
+    accuracy,
+    attacked,
+    auroc,
+    energy_distance,
+    expected_calibration_error,
+    reliability,
+)
+
+_AT_ONCE = 200
+_NUM_BINS = 15
+_NUM_TYPICAL = 4_000  # training images that set what is typical
+_NUM_REPEATS = 20  # draws of labels for the floor of the calibration error
+
+
+@eqx.filter_jit
+def logits_of(energy: JointEnergy, points: Particles) -> Float[Array, "n class"]:
+    """Return the logits of many images, some at once to save memory."""
+    return jax.lax.map(energy.logits, points, batch_size=_AT_ONCE)
+
+
+def accuracy_monitor(points: Particles, labels: Int[Array, " n"]):
+    """Return the function that follows the accuracy on turned images in training."""
+    # A partial's arrays are inputs of the compiled function, not constants in it.
+    return eqx.Partial(_rotated_accuracy, points, labels)
+
+
+def _rotated_accuracy(
+    points: Particles, labels: Int[Array, " n"], energy: AbstractEnergy
+) -> dict[str, Scalar]:
+    assert isinstance(energy, JointEnergy)
+    return {"rotated_accuracy": accuracy(logits_of(energy, points), labels)}
+
+
+def classification(
+    energy: JointEnergy, sets: ImageSets
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return accuracy and calibration, and what the reliability diagram needs."""
+    labels = sets.test_labels
+    upright, rotated = (logits_of(energy, x) for x in (sets.upright, sets.rotated))
+    numbers = {
+        "rotated_accuracy": accuracy(rotated, labels),
+        "upright_accuracy": accuracy(upright, labels),
+        "calibration_error": expected_calibration_error(rotated, labels, _NUM_BINS),
+        "calibration_error_floor": _calibration_floor(rotated),
+    }
+    return numbers, {"reliability": np.stack(reliability(rotated, labels, _NUM_BINS))}
+
+
+def _calibration_floor(logits: Float[Array, "n class"]) -> Scalar:
+    """Return the error that labels drawn from the model itself would have."""
+
+    def once(key):
+        labels = jr.categorical(key, logits)
+        return expected_calibration_error(logits, labels, _NUM_BINS)
+
+    return jnp.mean(jax.lax.map(once, jr.split(jr.key(0), _NUM_REPEATS)))
+
+
+def robustness(
+    energy: JointEnergy, sets: ImageSets, radii: Sequence[float], num: int
+) -> Float[np.ndarray, " radius"]:
+    """Return the accuracy on turned images that were changed to mislead the model."""
+    points, labels = sets.rotated[:num], sets.test_labels[:num]
+    found = []
+    for radius in radii:
+        size = jnp.asarray(radius, points.dtype)
+        moved = attacked(energy.logits, points, labels, size)
+        found.append(float(accuracy(logits_of(energy, moved), labels)))
+    return np.array(found)
+
+
+def detection(
+    energy: JointEnergy, sets: ImageSets, num: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return how well each score tells test images from others, and the densities."""
+    inside = _scores(energy, sets, sets.upright[:num])
+    numbers, densities = {}, {"density_test": np.asarray(inside["log_density"])}
+    for name, images in sets.outliers.items():
+        outside = _scores(energy, sets, images)
+        densities[f"density_{name}"] = np.asarray(outside["log_density"])
+        areas = {score: auroc(inside[score], outside[score]) for score in inside}
+        numbers |= {f"auroc_{name}_{score}": area for score, area in areas.items()}
+        numbers[f"auroc_{name}_best"] = max(map(float, areas.values()))
+    return numbers, densities
+
+
+def _scores(
+    energy: JointEnergy, sets: ImageSets, images: Particles
+) -> dict[str, Float[Array, " n"]]:
+    data, labels = sets.train[:_NUM_TYPICAL], sets.labels[:_NUM_TYPICAL]
+    scores = outlier_scores(energy, images)
+    return scores | {"typicality": typicality(energy, images, data, labels)}
+
+
+def sample_distance(key: Key, samples: Particles, sets: ImageSets) -> Scalar:
+    """Return the energy distance to test images, both turned at random."""
+    group, keys = ImageRotations(), jr.split(key, 2)
+    turned = [
+        jax.vmap(group.act)(group.sample(key, len(x)), x)
+        for key, x in zip(
+            keys, (samples, sets.upright[-2 * len(samples) :]), strict=True
+        )
+    ]
+    return energy_distance(*turned)
+
+
+def metrics_of(numbers: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return numbers as the metrics of one seed."""
+    return {name: np.array([float(value)]) for name, value in numbers.items()}
