@@ -179,7 +179,7 @@ def test_pixels_are_divided_by_the_scale(key):
         ({"shape": (28, 28, 1), "strides": (2, 1)}, "stride of 2 on an image of side"),
         ({"shape": (7, 7, 1), "pool_after": (1,)}, "a pool of 2 x 2 pixels does not"),
         ({"shape": (8, 6, 1)}, "square images"),
-        ({"shape": (8, 8)}, "square images"),
+        ({"shape": (64,)}, "square images"),
         ({"fields": (2, 0)}, "`fields`, one positive integer a layer"),
         ({"sizes": (3,)}, "`sizes`, one positive integer a layer"),
         ({"pool_after": (3,)}, "`pool_after`, layers from 1 to 2"),

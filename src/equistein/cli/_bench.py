@@ -16,6 +16,7 @@ import optax
 
 from equistein._types import Particles
 from equistein.cli._bench_cost import bench_cost
+from equistein.cli._bench_images import bench_images
 from equistein.cli._bench_molecules import bench_molecules
 from equistein.cli._bench_training import bench_training
 from equistein.cli._timing import interleaved, REPEATS
@@ -40,6 +41,7 @@ def bench() -> int:
     _one_update(target, peers)
     bench_training()
     bench_molecules()
+    bench_images()
     bench_cost(pathlib.Path("runs"))
     return 0
 

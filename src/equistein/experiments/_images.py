@@ -25,7 +25,7 @@ from equistein.experiments._image_scores import (
 from equistein.networks import plain_twin, SteerableCNN
 from equistein.training import fit, FitConfig, Fitted
 
-_POOL_AFTER = {"digits": (4,), "fashion-mnist": (1, 3)}
+_POOL_AFTER = {"digits": (4,), "fashion-mnist": (1, 2)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class ImagesConfig:
     download: bool = True
     models: tuple[str, ...] = tuple(MODELS)
     num_seeds: int = 3
-    fields: tuple[int, ...] = (4, 4, 4, 8, 8, 8, 16, 16)
+    fields: tuple[int, ...] = (4, 8, 8, 8, 8, 8, 16, 16)
     epochs_digits: int = 20
     epochs_fashion_mnist: int = 20
     labels_a_class: int = 10
@@ -126,9 +126,8 @@ def network(key: Key, config: ImagesConfig, name: str, sets: ImageSets) -> Steer
     shape = sets.train.shape[1:]
     scale = float(jnp.sqrt(jnp.mean(sets.train**2)))
     steerable = SteerableCNN(
-        shape, config.fields, sizes=(3,) * len(config.fields),
-        pool_after=_POOL_AFTER[config.dataset], out_size=len(sets.names), scale=scale,
-        key=key,
+        shape, config.fields, pool_after=_POOL_AFTER[config.dataset],
+        out_size=len(sets.names), scale=scale, key=key,
     )  # fmt: skip
     return plain_twin(steerable, key=key) if name == "plain" else steerable
 
@@ -238,7 +237,7 @@ _QUICK = FitConfig(
     score_clip=1e6,
     data_noise=0.03,
     regularization=0.003,
-    learning_rate=5e-3,
+    learning_rate=1e-2,
     warm_up=20,
     gradient_clip=1.0,
     ema=0.99,

@@ -17,6 +17,7 @@ from equistein.features import (
 from equistein.groups import (
     AbstractFiniteGroup,
     AbstractGroup,
+    ImageRotations,
     Orthogonal,
     PointCloud,
     SpecialOrthogonal,
@@ -25,6 +26,7 @@ from equistein.groups import (
 from equistein.networks._base import AbstractNetwork
 from equistein.networks._feature_network import FeatureNetwork
 from equistein.networks._mlp import MLP
+from equistein.networks._steerable_cnn import SteerableCNN
 from equistein.networks._symmetrized import Symmetrized
 
 
@@ -38,15 +40,16 @@ def network_for(
 ) -> AbstractNetwork:
     """Build a network with the symmetry of `group`, scaled to the data.
 
-    An MLP on invariant features for a continuous group, the orbit mean of an MLP for a
-    finite one, a plain MLP for the trivial group.
+    An MLP on invariant features for a continuous group, a steerable CNN for
+    `ImageRotations`, the orbit mean of an MLP for any other finite group, a plain MLP
+    for the trivial one.
 
     Args:
         key: The source of the weights.
         group: The symmetry.
         data: The data, stacked on axis 0.
         num_classes: The number of outputs, one for each class; None for one number.
-        widths: The number of units of each hidden layer.
+        widths: The number of units of each hidden layer of an MLP.
 
     Raises:
         ValueError: If the group does not act on the data, or no features are known
@@ -54,6 +57,8 @@ def network_for(
     """
     shape = data.shape[1:]
     group.check_shape(shape)
+    if isinstance(group, ImageRotations):
+        return _image_network(key, group, data, num_classes)
     features = Coordinates()
     # Features are smoothed well below the size of the data, whatever its unit.
     size = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
@@ -80,3 +85,19 @@ def network_for(
     # The network is averaged over rotated points, which must fit its scale as well.
     orbits = jax.vmap(group.orbit)(data).reshape(-1, *shape)
     return Symmetrized(FeatureNetwork(network, features, orbits), group)
+
+
+def _image_network(
+    key: Key, group: ImageRotations, data: Particles, num_classes: int | None
+) -> SteerableCNN:
+    """Return a steerable CNN that halves images twice, where they can be halved."""
+    side, pool_after = data.shape[1], []
+    for layer in (1, 2):
+        if side % 2 == 0 and side >= 8:
+            pool_after.append(layer)
+            side //= 2
+    size = float(jnp.sqrt(jnp.mean(data**2)))
+    return SteerableCNN(
+        data.shape[1:], symmetry=group, pool_after=pool_after, out_size=num_classes,
+        scale=max(size, 1e-30), key=key,
+    )  # fmt: skip

@@ -33,12 +33,11 @@ class SteerableCNN(AbstractNetwork):
     is an ordinary CNN.
 
     Args:
-        shape: The shape of an image, `(n, n, channel)`.
+        shape: The shape of an image, `(n, n, channel)`, or `(n, n)` for one channel.
         fields: The number of fields of each layer, of 4 channels each (8 with
             reflections, 1 without symmetry).
         symmetry: `ImageRotations()`, `ImageRotations(reflections=True)` or `Trivial()`.
-        sizes: The side of the filters of each layer, odd; 5 in the first and 3 in all
-            others by default.
+        sizes: The side of the filters of each layer; 3 by default.
         strides: The stride of each layer; 1 by default.
         pool_after: The layers, counted from 1, after which squares of 2 x 2 pixels are
             averaged.
@@ -71,7 +70,7 @@ class SteerableCNN(AbstractNetwork):
     def __init__(
         self,
         shape: tuple[int, ...],
-        fields: Sequence[int] = (8, 4, 4, 8, 8, 8, 8, 8),
+        fields: Sequence[int] = (4, 8, 8, 8, 8, 8, 16, 16),
         *,
         symmetry: ImageGroup | None = None,
         sizes: Sequence[int] | None = None,
@@ -86,10 +85,10 @@ class SteerableCNN(AbstractNetwork):
     ):
         symmetry = ImageRotations() if symmetry is None else symmetry
         depth = len(fields)
-        sizes = [5] + [3] * (depth - 1) if sizes is None else list(sizes)
+        sizes = [3] * depth if sizes is None else list(sizes)
         strides = [1] * depth if strides is None else list(strides)
         _check(shape, fields, symmetry, sizes, strides, pool_after, group_pool, scale)
-        side, before = shape[0], shape[2]
+        side, before = shape[0], shape[2] if len(shape) == 3 else 1
         keys = jr.split(key, depth + 1)
         layers = []
         for index, (after, size, stride) in enumerate(
@@ -142,6 +141,7 @@ class SteerableCNN(AbstractNetwork):
 
     def maps(self, point: Point) -> Float[Array, "y x channel"]:
         """Return the last layer's maps: they turn with the image."""
+        point = point.reshape(*self.shape[:2], -1)
         maps = point / jax.lax.stop_gradient(self.scale).astype(point.dtype)
         for index, convolution in enumerate(self.convolutions):
             maps = convolution(maps)
@@ -205,7 +205,8 @@ def _matching(fields: list[int], network: SteerableCNN, wanted: int) -> list[int
     per_field = 1 if network.norms is None else 3
 
     def count(widths: Sequence[int]) -> int:
-        before = [network.shape[2], *widths[:-1]]
+        channels = network.convolutions[0].weight.shape[1]
+        before = [channels, *widths[:-1]]
         layers = zip(taps, before, widths, strict=True)
         convolutions = sum(k * a * b + per_field * b for k, a, b in layers)
         return convolutions + (widths[-1] + 1) * int(outputs)
@@ -244,10 +245,10 @@ def _check(
             "SteerableCNN needs `symmetry`, ImageRotations() or Trivial(), but got "
             f"{symmetry!r}."
         )
-    if len(shape) != 3 or shape[0] != shape[1] or min(shape) < 1:
+    if len(shape) not in (2, 3) or shape[0] != shape[1] or min(shape) < 1:
         raise ValueError(
-            "SteerableCNN needs `shape`, that of square images (n, n, channel), but "
-            f"got {shape!r}. Crop or pad them, or add an axis for the channel."
+            "SteerableCNN needs `shape`, that of square images (n, n, channel) or "
+            f"(n, n), but got {shape!r}. Crop or pad them."
         )
     for name, values in (("fields", fields), ("sizes", sizes), ("strides", strides)):
         whole = all(type(value) is int and value >= 1 for value in values)

@@ -1,0 +1,136 @@
+"""The input gradient of a steerable CNN, beside escnn and XLA's own convolution."""
+
+import importlib
+import importlib.util
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from equistein._types import Particles
+from equistein.cli._timing import interleaved, REPEATS
+from equistein.networks import SteerableCNN
+
+_FIELDS = (4, 8, 8, 8, 8, 8, 16, 16)
+_POOL_AFTER = (1, 2)
+_SIDE = 28
+_NUM = 64
+_CALLS = 5
+
+
+def bench_images() -> None:
+    """Print the milliseconds of the gradients of 64 images in an 8-layer C4 network.
+
+    What a sampler needs of a step: the gradient in the pixels. Inside a compiled loop,
+    as in training, XLA's own convolution runs on one core of a CPU.
+    """
+    images = jr.normal(jr.key(0), (_NUM, _SIDE, _SIDE, 1))
+    network = SteerableCNN(
+        images.shape[1:], _FIELDS, sizes=(3,) * 8, pool_after=_POOL_AFTER, out_size=10,
+        key=jr.key(1),
+    )  # fmt: skip
+    ours, theirs = _scores(network), _scores(_WithConvolutions(network))
+    contestants: dict[str, Callable[[], Any]] = {
+        "equistein": _repeated(lambda: ours(images).block_until_ready()),
+        "equistein, in a compiled loop": _looped(network, images),
+        "XLA convolutions": _repeated(lambda: theirs(images).block_until_ready()),
+        "XLA convolutions, in a loop": _looped(_WithConvolutions(network), images),
+    }
+    print(f"\nThe input gradient of a C4-steerable CNN of 8 layers, {_NUM} images of")
+    print(f"{_SIDE} x {_SIDE} pixels, {_FIELDS} fields; median of {REPEATS} runs")
+    if importlib.util.find_spec("escnn") is None:
+        print("escnn is not installed, so it is left out: pip install escnn torch")
+    else:
+        contestants["escnn (PyTorch)"] = _escnn(np.array(images))
+    times = interleaved(contestants)[1]
+    base = np.median(times["equistein, in a compiled loop"])
+    print(f"{'':<32}{'ms':>9}{'min':>9}{'max':>9}{'ratio':>8}")
+    for name, seconds in times.items():
+        middle = float(np.median(seconds))
+        low, high = 1e3 * min(seconds) / _CALLS, 1e3 * max(seconds) / _CALLS
+        print(
+            f"{name:<32}{1e3 * middle / _CALLS:>9.1f}{low:>9.1f}{high:>9.1f}"
+            f"{middle / base:>8.2f}"
+        )
+
+
+class _WithConvolutions(eqx.Module):
+    """The same network by XLA's own convolution.
+
+    Args:
+        network: The network.
+    """
+
+    network: SteerableCNN
+
+    def __call__(self, image: Particles) -> Any:
+        maps = image
+        for index, layer in enumerate(self.network.convolutions):
+            side, channels = layer.size, maps.shape[-1]
+            filters = layer.matrix().reshape(side, side, channels, -1)
+            maps = jax.lax.conv_general_dilated(
+                maps[None], filters, (1, 1), "SAME",
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            )[0]  # fmt: skip
+            maps = jax.nn.silu(maps + jnp.tile(layer.bias, layer.group.order))
+            if index + 1 in _POOL_AFTER:
+                size = maps.shape[0] // 2
+                maps = jnp.mean(maps.reshape(size, 2, size, 2, -1), axis=(1, 3))
+        fields = maps.reshape(-1, 4, _FIELDS[-1])
+        return self.network.head(jnp.mean(fields, axis=(0, 1)))
+
+
+def _scores(network: Callable) -> Callable[[Particles], Particles]:
+    return eqx.filter_jit(jax.vmap(jax.grad(lambda x: jnp.sum(network(x)))))
+
+
+def _looped(network: Callable, images: Particles) -> Callable[[], Any]:
+    gradient = jax.vmap(jax.grad(lambda x: jnp.sum(network(x))))
+    loop = jax.jit(
+        lambda x: jax.lax.fori_loop(0, _CALLS, lambda _, x: x + 1e-3 * gradient(x), x)
+    )
+    return lambda: loop(images).block_until_ready()
+
+
+def _repeated(call: Callable[[], Any]) -> Callable[[], None]:
+    def calls() -> None:
+        for _ in range(_CALLS):
+            call()
+
+    return calls
+
+
+def _escnn(images: np.ndarray) -> Callable[[], None]:
+    """Return the same widths in escnn, its filters expanded beforehand."""
+    torch = importlib.import_module("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gspaces = importlib.import_module("escnn.gspaces")
+        nn = importlib.import_module("escnn.nn")
+        space = gspaces.rot2dOnR2(4)
+        before = nn.FieldType(space, [space.trivial_repr])
+        layers = []
+        for index, fields in enumerate(_FIELDS):
+            after = nn.FieldType(space, fields * [space.regular_repr])
+            layers += [
+                nn.R2Conv(before, after, kernel_size=3, padding=1), nn.ELU(after),
+            ]  # fmt: skip
+            if index + 1 in _POOL_AFTER:
+                layers.append(nn.PointwiseAvgPool2D(after, 2))
+            before = after
+        pool = nn.GroupPooling(before)
+        body = nn.SequentialModule(*layers, pool).eval()
+        head = torch.nn.Linear(_FIELDS[-1], 10)
+        entering = layers[0].in_type
+    pixels = torch.tensor(images.transpose(0, 3, 1, 2)).requires_grad_()
+
+    def gradient() -> None:
+        maps = body(nn.GeometricTensor(pixels, entering)).tensor
+        torch.autograd.grad(head(maps.mean(dim=(2, 3))).sum(), pixels)
+
+    return _repeated(gradient)

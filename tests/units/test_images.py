@@ -1,0 +1,172 @@
+"""Labelled images: files that are damaged, missing, or of another kind."""
+
+import gzip
+import hashlib
+import os
+import pathlib
+import struct
+
+import numpy as np
+import pytest
+
+from equistein.data import (
+    as_labelled,
+    class_names,
+    DataError,
+    labelled_images,
+    read_idx,
+)
+
+PUBLISHED = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / "fashion_mnist"
+needs_published = pytest.mark.skipif(
+    not PUBLISHED.is_dir(), reason="$EQUISTEIN_DATA/fashion_mnist is not there"
+)
+
+
+def idx_bytes(array):
+    head = struct.pack(">BBBB", 0, 0, 8, array.ndim)
+    return head + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+@pytest.fixture
+def array():
+    return np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_idx_file_is_read_back(packed, array, tmp_path):
+    path = tmp_path / "images"
+    data = idx_bytes(array)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    assert np.array_equal(read_idx(path), array)
+    assert np.array_equal(read_idx(str(path)), array)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda b: b[:-1], "must hold 24 bytes.*it is truncated"),
+        (lambda b: b + b"\0", "must hold 24 bytes.*holds more"),
+        (lambda b: b[:9], "ends in its header"),
+        (lambda b: b"", "should begin with"),
+        (lambda b: b"\0\0\x0d" + b[3:], "no IDX file of unsigned bytes"),
+        (lambda b: b"PK" + b[2:], "no IDX file of unsigned bytes"),
+        (lambda b: b[:3] + b"\0", "no IDX file of unsigned bytes"),
+        (lambda b: b[:4] + b"\xff" * 12 + b[16:], "at most 1073741824 are read"),
+    ],
+)
+def test_a_damaged_idx_file_is_refused(damage, words, array, tmp_path):
+    for name, wrap in (("plain", lambda b: b), ("packed", gzip.compress)):
+        path = tmp_path / name
+        path.write_bytes(wrap(damage(idx_bytes(array))))
+        with pytest.raises(DataError, match=words):
+            read_idx(path)
+
+
+def test_a_truncated_archive_and_no_file_are_refused(array, tmp_path):
+    path = tmp_path / "images.gz"
+    path.write_bytes(gzip.compress(idx_bytes(array))[:-12])
+    with pytest.raises(DataError, match="cannot be read.*Copy it anew"):
+        read_idx(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_idx(tmp_path / "nothing")
+
+
+def test_bytes_become_pixels_from_0_to_1():
+    images = np.array([[[0, 255], [51, 102]]], np.uint8)
+    found = as_labelled(images, np.array([1], np.uint8), ("a", "b"), (1, 2, 2))
+    assert found.pixels.dtype == np.float32
+    assert np.allclose(found.pixels[0, ..., 0], [[0, 1], [0.2, 0.4]])
+    assert found.labels.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "words"),
+    [
+        ((3, 2, 2), [0, 1], "Expected 2 images of 2 x 2 pixels"),
+        ((2, 2, 3), [0, 1], "Expected 2 images of 2 x 2 pixels"),
+        ((2, 2, 2, 3), [0, 1], "Expected 2 images of 2 x 2 pixels"),
+        ((2, 2, 2), [0, 1, 1], "Expected 2 labels, one an image"),
+        ((2, 2, 2), [0, 2], "from 0 to 1, but the one at index 1 is 2"),
+    ],
+)
+def test_images_and_labels_of_another_kind_are_refused(images, labels, words):
+    with pytest.raises(DataError, match=words):
+        as_labelled(
+            np.zeros(images, np.uint8), np.array(labels, np.uint8), ("a", "b"),
+            (2, 2, 2),
+        )  # fmt: skip
+
+
+def test_the_digits_are_split_in_five():
+    train, test = (labelled_images("digits", part) for part in ("train", "test"))
+    assert train.pixels.shape == (1438, 8, 8, 1)
+    assert test.pixels.shape == (359, 8, 8, 1)
+    assert train.pixels.min() == 0
+    assert train.pixels.max() == 1
+    assert np.all(np.bincount(test.labels) > 25)
+    assert test.names == class_names("digits") == tuple("0123456789")
+
+
+def test_images_that_are_not_at_hand_are_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path / "data"))
+    assert labelled_images("fashion-mnist", "test") is None
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("where", ["data/fashion_mnist", "cache"])
+def test_a_file_that_does_not_match_its_checksum_is_refused(
+    where, array, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path / "data"))
+    name = "t10k-images-idx3-ubyte.gz"
+    name = name if "data" in where else f"fashion-mnist-{name}"
+    path = tmp_path / where / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(idx_bytes(array)))
+    with pytest.raises(DataError, match="does not match its checksum.*Delete it"):
+        labelled_images("fashion-mnist", "test", download=True)
+
+
+def test_a_download_that_does_not_match_leaves_nothing_behind(tmp_path, monkeypatch):
+    import pooch
+
+    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path))
+    monkeypatch.delenv("EQUISTEIN_DATA", raising=False)
+
+    class Wrong:
+        def __call__(self, url, output_file, pooch):
+            pathlib.Path(output_file).write_bytes(b"wrong")
+
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *a, **k: Wrong())
+    with pytest.raises(DataError, match="fashion-mnist could not be fetched"):
+        labelled_images("fashion-mnist", "test", download=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "words"),
+    [("cifar", "test", "There are no images 'cifar'"), ("digits", "all", "`split`")],
+)
+def test_unknown_images_are_refused(name, split, words):
+    from jaxtyping import config
+
+    config.update("jaxtyping_disable", True)
+    try:
+        with pytest.raises(DataError, match=words):
+            labelled_images(name, split)
+    finally:
+        config.update("jaxtyping_disable", False)
+
+
+@needs_published
+def test_fashion_mnist_is_read_from_the_folder():
+    images = labelled_images("fashion-mnist", "test")
+    assert images.pixels.shape == (10_000, 28, 28, 1)
+    assert np.bincount(images.labels).tolist() == [1_000] * 10
+    assert images.names[9] == "ankle boot"
+    digest = hashlib.sha256((255 * images.pixels).round().astype(np.uint8).tobytes())
+    with gzip.open(PUBLISHED / "t10k-images-idx3-ubyte.gz") as file:
+        assert digest.hexdigest() == hashlib.sha256(file.read()[16:]).hexdigest()
