@@ -423,6 +423,8 @@ def test_species_labels_may_be_anything_hashable(species):
         ("trivial", Trivial, 1),
         ("cyclic:4", Cyclic, 4),
         ("dihedral:5", Dihedral, 10),
+        ("image-rotations", ImageRotations, 4),
+        ("image-reflections", ImageRotations, 8),
         ("so:3", SpecialOrthogonal, None),
         ("o:2", Orthogonal, None),
     ],

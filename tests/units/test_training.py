@@ -333,7 +333,10 @@ def test_a_wrong_schedule_is_named(name, epochs, factors):
         ({"negatives": "langevin", "langevin": 0.0}, "no particle moves"),
         ({"negatives": "langevin", "repel": True}, "cannot let data `repel`"),
         ({"num_particles": 8, "buffer_size": 7}, "`buffer_size` of at least"),
-        ({"contrastive": 0.0}, "`contrastive` or `score_matching` above 0"),
+        (
+            {"contrastive": 0.0, "supervised": 0.0},
+            "`contrastive`, `score_matching` or `supervised` above 0",
+        ),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(options, words):

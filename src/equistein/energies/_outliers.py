@@ -1,16 +1,18 @@
 """Scores that tell data from what the model has not seen."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from equistein._types import Particles
+from equistein._types import Particles, Point
 from equistein.energies._base import AbstractEnergy
 from equistein.energies._joint import JointEnergy
 
 _AT_ONCE = 256  # images take much memory
-_RIDGE = 1e-6  # of the variance, where logits depend on each other
+_RIDGE = 1e-4  # of the variance, where statistics depend on each other
 
 
 @eqx.filter_jit
@@ -46,36 +48,42 @@ def outlier_scores(
 
 @eqx.filter_jit
 def typicality(
-    energy: JointEnergy, points: Particles, data: Particles, labels: Int[Array, " m"]
+    statistics: Callable[[Point], Float[Array, " statistic"]],
+    points: Particles,
+    data: Float[Array, "m *shape"],
+    labels: Int[Array, " m"],
+    num_classes: int,
 ) -> Float[Array, " n"]:
-    r"""Return how typical the joint log densities of points are of the data's.
+    r"""Return how typical statistics of points are of those of the data.
 
-    $$-\min_y (f(x) - \mu_y)^\top \Sigma^{-1} (f(x) - \mu_y)$$
+    $$-\min_y (t(x) - \mu_y)^\top \Sigma^{-1} (t(x) - \mu_y)$$
 
-    where $f(x)[y] = \log p(x, y)$ up to a constant, with mean $\mu_y$ over the data of
-    class y and the covariance $\Sigma$ within classes. Points of a simpler kind often
-    have a higher density than the data; typical they are not.
+    with the mean $\mu_y$ of the statistics t over the data of class y, and the
+    covariance $\Sigma$ within classes. Points of a simpler kind often have a higher
+    density than the data; typical they are not.
 
     Args:
-        energy: The joint energy.
+        statistics: Of a point, a few numbers that a model gives, such as its features,
+            its logits, or the norm of its score.
         points: The points to judge.
         data: Such as the training data.
         labels: Their classes, -1 where unknown; every class must be there.
+        num_classes: The number of classes.
 
     References:
         Lee et al. (2018), A simple unified framework for detecting out-of-distribution
         samples; Morningstar et al. (2021), Density of states estimation.
     """
 
-    def logits(x):
-        return jax.lax.map(energy.logits, x, batch_size=_AT_ONCE)
+    def of_all(x):
+        return jax.lax.map(statistics, x, batch_size=_AT_ONCE)
 
-    known, judged = logits(data), logits(points)
-    member = jax.nn.one_hot(labels, known.shape[1], dtype=known.dtype)
+    known, judged = of_all(data), of_all(points)
+    member = jax.nn.one_hot(labels, num_classes, dtype=known.dtype)
     means = (member.T @ known) / jnp.sum(member, axis=0)[:, None]
     apart = (known - member @ means) * jnp.sum(member, axis=1)[:, None]
     covariance = apart.T @ apart / jnp.sum(member)
-    ridge = _RIDGE * jnp.trace(covariance) * jnp.eye(len(covariance), dtype=known.dtype)
+    ridge = _RIDGE * jnp.diag(jnp.diag(covariance))
     gaps = judged[:, None] - means[None]
     solved = jnp.linalg.solve(covariance + ridge, gaps.reshape(-1, gaps.shape[2]).T)
     return -jnp.min(jnp.sum(gaps * solved.T.reshape(gaps.shape), axis=2), axis=1)

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._types import Key, Particles, Scalar
+from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import (
     AbstractEnergy,
     JointEnergy,
@@ -27,6 +27,7 @@ from equistein.metrics import (
     expected_calibration_error,
     reliability,
 )
+from equistein.networks import SteerableCNN
 
 _AT_ONCE = 200
 _NUM_BINS = 15
@@ -110,8 +111,17 @@ def _scores(
     energy: JointEnergy, sets: ImageSets, images: Particles
 ) -> dict[str, Float[Array, " n"]]:
     data, labels = sets.train[:_NUM_TYPICAL], sets.labels[:_NUM_TYPICAL]
-    scores = outlier_scores(energy, images)
-    return scores | {"typicality": typicality(energy, images, data, labels)}
+    typical = typicality(
+        eqx.Partial(_statistics, energy), images, data, labels, len(sets.names)
+    )
+    return outlier_scores(energy, images) | {"typicality": typical}
+
+
+def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]:
+    """Return the invariant features, and how steep the density is."""
+    assert isinstance(energy.network, SteerableCNN)
+    steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
+    return jnp.append(energy.network.invariants(image), steepness)
 
 
 def sample_distance(key: Key, samples: Particles, sets: ImageSets) -> Scalar:
