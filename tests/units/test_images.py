@@ -53,6 +53,8 @@ def test_an_idx_file_is_read_back(packed, array, tmp_path):
         (lambda b: b"PK" + b[2:], "no IDX file of unsigned bytes"),
         (lambda b: b[:3] + b"\0", "no IDX file of unsigned bytes"),
         (lambda b: b[:4] + b"\xff" * 12 + b[16:], "at most 1073741824 are read"),
+        (lambda b: b[:4] + b"\0" * 4 + b"\xff" * 8, "at most 1073741824 are read"),
+        (lambda b: b[:3] + b"\x64" + b"\0\0\0\1" * 100, "no IDX file"),
     ],
 )
 def test_a_damaged_idx_file_is_refused(damage, words, array, tmp_path):
@@ -88,14 +90,18 @@ def test_bytes_become_pixels_from_0_to_1():
         ((2, 2, 2, 3), [0, 1], "Expected 2 images of 2 x 2 pixels"),
         ((2, 2, 2), [0, 1, 1], "Expected 2 labels, one an image"),
         ((2, 2, 2), [0, 2], "from 0 to 1, but the one at index 1 is 2"),
+        ((2, 2, 2), [-1, 0], "from 0 to 1, but the one at index 0 is -1"),
+        ((2, 2, 2), [0.0, 1.0], "labels as whole numbers, but got uint8 and float64"),
     ],
 )
 def test_images_and_labels_of_another_kind_are_refused(images, labels, words):
     with pytest.raises(DataError, match=words):
-        as_labelled(
-            np.zeros(images, np.uint8), np.array(labels, np.uint8), ("a", "b"),
-            (2, 2, 2),
-        )  # fmt: skip
+        as_labelled(np.zeros(images, np.uint8), np.array(labels), ("a", "b"), (2, 2, 2))
+
+
+def test_pixels_that_are_not_bytes_are_refused():
+    with pytest.raises(DataError, match="pixels as bytes"):
+        as_labelled(np.ones((1, 2, 2)), np.array([0]), ("a",), (1, 2, 2))
 
 
 def test_the_digits_are_split_in_five():

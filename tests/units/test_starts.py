@@ -50,6 +50,12 @@ def test_normals_have_the_mean_and_the_covariance_of_each_class(key):
         assert np.any(np.abs(np.cov(drawn.T) - other) > 5 * error)
 
 
+def test_normals_of_sorted_data_are_as_wide_as_all_of_it(key):
+    data = jnp.concatenate([jnp.full((200, 1), -5.0), jnp.full((600, 1), 5.0)])
+    drawn = np.asarray(Normals(data, Trivial()).sample(key, 4_000))
+    assert np.isclose(drawn.std(), np.asarray(data).std(), rtol=0.05)
+
+
 def test_normals_of_all_classes_are_a_mixture(key):
     labels, data = two_classes(key, 384)
     drawn = Normals(data, Trivial(), labels, 2).sample(key, 4_000)

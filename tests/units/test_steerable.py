@@ -186,7 +186,12 @@ def test_pixels_are_divided_by_the_scale(key):
         ({"group_pool": "median"}, "`group_pool`, one of mean, max, logsumexp"),
         ({"norm_groups": 3}, "`norm_groups` must divide"),
         ({"scale": 0.0}, "`scale` > 0"),
+        ({"scale": "a"}, "`scale` > 0"),
         ({"symmetry": "c4"}, "`symmetry`, ImageRotations"),
+        ({"out_size": 0}, "`out_size`, a positive integer or None"),
+        ({"norm_groups": 1.0}, "`norm_groups` must divide"),
+        ({"shape": (8.0, 8.0, 1)}, "square images"),
+        ({"shape": (2, 2), "sizes": (2, 2)}, "do not fit on an image of side 1"),
     ],
 )
 def test_what_would_not_be_equivariant_is_refused(given, words, key, unchecked):
@@ -205,3 +210,28 @@ def test_images_of_another_size_are_refused(key):
     network = SteerableCNN((8, 8, 1), (2,), key=key)
     with pytest.raises(ValueError, match=r"made for images of shape \(8, 8, 1\)"):
         network.group((6, 6, 1))
+    for shape in ((16, 4, 1), (64,), (8, 8, 3)):
+        with pytest.raises(ValueError, match=r"made for images of shape \(8, 8, 1\)"):
+            network(jnp.zeros(shape))
+    with pytest.raises(ValueError, match="made for images of side 8"):
+        network.convolutions[0](jnp.zeros((6, 6, 1)))
+
+
+@pytest.mark.parametrize("name", ["in_fields", "size", "stride", "image_size"])
+@pytest.mark.parametrize("number", [0, -1, 2.0])
+def test_a_layer_needs_positive_integers(name, number, key, unchecked):
+    given = {"in_fields": 1, "out_fields": 2, "size": 3, "stride": 1, "image_size": 6}
+    with pytest.raises(ValueError, match="needs positive integers"):
+        SteerableConv(**given | {name: number}, group=C4, key=key)
+
+
+def test_an_image_without_channels_is_one_of_a_channel(key):
+    flat, deep = (SteerableCNN(s, (2, 2), key=key) for s in ((6, 6), (6, 6, 1)))
+    image = jr.normal(key, (6, 6))
+    assert flat(image) == deep(image[..., None])
+
+
+def test_what_is_not_square_is_not_turned():
+    for shape in ((1, 5), (6, 4, 1)):
+        with pytest.raises(ValueError, match="acts on square images"):
+            C4.orbit(jnp.zeros(shape))

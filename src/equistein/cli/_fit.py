@@ -30,11 +30,10 @@ from equistein.energies import (
     formulas_energy_for,
     graph_energy_for,
 )
-from equistein.groups import PointCloud, Trivial
+from equistein.groups import ImageRotations, PointCloud, Trivial
 from equistein.molecules import charges_of, formula
 from equistein.samplers import NonFiniteError
 from equistein.training import (
-    Box,
     check_start,
     CheckpointError,
     DENOISING,
@@ -44,6 +43,7 @@ from equistein.training import (
     Fitted,
     load_fitted,
     save_fitted,
+    start_for,
 )
 
 _MODEL = "checkpoint/model.eqx"
@@ -98,7 +98,11 @@ def fit_data(arguments: Sequence[str]) -> int:
             parsed = parse(default=dataclasses.replace(parsed, config=DENOISING))
         dataset = load(parsed.data, parsed.problem, parsed.config.batch_size)
         energy = make_energy(parsed.problem, parsed.config, dataset)
-        start = Box(dataset.train().points, dataset.group)
+        seen = dataset.train()
+        known = None if seen.labels is None else jnp.asarray(seen.labels)
+        start = start_for(
+            parsed.config, seen.points, dataset.group, known, dataset.num_classes
+        )
         check_start(energy, start, parsed.config)
     except ValueError as error:
         raise UserError(str(error)) from None
@@ -278,6 +282,11 @@ def make_energy(
             key, dataset.group, points, charges=charges, width=problem.width or 64,
             depth=problem.depth or 4, noise=config.noise,
         )  # fmt: skip
+    if isinstance(dataset.group, ImageRotations) and (problem.width or problem.depth):
+        raise ValueError(
+            "--width and --depth are not for images, whose network has 8 layers of 4 "
+            "to 16 fields: leave them out."
+        )
     return energy_for(
         key, dataset.group, points, num_classes=dataset.num_classes,
         widths=(problem.width or 128,) * (problem.depth or 3),

@@ -1,6 +1,7 @@
 """What a fit of the user's data leaves: numbers, samples, pictures."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -26,6 +27,7 @@ from equistein.energies import (
 )
 from equistein.experiments import FLOOR, Outcome
 from equistein.features import AbstractFeatures, Coordinates, PairHistogram
+from equistein.groups import AbstractGroup, ImageRotations
 from equistein.metrics import (
     accuracy,
     auroc,
@@ -34,8 +36,14 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.networks import EGNN, FeatureNetwork
-from equistein.plotting import configurations, curves, laws, planar_samples
-from equistein.training import denoising_score_matching, Fitted, noise_levels
+from equistein.plotting import (
+    configurations,
+    curves,
+    image_rows,
+    laws,
+    planar_samples,
+)
+from equistein.training import Box, denoising_score_matching, Fitted, noise_levels
 
 _SHOWN_CLASSES = 4
 _DENOISED = 512  # points to judge denoising by
@@ -55,8 +63,12 @@ def finish(
         )
         by_class[f"class {label}"] = np.asarray(drawn)
     features = features_of(fitted.energy)
-    data = jax.vmap(fitted.start.group.project)(dataset.points)
+    group = fitted.start.group
+    data = jax.vmap(group.project)(dataset.points)
     described = jax.jit(jax.vmap(features))
+    if isinstance(features, Coordinates):
+        # Samples come in all orientations, and coordinates tell them apart.
+        described = _moved_at_random(described, group)
     split = jr.permutation(jr.key(problem.seed), len(data))
     half = len(data) // 2
     others = data[split[half:]] if half else data
@@ -117,7 +129,7 @@ def finish(
     if species is not None:
         figures |= molecule_pictures(species, np.asarray(samples))
     else:
-        figures |= pictures(np.asarray(data), np.asarray(samples), by_class)
+        figures |= pictures(group, np.asarray(data), np.asarray(samples), by_class)
     folder.write_figures(figures)
     write_report(folder)
 
@@ -150,7 +162,7 @@ def judge(
         numbers["held_out_log_likelihood"] = jnp.mean(
             fitted.log_likelihood(points, normalizer)
         )
-        box = fitted.start.sample(box_key, 1_000)
+        box = Box(train.points, fitted.start.group).sample(box_key, 1_000)
         inside = outlier_scores(fitted.energy, points)
         outside = outlier_scores(fitted.energy, box)
         for name, values in inside.items():
@@ -160,7 +172,8 @@ def judge(
         known = held_out.labels >= 0
         if known.any():
             labels = jnp.asarray(held_out.labels[known])
-            logits = jax.vmap(energy.logits)(held_out.points[known])
+            points = held_out.points[known]
+            logits = jax.lax.map(energy.logits, points, batch_size=256)
             numbers["held_out_accuracy"] = accuracy(logits, labels)
             numbers["calibration_error"] = expected_calibration_error(logits, labels)
             numbers["num_held_out_labels"] = known.sum()
@@ -186,9 +199,20 @@ def _denoising(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, np.ndarr
 
 
 def pictures(
-    data: np.ndarray, samples: np.ndarray, by_class: dict[str, np.ndarray]
+    group: AbstractGroup,
+    data: np.ndarray,
+    samples: np.ndarray,
+    by_class: dict[str, np.ndarray],
 ) -> dict:
-    """Draw the points themselves, where they are planar or small clouds."""
+    """Draw the points themselves, where they are images, planar or small clouds."""
+    if isinstance(group, ImageRotations):
+        rows = {"data": data, "samples": samples, **by_class}
+        limits = (float(np.quantile(data, 0.001)), float(np.quantile(data, 0.999)))
+        shown = {
+            name: images[:12].reshape(*images[:12].shape[:3], -1)[..., :1]
+            for name, images in rows.items()
+        }
+        return {"samples": image_rows(shown, limits=limits)}
     reach = float(np.quantile(np.abs(data), 0.999)) * 1.25
     if data.ndim == 2 and data.shape[1] == 2:
         shown = {"data": data, "samples": samples, **by_class}
@@ -213,13 +237,23 @@ def features_of(energy: AbstractEnergy) -> AbstractFeatures:
     return Coordinates()
 
 
+def _moved_at_random(described: Callable, group: AbstractGroup) -> Callable:
+    """Return a description of points that a random element has moved before."""
+
+    def of_moved(points):
+        elements = group.sample(jr.key(len(points)), len(points))
+        return described(jax.vmap(group.act)(elements, points))
+
+    return of_moved
+
+
 def _compared(
     fitted: Fitted, described, points: Particles, against: Float[Array, "other *shape"]
 ) -> dict:
     """Return how far points are from others, in their invariant features."""
     mine, other = described(points), described(against)
     gaps = [wasserstein_1d(a, b) for a, b in zip(mine.T, other.T, strict=True)]
-    energies = jax.vmap(fitted.energy)(points)
+    energies = jax.lax.map(fitted.energy, points, batch_size=256)
     numbers = {
         "energy_distance_of_features": energy_distance(mine, other),
         "w1_of_a_feature": np.mean(np.array(gaps)),

@@ -9,6 +9,7 @@ import numpy as np
 
 from equistein.data._read import DataError
 
+_MOST_AXES = 8
 _LARGEST = 2**30  # bytes; the largest of these files holds 47 MB
 
 
@@ -30,7 +31,8 @@ def read_idx(path: pathlib.Path | str) -> np.ndarray:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as file:
             head = file.read(4)
-            if len(head) < 4 or head[:2] != b"\0\0" or head[2] != 8 or head[3] < 1:
+            right = len(head) == 4 and head[:3] == b"\0\0\x08"
+            if not right or not 1 <= head[3] <= _MOST_AXES:
                 raise DataError(
                     f"{path} is no IDX file of unsigned bytes: it should begin with "
                     f"0, 0, 8 and the number of axes, but begins with {list(head)}."
@@ -40,9 +42,9 @@ def read_idx(path: pathlib.Path | str) -> np.ndarray:
                 raise DataError(f"{path} is truncated: it ends in its header.")
             shape = tuple(int(n) for n in np.frombuffer(lengths, ">u4"))
             size = math.prod(shape)
-            if size > _LARGEST:
+            if math.prod(max(n, 1) for n in shape) > _LARGEST:
                 raise DataError(
-                    f"{path} says it holds {size} bytes, of shape {shape}; at most "
+                    f"{path} says it holds bytes of the shape {shape}; at most "
                     f"{_LARGEST} are read."
                 )
             values = file.read(size + 1)

@@ -160,6 +160,11 @@ def as_labelled(
         DataError: If there is another number of either, images have another size, or a
             label is no class.
     """
+    if images.dtype != np.uint8 or labels.dtype.kind not in "iu":
+        raise DataError(
+            "Expected pixels as bytes (uint8) and labels as whole numbers, but got "
+            f"{images.dtype} and {labels.dtype}."
+        )
     if images.shape != shape:
         raise DataError(
             f"Expected {shape[0]} images of {shape[1]} x {shape[2]} pixels, but got an "
@@ -170,8 +175,9 @@ def as_labelled(
             f"Expected {shape[0]} labels, one an image, but got an array of shape "
             f"{labels.shape}."
         )
-    if labels.max() >= len(names):
-        index = int(np.argmax(labels >= len(names)))
+    wrong = (labels < 0) | (labels >= len(names))
+    if wrong.any():
+        index = int(wrong.argmax())
         raise DataError(
             f"Labels must be from 0 to {len(names) - 1}, but the one at index {index} "
             f"is {labels[index]}."
@@ -200,12 +206,13 @@ def _find(
                     f"{wanted}. Delete it, or copy it anew."
                 )
             return path
-    return (
-        _fetch(name, source.url + file, places[-1].name, wanted) if download else None
-    )
+    if not download:
+        return None
+    local = source.folders[split]
+    return _fetch(name, source.url + file, places[-1].name, wanted, local)
 
 
-def _fetch(name: str, url: str, file: str, wanted: str) -> pathlib.Path:
+def _fetch(name: str, url: str, file: str, wanted: str, local: str) -> pathlib.Path:
     """Download a file into the cache; what does not match is not kept."""
     import pooch
 
@@ -219,8 +226,7 @@ def _fetch(name: str, url: str, file: str, wanted: str) -> pathlib.Path:
     except Exception as error:  # the network has many ways to fail
         raise DataError(
             f"{name} could not be fetched: {error}. Put {url.rpartition('/')[2]} into "
-            f"the folder {_SOURCES[name].folders['test']} of ${DATA_VARIABLE}, or try "
-            "again."
+            f"the folder {local} of ${DATA_VARIABLE}, or try again."
         ) from None
 
 

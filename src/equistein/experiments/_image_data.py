@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import warnings
 from typing import Literal
 
 import jax
@@ -10,7 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein.data import DataError, labelled_images
+from equistein.data import DataError, labelled_images, LabelledImages
 from equistein.groups import ImageRotations
 
 Dataset = Literal["digits", "fashion-mnist"]
@@ -65,7 +66,7 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
     elements = group.sample(keys[0], len(upright))
     outliers = {}
     if dataset == "fashion-mnist":
-        mnist = labelled_images("mnist", "test", download=download)
+        mnist = _mnist(download)
         if mnist is not None:
             outliers["mnist"] = jnp.asarray(mnist.pixels[:num_outliers])
     some = test.pixels[:num_outliers]
@@ -82,6 +83,18 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
         outliers,
         test.names,
     )
+
+
+def _mnist(download: bool) -> LabelledImages | None:
+    """Return MNIST's test images, or tell that they are left out."""
+    why = "it is not in $EQUISTEIN_DATA"
+    try:
+        found = labelled_images("mnist", "test", download=download)
+    except DataError as error:
+        found, why = None, str(error)
+    if found is None:
+        warnings.warn(f"MNIST is left out: {why}", RuntimeWarning, stacklevel=2)
+    return found
 
 
 def few_labels(

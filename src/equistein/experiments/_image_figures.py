@@ -12,6 +12,7 @@ from equistein.plotting import curves, image_rows, laws, reliability_diagram
 MODELS = {
     "plain": "plain JEM, SVGD",
     "equivariant-svgd": "equivariant JEM, SVGD",
+    "equivariant-langevin": "equivariant JEM, SGLD",
     "equivariant": "equivariant JEM, E-SVGD",
     "discriminative": "equivariant classifier",
     "semi-supervised": "JEM, few labels",
@@ -26,18 +27,23 @@ NOTES = {
     "as all the others.",
     "equivariant-svgd": "The C4-steerable network; its particles feel one another "
     "upright only.",
+    "equivariant-langevin": "The same network; its particles are Langevin chains that "
+    "do not feel one another at all.",
     "equivariant": "The same network; particles feel one another across orbits. "
-    "The ratio is that of its iterations over those of equivariant-svgd.",
+    "The ratio is that of its iterations over those of equivariant-svgd, both read off "
+    "once an epoch, from the running mean of the weights.",
     "discriminative": "The same network trained as a classifier alone; its samples "
     "come from the same starts and steps, and show what these do without a density.",
     "semi-supervised": "The joint energy with a few labels of each class; all other "
     "images have none.",
-    "semi-discriminative": "The classifier with the same labels, and nothing else.",
+    "semi-discriminative": "The classifier with the same labels, and nothing else; "
+    "the typicality of both rests on these labels alone.",
     "floor": "held-out images",
     "floor_note": "The floor is the energy distance of as many held-out images to "
     "others. energy_distance_of_start is that of the normal laws that samples start "
     "from: what a model adds is the difference. The calibration error's floor is what "
-    "labels drawn from the model itself would have, with as many images.",
+    "labels drawn from the model itself would have, with as many images. `best` is the "
+    "largest area of the four scores, chosen after the fact.",
 }
 CAPTIONS = {
     "accuracy": "The accuracy on held-out images, each turned by a random quarter, "
@@ -50,8 +56,9 @@ CAPTIONS = {
     "are the shares of the images. On the dashed line confidence can be taken at its "
     "word.",
     "robustness": "The accuracy on turned images whose pixels were changed, each by at "
-    "most the radius, to mislead the model (projected gradient, 10 steps).",
-    "outliers": "The log density up to a constant that the equivariant model gives "
+    "most the radius, to mislead the model (projected gradient, 10 steps): the "
+    "first `num_attacked` images.",
+    "outliers": "The log density that the equivariant model gives "
     "held-out images and others, the first seed.",
 }
 
@@ -82,10 +89,7 @@ def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
             {
                 MODELS[name]: (
                     np.array([0.0, *config.radii]),
-                    np.concatenate(
-                        [o.metrics["rotated_accuracy"][:, None], o.arrays["robust"]],
-                        axis=1,
-                    ),
+                    o.arrays["robust"],
                 )
                 for name, o in models.items()
             },
@@ -112,6 +116,6 @@ def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
                 if name.startswith("density_")
             },
             None,
-            "log p(x) up to a constant",
+            "-E(x) / T, the log density up to a constant",
         )
     return figures

@@ -1,6 +1,6 @@
 """How well a joint energy of images classifies, doubts, and draws."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -82,9 +82,9 @@ def _calibration_floor(logits: Float[Array, "n class"]) -> Scalar:
 def robustness(
     energy: JointEnergy, sets: ImageSets, radii: Sequence[float], num: int
 ) -> Float[np.ndarray, " radius"]:
-    """Return the accuracy on turned images that were changed to mislead the model."""
+    """Return the accuracy on turned images changed to mislead, by 0 and each radius."""
     points, labels = sets.rotated[:num], sets.test_labels[:num]
-    found = []
+    found = [float(accuracy(logits_of(energy, points), labels))]
     for radius in radii:
         size = jnp.asarray(radius, points.dtype)
         moved = attacked(energy.logits, points, labels, size)
@@ -93,13 +93,17 @@ def robustness(
 
 
 def detection(
-    energy: JointEnergy, sets: ImageSets, num: int
+    energy: JointEnergy,
+    sets: ImageSets,
+    num: int,
+    known: tuple[Particles, Int[Array, " particle"]],
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return how well each score tells test images from others, and the densities."""
-    inside = _scores(energy, sets, sets.upright[:num])
+    """Return how well each score tells test images from others, and $-E(x)$ of each."""
+    images, labels = (values[:_NUM_TYPICAL] for values in known)
+    inside = _scores(energy, sets.upright[:num], images, labels)
     numbers, densities = {}, {"density_test": np.asarray(inside["log_density"])}
-    for name, images in sets.outliers.items():
-        outside = _scores(energy, sets, images)
+    for name, others in sets.outliers.items():
+        outside = _scores(energy, others, images, labels)
         densities[f"density_{name}"] = np.asarray(outside["log_density"])
         areas = {score: auroc(inside[score], outside[score]) for score in inside}
         numbers |= {f"auroc_{name}_{score}": area for score, area in areas.items()}
@@ -108,13 +112,15 @@ def detection(
 
 
 def _scores(
-    energy: JointEnergy, sets: ImageSets, images: Particles
-) -> dict[str, Float[Array, " n"]]:
-    data, labels = sets.train[:_NUM_TYPICAL], sets.labels[:_NUM_TYPICAL]
-    typical = typicality(
-        eqx.Partial(_statistics, energy), images, data, labels, len(sets.names)
-    )
-    return outlier_scores(energy, images) | {"typicality": typical}
+    energy: JointEnergy,
+    points: Float[Array, "point *shape"],
+    images: Particles,
+    labels: Int[Array, " particle"],
+) -> dict[str, Float[Array, " point"]]:
+    statistics = eqx.Partial(_statistics, energy)
+    num = energy.num_classes(points.shape[1:])
+    typical = typicality(statistics, points, images, labels, num)
+    return outlier_scores(energy, points) | {"typicality": typical}
 
 
 def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]:
@@ -134,8 +140,3 @@ def sample_distance(key: Key, samples: Particles, sets: ImageSets) -> Scalar:
         )
     ]
     return energy_distance(*turned)
-
-
-def metrics_of(numbers: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return numbers as the metrics of one seed."""
-    return {name: np.array([float(value)]) for name, value in numbers.items()}

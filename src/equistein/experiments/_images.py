@@ -8,8 +8,9 @@ from typing import Literal
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Int
 
-from equistein._types import Key
+from equistein._types import Key, Particles
 from equistein.energies import JointEnergy
 from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
 from equistein.experiments._image_data import few_labels, image_sets, ImageSets
@@ -18,13 +19,14 @@ from equistein.experiments._image_scores import (
     accuracy_monitor,
     classification,
     detection,
-    metrics_of,
     robustness,
     sample_distance,
 )
+from equistein.experiments._learned import metrics_of, seeded
 from equistein.networks import plain_twin, SteerableCNN
 from equistein.training import fit, FitConfig, Fitted
 
+_FEWEST = 1_000  # there are as many training images at least
 _POOL_AFTER = {"digits": (4,), "fashion-mnist": (1, 2)}
 
 
@@ -34,9 +36,9 @@ class ImagesConfig:
 
     Attributes:
         dataset: `digits` (8 x 8 pixels, with scikit-learn), or `fashion-mnist`.
-        download: Whether images that are not at hand may be fetched (36 MB).
-        models: Those to train, of plain, equivariant-svgd, equivariant,
-            discriminative, semi-supervised and semi-discriminative.
+        download: Whether images that are not at hand may be fetched (33 MB).
+        models: Those to train, of plain, equivariant-svgd, equivariant-langevin,
+            equivariant, discriminative, semi-supervised and semi-discriminative.
         num_seeds: The number of seeds, counted up from the run's seed.
         fields: The fields of each steerable layer, of four channels each; the plain
             twin has as many parameters.
@@ -60,8 +62,8 @@ class ImagesConfig:
     models: tuple[str, ...] = tuple(MODELS)
     num_seeds: int = 3
     fields: tuple[int, ...] = (4, 8, 8, 8, 8, 8, 16, 16)
-    epochs_digits: int = 20
-    epochs_fashion_mnist: int = 16
+    epochs_digits: int = 8
+    epochs_fashion_mnist: int = 14
     labels_a_class: int = 10
     labelled_share: float = 0.25
     mark: float = 0.8
@@ -77,6 +79,17 @@ class ImagesConfig:
 def stages(
     config: ImagesConfig, seed: int, kept: pathlib.Path | None = None
 ) -> dict[str, Stage]:
+    if not config.models or len(config.fields) < max(_POOL_AFTER[config.dataset]):
+        raise ValueError(
+            "`images` needs at least one of `models`, and `fields` of at least "
+            f"{max(_POOL_AFTER[config.dataset])} layers, but got {config.models!r} and "
+            f"{config.fields!r}."
+        )
+    if config.fit.batch_size > _FEWEST:
+        raise ValueError(
+            f"`fit.batch_size` must be at most {_FEWEST}, but got "
+            f"{config.fit.batch_size!r}."
+        )
     unknown = ", ".join(sorted(set(config.models) - set(MODELS)))
     if unknown:
         raise ValueError(f"`models` must be of {', '.join(MODELS)}, but got {unknown}.")
@@ -97,13 +110,14 @@ def stages(
             data_key, fit_key, config, name, sets(), seed + index,
             kept and kept / f"{name}{SEED}{index}.eqx",
         )  # fmt: skip
-        return judged(judge_key, config, sets(), fitted)
+        known = training_images(config, name, sets(), seed + index)
+        return judged(judge_key, config, sets(), fitted, known)
 
     def exact() -> Outcome:
         images, keys = sets(), jr.split(jr.key(seed), config.num_seeds)
-        parts = [
-            jr.permutation(key, images.rotated)[: config.num_samples] for key in keys
-        ]
+        # The first half of the test images, for the others compare with the second.
+        half = images.rotated[: len(images.rotated) // 2]
+        parts = [jr.permutation(key, half)[: config.num_samples] for key in keys]
         distances = [
             sample_distance(key, part, images)
             for key, part in zip(keys, parts, strict=True)
@@ -113,12 +127,7 @@ def stages(
             samples=np.concatenate([np.asarray(part) for part in parts]),
         )
 
-    found: dict[str, Stage] = {
-        f"{name}{SEED}{index}": lambda name=name, index=index: learned(name, index)
-        for name in config.models
-        for index in range(config.num_seeds)
-    }
-    return found | {FLOOR: exact}
+    return seeded(learned, config.num_seeds, config.models) | {FLOOR: exact}
 
 
 def network(key: Key, config: ImagesConfig, name: str, sets: ImageSets) -> SteerableCNN:
@@ -142,20 +151,25 @@ def trained(
     checkpoint: pathlib.Path | None,
 ) -> Fitted:
     """Train a model."""
+    negatives = {
+        "plain": "svgd",
+        "equivariant-svgd": "svgd",
+        "equivariant-langevin": "langevin",
+    }
     epochs = {
         "digits": config.epochs_digits,
         "fashion-mnist": config.epochs_fashion_mnist,
     }
-    settings = dataclasses.replace(config.fit, num_epochs=epochs[config.dataset])
-    if name in ("plain", "equivariant-svgd"):
-        settings = dataclasses.replace(settings, negatives="svgd")
+    settings = dataclasses.replace(
+        config.fit,
+        num_epochs=epochs[config.dataset],
+        negatives=negatives.get(name, "esvgd"),
+    )
     if name in ("discriminative", "semi-discriminative"):
-        settings = dataclasses.replace(settings, contrastive=0.0, score_matching=0.0)
-    data, labels = sets.train, sets.labels
-    if name.startswith("semi"):
-        data, labels = few_labels(
-            sets, config.labels_a_class, config.labelled_share, seed
+        settings = dataclasses.replace(
+            settings, contrastive=0.0, score_matching=0.0, regularization=0.0
         )
+    data, labels = training_images(config, name, sets, seed)
     num = config.num_monitored
     return fit(
         fit_key, JointEnergy(network(network_key, config, name, sets)), data, settings,
@@ -165,8 +179,31 @@ def trained(
     )  # fmt: skip
 
 
-def judged(key: Key, config: ImagesConfig, sets: ImageSets, fitted: Fitted) -> Outcome:
-    """Measure what a joint energy is for."""
+def training_images(
+    config: ImagesConfig, name: str, sets: ImageSets, seed: int
+) -> tuple[Particles, Int[Array, " particle"]]:
+    """Return the images a model learns from, with labels or -1; labelled ones first."""
+    if not name.startswith("semi"):
+        return sets.train, sets.labels
+    return few_labels(sets, config.labels_a_class, config.labelled_share, seed)
+
+
+def judged(
+    key: Key,
+    config: ImagesConfig,
+    sets: ImageSets,
+    fitted: Fitted,
+    known: tuple[Particles, Int[Array, " particle"]],
+) -> Outcome:
+    """Measure what a joint energy is for.
+
+    Args:
+        key: The source of randomness.
+        config: The settings.
+        sets: The images.
+        fitted: The model.
+        known: The images it learned from, with their labels or -1.
+    """
     energy = fitted.energy
     assert isinstance(energy, JointEnergy)
     joint_key, class_key, start_key, distance_key = jr.split(key, 4)
@@ -177,14 +214,17 @@ def judged(key: Key, config: ImagesConfig, sets: ImageSets, fitted: Fitted) -> O
     ]
     start = fitted.start.sample(start_key, config.num_samples)
     numbers, arrays = classification(energy, sets)
-    found, densities = detection(energy, sets, config.num_outliers)
+    found, densities = detection(energy, sets, config.num_outliers, known)
+    densities = {
+        name: values / config.fit.temperature for name, values in densities.items()
+    }
     robust = robustness(energy, sets, config.radii, config.num_attacked)
     history = {name: values[None] for name, values in fitted.history.items()}
     history["step"] = history.pop("epoch") * config.fit.epoch_batches
     reached = history["step"][history["rotated_accuracy"] >= config.mark]
     numbers |= found | {
         _mark(config): reached[0] if len(reached) else np.inf,
-        f"accuracy_attacked_{config.radii[0]:g}": robust[0],
+        f"accuracy_attacked_{config.radii[0]:g}": robust[1],
         "energy_distance": sample_distance(distance_key, samples, sets),
         "energy_distance_of_start": sample_distance(distance_key, start, sets),
         "rollbacks": len(fitted.events),
@@ -193,7 +233,6 @@ def judged(key: Key, config: ImagesConfig, sets: ImageSets, fitted: Fitted) -> O
         "by_class": np.stack([np.asarray(x) for x in of_class]),
         "start": np.asarray(start[:_SHOWN]),
         "robust": robust,
-        "persistent": np.asarray(fitted.particles[:_SHOWN]),
     }
     return Outcome(
         metrics=metrics_of(numbers),
@@ -212,9 +251,8 @@ def compare(config: ImagesConfig, outcomes: Mapping[str, Outcome]) -> dict[str, 
     name = _mark(config)
     vanilla, ours = (outcomes[model].metrics[name] for model in both)
     num = min(len(vanilla), len(ours))
-    with np.errstate(invalid="ignore"):
-        ratio = ours[:num] / vanilla[:num]
-    return {"equivariant": {f"{name}_ratio": np.where(np.isnan(ratio), 1.0, ratio)}}
+    with np.errstate(invalid="ignore"):  # never over never is no number
+        return {"equivariant": {f"{name}_ratio": ours[:num] / vanilla[:num]}}
 
 
 def _mark(config: ImagesConfig) -> str:

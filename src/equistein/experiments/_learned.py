@@ -1,7 +1,7 @@
 """What the experiments that learn a planar density share."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -125,11 +125,15 @@ def check_temperature(config: FitConfig) -> None:
         )
 
 
-def seeded(stage: Callable[[str, int], Outcome], num_seeds: int) -> dict[str, Stage]:
+def seeded(
+    stage: Callable[[str, int], Outcome],
+    num_seeds: int,
+    models: Iterable[str] = MODELS,
+) -> dict[str, Stage]:
     """Return a stage for each model and seed."""
     return {
         f"{name}{SEED}{index}": lambda name=name, index=index: stage(name, index)
-        for name in MODELS
+        for name in models
         for index in range(num_seeds)
     }
 

@@ -31,6 +31,7 @@ class ImageRotations(AbstractFiniteGroup):
         return jnp.arange(self.order)
 
     def act(self, element: Int[Array, ""], point: Point) -> Point:
+        self.check_shape(point.shape)
         turns, mirrored = element % 4, element >= 4
         point = jnp.where(mirrored, point[:, ::-1], point)
         point = jnp.where(turns % 2 == 1, jnp.swapaxes(point, 0, 1), point)

@@ -87,7 +87,8 @@ class SteerableCNN(AbstractNetwork):
         depth = len(fields)
         sizes = [3] * depth if sizes is None else list(sizes)
         strides = [1] * depth if strides is None else list(strides)
-        _check(shape, fields, symmetry, sizes, strides, pool_after, group_pool, scale)
+        _check(shape, fields, symmetry, sizes, strides, pool_after, group_pool)
+        _check_numbers(scale, out_size)
         side, before = shape[0], shape[2] if len(shape) == 3 else 1
         keys = jr.split(key, depth + 1)
         layers = []
@@ -100,7 +101,7 @@ class SteerableCNN(AbstractNetwork):
                     lifting=index == 0, image_size=side, key=keys[index],
                 )
             )  # fmt: skip
-            before, side = after, layers[-1].output_size(side)
+            before, side = after, layers[-1].output_size
             if index + 1 in pool_after:
                 if side % 2:
                     raise ValueError(
@@ -141,6 +142,11 @@ class SteerableCNN(AbstractNetwork):
 
     def maps(self, point: Point) -> Float[Array, "y x channel"]:
         """Return the last layer's maps: they turn with the image."""
+        if point.shape != self.shape:
+            raise ValueError(
+                f"This network was made for images of shape {self.shape}, but got one "
+                f"of shape {point.shape}. Resize the images, or build another network."
+            )
         point = point.reshape(*self.shape[:2], -1)
         maps = point / jax.lax.stop_gradient(self.scale).astype(point.dtype)
         for index, convolution in enumerate(self.convolutions):
@@ -170,7 +176,8 @@ class SteerableCNN(AbstractNetwork):
 def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
     """Return a CNN without symmetry, of the same depth and number of parameters.
 
-    Its layers are wider by one factor, which makes the counts equal to about a percent.
+    Its layers are wider by one factor; from some thousands of parameters on, the counts
+    are equal to a percent. All its fields are normalized together, if any are.
 
     Args:
         network: The steerable network.
@@ -237,7 +244,6 @@ def _check(
     strides: Sequence[int],
     pool_after: Sequence[int],
     group_pool: str,
-    scale: float,
 ) -> None:
     """Raise `ValueError` unless the arguments are what they should be."""
     if not isinstance(symmetry, ImageRotations | Trivial):
@@ -245,7 +251,8 @@ def _check(
             "SteerableCNN needs `symmetry`, ImageRotations() or Trivial(), but got "
             f"{symmetry!r}."
         )
-    if len(shape) not in (2, 3) or shape[0] != shape[1] or min(shape) < 1:
+    whole = all(type(side) is int and side >= 1 for side in shape)
+    if not whole or len(shape) not in (2, 3) or shape[0] != shape[1]:
         raise ValueError(
             "SteerableCNN needs `shape`, that of square images (n, n, channel) or "
             f"(n, n), but got {shape!r}. Crop or pad them."
@@ -267,5 +274,14 @@ def _check(
             f"SteerableCNN needs `group_pool`, one of {', '.join(GROUP_POOLS)}, but "
             f"got {group_pool!r}."
         )
-    if not 0 < scale < float("inf"):
+
+
+def _check_numbers(scale: float, out_size: int | None) -> None:
+    """Raise `ValueError` unless both are positive."""
+    if not isinstance(scale, int | float) or not 0 < scale < float("inf"):
         raise ValueError(f"SteerableCNN needs `scale` > 0, but got {scale!r}.")
+    if out_size is not None and (type(out_size) is not int or out_size < 1):
+        raise ValueError(
+            "SteerableCNN needs `out_size`, a positive integer or None, but got "
+            f"{out_size!r}."
+        )

@@ -51,6 +51,7 @@ class SteerableConv(eqx.Module):
     size: int = eqx.field(static=True)
     stride: int = eqx.field(static=True)
     lifting: bool = eqx.field(static=True)
+    image_size: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -64,6 +65,17 @@ class SteerableConv(eqx.Module):
         image_size: int,
         key: Key,
     ):
+        numbers = (in_fields, out_fields, size, stride, image_size)
+        if not all(type(number) is int and number >= 1 for number in numbers):
+            raise ValueError(
+                "SteerableConv needs positive integers `in_fields`, `out_fields`, "
+                f"`size`, `stride` and `image_size`, but got {numbers!r}."
+            )
+        if size > image_size + 2 * padding(size):
+            raise ValueError(
+                f"Filters of side {size} do not fit on an image of side {image_size}: "
+                "take smaller filters, or fewer pools and strides before."
+            )
         left_over = (image_size + 2 * padding(size) - size) % stride
         if not isinstance(group, Trivial) and left_over:
             raise ValueError(
@@ -81,15 +93,24 @@ class SteerableConv(eqx.Module):
         self.size = size
         self.stride = stride
         self.lifting = lifting
+        self.image_size = image_size
 
     def __call__(self, image: Float[Array, "y x channel"]) -> Float[Array, "v u out"]:
+        if image.shape[:2] != (self.image_size, self.image_size):
+            raise ValueError(
+                f"This layer was made for images of side {self.image_size}, but got "
+                f"one of shape {image.shape}."
+            )
         patches = extract_patches(image, self.size, self.stride)
         order = self.group.order
-        return patches @ self.matrix() + jnp.tile(self.bias, order)[None, None]
+        # In full precision on a GPU too: its short cuts are not equivariant to 1e-6.
+        maps = jnp.matmul(patches, self.matrix(), precision="highest")
+        return maps + jnp.tile(self.bias, order)[None, None]
 
-    def output_size(self, image_size: int) -> int:
-        """Return the side of the output."""
-        return (image_size + 2 * padding(self.size) - self.size) // self.stride + 1
+    @property
+    def output_size(self) -> int:
+        """The side of the output."""
+        return (self.image_size + 2 * padding(self.size) - self.size) // self.stride + 1
 
     def matrix(self) -> Float[Array, "row column"]:
         """Return the filters of all elements, for patches as rows."""
@@ -123,7 +144,7 @@ class FieldNorm(eqx.Module):
     order: int = eqx.field(static=True)
 
     def __init__(self, fields: int, num_groups: int, order: int):
-        if num_groups < 1 or fields % num_groups:
+        if type(num_groups) is not int or num_groups < 1 or fields % num_groups:
             raise ValueError(
                 f"`norm_groups` must divide the number of fields, {fields}, but got "
                 f"{num_groups!r}."

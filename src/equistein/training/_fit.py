@@ -180,8 +180,9 @@ def check_start(
     largest = float(jnp.max(jnp.abs(jax.vmap(energy)(points))))
     if not largest <= config.energy_limit:
         raise ValueError(
-            f"In the box around `data` the energy reaches {largest:.3g}, beyond "
-            f"`energy_limit`, {config.energy_limit:g}, before anything is learned. "
+            f"Where particles start, around `data`, the energy reaches {largest:.3g}, "
+            f"beyond `energy_limit`, {config.energy_limit:g}, before anything is "
+            "learned. "
             "Columns of very different scales do that: divide each by its standard "
             "deviation."
         )

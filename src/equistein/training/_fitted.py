@@ -189,7 +189,8 @@ class Fitted(eqx.Module):
             log_normalizer: What `log_normalizer` gave.
         """
         points = jax.vmap(self.start.group.project)(points)
-        return jax.vmap(self.log_density)(points) - log_normalizer.value
+        values = jax.lax.map(self.log_density, points, batch_size=256)
+        return values - log_normalizer.value
 
     def _model(self, label: int | np.integer | None = None) -> AbstractEnergy:
         """Return the energy of the model or of a class, divided by T."""

@@ -103,7 +103,8 @@ class Normals(AbstractStart):
             chosen = points[known == label]
             chosen = chosen if len(chosen) else points  # a class without examples
             means[label] = chosen.mean(axis=0)
-            some = chosen[:_RANK]
+            rows = np.linspace(0, len(chosen) - 1, min(_RANK, len(chosen)))
+            some = chosen[rows.astype(int)]  # evenly, should the data be sorted
             factors[label, : len(some)] = (some - means[label]) / len(some) ** 0.5
         self.means, self.factors = jnp.asarray(means), jnp.asarray(factors)
 

@@ -83,7 +83,7 @@ class Trainer(eqx.Module):
     def epoch(
         self, state: TrainState, data: Particles, labels: Labels = None
     ) -> tuple[TrainState, BatchInfo]:
-        """Pass over the data once, in random order; return the info of each batch."""
+        """Train on an epoch's batches, in random order; return the info of each."""
         key = jr.fold_in(jr.wrap_key_data(state.key), state.epoch)
         order_key, batch_key = jr.split(key)
         size = self.config.batch_size
