@@ -100,3 +100,19 @@ def test_few_labels_are_enough_where_the_density_parts_the_classes():
     wrong = few.copy()
     wrong[[0, 1, 200, 201]] = [1, 1, 0, 0]
     assert accuracy(wrong) < 0.05
+
+
+def test_digits_that_were_learned_upright_are_known_when_turned():
+    images = EXPERIMENTS["images"]
+    models = ("plain", "equivariant")
+    config = dataclasses.replace(images.presets["quick"], models=models, num_seeds=1)
+    stages = images.stages(config, 0)
+    plain, mine = (stages[f"{model}@0"]().metrics for model in models)
+    assert mine["rotated_accuracy"] >= 0.95
+    assert abs(mine["rotated_accuracy"] - mine["upright_accuracy"]) <= 0.002
+    assert mine["calibration_error"] <= 0.03
+    assert mine["auroc_noise_best"] >= 0.95
+    assert mine["rollbacks"] == 0
+    # Without the symmetry as many parameters learn the same upright digits alone.
+    assert plain["upright_accuracy"] >= 0.9
+    assert plain["rotated_accuracy"] <= 0.5
