@@ -20,6 +20,9 @@ MODELS = {
 }
 """The models by name: three of the paper, and what a joint energy is compared with."""
 
+ASIDE = ("equivariant-langevin", "semi-supervised", "semi-discriminative")
+"""Models of one seed, beside those that the experiment compares."""
+
 _SHOWN = 16
 
 NOTES = {
