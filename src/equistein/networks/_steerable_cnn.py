@@ -103,14 +103,7 @@ class SteerableCNN(AbstractNetwork):
             )  # fmt: skip
             before, side = after, layers[-1].output_size
             if index + 1 in pool_after:
-                if side % 2:
-                    raise ValueError(
-                        f"After layer {index + 1} the maps have the side {side}, which "
-                        "a pool of 2 x 2 pixels does not divide: it would leave other "
-                        "pixels out after a quarter turn. Choose other `pool_after`, "
-                        "or pad the images."
-                    )
-                side //= 2
+                side = _halved(side, index + 1)
         self.convolutions = tuple(layers)
         self.norms = None
         if norm_groups is not None:
@@ -234,6 +227,17 @@ def _matching(fields: list[int], network: SteerableCNN, wanted: int) -> list[int
             nearby.append(other)
         widths = min(nearby, key=lambda widths: abs(count(widths) - wanted))
     return widths
+
+
+def _halved(side: int, layer: int) -> int:
+    """Return the side of maps after a pool, or raise `ValueError` if it is odd."""
+    if side % 2:
+        raise ValueError(
+            f"After layer {layer} the maps have the side {side}, which a pool of 2 x 2 "
+            "pixels does not divide: it would leave other pixels out after a quarter "
+            "turn. Choose other `pool_after`, or pad the images."
+        )
+    return side // 2
 
 
 def _check(
