@@ -79,9 +79,9 @@ def test_turned_images_have_turned_maps_of_permuted_elements(group, key):
         (6, 6, 1), (2, 3, 2), symmetry=group, pool_after=(2,), norm_groups=1, key=key
     )
     image = jr.normal(key, (6, 6, 1))
-    maps = np.asarray(network.maps(image)).reshape(3, 3, group.order, 2)
+    maps = np.asarray(network.maps(image)[-1]).reshape(3, 3, group.order, 2)
     for g in range(group.order):
-        moved = network.maps(group.act(jnp.asarray(g), image))
+        moved = network.maps(group.act(jnp.asarray(g), image))[-1]
         sources = [relative(group, g, h) for h in range(group.order)]
         expected = turned(maps[:, :, sources], g)
         assert np.allclose(np.asarray(moved).reshape(expected.shape), expected)

@@ -124,10 +124,10 @@ def _scores(
 
 
 def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]:
-    """Return the invariant features, and how steep the density is."""
+    """Return the invariant features of all layers, and how steep the density is."""
     assert isinstance(energy.network, SteerableCNN)
     steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
-    return jnp.append(energy.network.invariants(image), steepness)
+    return jnp.append(energy.network.all_invariants(image), steepness)
 
 
 def sample_distance(key: Key, samples: Particles, sets: ImageSets) -> Scalar:

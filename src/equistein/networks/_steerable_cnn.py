@@ -127,14 +127,14 @@ class SteerableCNN(AbstractNetwork):
 
     def invariants(self, point: Point) -> Float[Array, " field"]:
         """Return the features that the linear layer sees."""
-        maps = self.maps(point)
-        height, width, _ = maps.shape
-        elements = maps.reshape(height, width, self.symmetry.order, -1)
-        pooled = GROUP_POOLS[self.group_pool](elements, axis=2)
-        return jnp.mean(pooled, axis=(0, 1))
+        return self._pooled(self.maps(point)[-1])
 
-    def maps(self, point: Point) -> Float[Array, "y x channel"]:
-        """Return the last layer's maps: they turn with the image."""
+    def all_invariants(self, point: Point) -> Float[Array, " field"]:
+        """Return the invariant features of all layers, one after another."""
+        return jnp.concatenate([self._pooled(maps) for maps in self.maps(point)])
+
+    def maps(self, point: Point) -> list[Float[Array, "y x channel"]]:
+        """Return each layer's maps: they turn with the image."""
         if point.shape != self.shape:
             raise ValueError(
                 f"This network was made for images of shape {self.shape}, but got one "
@@ -142,6 +142,7 @@ class SteerableCNN(AbstractNetwork):
             )
         point = point.reshape(*self.shape[:2], -1)
         maps = point / jax.lax.stop_gradient(self.scale).astype(point.dtype)
+        found = []
         for index, convolution in enumerate(self.convolutions):
             maps = convolution(maps)
             if self.norms is not None:
@@ -149,7 +150,14 @@ class SteerableCNN(AbstractNetwork):
             maps = self.activation(maps)
             if index + 1 in self.pool_after:
                 maps = mean_pool(maps)
-        return maps
+            found.append(maps)
+        return found
+
+    def _pooled(self, maps: Array) -> Array:
+        """Pool the group elements of maps, and average their pixels."""
+        elements = maps.reshape(*maps.shape[:2], self.symmetry.order, -1)
+        pooled = GROUP_POOLS[self.group_pool](elements, axis=2)
+        return jnp.mean(pooled, axis=(0, 1))
 
     def num_weights(self) -> int:
         """Return the number of parameters that are trained."""
