@@ -38,12 +38,14 @@ class ImageRotations(AbstractFiniteGroup):
         point = jnp.where((turns == 1) | (turns == 2), point[::-1], point)
         return jnp.where(turns >= 2, point[:, ::-1], point)
 
-    def compose(self, left: Int[Array, ""], right: Int[Array, ""]) -> Int[Array, ""]:
+    def compose(
+        self, left: Int[Array, "*stack"], right: Int[Array, "*stack"]
+    ) -> Int[Array, "*stack"]:
         sign = jnp.where(left >= 4, -1, 1)  # a reflection turns turns around
         turns = (left % 4 + sign * (right % 4)) % 4
         return turns + 4 * ((left // 4 + right // 4) % 2)
 
-    def inverse(self, element: Int[Array, ""]) -> Int[Array, ""]:
+    def inverse(self, element: Int[Array, "*stack"]) -> Int[Array, "*stack"]:
         return jnp.where(element >= 4, element, -element % 4)
 
     def sample(self, key: Key, num: int) -> Int[Array, " num"]:
