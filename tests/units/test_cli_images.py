@@ -21,6 +21,7 @@ def save_images(path, shape):
     np.savez(path, x=rng.random((40, *shape)), y=np.arange(40) % 2)
 
 
+@pytest.mark.slow
 def test_images_are_fitted_and_drawn(tmp_path, capsys):
     save_images(tmp_path / "images.npz", (6, 6))
     arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *SMALL]

@@ -27,7 +27,7 @@ def image_rows(
             shown = np.clip((image - limits[0]) / (limits[1] - limits[0]), 0, 1)
             shown = shown[..., 0] if shown.shape[-1] == 1 else shown
             panel.imshow(shown, cmap="gray_r", vmin=0, vmax=1)
-    label_rows(axes, list(rows), fontsize=7)
+    label_rows(axes, list(rows), fontsize=7.0)
     for row in axes:
         row[0].yaxis.label.set(rotation=0, ha="right", va="center")
     return figure
