@@ -44,7 +44,7 @@ def test_images_that_are_not_square_are_refused(tmp_path, capsys):
     save_images(tmp_path / "images.npz", (6, 5))
     arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *SMALL]
     assert status(*arguments, "--out", tmp_path / "run") == 2
-    assert "acts on square images" in capsys.readouterr().err
+    assert "acts on points of shape" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -233,5 +233,5 @@ def test_an_image_without_channels_is_one_of_a_channel(key):
 
 def test_what_is_not_square_is_not_turned():
     for shape in ((1, 5), (6, 4, 1)):
-        with pytest.raises(ValueError, match="acts on square images"):
+        with pytest.raises(ValueError, match="acts on points of shape"):
             C4.orbit(jnp.zeros(shape))

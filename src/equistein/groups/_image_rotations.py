@@ -62,8 +62,8 @@ class ImageRotations(AbstractFiniteGroup):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (2, 3) or shape[0] != shape[1]:
             raise ValueError(
-                "ImageRotations acts on square images, points of shape (n, n) or "
-                f"(n, n, channel), but got points of shape {shape}. Crop or pad them, "
+                "ImageRotations acts on points of shape (n, n) or (n, n, channel), "
+                f"square images, but got points of shape {shape}. Crop or pad them, "
                 "or put the channels last."
             )
 
