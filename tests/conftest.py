@@ -33,6 +33,13 @@ def single_precision():
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_code():
+    """Free what a module compiled: a process can map only so much code, then dies."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def key(request):
     """Return a key derived from the test's name: repeatable, and never shared."""
