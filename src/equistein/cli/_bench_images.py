@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._types import Particles
-from equistein.cli._timing import interleaved, REPEATS
+from equistein.cli._timing import interleaved, print_milliseconds, REPEATS
 from equistein.networks import SteerableCNN
 
 _FIELDS = (4, 8, 8, 8, 8, 8, 16, 16)
@@ -48,15 +48,7 @@ def bench_images() -> None:
     else:
         contestants |= _escnn(np.array(images))
     times = interleaved(contestants)[1]
-    base = np.median(times["equistein, in a compiled loop"])
-    print(f"{'':<32}{'ms':>9}{'min':>9}{'max':>9}{'ratio':>8}")
-    for name, seconds in times.items():
-        middle = float(np.median(seconds))
-        low, high = 1e3 * min(seconds) / _CALLS, 1e3 * max(seconds) / _CALLS
-        print(
-            f"{name:<32}{1e3 * middle / _CALLS:>9.1f}{low:>9.1f}{high:>9.1f}"
-            f"{middle / base:>8.2f}"
-        )
+    print_milliseconds(times, _CALLS, "equistein, in a compiled loop")
 
 
 class _WithConvolutions(eqx.Module):

@@ -12,7 +12,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._types import Particles
-from equistein.cli._timing import interleaved, REPEATS
+from equistein.cli._timing import interleaved, print_milliseconds, REPEATS
 from equistein.networks import EGNN
 
 _CHARGES = (6, 6, 6, 6, 6, 8, 1, 1, 1, 1, 1, 1, 1, 1)
@@ -40,15 +40,7 @@ def bench_molecules() -> None:
     else:
         contestants["PyTorch, EGNN reference"] = _torch(np.array(clouds))
     times = interleaved(contestants)[1]
-    base = np.median(times["equistein, EGNN"])
-    print(f"{'':<28}{'ms':>9}{'min':>9}{'max':>9}{'ratio':>8}")
-    for name, seconds in times.items():
-        middle = float(np.median(seconds))
-        low, high = 1e3 * min(seconds) / _CALLS, 1e3 * max(seconds) / _CALLS
-        print(
-            f"{name:<28}{1e3 * middle / _CALLS:>9.1f}{low:>9.1f}{high:>9.1f}"
-            f"{middle / base:>8.2f}"
-        )
+    print_milliseconds(times, _CALLS, "equistein, EGNN")
 
 
 def _ours(clouds: Particles) -> Callable[[], None]:

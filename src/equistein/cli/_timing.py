@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 REPEATS = 5
 
 
@@ -26,3 +28,19 @@ def interleaved(
         for name, contestant in contestants.items():
             times[name].append(seconds(contestant))
     return first, times
+
+
+def print_milliseconds(times: Mapping[str, list[float]], calls: int, base: str) -> None:
+    """Print a table of the milliseconds of a call.
+
+    Args:
+        times: For each contestant the seconds of each run.
+        calls: The number of calls in a run.
+        base: The contestant that the ratios are to.
+    """
+    middle = float(np.median(times[base]))
+    print(f"{'':<32}{'ms':>9}{'min':>9}{'max':>9}{'ratio':>8}")
+    for name, seconds in times.items():
+        numbers = np.array([np.median(seconds), min(seconds), max(seconds)])
+        shown = "".join(f"{x:>9.1f}" for x in 1e3 * numbers / calls)
+        print(f"{name:<32}{shown}{numbers[0] / middle:>8.2f}")

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from equistein.data._read import DataError
+
 CACHE_VARIABLE = "EQUISTEIN_CACHE"
 
 
@@ -65,3 +67,29 @@ def cached_array(
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
     return array
+
+
+def fetched(name: str, url: str, checksum: str, file: str, remedy: str) -> pathlib.Path:
+    """Return a file of the cache, downloaded if it is not there.
+
+    One that does not match its checksum is not kept.
+
+    Args:
+        name: What is fetched, in words.
+        url: Its address.
+        checksum: Such as `sha256:...`.
+        file: Its name in the cache.
+        remedy: What to do where it cannot be fetched.
+
+    Raises:
+        DataError: If it cannot be fetched, or does not match.
+    """
+    import pooch
+
+    try:
+        kept = pooch.retrieve(
+            url, checksum, fname=file, path=cache_folder(), progressbar=True
+        )
+    except Exception as error:  # the network has many ways to fail
+        raise DataError(f"{name} could not be fetched: {error}. {remedy}") from None
+    return pathlib.Path(kept)

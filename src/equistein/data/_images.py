@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from equistein.data._cache import cache_folder
+from equistein.data._cache import cache_folder, fetched
 from equistein.data._idx import read_idx
 from equistein.data._published import DATA_VARIABLE
 from equistein.data._read import DataError
@@ -208,26 +208,11 @@ def _find(
             return path
     if not download:
         return None
-    local = source.folders[split]
-    return _fetch(name, source.url + file, places[-1].name, wanted, local)
-
-
-def _fetch(name: str, url: str, file: str, wanted: str, local: str) -> pathlib.Path:
-    """Download a file into the cache; what does not match is not kept."""
-    import pooch
-
-    try:
-        return pathlib.Path(
-            pooch.retrieve(
-                url, f"sha256:{wanted}", fname=file, path=cache_folder(),
-                progressbar=True,
-            )
-        )  # fmt: skip
-    except Exception as error:  # the network has many ways to fail
-        raise DataError(
-            f"{name} could not be fetched: {error}. Put {url.rpartition('/')[2]} into "
-            f"the folder {local} of ${DATA_VARIABLE}, or try again."
-        ) from None
+    return fetched(
+        name, source.url + file, f"sha256:{wanted}", places[-1].name,
+        f"Put {file} into the folder {source.folders[split]} of ${DATA_VARIABLE}, or "
+        "try again.",
+    )  # fmt: skip
 
 
 def _digits(split: Split) -> LabelledImages:

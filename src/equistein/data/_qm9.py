@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from equistein.data._cache import cache_folder
+from equistein.data._cache import cache_folder, fetched
 from equistein.data._published import DATA_VARIABLE
 from equistein.data._read import DataError
 
@@ -124,25 +124,17 @@ def _read(path: pathlib.Path, formula: str) -> QM9Isomers:
 
 def _fetch() -> tuple[pathlib.Path, pathlib.Path]:
     """Return the archive and the list of what to leave out, checked."""
-    import pooch
-
-    try:
-        archive, excluded = (
-            pooch.retrieve(
-                _FIGSHARE + number, checksum, fname=name, path=cache_folder(),
-                progressbar=True,
-            )
-            for (number, checksum), name in (
-                (_ARCHIVE, "dsgdb9nsd.xyz.tar.bz2"),
-                (_EXCLUDED, "uncharacterized.txt"),
-            )
-        )  # fmt: skip
-    except Exception as error:  # the network has many ways to fail
-        raise DataError(
-            f"QM9 could not be fetched: {error}. Put qm9_<formula>.npz into the folder "
-            f"qm9 of ${DATA_VARIABLE}, or try again."
-        ) from None
-    return pathlib.Path(archive), pathlib.Path(excluded)
+    remedy = (
+        f"Put qm9_<formula>.npz into the folder qm9 of ${DATA_VARIABLE}, or try again."
+    )
+    archive, excluded = (
+        fetched("QM9", _FIGSHARE + number, checksum, file, remedy)
+        for (number, checksum), file in (
+            (_ARCHIVE, "dsgdb9nsd.xyz.tar.bz2"),
+            (_EXCLUDED, "uncharacterized.txt"),
+        )
+    )
+    return archive, excluded
 
 
 def _from_archive(

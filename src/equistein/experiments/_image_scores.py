@@ -100,27 +100,24 @@ def detection(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return how well each score tells test images from others, and $-E(x)$ of each."""
     images, labels = (values[:_NUM_TYPICAL] for values in known)
-    inside = _scores(energy, sets.upright[:num], images, labels)
-    numbers, densities = {}, {"density_test": np.asarray(inside["log_density"])}
-    for name, others in sets.outliers.items():
-        outside = _scores(energy, others, images, labels)
-        densities[f"density_{name}"] = np.asarray(outside["log_density"])
-        areas = {score: auroc(inside[score], outside[score]) for score in inside}
+    sets_of = {"test": sets.upright[:num]} | sets.outliers
+    points = jnp.concatenate(list(sets_of.values()))
+    typical = typicality(
+        eqx.Partial(_statistics, energy), points, images, labels, len(sets.names)
+    )
+    scores = outlier_scores(energy, points) | {"typicality": typical}
+    ends = np.cumsum([len(part) for part in sets_of.values()])[:-1]
+    parts = {score: jnp.split(values, ends) for score, values in scores.items()}
+    numbers = {}
+    for index, name in enumerate(sets.outliers, start=1):
+        areas = {score: auroc(part[0], part[index]) for score, part in parts.items()}
         numbers |= {f"auroc_{name}_{score}": area for score, area in areas.items()}
         numbers[f"auroc_{name}_best"] = max(map(float, areas.values()))
+    densities = {
+        f"density_{name}": np.asarray(part)
+        for name, part in zip(sets_of, parts["log_density"], strict=True)
+    }
     return numbers, densities
-
-
-def _scores(
-    energy: JointEnergy,
-    points: Float[Array, "point *shape"],
-    images: Particles,
-    labels: Int[Array, " particle"],
-) -> dict[str, Float[Array, " point"]]:
-    statistics = eqx.Partial(_statistics, energy)
-    num = energy.num_classes(points.shape[1:])
-    typical = typicality(statistics, points, images, labels, num)
-    return outlier_scores(energy, points) | {"typicality": typical}
 
 
 def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]:

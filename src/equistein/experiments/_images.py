@@ -113,11 +113,11 @@ def stages(
 
     def learned(name: str, index: int) -> Outcome:
         data_key, fit_key, judge_key = jr.split(jr.fold_in(jr.key(seed + index), 0), 3)
+        known = training_images(config, name, sets(), seed + index)
         fitted = trained(
-            data_key, fit_key, config, name, sets(), seed + index,
+            data_key, fit_key, config, name, sets(), known,
             kept and kept / f"{name}{SEED}{index}.eqx",
         )  # fmt: skip
-        known = training_images(config, name, sets(), seed + index)
         return judged(judge_key, config, sets(), fitted, known)
 
     def exact() -> Outcome:
@@ -160,10 +160,10 @@ def trained(
     config: ImagesConfig,
     name: str,
     sets: ImageSets,
-    seed: int,
+    known: tuple[Particles, Int[Array, " particle"]],
     checkpoint: pathlib.Path | None,
 ) -> Fitted:
-    """Train a model."""
+    """Train a model on images with their labels or -1."""
     negatives = {
         "plain": "svgd",
         "equivariant-svgd": "svgd",
@@ -182,7 +182,7 @@ def trained(
         settings = dataclasses.replace(
             settings, contrastive=0.0, score_matching=0.0, regularization=0.0
         )
-    data, labels = training_images(config, name, sets, seed)
+    data, labels = known
     num = config.num_monitored
     return fit(
         fit_key, JointEnergy(network(network_key, config, name, sets)), data, settings,
