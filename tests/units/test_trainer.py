@@ -363,6 +363,7 @@ def test_an_epoch_is_compiled_once(key):
     after = []
     data = jr.normal(key, (16, 2))
     config = dataclasses.replace(TINY, num_epochs=4)
-    fit(key, bowl(), data, config, sampler=Counted(1.0),
+    weak = Bowl(jnp.asarray(1.0), jnp.asarray(0.0))  # as a number is before its use
+    fit(key, weak, data, config, sampler=Counted(1.0),
         on_epoch=lambda row: after.append(len(traced)))  # fmt: skip
     assert after == after[:1] * 4

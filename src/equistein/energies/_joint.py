@@ -32,7 +32,11 @@ class JointEnergy(AbstractEnergy):
     network: AbstractNetwork
 
     def __call__(self, point: Point) -> Scalar:
-        return -logsumexp(self.logits(point))
+        return self.from_logits(self.logits(point))
+
+    def from_logits(self, logits: Float[Array, " class"]) -> Scalar:
+        """Return $E(x)$ from $f(x)$, for those who need both."""
+        return -logsumexp(logits)
 
     def logits(self, point: Point) -> Float[Array, " class"]:
         r"""Return $f(x)$; its softmax is $p(y | x)$."""

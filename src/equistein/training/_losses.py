@@ -10,7 +10,6 @@ from equistein._types import Key, Scalar
 from equistein.energies import (
     AbstractEnergy,
     FormulasEnergy,
-    JointEnergy,
     NoiseEnergy,
 )
 from equistein.groups import AbstractGroup
@@ -52,16 +51,19 @@ def energy_magnitude(
 
 
 def cross_entropy(
-    energy: JointEnergy, points: Batch, labels: Int[Array, " point"]
+    logits: Float[Array, "point class"], labels: Int[Array, " point"]
 ) -> tuple[Scalar, Scalar]:
     r"""Return the mean of $-\log p(y | x)$ over the labelled points, and the accuracy.
 
     Points without a label have -1; with none labelled both are 0.
 
+    Args:
+        logits: Those of a joint energy.
+        labels: The classes.
+
     References:
         Jaini, Holdijk and Welling (2021), equation loss-JEM.
     """
-    logits = jax.vmap(energy.logits)(points)
     known = (labels >= 0).astype(logits.dtype)
     share = known / jnp.maximum(jnp.sum(known), 1)
     losses = optax.softmax_cross_entropy_with_integer_labels(

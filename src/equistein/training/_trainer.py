@@ -33,6 +33,9 @@ from equistein.training._start import AbstractStart
 from equistein.training._state import BatchInfo, Labels, TrainState
 
 
+_SHARE_OF_SCORES = 8
+
+
 class Trainer(eqx.Module):
     r"""The training step of an energy based model.
 
@@ -64,6 +67,7 @@ class Trainer(eqx.Module):
 
     def init(self, key: Key, energy: AbstractEnergy) -> TrainState:
         """Build the state before the first epoch."""
+        energy = jax.tree.map(_strong, energy)
         start_key, epoch_key = jr.split(key)
         weights = eqx.filter(energy, eqx.is_inexact_array)
         size = self.config.buffer_size or self.config.num_particles
@@ -240,7 +244,8 @@ class Trainer(eqx.Module):
         buffer = moved if picked is None else buffer.at[picked].set(moved)
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
         model = tempered(energy, config.temperature)
-        scores = jax.vmap(jax.grad(model))(moved)
+        # A mean over an epoch's batches needs only some of each.
+        scores = jax.vmap(jax.grad(model))(moved[: -(-len(moved) // _SHARE_OF_SCORES)])
         norm = jnp.sqrt(jnp.sum(scores**2) / len(scores))
         state = eqx.tree_at(lambda s: s.particles, state, buffer)
         return state, moved, (norm, shift, steps.astype(shift.dtype))
@@ -318,7 +323,11 @@ class Trainer(eqx.Module):
             assert isinstance(energy, NoiseEnergy)
             model = energy.at(level)
             weight = weight * level / jax.lax.stop_gradient(energy.scale)
-        if isinstance(energy, FormulasEnergy):
+        logits = None
+        if isinstance(energy, JointEnergy):
+            logits = jax.vmap(energy.logits)(positives)
+            above = jax.vmap(energy.from_logits)(logits)
+        elif isinstance(energy, FormulasEnergy):
             value_of = lambda label, x: energy.given(label)(x)
             above = jax.vmap(value_of)(labels, positives)
         else:
@@ -334,8 +343,8 @@ class Trainer(eqx.Module):
             value += weight * gap
             negative = jnp.mean(below)
             largest = jnp.maximum(largest, jnp.max(jnp.abs(below)))
-        if labels is not None and isinstance(energy, JointEnergy):
-            supervised, accuracy = cross_entropy(energy, positives, labels)
+        if labels is not None and logits is not None:
+            supervised, accuracy = cross_entropy(logits, labels)
             num_labels = jnp.sum(labels >= 0)
         elif labels is not None and not isinstance(energy, FormulasEnergy):
             supervised = squared_error(energy, unblurred, labels)
@@ -368,6 +377,11 @@ class Trainer(eqx.Module):
 def tempered(energy: AbstractEnergy, temperature: float) -> AbstractEnergy:
     """Return E / T, or the energy itself at T = 1."""
     return energy if temperature == 1 else TemperedEnergy(energy, temperature)
+
+
+def _strong(leaf: PyTree) -> PyTree:
+    """Return an array without a weak type: an epoch gives none, and would recompile."""
+    return jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf
 
 
 def _where(
