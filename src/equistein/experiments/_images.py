@@ -70,7 +70,7 @@ class ImagesConfig:
     num_seeds: int = 3
     fields: tuple[int, ...] = (4, 8, 8, 8, 8, 8, 16, 16)
     epochs_digits: int = 8
-    epochs_fashion_mnist: int = 14
+    epochs_fashion_mnist: int = 15
     labels_a_class: int = 10
     labelled_share: float = 0.25
     mark: float = 0.8
@@ -286,7 +286,7 @@ _QUICK = FitConfig(
     langevin=3e-6,
     stein_step=2e-4,
     score_clip=1e6,
-    data_noise=0.03,
+    data_noise=0.01,
     regularization=0.003,
     learning_rate=1e-2,
     warm_up=20,
