@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 
 from equistein.plotting._style import color, EXACT, frameless, grid, label_rows, plain
 
+_LEAST_SHARE = 0.002
+
 
 def image_rows(
     rows: Mapping[str, np.ndarray], *, limits: tuple[float, float] = (0.0, 1.0)
@@ -39,6 +41,8 @@ def reliability_diagram(
 ) -> Figure:
     """Draw accuracy against confidence, a panel a model.
 
+    Bins with less than 0.2 % of the points are left out, for theirs would be chance.
+
     Args:
         models: For each model the confidence, the accuracy and the share of the points
             in each bin of confidence.
@@ -49,7 +53,7 @@ def reliability_diagram(
         zip(axes[0], models.items(), strict=True)
     ):
         confidence, accuracy, share = bins
-        some = share > 0
+        some = share >= _LEAST_SHARE
         panel.plot([0, 1], [0, 1], color=EXACT, linewidth=0.8, linestyle="--")
         panel.bar(
             confidence[some], share[some], width=0.05, color=color(index), alpha=0.25,
