@@ -37,8 +37,8 @@ class BatchInfo(eqx.Module):
     """What one batch was like.
 
     Energies are means over the batch of data (positive) and the particles (negative);
-    norms are root mean squares, that of the scores over an eighth of the particles. What
-    a fit has no use for is None.
+    norms are root mean squares, that of the scores over an eighth of the particles.
+    What a fit has no use for is None.
     """
 
     loss: Scalar

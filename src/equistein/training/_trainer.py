@@ -32,7 +32,6 @@ from equistein.training._samplers import negatives_sampler
 from equistein.training._start import AbstractStart
 from equistein.training._state import BatchInfo, Labels, TrainState
 
-
 _SHARE_OF_SCORES = 8
 
 
