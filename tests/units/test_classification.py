@@ -136,6 +136,14 @@ def test_typicality_is_the_distance_within_classes():
     assert np.allclose(found, [0, -(2**2) / 0.5, -(5**2) / 2], rtol=1e-3)
 
 
+def test_a_class_without_data_is_left_out_of_typicality():
+    labels, data = jnp.array([0, 0, 2, 2]), jnp.array([[1.0], [-1.0], [8.0], [12.0]])
+    points = jnp.array([[0.0], [10.0], [5.0]])
+    given = [typicality(lambda x: x, points, data, labels, num) for num in (3, 7)]
+    assert np.allclose(given[0], [0, 0, -(5**2) / 2.5], rtol=1e-3, atol=1e-9)
+    assert np.array_equal(*given)
+
+
 def test_points_of_higher_density_may_be_untypical(key):
     data = jr.normal(key, (2_000, 30))
     labels = jnp.arange(2_000) % 2

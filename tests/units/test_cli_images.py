@@ -53,6 +53,7 @@ def test_images_that_are_not_square_are_refused(tmp_path, capsys):
     [
         (["--models", "convolutional"], "`models` must be of plain"),
         (["--fields", "2", "2"], "`fields` of at least 4 layers"),
+        (["--radii"], "`radii`"),
         (["--labelled-share", "1.5"], "`labelled_share` must be between 0 and 1"),
         (["--fit.batch-size", "2000"], "`fit.batch_size` must be at most 1000"),
         (["--fit.epoch-batches", "None"], "`fit.epoch_batches`"),
@@ -92,6 +93,7 @@ def test_few_labels_come_first_and_make_their_share():
     assert np.isclose(known.mean(), 0.25, atol=0.02)
     assert known[0]
     assert not known[-1]
+    assert len(set(np.asarray(labels)[:60].tolist())) == 10
     assert len(np.unique(np.asarray(images)[known], axis=0)) == 100
     assert np.all(np.bincount(np.asarray(labels)[known]) == known.sum() // 10)
     again = few_labels(sets, 10, 0.25, 3)[1]

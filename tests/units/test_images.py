@@ -156,15 +156,9 @@ def test_a_download_that_does_not_match_leaves_nothing_behind(tmp_path, monkeypa
     ("name", "split", "words"),
     [("cifar", "test", "There are no images 'cifar'"), ("digits", "all", "`split`")],
 )
-def test_unknown_images_are_refused(name, split, words):
-    from jaxtyping import config
-
-    config.update("jaxtyping_disable", True)
-    try:
-        with pytest.raises(DataError, match=words):
-            labelled_images(name, split)
-    finally:
-        config.update("jaxtyping_disable", False)
+def test_unknown_images_are_refused(name, split, words, unchecked):
+    with pytest.raises(DataError, match=words):
+        labelled_images(name, split)
 
 
 @needs_published

@@ -177,6 +177,13 @@ class Jump(AbstractSampler):
         pass
 
 
+def test_the_norm_of_scores_is_told_of_an_eighth_of_the_particles(key):
+    options = {"num_particles": 9, "batch_size": 16}
+    states, infos = epochs(key, bowl(3.0), jr.normal(key, (16, 2)), **options)
+    some = states[1].particles[:2]
+    assert np.allclose(infos[0].score_norm, 3 * np.sqrt(np.sum(some**2) / 2))
+
+
 def test_any_sampler_may_move_the_negatives(key):
     data = jr.normal(key, (8, 2))
     (_, new), (info,) = epochs(key, bowl(3.0), data, sampler=Jump(2.0))

@@ -99,6 +99,8 @@ def resume_experiment(folder: RunFolder) -> int:
         if not isinstance(seed, int) or seed < 0:
             raise ValueError(f"`seed` must be an integer >= 0, but got {seed!r}.")
         experiment.stages(config, seed)
+    except DataError as error:
+        raise UserError(str(error)) from None
     except (TypeError, ValueError) as error:
         message = f"{folder.path / 'config.json'} is damaged: {error}"
         raise UserError(message) from None

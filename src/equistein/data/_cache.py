@@ -1,4 +1,4 @@
-"""Arrays that take long to make, kept on disk."""
+"""What takes long to make or to fetch, kept on disk."""
 
 import contextlib
 import hashlib
@@ -16,7 +16,7 @@ CACHE_VARIABLE = "EQUISTEIN_CACHE"
 
 
 def cache_folder() -> pathlib.Path:
-    """Return where arrays are kept: `$EQUISTEIN_CACHE`, or the user's cache folder."""
+    """Return where things are kept: `$EQUISTEIN_CACHE`, or the user's cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return pathlib.Path(chosen).expanduser()

@@ -101,8 +101,9 @@ def labelled_images(
 
     The digits come with scikit-learn: 1 797 images of 8 x 8 pixels, of which a
     fifth is for testing. The others, 60 000 and 10 000 images of 28 x 28 pixels, are
-    looked for in `$EQUISTEIN_DATA`, then in the cache, and last, if that is allowed,
-    at their publishers'. Every file's checksum is compared.
+    looked for in `$EQUISTEIN_DATA` (folders `fashion_mnist`, and `mnist` for training
+    or `mnist_test`), then in the cache, and last, if that is allowed, at their
+    publishers'. Every file's checksum is compared.
 
     Args:
         name: `digits`, `fashion-mnist` or `mnist`.

@@ -67,7 +67,7 @@ def typicality(
             its logits, or the norm of its score.
         points: The points to judge.
         data: Such as the training data.
-        labels: Their classes, -1 where unknown; every class must be there.
+        labels: Their classes, -1 where unknown; a class without data is left out.
         num_classes: The number of classes.
 
     References:
@@ -80,10 +80,12 @@ def typicality(
 
     known, judged = of_all(data), of_all(points)
     member = jax.nn.one_hot(labels, num_classes, dtype=known.dtype)
-    means = (member.T @ known) / jnp.sum(member, axis=0)[:, None]
+    counts = jnp.sum(member, axis=0)
+    means = (member.T @ known) / jnp.maximum(counts, 1)[:, None]
     apart = (known - member @ means) * jnp.sum(member, axis=1)[:, None]
     covariance = apart.T @ apart / jnp.sum(member)
     ridge = _RIDGE * jnp.diag(jnp.diag(covariance))
     gaps = judged[:, None] - means[None]
     solved = jnp.linalg.solve(covariance + ridge, gaps.reshape(-1, gaps.shape[2]).T)
-    return -jnp.min(jnp.sum(gaps * solved.T.reshape(gaps.shape), axis=2), axis=1)
+    distances = jnp.sum(gaps * solved.T.reshape(gaps.shape), axis=2)
+    return -jnp.min(jnp.where(counts > 0, distances, jnp.inf), axis=1)

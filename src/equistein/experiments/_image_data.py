@@ -57,9 +57,9 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
     test = labelled_images(dataset, "test", download=download)
     if train is None or test is None:
         raise DataError(
-            f"The images of {dataset} are not at hand: put them into the folder "
-            "$EQUISTEIN_DATA, allow the download with --download, or take --dataset "
-            "digits."
+            f"The images of {dataset} are not at hand: put the publisher's four files "
+            "into the folder fashion_mnist of $EQUISTEIN_DATA, allow the download with "
+            "--download, or take --dataset digits."
         )
     keys = jr.split(jr.key(_KEY), 3)
     group, upright = ImageRotations(), jnp.asarray(test.pixels)
@@ -73,7 +73,7 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
     order = jr.permutation(keys[1], some[0].size)
     shuffled = some.reshape(len(some), -1)[:, np.asarray(order)]
     outliers["shuffled"] = jnp.asarray(shuffled.reshape(some.shape))
-    outliers["noise"] = jr.uniform(keys[2], some.shape)
+    outliers["noise"] = jr.uniform(keys[2], some.shape, some.dtype)
     return ImageSets(
         jnp.asarray(train.pixels),
         jnp.asarray(train.labels),
@@ -87,7 +87,7 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
 
 def _mnist(download: bool) -> LabelledImages | None:
     """Return MNIST's test images, or tell that they are left out."""
-    why = "it is not in $EQUISTEIN_DATA"
+    why = "it is not in the folder mnist_test of $EQUISTEIN_DATA"
     try:
         found = labelled_images("mnist", "test", download=download)
     except DataError as error:
@@ -118,6 +118,7 @@ def few_labels(
             for label in range(len(sets.names))
         ]
     )
+    chosen = generator.permutation(chosen)  # so that the first rows have all classes
     others = np.setdiff1d(np.arange(len(labels)), chosen)
     copies = max(1, round(share / (1 - share) * len(others) / len(chosen)))
     rows = np.concatenate([np.tile(chosen, copies), others])

@@ -23,7 +23,8 @@ MODELS = {
 ASIDE = ("equivariant-langevin", "semi-supervised", "semi-discriminative")
 """Models of one seed, beside those that the experiment compares."""
 
-_SHOWN = 16
+SHOWN = 16
+"""The number of images of a row."""
 
 NOTES = {
     "plain": "A CNN without symmetry, of as many parameters, trained on upright images "
@@ -59,7 +60,7 @@ CAPTIONS = {
     "classes": "Samples of each class by the equivariant model, the first seed.",
     "reliability": "Accuracy against confidence on turned images, the first seed; bars "
     "are the shares of the images. On the dashed line confidence can be taken at its "
-    "word. Bins with less than 0.2 % of the images have no dot.",
+    "word. Bins of fewer than 20 images have no dot.",
     "robustness": "The accuracy on turned images whose pixels were changed, each by at "
     "most the radius, to mislead the model (projected gradient, 10 steps): the "
     "first `num_attacked` images.",
@@ -89,6 +90,7 @@ def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
                 for name, o in models.items()
             },
             [f"ECE {o.metrics['calibration_error'][0]:.3f}" for o in models.values()],
+            int(next(iter(models.values())).arrays["num_judged"][0]),
         ),
         "robustness": curves(
             {
@@ -103,10 +105,10 @@ def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
         ),
     }  # fmt: skip
     if joint:
-        rows = {"start": next(iter(joint.values())).arrays["start"][0][:_SHOWN]}
-        rows |= {MODELS[name]: o.samples[:_SHOWN] for name, o in joint.items()}
+        rows = {"start": next(iter(joint.values())).arrays["start"][0][:SHOWN]}
+        rows |= {MODELS[name]: o.samples[:SHOWN] for name, o in joint.items()}
         if FLOOR in outcomes:
-            rows["held-out images"] = outcomes[FLOOR].samples[:_SHOWN]
+            rows["held-out images"] = outcomes[FLOOR].samples[:SHOWN]
         figures["samples"] = image_rows(rows)
     if "equivariant" in models:
         arrays = models["equivariant"].arrays

@@ -66,7 +66,10 @@ def classification(
         "calibration_error": expected_calibration_error(rotated, labels, _NUM_BINS),
         "calibration_error_floor": _calibration_floor(rotated),
     }
-    return numbers, {"reliability": np.stack(reliability(rotated, labels, _NUM_BINS))}
+    return numbers, {
+        "reliability": np.stack(reliability(rotated, labels, _NUM_BINS)),
+        "num_judged": np.array(len(labels)),
+    }
 
 
 def _calibration_floor(logits: Float[Array, "n class"]) -> Scalar:
@@ -127,13 +130,22 @@ def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]
     return jnp.append(energy.network.all_invariants(image), steepness)
 
 
+def halves(sets: ImageSets) -> tuple[Particles, Particles]:
+    """Return the test images in two parts: one stands in for samples of a model."""
+    middle = len(sets.upright) // 2
+    return sets.upright[:middle], sets.upright[middle:]
+
+
 def sample_distance(key: Key, samples: Particles, sets: ImageSets) -> Scalar:
-    """Return the energy distance to test images, both turned at random."""
+    """Return the energy distance to the second half of the test images, all turned.
+
+    No more samples are compared than one half has, for a floor of as many.
+    """
+    first, second = halves(sets)
+    samples = samples[: len(first)]
     group, keys = ImageRotations(), jr.split(key, 2)
     turned = [
         jax.vmap(group.act)(group.sample(key, len(x)), x)
-        for key, x in zip(
-            keys, (samples, sets.upright[-2 * len(samples) :]), strict=True
-        )
+        for key, x in zip(keys, (samples, second[-2 * len(samples) :]), strict=True)
     ]
     return energy_distance(*turned)

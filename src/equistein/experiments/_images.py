@@ -20,11 +20,13 @@ from equistein.experiments._image_figures import (
     draw,
     MODELS,
     NOTES,
+    SHOWN,
 )
 from equistein.experiments._image_scores import (
     accuracy_monitor,
     classification,
     detection,
+    halves,
     robustness,
     sample_distance,
 )
@@ -92,6 +94,8 @@ def stages(
             f"{max(_POOL_AFTER[config.dataset])} layers, but got {config.models!r} and "
             f"{config.fields!r}."
         )
+    if not config.radii:
+        raise ValueError("`images` needs at least one of `radii`, but got none.")
     if config.fit.batch_size > _FEWEST:
         raise ValueError(
             f"`fit.batch_size` must be at most {_FEWEST}, but got "
@@ -108,25 +112,23 @@ def stages(
             f"{config.labelled_share!r}."
         )
 
-    def sets() -> ImageSets:
-        return image_sets(config.dataset, config.download, config.num_outliers)
+    sets = image_sets(config.dataset, config.download, config.num_outliers)
 
     def learned(name: str, index: int) -> Outcome:
         data_key, fit_key, judge_key = jr.split(jr.fold_in(jr.key(seed + index), 0), 3)
-        known = training_images(config, name, sets(), seed + index)
+        known = training_images(config, name, sets, seed + index)
         fitted = trained(
-            data_key, fit_key, config, name, sets(), known,
+            data_key, fit_key, config, name, sets, known,
             kept and kept / f"{name}{SEED}{index}.eqx",
         )  # fmt: skip
-        return judged(judge_key, config, sets(), fitted, known)
+        return judged(judge_key, config, sets, fitted, known)
 
     def exact() -> Outcome:
-        images, keys = sets(), jr.split(jr.key(seed), config.num_seeds)
-        # The first half of the test images, for the others compare with the second.
-        half = images.rotated[: len(images.rotated) // 2]
+        keys = jr.split(jr.key(seed), config.num_seeds)
+        half = sets.rotated[: len(halves(sets)[0])]
         parts = [jr.permutation(key, half)[: config.num_samples] for key in keys]
         distances = [
-            sample_distance(key, part, images)
+            sample_distance(key, part, sets)
             for key, part in zip(keys, parts, strict=True)
         ]
         return Outcome(
@@ -244,7 +246,7 @@ def judged(
     }
     arrays |= densities | {
         "by_class": np.stack([np.asarray(x) for x in of_class]),
-        "start": np.asarray(start[:_SHOWN]),
+        "start": np.asarray(start[:SHOWN]),
         "robust": robust,
     }
     return Outcome(
@@ -272,7 +274,6 @@ def _mark(config: ImagesConfig) -> str:
     return f"iterations_to_{config.mark:.2g}"
 
 
-_SHOWN = 16
 _QUICK = FitConfig(
     epoch_batches=50,
     batch_size=64,

@@ -51,7 +51,7 @@ class SteerableCNN(AbstractNetwork):
 
     Raises:
         ValueError: If an argument is not what it should be, or a combination would
-            not be equivariant: a side that a pool or a stride does not divide.
+            not be equivariant: a pool or a stride that leaves pixels out at one edge.
 
     References:
         Jaini, Holdijk and Welling (2021), appendix E.3; Weiler and Cesa (2019).

@@ -76,13 +76,14 @@ class SteerableConv(eqx.Module):
                 f"Filters of side {size} do not fit on an image of side {image_size}: "
                 "take smaller filters, or fewer pools and strides before."
             )
-        left_over = (image_size + 2 * padding(size) - size) % stride
+        shorter = size - 2 * padding(size)
+        left_over = (image_size - shorter) % stride
         if not isinstance(group, Trivial) and left_over:
             raise ValueError(
                 f"Filters of side {size} with a stride of {stride} on an image of side "
                 f"{image_size} leave other pixels out after a quarter turn, and are "
-                "not equivariant: take filters of even side on an image of even side, "
-                "odd on odd, or a mean pool (`pool_after`)."
+                f"not equivariant: take a stride that divides {image_size - shorter}, "
+                "filters of other sides, or a mean pool (`pool_after`)."
             )
         elements = 1 if lifting else group.order
         taps = size**2 * elements
@@ -114,7 +115,8 @@ class SteerableConv(eqx.Module):
 
     def matrix(self) -> Float[Array, "row column"]:
         """Return the filters of all elements, for patches as rows."""
-        reflections = getattr(self.group, "reflections", None)
+        group = self.group
+        reflections = None if isinstance(group, Trivial) else group.reflections
         taps = _turned_taps(reflections, self.size, self.lifting)
         filters = jnp.swapaxes(self.weight[taps], 2, 3)  # tap, h, in, g, out
         rows = taps.shape[0] * taps.shape[1] * self.weight.shape[1]

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from equistein.plotting._style import color, EXACT, frameless, grid, label_rows, plain
 
-_LEAST_SHARE = 0.002
+_LEAST = 20
 
 
 def image_rows(
@@ -38,22 +38,24 @@ def image_rows(
 def reliability_diagram(
     models: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
     notes: Sequence[str],
+    num_points: int,
 ) -> Figure:
     """Draw accuracy against confidence, a panel a model.
 
-    Bins with less than 0.2 % of the points are left out, for theirs would be chance.
+    Bins of fewer than 20 points are left out, for theirs would be chance.
 
     Args:
         models: For each model the confidence, the accuracy and the share of the points
             in each bin of confidence.
         notes: What to write into each panel.
+        num_points: The number of points.
     """
     figure, axes = grid(1, len(models), width=2.3, height=2.6)
     for index, (panel, (name, bins)) in enumerate(
         zip(axes[0], models.items(), strict=True)
     ):
         confidence, accuracy, share = bins
-        some = share >= _LEAST_SHARE
+        some = num_points * share >= _LEAST - 0.5  # shares are rounded
         panel.plot([0, 1], [0, 1], color=EXACT, linewidth=0.8, linestyle="--")
         panel.bar(
             confidence[some], share[some], width=0.05, color=color(index), alpha=0.25,

@@ -4,17 +4,37 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 
 from equistein._types import Key, Scalar
 from equistein.energies import (
     AbstractEnergy,
     FormulasEnergy,
+    JointEnergy,
     NoiseEnergy,
 )
 from equistein.groups import AbstractGroup
 
 Batch = Float[Array, "point *shape"]
+
+
+def energies_of(
+    energy: AbstractEnergy, points: Batch, labels: Num[Array, " point"] | None
+) -> tuple[Float[Array, " point"], Float[Array, "point class"] | None]:
+    """Return the energies of data, and what a joint energy has them from: the logits.
+
+    Args:
+        energy: The energy.
+        points: The data.
+        labels: For a `FormulasEnergy` the formula of each.
+    """
+    if isinstance(energy, JointEnergy):
+        logits = jax.vmap(energy.logits)(points)
+        return jax.vmap(energy.from_logits)(logits), logits
+    if isinstance(energy, FormulasEnergy):
+        value_of = lambda label, x: energy.given(label)(x)
+        return jax.vmap(value_of)(labels, points), None
+    return jax.vmap(energy)(points), None
 
 
 def contrastive_divergence(

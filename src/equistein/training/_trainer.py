@@ -11,7 +11,6 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import (
     AbstractEnergy,
     FormulasEnergy,
-    JointEnergy,
     NoiseEnergy,
     TemperedEnergy,
 )
@@ -24,6 +23,7 @@ from equistein.training._losses import (
     contrastive_divergence,
     cross_entropy,
     denoising_score_matching,
+    energies_of,
     energy_magnitude,
     noise_levels,
     squared_error,
@@ -32,7 +32,7 @@ from equistein.training._samplers import negatives_sampler
 from equistein.training._start import AbstractStart
 from equistein.training._state import BatchInfo, Labels, TrainState
 
-_SHARE_OF_SCORES = 8
+_ONE_SCORE_IN = 8
 
 
 class Trainer(eqx.Module):
@@ -244,7 +244,7 @@ class Trainer(eqx.Module):
         shift = jnp.sqrt(jnp.sum((moved - particles) ** 2) / len(moved))
         model = tempered(energy, config.temperature)
         # A mean over an epoch's batches needs only some of each.
-        scores = jax.vmap(jax.grad(model))(moved[: -(-len(moved) // _SHARE_OF_SCORES)])
+        scores = jax.vmap(jax.grad(model))(moved[: -(-len(moved) // _ONE_SCORE_IN)])
         norm = jnp.sqrt(jnp.sum(scores**2) / len(scores))
         state = eqx.tree_at(lambda s: s.particles, state, buffer)
         return state, moved, (norm, shift, steps.astype(shift.dtype))
@@ -322,15 +322,7 @@ class Trainer(eqx.Module):
             assert isinstance(energy, NoiseEnergy)
             model = energy.at(level)
             weight = weight * level / jax.lax.stop_gradient(energy.scale)
-        logits = None
-        if isinstance(energy, JointEnergy):
-            logits = jax.vmap(energy.logits)(positives)
-            above = jax.vmap(energy.from_logits)(logits)
-        elif isinstance(energy, FormulasEnergy):
-            value_of = lambda label, x: energy.given(label)(x)
-            above = jax.vmap(value_of)(labels, positives)
-        else:
-            above = jax.vmap(model)(positives)
+        above, logits = energies_of(model, positives, labels)
         below = None if negatives is None else jax.vmap(model)(negatives)
         value = jnp.zeros((), above.dtype)
         if config.regularization:
