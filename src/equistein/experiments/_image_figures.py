@@ -39,7 +39,7 @@ NOTES = {
     "discriminative": "The same network trained as a classifier alone; its samples "
     "come from the same starts and steps, and show what these do without a density.",
     "semi-supervised": "The joint energy with a few labels of each class; all other "
-    "images have none.",
+    "images have none. Both models of few labels learn at half the rate.",
     "semi-discriminative": "The classifier with the same labels, and nothing else; "
     "the typicality of both rests on these labels alone.",
     "floor": "held-out images",

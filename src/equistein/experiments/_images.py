@@ -180,6 +180,10 @@ def trained(
         num_epochs=epochs[config.dataset],
         negatives=negatives.get(name, "esvgd"),
     )
+    if name.startswith("semi"):  # at the full rate some never leave the start
+        settings = dataclasses.replace(
+            settings, learning_rate=settings.learning_rate / 2
+        )
     if name in ("discriminative", "semi-discriminative"):
         settings = dataclasses.replace(
             settings, contrastive=0.0, score_matching=0.0, regularization=0.0
