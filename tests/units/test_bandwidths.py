@@ -55,6 +55,7 @@ def test_the_learned_bandwidth_is_the_one_of_largest_discrepancy():
     assert Median().choose(jnp.array(2.0), lambda h: -h) == 2.0
 
 
+@pytest.mark.slow
 def test_a_run_takes_the_bandwidth_that_the_discrepancy_chooses(key):
     target = RotatedGaussians(Cyclic(4))
     rule = MaximumDiscrepancy((0.5, 1.0, 2.0), every=3)

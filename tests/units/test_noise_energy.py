@@ -149,6 +149,7 @@ def test_the_clip_spares_the_scores_of_large_clouds(key):
     assert lengths.score_clip > 2 * np.sqrt(450) / 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_nothing_depends_on_the_unit_of_length(unit, key):
     data = clouds(key)
@@ -365,6 +366,7 @@ def test_scale_is_that_of_the_atoms_that_are_there(key):
     assert np.isclose(energy.energy.scale, np.sqrt(np.sum(data**2) / coordinates))
 
 
+@pytest.mark.slow
 def test_denoising_loss_is_the_mean_over_the_formulas(key):
     energy, data, labels = mixed(key, noise=0.1)
     noise = noise_levels(key, energy.energy, 12)

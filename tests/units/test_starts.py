@@ -94,6 +94,7 @@ def test_samples_of_a_class_start_in_it(key):
         assert np.allclose(fitted.sample(key, 6, label=label), place, atol=1.0)
 
 
+@pytest.mark.slow
 def test_a_fit_that_starts_from_normals_is_saved_and_loaded(key, tmp_path):
     group, shape = ImageRotations(), (6, 6, 1)
     data = jr.uniform(key, (40, *shape))
