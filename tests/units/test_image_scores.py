@@ -15,7 +15,7 @@ from equistein.networks import SteerableCNN
 from equistein.plotting import reliability_diagram
 
 
-def some_sets(key, num=30, side=4):
+def some_sets(key, num=31, side=4):
     keys = jr.split(key, 4)
     train, upright, dim, bright = (
         jr.uniform(key, (num, side, side, 1)) for key in keys

@@ -130,7 +130,9 @@ def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]
     return jnp.append(energy.network.all_invariants(image), steepness)
 
 
-def halves(sets: ImageSets) -> tuple[Particles, Particles]:
+def halves(
+    sets: ImageSets,
+) -> tuple[Float[Array, "first *shape"], Float[Array, "second *shape"]]:
     """Return the test images in two parts: one stands in for samples of a model."""
     middle = len(sets.upright) // 2
     return sets.upright[:middle], sets.upright[middle:]
