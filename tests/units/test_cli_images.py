@@ -68,6 +68,17 @@ def test_wrong_settings_are_refused_before_anything_is_written(
     assert not out.exists()
 
 
+def test_missing_images_are_told_before_anything_is_written(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path))
+    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path / "cache"))
+    out, given = tmp_path / "run", ["--dataset", "fashion-mnist", "--no-download"]
+    assert status("run", "images", "--preset", "smoke", *given, "--out", out) == 2
+    assert "folder fashion_mnist of $EQUISTEIN_DATA" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_test_images_are_turned_and_training_images_are_not():
     sets = image_sets("digits", False, 20)
     group = ImageRotations()

@@ -136,13 +136,13 @@ def stages(
             samples=np.concatenate([np.asarray(part) for part in parts]),
         )
 
-    found = seeded(learned, config.num_seeds, config.models)
-    aside = {f"{name}{SEED}0" for name in ASIDE}
-    return {
-        name: stage
-        for name, stage in found.items()
-        if name.partition(SEED)[0] not in ASIDE or name in aside
-    } | {FLOOR: exact}
+    compared = tuple(name for name in config.models if name not in ASIDE)
+    aside = tuple(name for name in config.models if name in ASIDE)
+    return (
+        seeded(learned, config.num_seeds, compared)
+        | seeded(learned, 1, aside)
+        | {FLOOR: exact}
+    )
 
 
 def network(key: Key, config: ImagesConfig, name: str, sets: ImageSets) -> SteerableCNN:
