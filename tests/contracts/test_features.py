@@ -126,7 +126,7 @@ def test_distances_by_hand():
 def test_histogram_by_hand():
     pair = jnp.array([[0.0, 0.0], [0.0, 3.0]])
     features = PairHistogram("AA", reach=4.0, num_centers=5, epsilon=1e-9)
-    bins = np.exp(-np.array([9, 4, 1, 0, 1]) / 2)  # centres 0 to 4, a width of 1
+    bins = np.exp(-np.array([9, 4, 1, 0, 1]) / 2)  # centers 0 to 4, a width of 1
     assert np.allclose(features(pair), [*bins, 3 / 4])
     narrow = PairHistogram("AA", reach=4.0, num_centers=5, width=0.5, epsilon=1e-9)
     assert np.allclose(narrow(pair), [*bins**4, 3 / 4])

@@ -426,7 +426,7 @@ def test_langevin_length_may_follow_the_step(key):
 
 def test_noise_and_start_keep_the_centre_of_mass(key):
     target = DoubleWell()
-    x = target.start(key, 6).astype(jnp.float32) + 1  # off centre
+    x = target.start(key, 6).astype(jnp.float32) + 1  # off center
     kernel = Pullback(RBF(0.5), SortedDistances((0,) * 4))
     sampler = SVGD(kernel, vector_adam(0.01), langevin=0.01, score_clip=10.0)
     samples = run(key, sampler, target.log_density, x, num_steps=30)
@@ -495,7 +495,7 @@ def test_a_langevin_step_size_below_zero_by_rounding_stands_still(key):
 
 def test_langevin_chains_stay_on_the_subspace(key):
     target = DoubleWell()
-    x = target.start(key, 6) + 1  # off centre
+    x = target.start(key, 6) + 1  # off center
     sampler = Langevin(0.01, score_clip=10.0, project=target.group.project)
     samples = run(key, sampler, target.log_density, x, num_steps=30)
     assert np.max(np.abs(np.mean(samples.particles, axis=1))) < 1e-12

@@ -141,7 +141,7 @@ def test_normal_is_scipy_s(key):
 
 def test_normal_on_clouds_integrates_to_one_over_their_subspace():
     target = Normal(jnp.zeros((2, 1)), 0.7, PointCloud((0, 0), 1))
-    # Centred pairs on the line are (t, -t) / sqrt(2) for the length t.
+    # Centered pairs on the line are (t, -t) / sqrt(2) for the length t.
     ticks = jnp.linspace(-8.0, 8.0, 2_001)
     pairs = jnp.stack([ticks, -ticks], axis=1)[..., None] / jnp.sqrt(2.0)
     density = jnp.exp(jax.vmap(target.log_density)(pairs))
@@ -188,7 +188,7 @@ def test_a_normal_without_a_width_is_refused(scale):
         (jnp.array([1.0, 0.0]), Cyclic(4)),
         (jnp.array([0.0, 1e-3]), Orthogonal(2)),
         (jnp.array([[1.0, 0.0], [-1.0, 0.0]]), PointCloud((0, 0), 2)),
-        (jnp.array([[1.0, 0.0], [1.0, 0.0]]), PointCloud((0, 0), 2)),  # off centre
+        (jnp.array([[1.0, 0.0], [1.0, 0.0]]), PointCloud((0, 0), 2)),  # off center
     ],
 )
 def test_a_mean_that_the_group_moves_is_refused(center, group):

@@ -120,7 +120,7 @@ def test_resuming_a_fit_whose_data_changed_is_refused(labelled_run, tmp_path, ca
         (lambda d: d["config"].update(num_epochs=0), "num_epochs"),
         (lambda d: d["config"].update(num_epochs="two"), "damaged"),
         (lambda d: d["config"].pop("noise"), "noise"),
-        (lambda d: d["config"].update(colour="red"), "colour"),
+        (lambda d: d["config"].update(color="red"), "color"),
         (lambda d: d["config"].update(step_epochs=[1]), "step_epochs"),
         (lambda d: d["problem"].update(group="square"), "square"),
         (lambda d: d["problem"].update(seed=-1), "seed"),

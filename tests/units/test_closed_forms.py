@@ -98,8 +98,8 @@ def force_by_quadrature(group, bandwidth, targets, sources, scores):
     return force / len(sources)
 
 
-def neighbours(key, group, num, shape, spread):
-    """Return centred clouds and as many that stand near the orbits of the first."""
+def neighbors(key, group, num, shape, spread):
+    """Return centered clouds and as many that stand near the orbits of the first."""
     x_key, noise_key, element_key = jr.split(key, 3)
     x = jax.vmap(group.project)(spread * jr.normal(x_key, (num, *shape)))
     moved = jax.vmap(group.act)(group.sample(element_key, num), x)
@@ -113,7 +113,7 @@ def test_force_on_four_like_particles_is_the_sum_over_all_motions(
     bandwidth, reflections, key
 ):
     group = PointCloud((0,) * 4, 2, reflections=reflections)
-    x, y = neighbours(key, group, 3, (4, 2), spread=2.0)
+    x, y = neighbors(key, group, 3, (4, 2), spread=2.0)
     scores = jax.vmap(jax.grad(DoubleWell().log_density))(y)
     kernel = Equivariant(RBF(bandwidth), group)
     force = jax.jit(lambda *points: kernel.stein_force(*points))(x, y, scores)
@@ -128,7 +128,7 @@ def test_force_on_clouds_in_space_is_the_sum_over_all_motions(
     bandwidth, reflections, key
 ):
     group = PointCloud((0, 0, 1, 1), 3, reflections=reflections)
-    x, y = neighbours(key, group, 2, (4, 3), spread=0.6)
+    x, y = neighbors(key, group, 2, (4, 3), spread=0.6)
     kernel = Equivariant(RBF(bandwidth), group)
     force = jax.jit(lambda *points: kernel.stein_force(*points))(x, y, -y)
     expected = force_by_quadrature(group, bandwidth, x, y, -y)
@@ -139,7 +139,7 @@ def test_force_on_clouds_in_space_is_the_sum_over_all_motions(
 def test_all_like_particles_are_summed_over_and_no_unlike_ones(key):
     # The twins of the tests above: with other species the sum is another.
     alike, unlike = PointCloud((0,) * 4, 2), PointCloud((0, 0, 1, 1), 2)
-    x, y = neighbours(key, alike, 3, (4, 2), spread=2.0)
+    x, y = neighbors(key, alike, 3, (4, 2), spread=2.0)
     kernel = Equivariant(RBF(3.0), alike)
     force = kernel.stein_force(x, y, -y)
     assert np.allclose(force, force_by_quadrature(alike, 3.0, x, y, -y), atol=1e-8)

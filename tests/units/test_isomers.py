@@ -77,8 +77,8 @@ def test_an_embedded_graph_is_the_same_graph(formula):
     symbols = atoms_of(formula)
     for smiles in isomers(symbols):
         positions = embed(smiles, symbols)
-        centred = positions - positions.mean(axis=0)
-        assert graph_smiles(from_bonds(symbols, infer_bonds(symbols, centred))) == (
+        centered = positions - positions.mean(axis=0)
+        assert graph_smiles(from_bonds(symbols, infer_bonds(symbols, centered))) == (
             smiles
         )
         assert stable_atoms(symbols, positions).all()

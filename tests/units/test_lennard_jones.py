@@ -79,7 +79,7 @@ def test_clashes_and_fragments_have_finite_scores(dtype):
 
 
 def icosahedron():
-    """Return 13 points: an icosahedron of radius 1 and its centre."""
+    """Return 13 points: an icosahedron of radius 1 and its center."""
     golden = (1 + 5**0.5) / 2
     corner = [(0, a, b * golden) for a, b in itertools.product((-1, 1), repeat=2)]
     corners = np.array([np.roll(c, shift) for c in corner for shift in range(3)])

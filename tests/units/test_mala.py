@@ -148,7 +148,7 @@ def test_a_point_without_density_is_never_entered(key):
 def test_chains_stay_on_the_subspace_with_its_law(key):
     group = DoubleWell().group
     target = Normal(jnp.zeros((4, 2)), 2.0, group)
-    start = jr.normal(key, (CHAINS, 4, 2)) + 1  # off centre
+    start = jr.normal(key, (CHAINS, 4, 2)) + 1  # off center
     sampler = MALA(3.0, project=group.project)
     samples = run(key, sampler, target.log_density, start, num_steps=100)
     x = np.asarray(samples.particles)

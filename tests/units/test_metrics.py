@@ -13,7 +13,7 @@ from equistein.metrics import (
     kernel_stein_discrepancy,
     mean_log_likelihood,
     mode_weights,
-    shares,
+    proportions,
     wasserstein_1d,
 )
 
@@ -70,7 +70,7 @@ def test_mode_weights_by_hand():
 
 
 def test_shares_by_hand():
-    assert np.allclose(shares(jnp.array([2, 0, 2, 2]), 4), [0.25, 0, 0.75, 0])
+    assert np.allclose(proportions(jnp.array([2, 0, 2, 2]), 4), [0.25, 0, 0.75, 0])
 
 
 def test_mean_log_likelihood_by_hand():

@@ -95,7 +95,7 @@ def test_start_is_as_wide_as_the_blurred_data(key):
     points = energy.start(key, 4_000, (3, 3))
     assert np.allclose(jnp.mean(points, axis=1), 0, atol=1e-6)
     width = jnp.sqrt(energy.noise_max**2 + energy.scale**2)
-    # A third of the coordinates is the centre of mass, which is taken off.
+    # A third of the coordinates is the center of mass, which is taken off.
     assert np.isclose(jnp.std(points), width * np.sqrt(2 / 3), rtol=0.02)
 
 
@@ -227,7 +227,7 @@ def annealed_width(key, steps, energy, num=4_000):
     run = eqx.filter_jit(lambda k, x: steps.run(k, silent(energy), x, first, num_steps))
     particles = run(jr.fold_in(key, 1), start)
     assert np.allclose(jnp.mean(particles, axis=1), 0, atol=1e-9)
-    expected = (energy.noise**2 + energy.scale**2) * 2 / 3  # the centre is taken off
+    expected = (energy.noise**2 + energy.scale**2) * 2 / 3  # the center is taken off
     return float(jnp.mean(particles**2) / expected)
 
 

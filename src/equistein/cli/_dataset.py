@@ -265,7 +265,7 @@ def _read_molecules(
 ) -> tuple[np.ndarray, tuple[tuple[str, ...], ...], np.ndarray]:
     """Return positions, formulas with the most frequent first, and each one's number.
 
-    Molecules are centred, and filled up with zeros to the size of the largest.
+    Molecules are centered, and filled up with zeros to the size of the largest.
     """
     if not path.is_file():
         raise DataError(f"There is no file {path}.")
@@ -285,8 +285,8 @@ def _read_molecules(
     points = np.zeros((len(frames), max(sizes), 3), np.float32)
     for row, frame in zip(points, frames, strict=True):
         order = np.argsort(frame.symbols, kind="stable")
-        centred = frame.positions - frame.positions.mean(axis=0)
-        row[: len(order)] = centred[order]
+        centered = frame.positions - frame.positions.mean(axis=0)
+        row[: len(order)] = centered[order]
     return points, formulas, np.array([formulas.index(kind) for kind in kinds])
 
 

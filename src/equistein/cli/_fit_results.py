@@ -39,8 +39,8 @@ from equistein.networks import EGNN, FeatureNetwork
 from equistein.plotting import (
     configurations,
     curves,
+    histograms,
     image_rows,
-    laws,
     planar_samples,
 )
 from equistein.training import Box, denoising_score_matching, Fitted, noise_levels
@@ -104,7 +104,7 @@ def finish(
     }
     folder.write_results(outcomes, [problem.seed])
     figures = {
-        "features": laws(
+        "features": histograms(
             {
                 "data": np.ravel(described(data)),
                 "samples": np.ravel(described(samples)),

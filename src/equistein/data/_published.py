@@ -11,7 +11,7 @@ DATA_VARIABLE = "EQUISTEIN_DATA"
 
 
 def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | None:
-    """Return the clouds in a file of the folder `$EQUISTEIN_DATA`, centred.
+    """Return the clouds in a file of the folder `$EQUISTEIN_DATA`, centered.
 
     Args:
         path: The file's path in the folder, such as `dw4/fixed_DW4.npy`.

@@ -77,7 +77,7 @@ def formulas_energy_for(
     Args:
         key: The source of the weights.
         species: The elements of the atoms of each formula.
-        data: Molecules, centred, with rows of zeros behind those of small formulas.
+        data: Molecules, centered, with rows of zeros behind those of small formulas.
         labels: The number of the formula of each.
         charges: The nuclear charges of the atoms of each formula.
         width: The number of units of the network.

@@ -58,8 +58,8 @@ class NoiseEnergy(AbstractEnergy):
         noise_max: float | None = None,
     ):
         group = network.group(data.shape[1:])
-        centred = jax.vmap(group.project)(data)
-        scale = jnp.sqrt(jnp.mean(centred**2))
+        centered = jax.vmap(group.project)(data)
+        scale = jnp.sqrt(jnp.mean(centered**2))
         noise_max = 2 * float(scale) if noise_max is None else noise_max
         if not 0 < noise < noise_max < float("inf"):
             raise ValueError(
@@ -74,8 +74,8 @@ class NoiseEnergy(AbstractEnergy):
     def __call__(self, point: Point) -> Scalar:
         fixed = jax.lax.stop_gradient((self.scale, self.noise))
         scale, noise = (number.astype(point.dtype) for number in fixed)
-        centred = self.project(point)
-        confining = jnp.sum(centred**2) / (2 * (noise**2 + scale**2))
+        centered = self.project(point)
+        confining = jnp.sum(centered**2) / (2 * (noise**2 + scale**2))
         return confining - scale / noise * self.network(point, noise / scale)
 
     def at(self, noise: Scalar) -> "NoiseEnergy":
@@ -97,12 +97,12 @@ class NoiseEnergy(AbstractEnergy):
         return jax.vmap(self.project)(points)
 
     def project(self, point: Point) -> Point:
-        """Return a point with its centre at the origin, where there is a symmetry."""
+        """Return a point with its center at the origin, where there is a symmetry."""
         if isinstance(self.network, NoiseMLP):
             return point
         here = self.network.present().astype(point.dtype)[:, None]
-        centre = jnp.sum(here * point, axis=0) / jnp.sum(here)
-        return here * (point - centre[None, :])
+        center = jnp.sum(here * point, axis=0) / jnp.sum(here)
+        return here * (point - center[None, :])
 
     def denoised(self, point: Point) -> Point:
         r"""Return the mean of the data that noise took to a point, by Tweedie's rule.

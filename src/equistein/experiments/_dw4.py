@@ -15,8 +15,8 @@ from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
 from equistein.experiments._learned_clouds import learned_clouds
 from equistein.experiments._toy import seed_keys
 from equistein.groups import AbstractGroup, Trivial
-from equistein.metrics import shares, wasserstein_1d
-from equistein.plotting import bars, configurations, curves, laws
+from equistein.metrics import proportions, wasserstein_1d
+from equistein.plotting import bars, configurations, curves, histograms
 from equistein.targets import DoubleWell, Minima
 
 _NUM_STATES = 5
@@ -52,7 +52,7 @@ class DW4Config:
 
 
 def noisy_copies(key: Key, minima: Minima, copies: int, noise: float) -> Particles:
-    """Return `copies` noisy copies of each minimum, centred, state after state."""
+    """Return `copies` noisy copies of each minimum, centered, state after state."""
     points = jnp.repeat(minima.points, copies, axis=0)
     points = points + noise * jr.normal(key, points.shape, points.dtype)
     return points - jnp.mean(points, axis=1, keepdims=True)
@@ -108,7 +108,7 @@ def describe(
     for points in sets:
         values, described = energy(points), features(points)
         labels = target.states(points, minima)
-        held = shares(labels, _NUM_STATES)
+        held = proportions(labels, _NUM_STATES)
         gaps = jnp.max(jnp.abs(described[:, None] - minima.features[None]), axis=-1)
         nearest = jnp.min(
             jnp.sqrt(jnp.mean((described[:, None] - known[None]) ** 2, axis=-1)), axis=1
@@ -152,14 +152,14 @@ def draw(config: DW4Config, outcomes: Mapping[str, Outcome]) -> dict:
     colors = np.stack([outcome.arrays["states"][pick] for outcome in runs.values()])
     figures = {
         "configurations": configurations(shown, 4.5, colors),
-        "energies": laws(
+        "energies": histograms(
             {name: out.arrays["energies"] for name, out in runs.items()},
             None,
             "energy in the true potential",
             limits=(-27.0, 5.0),
             bins=64,
         ),
-        "novelty": laws(
+        "novelty": histograms(
             {name: out.arrays["nearest"] for name, out in runs.items()},
             None,
             "distance to the nearest training configuration",

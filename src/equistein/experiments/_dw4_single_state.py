@@ -19,8 +19,8 @@ from equistein.experiments._dw4 import noisy_copies
 from equistein.experiments._toy import seed_keys
 from equistein.features import SortedDistances
 from equistein.kernels import Pullback, RBF
-from equistein.metrics import shares
-from equistein.plotting import bars, configurations, laws
+from equistein.metrics import proportions
+from equistein.plotting import bars, configurations, histograms
 from equistein.samplers import run, SVGD, vector_adam
 from equistein.targets import DoubleWell, Minima
 from equistein.training import fit, FitConfig, Fitted
@@ -145,8 +145,8 @@ def describe(target: DoubleWell, minima: Minima, sets: list[Particles]) -> Outco
     rows, states, energies = [], [], []
     for points in sets:
         near, gap = nearest_state(target, minima, points)
-        found = shares(jnp.where(gap < _NEAR, near, _NUM_STATES), _NUM_STATES + 1)
-        relaxed = shares(target.states(points, minima), _NUM_STATES)
+        found = proportions(jnp.where(gap < _NEAR, near, _NUM_STATES), _NUM_STATES + 1)
+        relaxed = proportions(target.states(points, minima), _NUM_STATES)
         values = jax.vmap(lambda x: -target.log_density(x))(points)
         rows.append(
             {
@@ -200,7 +200,7 @@ def draw(config: SingleStateConfig, outcomes: Mapping[str, Outcome]) -> dict:
             [kind.replace("_", " ") for kind in kinds],
             "share of the samples",
         ),
-        "energies": laws(
+        "energies": histograms(
             {labels[name]: out.arrays["energies"] for name, out in outcomes.items()},
             None, "energy in the true potential", limits=(-27.0, 15.0), bins=64,
         ),

@@ -29,7 +29,7 @@ from equistein.experiments._learned import (
 from equistein.experiments._shells import radial_law
 from equistein.groups import Orthogonal, Trivial
 from equistein.metrics import energy_distance, wasserstein_1d
-from equistein.plotting import curves, laws, planar_energies
+from equistein.plotting import curves, histograms, planar_energies
 from equistein.targets import Shells
 from equistein.training import fit, FitConfig
 
@@ -184,7 +184,7 @@ def draw(config: EbmCirclesConfig, outcomes: Mapping[str, Outcome]) -> dict:
     top = float(law[1].max())
     figures = {
         "energies": planar_energies(panels, ["p(x)"], _plane(config).reach, reach),
-        "radii": laws(
+        "radii": histograms(
             {
                 f"{name}, samples": np.linalg.norm(outcome.samples, axis=1)
                 for name, outcome in columns.items()

@@ -7,7 +7,7 @@ import numpy as np
 
 from equistein.data import class_names
 from equistein.experiments._base import FLOOR, Outcome
-from equistein.plotting import curves, image_rows, laws, reliability_diagram
+from equistein.plotting import curves, histograms, image_rows, reliability_diagram
 
 MODELS = {
     "plain": "plain JEM, SVGD",
@@ -116,7 +116,7 @@ def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
         figures["classes"] = image_rows(
             dict(zip(class_names(config.dataset), by_class, strict=True))
         )
-        figures["outliers"] = laws(
+        figures["outliers"] = histograms(
             {
                 name.removeprefix("density_"): values[0]
                 for name, values in arrays.items()

@@ -21,10 +21,10 @@ from equistein.experiments._image_data import ImageSets
 from equistein.groups import ImageRotations
 from equistein.metrics import (
     accuracy,
-    attacked,
     auroc,
     energy_distance,
     expected_calibration_error,
+    projected_gradient_attack,
     reliability,
 )
 from equistein.networks import SteerableCNN
@@ -90,7 +90,7 @@ def robustness(
     found = [float(accuracy(logits_of(energy, points), labels))]
     for radius in radii:
         size = jnp.asarray(radius, points.dtype)
-        moved = attacked(energy.logits, points, labels, size)
+        moved = projected_gradient_attack(energy.logits, points, labels, size)
         found.append(float(accuracy(logits_of(energy, moved), labels)))
     return np.array(found)
 

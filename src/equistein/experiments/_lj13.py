@@ -18,7 +18,7 @@ from equistein.experiments._lj13_sampling import SYSTEM
 from equistein.experiments._systems import measure, reference
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import pair_distances
-from equistein.plotting import configurations, curves, laws
+from equistein.plotting import configurations, curves, histograms
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,11 +123,11 @@ def draw(config: LJ13Config, outcomes: Mapping[str, Outcome]) -> dict:
         "configurations": configurations(
             {name: out.samples[:8] for name, out in runs.items()}, 2.5
         ),
-        "energies": laws(
+        "energies": histograms(
             {name: out.arrays["energies"] for name, out in runs.items()},
             None, "energy in the true potential", limits=(-70.0, 60.0), bins=64,
         ),
-        "distances": laws(
+        "distances": histograms(
             {name: out.arrays["distances"] for name, out in runs.items()},
             None, "distance of two particles", limits=SYSTEM.limits, bins=80,
         ),

@@ -72,19 +72,19 @@ def reference_molecules(formula: str, download: bool) -> Reference:
     if found is None:
         found, source = _built(formula), "built by RDKit (ETKDG, MMFF94)"
     symbols = symbols_of(found.charges)
-    centred = found.positions - found.positions.mean(axis=1, keepdims=True)
+    centered = found.positions - found.positions.mean(axis=1, keepdims=True)
     is_train = found.split == "train"
     if is_train.sum() < 2 or not (~is_train).any():
         raise DataError(
             f"`molecules` needs at least three molecules of one formula, but has "
-            f"{len(centred)} of {formula}."
+            f"{len(centered)} of {formula}."
         )
 
     def graphs(positions):
         seen = (perceive(symbols, molecule).smiles for molecule in positions)
         return frozenset(smiles for smiles in seen if smiles is not None)
 
-    train, others = centred[is_train], centred[~is_train]
+    train, others = centered[is_train], centered[~is_train]
     return Reference(symbols, train, others, graphs(train), graphs(others), source)
 
 

@@ -16,7 +16,7 @@ from equistein.molecules import (
     perceive,
     symbols_of,
 )
-from equistein.plotting import curves, laws, molecule_viewer, molecules, picture
+from equistein.plotting import curves, histograms, molecule_viewer, molecules, picture
 
 _SHOWN = 64
 _TURNED = 12  # molecules to turn with the mouse
@@ -48,16 +48,16 @@ CAPTIONS = {
 def pictured(symbols: Sequence[str], positions: np.ndarray) -> dict[str, np.ndarray]:
     """Return what the pictures need of a set of molecules."""
     positions = np.asarray(positions, np.float64)
-    centred = positions - positions.mean(axis=1, keepdims=True)
-    shown = centred[:_SHOWN]
+    centered = positions - positions.mean(axis=1, keepdims=True)
+    shown = centered[:_SHOWN]
     return {
         "charges": np.array(charges_of(symbols)),
         "shown": shown,
         "orders": np.stack([infer_bonds(symbols, molecule) for molecule in shown]),
-        "c_c": distances(symbols, centred, "C", "C"),
-        "c_o": distances(symbols, centred, "C", "O"),
-        "c_c_c": angles(symbols, centred, "C", "C", "C"),
-        "c_c_o": angles(symbols, centred, "C", "C", "O"),
+        "c_c": distances(symbols, centered, "C", "C"),
+        "c_o": distances(symbols, centered, "C", "O"),
+        "c_c_c": angles(symbols, centered, "C", "C", "C"),
+        "c_c_o": angles(symbols, centered, "C", "C", "O"),
     }
 
 
@@ -86,7 +86,7 @@ def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
             if not samples:
                 continue
             words = kind.upper().replace("_", "–")
-            figures[f"{name}_{kind}"] = laws(
+            figures[f"{name}_{kind}"] = histograms(
                 samples, None, f"{words} {label}", limits=limits, bins=60
             )
     series = {

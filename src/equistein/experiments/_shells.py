@@ -23,7 +23,7 @@ from equistein.metrics import (
     mean_log_likelihood,
     wasserstein_1d,
 )
-from equistein.plotting import laws, planar_samples, spatial_samples
+from equistein.plotting import histograms, planar_samples, spatial_samples
 from equistein.samplers import SVGD
 from equistein.targets import Shells
 
@@ -160,7 +160,7 @@ def draw(config: ShellsConfig, outcomes: Mapping[str, Outcome]) -> dict:
         figures["samples"] = spatial_samples(first, 10.0)
     law = radial_law(target)
     radii = {name: np.linalg.norm(x, axis=-1) for name, x in labelled.items()}
-    figures["radii"] = laws(
+    figures["radii"] = histograms(
         radii, law, "distance from the origin", limits=(0.0, float(law[0][-1]))
     )
     return figures

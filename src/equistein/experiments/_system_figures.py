@@ -6,7 +6,7 @@ import numpy as np
 
 from equistein.experiments._base import FLOOR, Outcome
 from equistein.experiments._systems import System, SystemConfig
-from equistein.plotting import bars, configurations, curves, laws
+from equistein.plotting import bars, configurations, curves, histograms
 
 
 def draw(
@@ -34,12 +34,12 @@ def draw(
         )  # fmt: skip
     order = ([FLOOR] if floor else []) + list(runs)
     shown = {name: outcomes[name] for name in order}
-    figures["energies"] = laws(
+    figures["energies"] = histograms(
         {name: out.arrays["energies"] for name, out in shown.items()},
         _density(floor.arrays["energies"], energies) if floor else None,
         "energy", limits=energies, bins=64,
     )  # fmt: skip
-    figures["distances"] = laws(
+    figures["distances"] = histograms(
         {name: out.arrays["distances"] for name, out in shown.items()},
         _density(floor.arrays["distances"], system.limits) if floor else None,
         "distance of two particles", limits=system.limits, bins=80,

@@ -186,7 +186,7 @@ def nuts_curve(
     With them come the evaluations a particle they took on average, and the seconds
     without compilation. NUTS does not come down from overlaps, so it starts where MALA
     is after 100 evaluations, which count. Its chains live in all coordinates, with the
-    centre of mass held by a spring.
+    center of mass held by a spring.
     """
     import blackjax
 

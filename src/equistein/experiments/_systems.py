@@ -15,7 +15,7 @@ from equistein.data import cached_array, published_clouds
 from equistein.metrics import (
     geometric_wasserstein,
     pair_distances,
-    shares,
+    proportions,
     total_variation,
     virial,
     wasserstein_1d,
@@ -42,9 +42,9 @@ class SystemConfig:
         start_inverse_temperature: The first inverse temperature.
         annealed_share: The share of the steps that anneal.
         corrected_share: The share of the evaluations that `equivariant` ends with MALA.
-        num_bins: The centres of its features, a smooth histogram of distances.
+        num_bins: The centers of its features, a smooth histogram of distances.
         bin_width: The width of a bin.
-        reach: The last centre.
+        reach: The last center.
         quiet_step: The step length of `quiet` and `vanilla`.
         mala_step: The first step of MALA.
         nuts_step: The step of NUTS.
@@ -191,7 +191,7 @@ def measure_all(
     }
     if system.minima is not None:
         minima = system.minima()
-        held = shares(target.states(points, minima), len(minima.energies))
+        held = proportions(target.states(points, minima), len(minima.energies))
         numbers |= {f"state_{i + 1}": float(share) for i, share in enumerate(held)}
     published = _published(system)
     if published is not None:

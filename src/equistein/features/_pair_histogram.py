@@ -23,7 +23,7 @@ class PairHistogram(AbstractFeatures):
     r"""A smooth histogram of the distances of each pair of species.
 
     With $d_{ij} = \sqrt{r_{ij}^2 + \epsilon^2}$, for the m pairs of two species and
-    centres $c$ spread evenly over $[0, \ell]$,
+    centers $c$ spread evenly over $[0, \ell]$,
 
     $$F_c = \frac{1}{\sqrt m} \sum_{ij} e^{-(d_{ij} - c)^2 / 2 w^2}, \qquad
       F_\infty = \frac{1}{\sqrt m} \sum_{ij} d_{ij} / \ell.$$
@@ -35,13 +35,13 @@ class PairHistogram(AbstractFeatures):
 
     Args:
         species: One label for each particle; particles with the same label are alike.
-        reach: The last centre $\ell$, in the units of the points.
-        num_centers: The number of centres a pair of species.
-        width: The width $w$ of a bin; by default the spacing of the centres.
+        reach: The last center $\ell$, in the units of the points.
+        num_centers: The number of centers a pair of species.
+        width: The width $w$ of a bin; by default the spacing of the centers.
         epsilon: The length below which distances are smoothed.
 
     Raises:
-        ValueError: If there are fewer than two particles or centres, or a length is
+        ValueError: If there are fewer than two particles or centers, or a length is
             not positive.
     """
 

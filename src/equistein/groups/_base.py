@@ -45,7 +45,7 @@ class AbstractGroup(eqx.Module):
     def project(self, point: Point) -> Point:
         """Return the nearest point of the subspace the group lives on.
 
-        The identity, except for `PointCloud`, where the centre of mass goes to the
+        The identity, except for `PointCloud`, where the center of mass goes to the
         origin.
         """
 

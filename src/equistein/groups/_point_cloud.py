@@ -28,10 +28,10 @@ class PointCloud(AbstractGroup):
 
     E(d), or SE(d) without reflections, times the permutations within each species.
     Acts on points of shape `(n, d)`. Translations are not compact, so everything
-    lives on the subspace whose centre of mass is the origin: `project` goes there,
+    lives on the subspace whose center of mass is the origin: `project` goes there,
     and the elements are rotations and permutations.
 
-    The representative is centred, stands along its principal axes (signs from the
+    The representative is centered, stands along its principal axes (signs from the
     third moments) and lists like particles by their first coordinate. It is tied,
     and may jump, for a configuration that has a symmetry of its own.
 
@@ -83,9 +83,9 @@ class PointCloud(AbstractGroup):
         return RigidPermutation(rotations, jax.vmap(self._permutation)(keys))
 
     def canonicalize(self, point: Point) -> Point:
-        centred = self.project(point)
-        _, axes = jnp.linalg.eigh(centred.T @ centred)
-        turned = centred @ axes[:, ::-1]
+        centered = self.project(point)
+        _, axes = jnp.linalg.eigh(centered.T @ centered)
+        turned = centered @ axes[:, ::-1]
         skew = jnp.sum(turned**3, axis=0)
         signs = jnp.where(skew < 0, -1.0, 1.0).astype(point.dtype)
         if not self.reflections:

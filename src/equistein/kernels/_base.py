@@ -80,14 +80,14 @@ def squared_distances(
 ) -> Float[Array, "target source"]:
     r"""Return $|x_i - y_j|^2$ by one matmul.
 
-    Centre the points first: the terms cancel, and in float32 a cloud far from the
+    Center the points first: the terms cancel, and in float32 a cloud far from the
     origin would lose all digits.
     """
     norms = jnp.sum(x**2, axis=1)[:, None] + jnp.sum(y**2, axis=1)[None, :]
     return jnp.maximum(norms - 2 * x @ y.T, 0)
 
 
-def centred(
+def centered(
     x: Float[Array, "target dim"], y: Float[Array, "source dim"]
 ) -> tuple[Float[Array, "target dim"], Float[Array, "source dim"]]:
     """Return both clouds with the mean of the targets at the origin.

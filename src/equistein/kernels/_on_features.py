@@ -11,7 +11,7 @@ from equistein._types import Features, LogDensity, Particles, Point, Scalar
 from equistein.features import AbstractFeatures, jacobian
 from equistein.groups import check_invariance
 from equistein.kernels._bandwidth import AbstractBandwidth
-from equistein.kernels._base import AbstractKernel, centred, flatten
+from equistein.kernels._base import AbstractKernel, centered, flatten
 from equistein.kernels._blocks import map_blocks
 from equistein.kernels._radial import AbstractRadialKernel
 
@@ -53,7 +53,7 @@ class AbstractFeatureKernel(AbstractKernel):
         pushed = pushed + jax.vmap(self.features.laplacian)(sources)
         metric = jnp.einsum("nfd,ngd->nfg", jac, jac)
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
-        here, there_sources = centred(there, jax.vmap(self.features)(sources))
+        here, there_sources = centered(there, jax.vmap(self.features)(sources))
         total = map_blocks(
             lambda rows: self.block_force(rows, there_sources, pushed, metric),
             here,

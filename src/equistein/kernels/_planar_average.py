@@ -26,7 +26,7 @@ class PlanarAverage(AbstractCloudAverage):
     the rotation that brings w closest to z. A reflection conjugates w and v; the mean
     over permutations and reflections is the sum over all such copies of w. The scalar
     mean of $k$ has $I_0$ in place of $I_1 u$. Everything lives on the subspace whose
-    centre of mass is the origin.
+    center of mass is the origin.
 
     References:
         The first trigonometric moment of the von Mises law: Mardia and Jupp (2000),

@@ -13,7 +13,7 @@ from equistein._types import LogDensity, Particles, Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Median
 from equistein.kernels._base import (
     AbstractScalarKernel,
-    centred,
+    centered,
     flatten,
     squared_distances,
 )
@@ -53,7 +53,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         sources: Float[Array, "source *shape"],
         scores: Float[Array, "source *shape"],
     ) -> Float[Array, "target *shape"]:
-        x, y = centred(flatten(targets), flatten(sources))
+        x, y = centered(flatten(targets), flatten(sources))
         s = flatten(scores)
         total = map_blocks(lambda rows: self.block_force(rows, y, s), x, len(y))
         return (total / len(y)).reshape(targets.shape)
@@ -63,7 +63,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return self.bandwidth if isinstance(self.bandwidth, AbstractBandwidth) else None
 
     def length(self, particles: Particles) -> Scalar:
-        x, _ = centred(flatten(particles), flatten(particles))
+        x, _ = centered(flatten(particles), flatten(particles))
         return self.length_of(x, squared_distances)
 
     def fixed_length(self, like: Array) -> Scalar:

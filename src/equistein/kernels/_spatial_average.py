@@ -26,7 +26,7 @@ class SpatialAverage(AbstractCloudAverage):
     the first moment of the matrix Fisher law; a reflection is $-1$ times a rotation and
     takes $M$ to $-M$. The mean over permutations is a sum over copies of y. Each pair
     of copies takes a singular value decomposition and a quadrature, so this is for
-    few particles, `Pullback` for many. Everything lives on the subspace whose centre
+    few particles, `Pullback` for many. Everything lives on the subspace whose center
     of mass is the origin.
 
     References:

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PyTree
 
 from equistein._types import Key
 from equistein.groups import AbstractFiniteGroup, AbstractGroup, PointCloud
-from equistein.kernels._base import centred, flatten, squared_distances
+from equistein.kernels._base import centered, flatten, squared_distances
 from equistein.kernels._cloud_copies import enumerable, MAX_PERMUTATIONS
 from equistein.kernels._radial import AbstractRadialKernel
 
@@ -37,7 +37,7 @@ class Elements(eqx.Module):
         r"""Return $\min_g |x_i - g x_j|^2$."""
 
         def closer(least, moved):
-            x, y = centred(flatten(particles), flatten(moved))
+            x, y = centered(flatten(particles), flatten(moved))
             return jnp.minimum(least, squared_distances(x, y)), None
 
         start = jnp.full((len(particles),) * 2, jnp.inf, particles.dtype)

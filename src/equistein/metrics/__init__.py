@@ -4,7 +4,9 @@ from equistein.metrics._annealed_importance import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
 )
-from equistein.metrics._attack import attacked as attacked
+from equistein.metrics._attack import (
+    projected_gradient_attack as projected_gradient_attack,
+)
 from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
@@ -29,4 +31,7 @@ from equistein.metrics._particles import (
 from equistein.metrics._stein_discrepancy import (
     kernel_stein_discrepancy as kernel_stein_discrepancy,
 )
-from equistein.metrics._weights import mode_weights as mode_weights, shares as shares
+from equistein.metrics._weights import (
+    mode_weights as mode_weights,
+    proportions as proportions,
+)

@@ -11,7 +11,7 @@ from equistein._types import Particles, Point
 
 
 @eqx.filter_jit
-def attacked(
+def projected_gradient_attack(
     logits: Callable[[Point], Float[Array, " class"]],
     points: Particles,
     labels: Int[Array, " particle"],

@@ -49,7 +49,7 @@ def virial(log_density: LogDensity, points: Particles) -> Scalar:
     r"""The mean of $-x \cdot \nabla \log p(x)$.
 
     For exact samples it is the dimension of the space they live on: $(n - 1) d$ for n
-    particles with their centre of mass at the origin. A sum over a heavy tail: look at
+    particles with their center of mass at the origin. A sum over a heavy tail: look at
     it with some thousands of samples.
 
     Args:

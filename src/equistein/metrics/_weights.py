@@ -15,9 +15,9 @@ def mode_weights(
     """
     gaps = (samples[:, None] - modes[None]) ** 2
     gaps = gaps.reshape(len(samples), len(modes), -1)
-    return shares(jnp.argmin(jnp.sum(gaps, axis=-1), axis=1), len(modes))
+    return proportions(jnp.argmin(jnp.sum(gaps, axis=-1), axis=1), len(modes))
 
 
-def shares(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
+def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
     """Return the share of each of the labels 0 to `num - 1`."""
     return jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)

@@ -24,7 +24,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
-        positions: Where it is, `(atom, 3)`; put the centre at the origin first.
+        positions: Where it is, `(atom, 3)`; put the center at the origin first.
 
     Returns:
         The orders, `(atom, atom)`, 0 where there is no bond.

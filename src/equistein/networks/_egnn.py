@@ -130,7 +130,7 @@ class EGNN(AbstractNetwork):
         dim: The dimension of space.
         width: The number of units.
         depth: The number of layers.
-        reach: The last centre of the Gaussians, in the units of the points.
+        reach: The last center of the Gaussians, in the units of the points.
         num_centers: Their number.
         key: The source of the weights.
 

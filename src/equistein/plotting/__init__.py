@@ -14,7 +14,7 @@ from equistein.plotting._lines import (
     boxes as boxes,
     costs as costs,
     curves as curves,
-    laws as laws,
+    histograms as histograms,
 )
 from equistein.plotting._molecules import molecules as molecules, picture as picture
 from equistein.plotting._planar import (

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from equistein.plotting._style import color, EXACT, grid, plain
 
 
-def laws(
+def histograms(
     samples: Mapping[str, np.ndarray],
     exact: tuple[np.ndarray, np.ndarray] | None,
     label: str,

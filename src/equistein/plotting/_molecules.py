@@ -37,8 +37,8 @@ def molecules(
         panel.axis("off")
         if index >= len(positions):
             continue
-        centred = positions[index] - positions[index].mean(axis=0)
-        turned = centred @ np.linalg.svd(centred)[2].T
+        centered = positions[index] - positions[index].mean(axis=0)
+        turned = centered @ np.linalg.svd(centered)[2].T
         for i, j in zip(*np.nonzero(np.triu(orders[index])), strict=True):
             _stick(panel, turned[i], turned[j], int(orders[index][i, j]))
         for at in np.argsort(turned[:, 2]):

@@ -10,7 +10,6 @@ from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
     SamplingAlgorithm as SamplingAlgorithm,
 )
-from equistein.samplers._checks import check_particles as check_particles
 from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,
@@ -21,7 +20,6 @@ from equistein.samplers._mala import (
     MALAInfo as MALAInfo,
     MALAState as MALAState,
 )
-from equistein.samplers._progress import progress_bar as progress_bar
 from equistein.samplers._run import (
     NonFiniteError as NonFiniteError,
     run as run,

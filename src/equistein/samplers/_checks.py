@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
@@ -31,38 +30,6 @@ def check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
             "`run` needs `record_every`, an integer > 0 or None, but got "
             f"{record_every!r}."
         )
-
-
-def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
-    """Return `particles` as a floating-point array of at least one finite point.
-
-    Raises:
-        ValueError: If it is not one, naming what came.
-    """
-    if particles is None:
-        raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
-    try:
-        particles = jnp.asarray(particles)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must be an array of numbers: {error}") from None
-    if particles.ndim < 2 or 0 in particles.shape:
-        raise ValueError(
-            f"`{name}` must have shape (n, *shape) with at least one point, but got "
-            f"shape {particles.shape}. Stack the points on axis 0; points on the line "
-            "have shape (1,)."
-        )
-    if not jnp.issubdtype(particles.dtype, jnp.floating):
-        raise ValueError(
-            f"`{name}` must be floating point, but got {particles.dtype}: use "
-            f"{name}.astype(float)."
-        )
-    bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
-    if bool(jnp.any(bad)):
-        raise ValueError(
-            f"`{name}` must be finite, but {int(jnp.sum(bad))} of {len(particles)} are "
-            f"not, the first at index {int(jnp.argmax(bad))}."
-        )
-    return particles
 
 
 def check_state(sampler: AbstractSampler, state: Any) -> None:

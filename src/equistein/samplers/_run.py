@@ -7,15 +7,15 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from equistein._arrays import check_particles
+from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._checks import (
     check_counts,
     check_density,
-    check_particles,
     check_state,
 )
-from equistein.samplers._progress import progress_bar
 
 _CHUNK = 64  # steps between two looks at whether all numbers are finite
 _NUM_RECORDS = 100  # by default

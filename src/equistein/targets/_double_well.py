@@ -13,7 +13,7 @@ class DoubleWell(AbstractParticleSystem):
       + c (d_{ij} - d_0)^4$$
 
     With its defaults it is DW-4 at temperature 1, each pair counted once (the paper's
-    code counts it twice). Unnormalized; everything lives on the subspace whose centre
+    code counts it twice). Unnormalized; everything lives on the subspace whose center
     of mass is the origin. DW-4 has five distinct minima.
 
     Args:

@@ -18,7 +18,7 @@ class LennardJones(AbstractParticleSystem):
     The pair energy has its minimum $-f$ at $r_m$. With its defaults it is LJ-13 as the
     literature on neural samplers has it: their sum runs over ordered pairs, which is
     $f = 2$; the textbook's cluster has $f = 1$. Unnormalized; everything lives on the
-    subspace whose centre of mass is the origin. Below $0.4\, r_m$, where the pair
+    subspace whose center of mass is the origin. Below $0.4\, r_m$, where the pair
     energy is above $59\,000 f$, it is continued linearly, so that it and its gradient
     stay finite where particles meet.
 

@@ -104,9 +104,9 @@ def _polish(log_density: LogDensity, points: Particles):
     return jax.vmap(newton)(points)
 
 
-def centred_starts(
+def centered_starts(
     key: Key, num: int, shape: tuple[int, ...], reach: float
 ) -> Particles:
-    """Draw points uniformly from a box and move their centre of mass to the origin."""
+    """Draw points uniformly from a box and move their center of mass to the origin."""
     box = jax.random.uniform(key, (num, *shape), minval=-reach, maxval=reach)
     return box - jnp.mean(box, axis=1, keepdims=True)

@@ -15,7 +15,7 @@ class Normal(AbstractTarget):
     $$\log p(x) = -\frac{|x - c|^2}{2 \sigma^2} - \frac k2 \log 2 \pi \sigma^2$$
 
     k is the dimension of the subspace: of the space itself, or (n - 1) d for n
-    particles with their centre of mass at the origin. The base of annealed importance
+    particles with their center of mass at the origin. The base of annealed importance
     sampling.
 
     Args:

@@ -13,7 +13,7 @@ from equistein._types import Key, Particles, Point
 from equistein.features import pair_differences, SortedDistances
 from equistein.groups import PointCloud
 from equistein.targets._base import AbstractTarget, check_num
-from equistein.targets._minima import centred_starts, find_minima, Minima, relax
+from equistein.targets._minima import centered_starts, find_minima, Minima, relax
 from equistein.targets._tempering import parallel_tempering
 
 _LADDERS = 256  # independent chains, at most
@@ -21,7 +21,7 @@ _STEEPEST = 1_000.0  # the longest drift, times the reach
 
 
 class AbstractParticleSystem(AbstractTarget):
-    """Like particles on the subspace whose centre of mass is the origin."""
+    """Like particles on the subspace whose center of mass is the origin."""
 
     num_particles: eqx.AbstractVar[int]
     dim: eqx.AbstractVar[int]
@@ -93,8 +93,8 @@ class AbstractParticleSystem(AbstractTarget):
         return jr.permutation(order_key, points)[:num]
 
     def start(self, key: Key, num: int) -> Particles:
-        """Draw points from a box, with the centre of mass at the origin."""
-        return centred_starts(key, num, (self.num_particles, self.dim), self.reach)
+        """Draw points from a box, with the center of mass at the origin."""
+        return centered_starts(key, num, (self.num_particles, self.dim), self.reach)
 
     def minima(self, key: Key, num_starts: int = 512) -> Minima:
         """Find the distinct minima by relaxing from many starts.

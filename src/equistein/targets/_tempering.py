@@ -19,7 +19,7 @@ class Tempered(eqx.Module):
     Attributes:
         samples: For each ladder its samples of the coldest density, in order.
         acceptance: The acceptance rate of the Langevin moves, by temperature.
-        swaps: The acceptance rate of the swaps between neighbouring temperatures.
+        swaps: The acceptance rate of the swaps between neighboring temperatures.
     """
 
     samples: Float[Array, "ladder sample *shape"]
@@ -44,7 +44,7 @@ def parallel_tempering(
     r"""Run ladders of chains at several temperatures that swap their points.
 
     A step is a Metropolis-adjusted Langevin move of every chain, a jump of one
-    particle, and a swap of neighbours in temperature, accepted with probability
+    particle, and a swap of neighbors in temperature, accepted with probability
     $\min(1, e^{(\beta_i - \beta_j)(\log p(x_j) - \log p(x_i))})$. During the first
     `num_steps` steps each temperature finds its Langevin step (acceptance 0.6); then
     the steps are kept, so that the samples' law is exactly invariant.
@@ -78,7 +78,7 @@ def parallel_tempering(
         return jax.vmap(over_ladders)(keys, walkers, betas, step_sizes)
 
     def swap(key, number, walkers):
-        """Swap neighbours: pairs that begin at an even temperature, then at an odd."""
+        """Swap neighbors: pairs that begin at an even temperature, then at an odd."""
         gain = (betas[:-1] - betas[1:])[:, None] * (
             walkers.value[1:] - walkers.value[:-1]
         )

@@ -30,7 +30,7 @@ class Annealing(eqx.Module):
     from level to level. Where $\sigma_i \le 6 \sigma_{min}$ the Langevin step $\eta_i$
     and the step $\varepsilon_i$ of the Stein force $\psi$, both proportional to
     $\sigma_i^2$, mend what the learned score $s_i$ and the finite steps get wrong.
-    Noise is shared between neighbouring steps: at one level the law of the particles is
+    Noise is shared between neighboring steps: at one level the law of the particles is
     then right to the second order of $\eta$, and exact for a normal density, so that
     $\eta_i$ may be as long as $\sigma_i^2$, where fresh noise would double the
     variance. The bandwidth of the kernel is taken anew in each step.

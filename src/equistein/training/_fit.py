@@ -13,11 +13,12 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
+from equistein._arrays import check_particles
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, FormulasEnergy
 from equistein.groups import check_invariance
 from equistein.kernels import AbstractKernel, MaximumDiscrepancy
-from equistein.samplers import AbstractSampler, check_particles
+from equistein.samplers import AbstractSampler
 from equistein.training._checkpoint import load_checkpoint
 from equistein.training._config import FitConfig
 from equistein.training._fitted import Fitted

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._progress import progress_bar
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import (
     AbstractEnergy,
@@ -18,7 +19,7 @@ from equistein.energies import (
 )
 from equistein.kernels import AbstractKernel
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
-from equistein.samplers import NonFiniteError, progress_bar, run, Samples
+from equistein.samplers import NonFiniteError, run, Samples
 from equistein.targets import Normal
 from equistein.training._annealed import annealed, Annealing
 from equistein.training._config import FitConfig

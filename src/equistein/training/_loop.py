@@ -9,9 +9,9 @@ import equinox as eqx
 import jax.random as jr
 import numpy as np
 
+from equistein._progress import progress_bar
 from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy
-from equistein.samplers import progress_bar
 from equistein.training._checkpoint import save_checkpoint
 from equistein.training._config import FitConfig, num_epochs_of
 from equistein.training._fitted import DivergenceError, Fitted

@@ -32,7 +32,7 @@ class AbstractStart(eqx.Module):
 class Box(AbstractStart):
     """The uniform law on a cube that holds the data, on the group's subspace.
 
-    Centred at the origin, which a group's action keeps, or at the data's mean if there
+    Centered at the origin, which a group's action keeps, or at the data's mean if there
     is no symmetry.
 
     Args:
