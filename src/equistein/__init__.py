@@ -2,6 +2,7 @@
 
 from equistein import (
     data as data,
+    diagnostics as diagnostics,
     energies as energies,
     features as features,
     groups as groups,

@@ -10,11 +10,11 @@ import scipy.optimize
 from equistein.groups import PointCloud
 from equistein.metrics import (
     geometric_wasserstein,
+    Normal,
     pair_distances,
     total_variation,
     virial,
 )
-from equistein.targets import Normal
 
 GROUPS = {
     "four in the plane": PointCloud((0,) * 4, 2),

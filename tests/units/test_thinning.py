@@ -4,7 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.metrics import effective_sample_size, wasserstein_1d
+from equistein.metrics import wasserstein_1d
 from equistein.samplers import thin
 
 
@@ -70,31 +70,3 @@ def test_thinning_refuses_what_does_not_fit(key, unchecked):
             thin(jr.key(5), features, features[:, 0], num)
     with pytest.raises(ValueError, match="4 numbers"):
         thin(jr.key(5), features, features[:4, 0], 2)
-
-
-def autoregressive(key, correlation, shape=(400, 200)):
-    noise = jr.normal(key, shape)
-
-    def step(x, e):
-        x = correlation * x + jnp.sqrt(1 - correlation**2) * e
-        return x, x
-
-    _, chains = jax.lax.scan(step, noise[:, 0], noise.T)
-    return chains.T
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
-def test_effective_size_is_that_of_correlated_chains(correlation, key):
-    chains = autoregressive(key, correlation)
-    exact = chains.size * (1 - correlation) / (1 + correlation)
-    assert abs(effective_sample_size(chains) / exact - 1) < 5 * (2 / 400) ** 0.5
-
-
-def test_effective_size_of_frozen_chains_is_their_number(key):
-    frozen = jnp.broadcast_to(jr.normal(key, (400, 1)), (400, 50))
-    assert np.isclose(effective_sample_size(frozen), 400, rtol=0.01)
-
-
-def test_effective_size_needs_chains(key):
-    with pytest.raises(ValueError, match="at least two chains"):
-        effective_sample_size(jr.normal(key, (1, 50)))

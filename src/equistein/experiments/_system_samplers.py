@@ -12,10 +12,10 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Scalar
+from equistein.diagnostics import effective_sample_size
 from equistein.experiments._systems import System, SystemConfig
 from equistein.features import PairHistogram
 from equistein.kernels import Moments, Pullback, RBF
-from equistein.metrics import effective_sample_size
 from equistein.samplers import (
     AbstractSampler,
     Geometric,

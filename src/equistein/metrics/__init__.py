@@ -18,16 +18,15 @@ from equistein.metrics._distances import (
     energy_distance as energy_distance,
     wasserstein_1d as wasserstein_1d,
 )
-from equistein.metrics._effective_size import (
-    effective_sample_size as effective_sample_size,
-)
 from equistein.metrics._geometric import geometric_wasserstein as geometric_wasserstein
 from equistein.metrics._log_likelihood import mean_log_likelihood as mean_log_likelihood
+from equistein.metrics._normal import Normal as Normal
 from equistein.metrics._particles import (
     pair_distances as pair_distances,
     total_variation as total_variation,
     virial as virial,
 )
+from equistein.metrics._reference import AbstractReference as AbstractReference
 from equistein.metrics._stein_discrepancy import (
     kernel_stein_discrepancy as kernel_stein_discrepancy,
 )

@@ -8,7 +8,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.targets import AbstractTarget
+from equistein.metrics._reference import AbstractReference
 
 _PILOTS = 64
 _FEWEST = 8  # effective samples, below which an error cannot be told
@@ -51,7 +51,7 @@ class _Chain(eqx.Module):
 def annealed_importance_sampling(
     key: Key,
     log_density: LogDensity,
-    base: AbstractTarget,
+    base: AbstractReference,
     *,
     num_particles: int = 512,
     num_steps: int = 2_000,
@@ -159,7 +159,7 @@ def _move(key, chain, log_density, base, beta, rate) -> tuple[_Chain, Scalar]:
 
     x = chain.particles
     log_here, slope = on_path(x, chain.value, chain.score)
-    noise = jax.vmap(base.group.project)(jr.normal(noise_key, x.shape, x.dtype))
+    noise = jax.vmap(base.project)(jr.normal(noise_key, x.shape, x.dtype))
     noise = jnp.sqrt(2 * rate) * noise
     new = x + rate * slope + noise
     value, score = jax.vmap(jax.value_and_grad(log_density))(new)

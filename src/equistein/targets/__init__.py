@@ -13,7 +13,6 @@ from equistein.targets._minima import (
     Minima as Minima,
     relax as relax,
 )
-from equistein.targets._normal import Normal as Normal
 from equistein.targets._particle_system import (
     AbstractParticleSystem as AbstractParticleSystem,
 )

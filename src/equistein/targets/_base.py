@@ -23,13 +23,3 @@ class AbstractTarget(eqx.Module):
     @abc.abstractmethod
     def group(self) -> AbstractGroup:
         """The symmetry of the density."""
-
-
-def check_num(num: int) -> None:
-    """Raise unless `num` is a number of samples.
-
-    Raises:
-        ValueError: If `num` is not a positive integer.
-    """
-    if isinstance(num, bool) or not isinstance(num, int) or num < 1:
-        raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
+from equistein._arrays import check_num
 from equistein._types import Key, Particles, Point
 from equistein.features import pair_differences, SortedDistances
 from equistein.groups import PointCloud
-from equistein.targets._base import AbstractTarget, check_num
+from equistein.targets._base import AbstractTarget
 from equistein.targets._minima import centered_starts, find_minima, Minima, relax
 from equistein.targets._tempering import parallel_tempering
 

@@ -8,9 +8,10 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from equistein._arrays import check_num
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
-from equistein.targets._base import AbstractTarget, check_num
+from equistein.targets._base import AbstractTarget
 
 
 class RotatedGaussians(AbstractTarget):

@@ -18,9 +18,8 @@ from equistein.energies import (
     NoiseEnergy,
 )
 from equistein.kernels import AbstractKernel
-from equistein.metrics import annealed_importance_sampling, LogNormalizer
+from equistein.metrics import annealed_importance_sampling, LogNormalizer, Normal
 from equistein.samplers import NonFiniteError, run, Samples
-from equistein.targets import Normal
 from equistein.training._annealed import annealed, Annealing
 from equistein.training._config import FitConfig
 from equistein.training._kernel import choose_kernel

@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from equistein._arrays import check_num
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, Trivial
-from equistein.targets._base import AbstractTarget, check_num
+from equistein.metrics._reference import AbstractReference
 
 
-class Normal(AbstractTarget):
+class Normal(AbstractReference):
     r"""The isotropic normal density on a group's subspace, normalized there.
 
     $$\log p(x) = -\frac{|x - c|^2}{2 \sigma^2} - \frac k2 \log 2 \pi \sigma^2$$
@@ -29,7 +30,7 @@ class Normal(AbstractTarget):
 
     center: Point
     scale: Scalar
-    symmetry: AbstractGroup
+    group: AbstractGroup
     dim: int
 
     def __init__(
@@ -51,22 +52,21 @@ class Normal(AbstractTarget):
             )
         self.center = center
         self.scale = jnp.asarray(scale, center.dtype)
-        self.symmetry = group
+        self.group = group
         projection = jax.jacfwd(group.project)(jnp.zeros_like(center))
         self.dim = round(float(jnp.trace(projection.reshape(center.size, -1))))
 
-    @property
-    def group(self) -> AbstractGroup:
-        return self.symmetry
-
     def log_density(self, point: Point) -> Scalar:
         center, scale = (c.astype(point.dtype) for c in (self.center, self.scale))
-        gap = self.symmetry.project(point) - center
+        gap = self.group.project(point) - center
         constant = 0.5 * self.dim * jnp.log(2 * jnp.pi * scale**2)
         return -0.5 * jnp.sum((gap / scale) ** 2) - constant
 
     def sample(self, key: Key, num: int) -> Particles:
         check_num(num)
         noise = jr.normal(key, (num, *self.center.shape), self.center.dtype)
-        noise = jax.vmap(self.symmetry.project)(noise)
+        noise = jax.vmap(self.group.project)(noise)
         return self.center[None] + self.scale * noise
+
+    def project(self, point: Point) -> Point:
+        return self.group.project(point)

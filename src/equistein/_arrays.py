@@ -1,0 +1,48 @@
+"""Checks of arrays that a user gives."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
+    """Return `particles` as a floating-point array of at least one finite point.
+
+    Raises:
+        ValueError: If it is not one, naming what came.
+    """
+    if particles is None:
+        raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
+    try:
+        particles = jnp.asarray(particles)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}` must be an array of numbers: {error}") from None
+    if particles.ndim < 2 or 0 in particles.shape:
+        raise ValueError(
+            f"`{name}` must have shape (n, *shape) with at least one point, but got "
+            f"shape {particles.shape}. Stack the points on axis 0; points on the line "
+            "have shape (1,)."
+        )
+    if not jnp.issubdtype(particles.dtype, jnp.floating):
+        raise ValueError(
+            f"`{name}` must be floating point, but got {particles.dtype}: use "
+            f"{name}.astype(float)."
+        )
+    bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
+    if bool(jnp.any(bad)):
+        raise ValueError(
+            f"`{name}` must be finite, but {int(jnp.sum(bad))} of {len(particles)} are "
+            f"not, the first at index {int(jnp.argmax(bad))}."
+        )
+    return particles
+
+
+def check_num(num: int) -> None:
+    """Raise unless `num` is a number of samples.
+
+    Raises:
+        ValueError: If `num` is not a positive integer.
+    """
+    if isinstance(num, bool) or not isinstance(num, int) or num < 1:
+        raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
