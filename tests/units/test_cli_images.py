@@ -7,9 +7,10 @@ import pytest
 from command_line import status, TINY
 
 from equistein.data import DataError
-from equistein.experiments import EXPERIMENTS, Outcome
+from equistein.experiments import EXPERIMENTS
 from equistein.experiments._image_data import few_labels, image_sets
 from equistein.groups import ImageRotations
+from equistein.runs import Outcome
 
 # The sizes of multilayer perceptrons are not for images.
 SMALL = " ".join(TINY).replace("--width 4 --depth 1 ", "").split()

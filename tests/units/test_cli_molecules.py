@@ -8,7 +8,7 @@ import pytest
 from command_line import as_users_run_it, lines_of, status, TINY
 
 from equistein.cli._fit import load_run
-from equistein.cli._folder import RunFolder
+from equistein.cli._sample import pretrained
 from equistein.molecules import formula, read_xyz, write_xyz
 
 
@@ -73,7 +73,7 @@ def test_a_model_that_does_not_come_with_the_package_is_refused(tmp_path, capsys
 
 
 def test_a_model_comes_with_the_package():
-    folder = RunFolder.pretrained("c5h8o")
+    folder = pretrained("c5h8o")
     described = folder.read_json("config.json")
     assert formula(described["species"]) == "C5H8O"
     assert not pathlib.Path(described["data"]).is_absolute()

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from equistein.cli import main
-from equistein.experiments import EXPERIMENTS, FLOOR
+from equistein.experiments import EXPERIMENTS
+from equistein.runs import FLOOR
 
 # The others share their code with tests of the command line.
 QUICKLY = ("dw4",)

@@ -22,8 +22,7 @@ from equistein.cli._dataset import (
     Problem,
 )
 from equistein.cli._fit_results import finish
-from equistein.cli._folder import as_json, RunFolder, UserError
-from equistein.cli._run import config_from_json, default_folder, INTERRUPTED
+from equistein.cli._run import default_folder, INTERRUPTED
 from equistein.energies import (
     AbstractEnergy,
     energy_for,
@@ -32,6 +31,17 @@ from equistein.energies import (
 )
 from equistein.groups import ImageRotations, PointCloud, Trivial
 from equistein.molecules import charges_of, formula
+from equistein.runs import (
+    config_from_json,
+    config_to_json,
+    Outcome,
+    RunFolder,
+    UserError,
+    Words,
+    write_environment,
+    write_history,
+    write_report,
+)
 from equistein.samplers import NonFiniteError
 from equistein.training import (
     check_start,
@@ -107,8 +117,7 @@ def fit_data(arguments: Sequence[str]) -> int:
     except ValueError as error:
         raise UserError(str(error)) from None
     folder = RunFolder.create(parsed.out or default_folder("fit"))
-    folder.write_json(
-        "config.json",
+    folder.write_config(
         {
             "command": "fit",
             "data": str(parsed.data.resolve()),
@@ -117,9 +126,10 @@ def fit_data(arguments: Sequence[str]) -> int:
             "species": list(dataset.species) if dataset.species else None,
             "formulas": [list(f) for f in dataset.formulas or ()] or None,
             "num_classes": dataset.num_classes,
-            "problem": as_json(parsed.problem),
-            "config": as_json(parsed.config),
-            "words": _words(parsed.data, dataset, parsed.problem),
+            "num_points": len(dataset.points),
+            "num_held_out": dataset.num_held_out,
+            "problem": config_to_json(parsed.problem),
+            "config": config_to_json(parsed.config),
         },
     )
     return execute(folder, parsed.problem, parsed.config, dataset)
@@ -127,7 +137,7 @@ def fit_data(arguments: Sequence[str]) -> int:
 
 def resume_fit(folder: RunFolder) -> int:
     """Go on with an interrupted fit, to the same numbers."""
-    described = folder.read_json("config.json")
+    described = folder.read_config()
     problem, config = settings(described)
     path = pathlib.Path(str(described.get("data")))
     if not path.is_file():
@@ -148,7 +158,7 @@ def execute(
     folder: RunFolder, problem: Problem, config: FitConfig, dataset: Dataset
 ) -> int:
     """Fit, draw samples, and write results and report."""
-    folder.write_environment()
+    write_environment(folder)
     _, fit_key, result_key = jr.split(jr.key(problem.seed), 3)
     energy = make_energy(problem, config, dataset)
     train = dataset.train()
@@ -176,6 +186,7 @@ def execute(
             )
             fitted, dataset = fitted.formula(0), dataset.of_formula(0)
         finish(result_key, folder, problem, fitted, dataset)
+        write_report(folder, words_of(folder.read_config()))
     except KeyboardInterrupt:
         print(
             f"\nStopped. What was learned so far is kept in {folder.path}; go on with\n"
@@ -186,7 +197,7 @@ def execute(
     except CheckpointError as error:
         raise UserError(str(error)) from None
     except DivergenceError as error:
-        folder.write_history(error.fitted.history, error.fitted.events)
+        write_history(folder, {"model": _unfinished(error.fitted)})
         print(
             f"equistein: {error}\nEvery epoch and every roll-back is in "
             f"{folder.path / 'history.jsonl'}, the last good state in "
@@ -202,7 +213,7 @@ def execute(
         )
         return 1
     print(f"Report: {folder.path / 'report.html'}")
-    data = pathlib.Path(str(folder.read_json("config.json")["data"]))
+    data = pathlib.Path(str(folder.read_config()["data"]))
     suffix = data.suffix.lower()
     print(
         f"Draw more:  equistein sample {folder.path} --num-samples 512 "
@@ -217,7 +228,7 @@ def load_run(folder: RunFolder) -> Fitted:
     Raises:
         UserError: If the folder holds no finished fit.
     """
-    described = folder.read_json("config.json")
+    described = folder.read_config()
     if described.get("command") != "fit":
         raise UserError(
             f"{folder.path} holds no learned energy: give the folder of an "
@@ -260,7 +271,7 @@ def settings(described: dict) -> tuple[Problem, FitConfig]:
         )
         return problem, config_from_json(FitConfig(), described.get("config", {}))
     except (TypeError, ValueError) as error:
-        raise UserError(f"The run's config.json is damaged: {error}") from None
+        raise UserError(f"The run's config.json cannot be read: {error}.") from None
 
 
 def make_energy(
@@ -293,35 +304,48 @@ def make_energy(
     )  # fmt: skip
 
 
-def _by_denoising(problem: Problem, dataset: Dataset) -> bool:
-    return bool(dataset.formulas) or is_graph(problem, dataset.species)
+def _unfinished(fitted: Fitted) -> Outcome:
+    """Return the epochs of a fit that came to no results."""
+    done = np.isfinite(fitted.history["loss"])
+    history = {name: values[done][None] for name, values in fitted.history.items()}
+    history = {"step": history.pop("epoch")} | history
+    return Outcome(
+        metrics={}, samples=np.zeros((0, 1)), history=history, events=fitted.events
+    )
 
 
 def _header(folder: RunFolder) -> dict:
     return {"config": json.loads((folder.path / "config.json").read_text())}
 
 
-def _words(path: pathlib.Path, dataset: Dataset, problem: Problem) -> dict:
-    points = dataset.points
-    kind = (
-        "A joint energy of points and classes" if dataset.num_classes else "An energy"
+def words_of(described: dict) -> Words:
+    """Return what the report of a fit says."""
+    problem, shape = described.get("problem", {}), tuple(described.get("shape", ()))
+    kind = "A joint energy of points and classes"
+    kind = kind if described.get("num_classes") else "An energy"
+    count, num_points = "", described.get("num_points")
+    if num_points:
+        count = f"{num_points - described['num_held_out']} of {num_points} "
+    by_denoising = bool(described.get("formulas")) or is_graph(
+        Problem(group="trivial", network=problem.get("network")),
+        described.get("species"),
     )
-    return {
-        "title": f"equistein fit: {path.name}",
-        "lead": f"{kind} with the symmetry {problem.group}, learned from "
-        f"{len(dataset.train().points)} of {len(points)} points of shape "
-        f"{tuple(points.shape[1:])}; the others are held out.",
-        "notes": {"model": _DENOISED if _by_denoising(problem, dataset) else _LIKELY},
-        "floor": "data",
-        "floor_note": "The floor compares as many points of the other half of the data "
+    return Words(
+        title=f"equistein fit: {pathlib.Path(str(described.get('data'))).name}",
+        lead=f"{kind} with the symmetry {problem.get('group')}, learned from {count}"
+        f"points of shape {shape}; the others are held out.",
+        notes={"model": _DENOISED if by_denoising else _LIKELY},
+        floor="data",
+        floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
-        "captions": {
+        captions={
             "features": "All invariant features of the data and of the samples.",
             "molecules": "New molecules, with the bonds that greedy steps infer, or "
             "RDKit where there are other elements than H, C, N, O and F.",
             "turned": "New molecules, to turn with the mouse.",
-            "training": "The gap that contrastive divergence closes.",
+            "energy_gap": "The gap that contrastive divergence closes.",
+            "denoising_loss": "The loss of denoising.",
             "configurations": "Configurations from the data, and new ones.",
             "samples": "The data, and new samples; those of each class by themselves.",
         },
-    }
+    )

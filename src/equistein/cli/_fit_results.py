@@ -12,12 +12,10 @@ from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
 from equistein.cli._dataset import Dataset, Problem
-from equistein.cli._folder import RunFolder
 from equistein.cli._molecule_results import (
     molecule_numbers,
     molecule_pictures,
 )
-from equistein.cli._report import write_report
 from equistein.energies import (
     AbstractEnergy,
     JointEnergy,
@@ -25,7 +23,6 @@ from equistein.energies import (
     outlier_scores,
     PlainEnergy,
 )
-from equistein.experiments import FLOOR, Outcome
 from equistein.features import AbstractFeatures, Coordinates, PairHistogram
 from equistein.groups import AbstractGroup, ImageRotations
 from equistein.metrics import (
@@ -43,6 +40,7 @@ from equistein.plotting import (
     image_rows,
     planar_samples,
 )
+from equistein.runs import FLOOR, Outcome, RunFolder, write_figures, write_results
 from equistein.training import Box, denoising_score_matching, Fitted, noise_levels
 
 _SHOWN_CLASSES = 4
@@ -102,7 +100,7 @@ def finish(
         ),
         FLOOR: outcome(first[:num], others),
     }
-    folder.write_results(outcomes, [problem.seed])
+    write_results(folder, outcomes, [problem.seed])
     figures = {
         "features": histograms(
             {
@@ -115,23 +113,22 @@ def finish(
     }
     if "negative_energy" in history:
         gap = history["positive_energy"] - history["negative_energy"]
-        figures["training"] = curves(
+        figures["energy_gap"] = curves(
             {"data minus particles": (history["step"][0], gap)},
             "energy gap",
             exact=0.0,
             x_label="epoch",
         )
-    if "score_matching_loss" in history and "training" not in figures:
+    if "score_matching_loss" in history and "energy_gap" not in figures:
         loss = (history["step"][0], history["score_matching_loss"])
-        figures["training"] = curves(
+        figures["denoising_loss"] = curves(
             {"denoising": loss}, "loss", x_label="epoch", log_y=True
         )
     if species is not None:
         figures |= molecule_pictures(species, np.asarray(samples))
     else:
         figures |= pictures(group, np.asarray(data), np.asarray(samples), by_class)
-    folder.write_figures(figures)
-    write_report(folder)
+    write_figures(folder, figures)
 
 
 def judge(

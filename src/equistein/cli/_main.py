@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from equistein.cli._bench import bench
 from equistein.cli._fit import fit_data, resume_fit
-from equistein.cli._folder import RunFolder, UserError
 from equistein.cli._report import report
 from equistein.cli._run import (
     INTERRUPTED,
@@ -15,6 +14,7 @@ from equistein.cli._run import (
     run_experiment,
 )
 from equistein.cli._sample import sample_run
+from equistein.runs import RunFolder, UserError
 
 _HELP = """\
 equistein: sample and learn probability densities that have a symmetry
@@ -96,7 +96,7 @@ def _resume(arguments: list[str]) -> int:
     if len(arguments) != 1 or arguments[0].startswith("-"):
         raise UserError("usage: equistein resume RUN_DIR")
     folder = RunFolder.open(pathlib.Path(arguments[0]))
-    command = folder.read_json("config.json").get("command")
+    command = folder.read_config().get("command")
     if command == "run":
         return resume_experiment(folder)
     if command == "fit":

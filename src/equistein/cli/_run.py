@@ -12,18 +12,25 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from equistein.cli._folder import as_json, RunFolder, UserError
-from equistein.cli._report import write_report
 from equistein.data import DataError
-from equistein.experiments import (
-    check_config,
-    Experiment,
-    EXPERIMENTS,
+from equistein.experiments import check_config, Experiment, EXPERIMENTS
+from equistein.molecules import MissingRDKit
+from equistein.runs import (
+    config_from_json,
+    config_to_json,
     FLOOR,
     joined,
+    load_outcome,
     Outcome,
+    RunFolder,
+    save_outcome,
+    UserError,
+    Words,
+    write_environment,
+    write_figures,
+    write_report,
+    write_results,
 )
-from equistein.molecules import MissingRDKit
 from equistein.samplers import NonFiniteError
 from equistein.training import CheckpointError, DivergenceError
 
@@ -72,17 +79,17 @@ def run_experiment(arguments: Sequence[str]) -> int:
     try:
         check_config(parsed.config)
         experiment.stages(parsed.config, parsed.seed)
+        config = config_to_json(parsed.config)
     except ValueError as error:
         raise UserError(str(error)) from None
     folder = RunFolder.create(parsed.out or default_folder(experiment.name))
-    folder.write_json(
-        "config.json",
+    folder.write_config(
         {
             "command": "run",
             "experiment": experiment.name,
             "preset": preset,
             "seed": parsed.seed,
-            "config": as_json(parsed.config),
+            "config": config,
         },
     )
     return execute(experiment, parsed.config, parsed.seed, folder)
@@ -90,7 +97,7 @@ def run_experiment(arguments: Sequence[str]) -> int:
 
 def resume_experiment(folder: RunFolder) -> int:
     """Run the stages that an interrupted run did not finish."""
-    described = folder.read_json("config.json")
+    described = folder.read_config()
     experiment = find_experiment(str(described.get("experiment")))
     seed, like = described.get("seed"), next(iter(experiment.presets.values()))
     try:
@@ -102,14 +109,14 @@ def resume_experiment(folder: RunFolder) -> int:
     except DataError as error:
         raise UserError(str(error)) from None
     except (TypeError, ValueError) as error:
-        message = f"{folder.path / 'config.json'} is damaged: {error}"
+        message = f"{folder.path / 'config.json'} cannot be resumed: {error}."
         raise UserError(message) from None
     return execute(experiment, config, seed, folder)
 
 
 def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
     """Run every stage that is not yet done, then write results and report."""
-    folder.write_environment()
+    write_environment(folder)
     kept = folder.path / "checkpoint"
     where = (kept,) if experiment.trains else ()
     stages = experiment.stages(config, seed, *where)
@@ -118,12 +125,12 @@ def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -
     try:
         for index, (name, stage) in enumerate(stages.items(), start=1):
             label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
-            outcome = folder.load_outcome(name)
+            outcome = load_outcome(folder, name)
             if outcome is None:
                 print(f"{label} ...", flush=True)
                 start = time.perf_counter()
                 outcome = stage()
-                folder.save_outcome(name, outcome)
+                save_outcome(folder, name, outcome)
                 for state in kept.glob(f"{name}.*eqx"):
                     state.unlink()  # what the stage's training kept of itself
                 print(f"{label}: {time.perf_counter() - start:.1f} s", flush=True)
@@ -178,9 +185,22 @@ def finish(
         (value.size for out in outcomes.values() for value in out.metrics.values()
          if out is not outcomes.get(FLOOR)), default=1,
     )  # fmt: skip
-    folder.write_results(outcomes, list(range(seed, seed + num_seeds)))
-    folder.write_figures(experiment.draw(config, outcomes))
-    return write_report(folder)
+    write_results(folder, outcomes, list(range(seed, seed + num_seeds)))
+    write_figures(folder, experiment.draw(config, outcomes))
+    preset = str(folder.read_config().get("preset"))
+    return write_report(folder, words_of(experiment, preset))
+
+
+def words_of(experiment: Experiment, preset: str) -> Words:
+    """Return what the report of a run of an experiment says."""
+    figure = experiment.figure[:1].upper() + experiment.figure[1:]
+    return Words(
+        title=experiment.name,
+        lead=f"{experiment.summary}. {figure} of Jaini, Holdijk and Welling (2021); "
+        f"preset {preset}.",
+        notes=experiment.notes,
+        captions=experiment.captions,
+    )
 
 
 def find_experiment(name: str) -> Experiment:
@@ -231,43 +251,3 @@ def default_folder(name: str) -> pathlib.Path:
     """Return a folder under runs/ that no other run has."""
     now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     return pathlib.Path("runs") / f"{name}-{now}"
-
-
-def config_from_json(like: Any, values: Any) -> Any:
-    """Return a configuration of the type of `like` with the stored values.
-
-    Raises:
-        UserError: If a field is missing or unknown.
-    """
-    names = {field.name for field in dataclasses.fields(like)}
-    if not isinstance(values, dict):
-        raise UserError(f"The run's config.json is damaged: {values!r} is no object.")
-    if set(values) != names:
-        odd = ", ".join(sorted(set(values) ^ names))
-        raise UserError(
-            f"The run's config.json does not fit this version of equistein (fields "
-            f"{odd}). Run it anew, or install the version in its environment.json."
-        )
-    tupled = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    for name, value in tupled.items():
-        if dataclasses.is_dataclass(getattr(like, name)):
-            tupled[name] = config_from_json(getattr(like, name), value)
-            continue
-        if not _is_like(value, getattr(like, name)):
-            raise UserError(
-                f"The run's config.json is damaged: `{name}` is {value!r}, where a "
-                f"value like {getattr(like, name)!r} belongs."
-            )
-    return type(like)(**tupled)
-
-
-def _is_like(value: Any, default: Any) -> bool:
-    """Whether a stored value is of the kind of a default; None stands for anything."""
-    if default is None or value is None:
-        return isinstance(value, int | float | str | type(None))
-    if isinstance(default, tuple):
-        kind = default[0] if default else 1.0
-        return isinstance(value, tuple) and all(_is_like(v, kind) for v in value)
-    if isinstance(default, float) and not isinstance(value, bool):
-        return isinstance(value, int | float)
-    return type(value) is type(default)

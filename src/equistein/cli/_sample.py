@@ -11,8 +11,8 @@ import tyro
 
 from equistein.cli._dataset import write_samples
 from equistein.cli._fit import load_run
-from equistein.cli._folder import RunFolder, UserError
 from equistein.molecules import formula
+from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 
 _PRETRAINED = "pretrained:"
@@ -61,10 +61,10 @@ def sample_run(arguments: Sequence[str]) -> int:
         )
     is_path, name = parsed.run.exists(), str(parsed.run)
     if name.startswith(_PRETRAINED) and not is_path:
-        folder = RunFolder.pretrained(name.removeprefix(_PRETRAINED))
+        folder = pretrained(name.removeprefix(_PRETRAINED))
     else:
         folder = RunFolder.open(parsed.run)
-    described = folder.read_json("config.json")
+    described = folder.read_config()
     number, species = _chosen(described, parsed.formula)
     suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")
     if parsed.out.suffix not in suffixes:
@@ -122,3 +122,18 @@ def _chosen(described: dict, wanted: str | None) -> tuple[int | None, list[str] 
         return None, species
     number = names.index(wanted) if wanted else 0
     return number, formulas[number]
+
+
+def pretrained(name: str) -> RunFolder:
+    """Open a fit that comes with the package.
+
+    Raises:
+        UserError: If there is none of this name.
+    """
+    shelf = pathlib.Path(__file__).parents[1] / "pretrained"
+    known = sorted(path.parent.name for path in shelf.glob("*/config.json"))
+    if name not in known:
+        raise UserError(
+            f"There is no pretrained model {name!r}, only {', '.join(known)}."
+        )
+    return RunFolder(shelf / name)

@@ -3,8 +3,5 @@
 from equistein.experiments._base import (
     check_config as check_config,
     Experiment as Experiment,
-    FLOOR as FLOOR,
-    joined as joined,
-    Outcome as Outcome,
 )
 from equistein.experiments._registry import EXPERIMENTS as EXPERIMENTS

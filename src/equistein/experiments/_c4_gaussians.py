@@ -12,7 +12,7 @@ import optax
 from jaxtyping import Array, Float
 
 from equistein._types import Particles, Point, Scalar
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._toy import density_grid, measured, sample_each, seed_keys
 from equistein.groups import Cyclic
 from equistein.kernels import (
@@ -31,6 +31,7 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.plotting import planar_samples
+from equistein.runs import FLOOR, Outcome
 from equistein.samplers import SVGD
 from equistein.targets import RotatedGaussians
 

@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._learned_clouds import learned_clouds
 from equistein.experiments._toy import seed_keys
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import proportions, wasserstein_1d
 from equistein.plotting import bars, configurations, curves, histograms
+from equistein.runs import FLOOR, Outcome
 from equistein.targets import DoubleWell, Minima
 
 _NUM_STATES = 5

@@ -8,12 +8,13 @@ import equinox as eqx
 import numpy as np
 
 from equistein.experiments._annealed import annealed_svgd
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._dw4_sampling import SYSTEM
 from equistein.experiments._systems import quality, reference
 from equistein.experiments._toy import measured, sample_each, seed_keys
 from equistein.kernels import Equivariant, MaximumDiscrepancy, RBF
 from equistein.plotting import boxes, curves
+from equistein.runs import FLOOR, Outcome
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

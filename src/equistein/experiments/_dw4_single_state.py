@@ -14,13 +14,14 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Particles
 from equistein.data import published_clouds
 from equistein.energies import energy_for
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._dw4 import noisy_copies
 from equistein.experiments._toy import seed_keys
 from equistein.features import SortedDistances
 from equistein.kernels import Pullback, RBF
 from equistein.metrics import proportions
 from equistein.plotting import bars, configurations, histograms
+from equistein.runs import FLOOR, Outcome
 from equistein.samplers import run, SVGD, vector_adam
 from equistein.targets import DoubleWell, Minima
 from equistein.training import fit, FitConfig, Fitted

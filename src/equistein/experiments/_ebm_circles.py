@@ -11,7 +11,7 @@ import numpy as np
 
 from equistein._types import LogDensity, Particles
 from equistein.energies import energy_for
-from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._learned import (
     check_temperature,
     epochs_to_svgd,
@@ -30,6 +30,7 @@ from equistein.experiments._shells import radial_law
 from equistein.groups import Orthogonal, Trivial
 from equistein.metrics import energy_distance, wasserstein_1d
 from equistein.plotting import curves, histograms, planar_energies
+from equistein.runs import FLOOR, Outcome, SEED
 from equistein.targets import Shells
 from equistein.training import fit, FitConfig
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from equistein.data import class_names
-from equistein.experiments._base import FLOOR, Outcome
 from equistein.plotting import curves, histograms, image_rows, reliability_diagram
+from equistein.runs import FLOOR, Outcome
 
 MODELS = {
     "plain": "plain JEM, SVGD",

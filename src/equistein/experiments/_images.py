@@ -12,7 +12,7 @@ from jaxtyping import Array, Int
 
 from equistein._types import Key, Particles
 from equistein.energies import JointEnergy
-from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._image_data import few_labels, image_sets, ImageSets
 from equistein.experiments._image_figures import (
     ASIDE,
@@ -32,6 +32,7 @@ from equistein.experiments._image_scores import (
 )
 from equistein.experiments._learned import metrics_of, seeded
 from equistein.networks import plain_twin, SteerableCNN
+from equistein.runs import FLOOR, Outcome, SEED
 from equistein.training import fit, FitConfig, Fitted
 
 _FEWEST = 1_000  # there are as many training images at least

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import energy_for, JointEnergy
-from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._learned import (
     check_temperature,
     epochs_to_svgd,
@@ -36,6 +36,7 @@ from equistein.metrics import (
     mode_weights,
 )
 from equistein.plotting import curves, planar_energies
+from equistein.runs import FLOOR, Outcome, SEED
 from equistein.targets import RotatedGaussians
 from equistein.training import fit, FitConfig
 

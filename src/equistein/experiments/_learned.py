@@ -12,7 +12,8 @@ from jax.scipy.special import logsumexp
 
 from equistein._types import LogDensity, Particles, Scalar
 from equistein.energies import AbstractEnergy
-from equistein.experiments._base import FLOOR, Outcome, SEED, Stage
+from equistein.experiments._base import Stage
+from equistein.runs import FLOOR, Outcome, SEED
 from equistein.training import FitConfig, Fitted
 
 MODELS = {

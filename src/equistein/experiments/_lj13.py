@@ -12,13 +12,14 @@ from jaxtyping import Array, Float
 
 from equistein._types import Particles
 from equistein.data import published_clouds
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._learned_clouds import learned_clouds
 from equistein.experiments._lj13_sampling import SYSTEM
 from equistein.experiments._systems import measure, reference
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import pair_distances
 from equistein.plotting import configurations, curves, histograms
+from equistein.runs import FLOOR, Outcome
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from equistein.experiments._base import FLOOR, Outcome
 from equistein.molecules import (
     angles,
     charges_of,
@@ -17,6 +16,7 @@ from equistein.molecules import (
     symbols_of,
 )
 from equistein.plotting import curves, histograms, molecule_viewer, molecules, picture
+from equistein.runs import FLOOR, Outcome
 
 _SHOWN = 64
 _TURNED = 12  # molecules to turn with the mouse

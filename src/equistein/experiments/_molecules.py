@@ -12,7 +12,7 @@ import numpy as np
 
 from equistein._types import Key, Particles
 from equistein.energies import graph_energy_for, NoiseEnergy
-from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._molecule_data import (
     authors_molecules,
     Reference,
@@ -24,6 +24,7 @@ from equistein.experiments._toy import seed_keys
 from equistein.groups import PointCloud
 from equistein.molecules import atoms_of, charges_of, has_rdkit
 from equistein.networks import NoiseMLP
+from equistein.runs import FLOOR, Outcome, SEED
 from equistein.training import DENOISING, fit, FitConfig, Fitted
 
 

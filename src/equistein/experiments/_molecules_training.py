@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein.energies import AbstractEnergy, LeastNoise
-from equistein.experiments._base import Experiment, FLOOR, Outcome, SEED, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._molecule_data import Reference, reference_molecules
 from equistein.experiments._molecules import (
     check,
@@ -20,6 +20,7 @@ from equistein.experiments._molecules import (
 )
 from equistein.experiments._toy import seed_keys
 from equistein.plotting import boxes
+from equistein.runs import FLOOR, Outcome, SEED
 from equistein.training import DENOISING, fit, FitConfig
 
 

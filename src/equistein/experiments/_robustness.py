@@ -12,12 +12,13 @@ from jaxtyping import Array, Float
 
 from equistein._types import Particles, Scalar
 from equistein.experiments._annealed import annealed_svgd
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._toy import measured, sample_each, seed_keys
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.metrics import energy_distance, mean_log_likelihood, mode_weights
 from equistein.plotting import boxes
+from equistein.runs import FLOOR, Outcome
 from equistein.samplers import SVGD
 from equistein.targets import RotatedGaussians
 

@@ -8,12 +8,13 @@ import numpy as np
 import optax
 
 from equistein.experiments._annealed import annealed_svgd
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._shells import radial_measure, start_in_box
 from equistein.experiments._toy import measured, sample_each, seed_keys
 from equistein.features import Radius
 from equistein.kernels import Pullback, RBF
 from equistein.plotting import boxes, curves
+from equistein.runs import FLOOR, Outcome
 from equistein.samplers import SVGD
 from equistein.targets import Shells
 

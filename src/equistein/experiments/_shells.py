@@ -13,7 +13,7 @@ import optax
 
 from equistein._types import Particles, Scalar
 from equistein.experiments._annealed import annealed_svgd
-from equistein.experiments._base import Experiment, FLOOR, Outcome, Stage
+from equistein.experiments._base import Experiment, Stage
 from equistein.experiments._toy import density_grid, measured, sample_each, seed_keys
 from equistein.features import Radius
 from equistein.groups import SpecialOrthogonal
@@ -24,6 +24,7 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.plotting import histograms, planar_samples, spatial_samples
+from equistein.runs import FLOOR, Outcome
 from equistein.samplers import SVGD
 from equistein.targets import Shells
 

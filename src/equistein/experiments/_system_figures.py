@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from equistein.experiments._base import FLOOR, Outcome
 from equistein.experiments._systems import System, SystemConfig
 from equistein.plotting import bars, configurations, curves, histograms
+from equistein.runs import FLOOR, Outcome
 
 
 def draw(

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Particles
-from equistein.experiments._base import FLOOR, Outcome, Stage
+from equistein.experiments._base import Stage
 from equistein.experiments._system_samplers import nuts_curve, Sampler, samplers
 from equistein.experiments._systems import (
     measure,
@@ -25,6 +25,7 @@ from equistein.experiments._toy import seed_keys
 from equistein.metrics import (
     pair_distances,
 )
+from equistein.runs import FLOOR, Outcome
 
 
 def stages(config: SystemConfig, system: System, seed: int) -> dict[str, Stage]:

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._types import Key, LogDensity, Particles
-from equistein.experiments._base import Outcome
+from equistein.runs import Outcome
 from equistein.samplers import AbstractSampler, run
 
 Measure = Callable[..., Mapping[str, Any]]

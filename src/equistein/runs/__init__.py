@@ -1,0 +1,23 @@
+"""What a run leaves in its folder: settings, results, figures, and a report of them."""
+
+from equistein.runs._config import (
+    config_from_json as config_from_json,
+    config_to_json as config_to_json,
+)
+from equistein.runs._environment import write_environment as write_environment
+from equistein.runs._folder import RunFolder as RunFolder, UserError as UserError
+from equistein.runs._outcome import (
+    FLOOR as FLOOR,
+    joined as joined,
+    Outcome as Outcome,
+    SEED as SEED,
+)
+from equistein.runs._report import Words as Words, write_report as write_report
+from equistein.runs._results import (
+    load_outcome as load_outcome,
+    save_outcome as save_outcome,
+    summarize as summarize,
+    write_figures as write_figures,
+    write_history as write_history,
+    write_results as write_results,
+)

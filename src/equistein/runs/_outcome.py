@@ -1,0 +1,61 @@
+"""What one sampler or model of a run gave."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+FLOOR = "exact"
+"""The stage whose outcome is the floor: exact samples against exact samples."""
+
+SEED = "@"
+"""Parts a stage's name from a seed's number, where each seed is a stage of its own."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one sampler or model of a run gave.
+
+    Attributes:
+        metrics: For each metric its values, one a seed.
+        samples: The samples of all seeds together, `(n, *shape)`.
+        history: For each quantity its values, `(seed, record)`.
+        arrays: What the figures need besides.
+        events: What happened on the way, such as roll-backs; each joins the history.
+    """
+
+    metrics: dict[str, np.ndarray]
+    samples: np.ndarray
+    history: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    events: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+
+def joined(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Return the outcomes with the seeds of each model joined into one."""
+    groups: dict[str, list[Outcome]] = {}
+    for name, outcome in outcomes.items():
+        groups.setdefault(name.partition(SEED)[0], []).append(outcome)
+    return {name: _concatenated(parts) for name, parts in groups.items()}
+
+
+def _concatenated(parts: list[Outcome]) -> Outcome:
+    if len(parts) == 1:
+        return parts[0]
+
+    def along_seeds(field: str) -> dict[str, np.ndarray]:
+        dicts = [getattr(part, field) for part in parts]
+        return {name: np.concatenate([d[name] for d in dicts]) for name in dicts[0]}
+
+    return Outcome(
+        metrics=along_seeds("metrics"),
+        samples=np.concatenate([part.samples for part in parts]),
+        history=along_seeds("history"),
+        arrays=along_seeds("arrays"),
+        events=[
+            {"seed_index": index} | event
+            for index, part in enumerate(parts)
+            for event in part.events
+        ],
+    )
