@@ -3,11 +3,14 @@
 from typing import Any
 
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
     """Return `particles` as a floating-point array of at least one finite point.
+
+    Of a traced array the numbers are not looked at.
 
     Raises:
         ValueError: If it is not one, naming what came.
@@ -29,6 +32,8 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
             f"`{name}` must be floating point, but got {particles.dtype}: use "
             f"{name}.astype(float)."
         )
+    if isinstance(particles, Tracer):
+        return particles
     bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
     if bool(jnp.any(bad)):
         raise ValueError(

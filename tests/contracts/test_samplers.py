@@ -8,9 +8,11 @@ import optax
 import pytest
 
 from equistein.features import SortedDistances
-from equistein.groups import Cyclic
+from equistein.groups import Cyclic, PointCloud
 from equistein.kernels import Equivariant, IMQ, Pullback, RBF
 from equistein.samplers import (
+    AbstractSampler,
+    advance,
     as_blackjax,
     Geometric,
     Langevin,
@@ -348,6 +350,86 @@ def test_progress_is_shown_on_standard_error(key, capsys):
     assert "5/5" in capsys.readouterr().err
 
 
+# ------------------------------------------------------------ the loop
+
+
+@every_sampler
+def test_advance_takes_the_steps_that_run_takes(sampler, key):
+    x = start(key)
+    straight = run(key, sampler, log_density, x, num_steps=5, record_every=5)
+    state = advance(key, sampler, log_density, sampler.init(x), 3)
+    assert state.step == 3
+    state = jax.jit(lambda s, n: advance(key, sampler, log_density, s, n))(state, 5)
+    assert np.allclose(state.particles, straight.particles, atol=1e-12)
+    assert advance(key, sampler, log_density, state, 4).step == 5
+
+
+def test_advance_ends_at_the_first_small_update(key):
+    bowl = lambda x: -0.5 * jnp.sum(x**2)
+    sampler, x = SVGD(RBF(1.0), optax.sgd(0.1)), jnp.full((1, 2), 2.0)
+    lengths = 0.2 * 2**0.5 * 0.9 ** np.arange(100)
+    for tol in (1e-2, jnp.asarray(1e-2)):
+        state = advance(key, sampler, bowl, sampler.init(x), 100, tol)
+        assert state.step == np.argmax(lengths < 1e-2) + 1
+    assert advance(key, sampler, bowl, sampler.init(x), 7, 1e-2).step == 7
+
+
+@pytest.mark.parametrize("factor", [0.5, jnp.asarray(0.5)])
+@every_sampler
+def test_scaled_sampler_takes_steps_of_another_size(sampler, factor, key):
+    x = start(key)
+    same, small = sampler.scaled(1.0), sampler.scaled(2.0).scaled(factor / 4)
+    straight, _ = one_step(sampler, key, sampler.init(x))
+    unchanged, _ = one_step(same, key, same.init(x))
+    assert np.allclose(unchanged.particles, straight.particles, atol=1e-12)
+    shrunk, _ = one_step(small, key, small.init(x))
+    gaps = [np.linalg.norm(s.particles - x) for s in (straight, shrunk)]
+    assert gaps[1] < 0.6 * gaps[0]  # a quarter, or half of noise
+
+
+def test_scaled_steps_by_hand(key):
+    x = start(key)
+    sampler = SVGD(RBF(0.7), optax.sgd(0.1), langevin=lambda step: 0.02)
+    halved = SVGD(RBF(0.7), optax.sgd(0.05), langevin=0.01)
+    expected, _ = one_step(halved, key, halved.init(x))
+    scaled, _ = one_step(sampler.scaled(0.5), key, sampler.init(x))
+    assert np.allclose(scaled.particles, expected.particles, atol=1e-12)
+    assert Langevin(0.3).scaled(0.5).step_size == 0.15
+    assert MALA(0.3).scaled(0.5).step_size == 0.15
+
+
+class PlainState(eqx.Module):
+    particles: jax.Array
+    step: jax.Array
+
+
+class PlainInfo(eqx.Module):
+    log_density: jax.Array
+    update_norm: jax.Array
+
+
+class Ascent(AbstractSampler):
+    """A user's own sampler: no more than the interface asks for."""
+
+    def init(self, particles):
+        return PlainState(particles, jnp.zeros((), int))
+
+    def step(self, key, state, log_density):
+        values, scores = jax.vmap(jax.value_and_grad(log_density))(state.particles)
+        update = 0.1 * scores
+        info = PlainInfo(jnp.mean(values), jnp.sqrt(jnp.mean(update**2)))
+        return PlainState(state.particles + update, state.step + 1), info
+
+
+def test_a_user_s_own_sampler_runs_and_goes_on(key):
+    x, sampler = start(key), Ascent()
+    straight = run(key, sampler, log_density, x, num_steps=5, tol=1e-9)
+    first = run(key, sampler, log_density, x, num_steps=3)
+    second = run(key, sampler, log_density, num_steps=2, initial_state=first.state)
+    assert np.array_equal(second.particles, straight.particles)
+    assert sampler.scaled(0.5) is sampler
+
+
 # ------------------------------------------------------------ parts of the step
 
 
@@ -355,23 +437,48 @@ def test_repellers_join_the_sum_and_stay(key):
     x_key, y_key = jr.split(key)
     x, y = start(x_key), start(y_key, num=3)
     sampler = SAMPLERS["svgd"]
-    state, _ = one_step(sampler, key, sampler.init(x, repellers=y))
+    repelled = sampler.with_repellers(y)
+    state, _ = one_step(repelled, key, repelled.init(x))
     sources = jnp.concatenate([x, y])
     scores = jax.vmap(jax.grad(log_density))(sources)
     force = sampler.kernel.stein_force(x, sources, scores)
     assert np.allclose(state.particles, x + 0.1 * force, atol=1e-12)
-    assert np.array_equal(state.repellers, y)
-    samples = run(
-        key, sampler, log_density, x, repellers=y, num_steps=1, record_every=1
-    )
+    assert np.array_equal(repelled.repellers, y)
+    samples = run(key, repelled, log_density, x, num_steps=1, record_every=1)
     assert np.allclose(samples.particles, state.particles, atol=1e-12)
+    free = run(key, repelled.with_repellers(None), log_density, x, num_steps=1)
+    alone = run(key, sampler, log_density, x, num_steps=1)
+    assert np.array_equal(free.particles, alone.particles)
+
+
+def test_repellers_are_projected(key):
+    y = jr.normal(key, (3, 4, 2))
+    kernel = Equivariant(RBF(0.5), PointCloud("CCCC", 2))
+    sampler = SVGD(kernel, optax.sgd(0.1), repellers=y)
+    centered = y - jnp.mean(y, axis=1, keepdims=True)
+    assert np.allclose(sampler.repellers, centered)
+    own = SVGD(RBF(), optax.sgd(0.1), repellers=y, project=lambda x: 0.5 * x)
+    assert np.allclose(own.repellers, 0.5 * y)
+
+
+def test_repellers_may_be_traced(key):
+    x, y = start(key), start(jr.key(1), num=3)
+    sampler = SAMPLERS["svgd"]
+
+    @jax.jit
+    def moved(x, y):
+        repelled = sampler.with_repellers(y)
+        return advance(key, repelled, log_density, repelled.init(x), 2).particles
+
+    straight = run(key, sampler.with_repellers(y), log_density, x, num_steps=2)
+    assert np.allclose(moved(x, y), straight.particles, atol=1e-12)
 
 
 def test_a_particle_moves_away_from_a_repeller(key):
     flat = lambda x: -1e-6 * jnp.sum(x**2)
     samples = run(
-        key, SVGD(RBF(1.0), optax.sgd(0.1)), flat, jnp.array([[0.3, 0.0]]),
-        repellers=jnp.zeros((1, 2)), num_steps=5,
+        key, SVGD(RBF(1.0), optax.sgd(0.1), repellers=jnp.zeros((1, 2))), flat,
+        jnp.array([[0.3, 0.0]]), num_steps=5,
     )  # fmt: skip
     assert samples.particles[0, 0] > 0.3
 
@@ -509,8 +616,6 @@ def test_langevin_chains_are_independent(key):
     beside, _ = one_step(SAMPLERS["langevin"], key, SAMPLERS["langevin"].init(moved))
     others = np.arange(8) != 3
     assert np.allclose(beside.particles[others], alone.particles[others], atol=1e-12)
-    with pytest.raises(ValueError, match="leave `repellers` out"):
-        SAMPLERS["langevin"].init(x, repellers=x)
 
 
 @pytest.mark.parametrize(

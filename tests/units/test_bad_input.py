@@ -74,8 +74,6 @@ def test_a_wrong_density_is_refused(log_density, words):
         ({"tol": float("nan")}, "`tol` > 0"),
         ({"record_every": 0}, "`record_every`, an integer > 0"),
         ({"record_every": 1.5}, "`record_every`"),
-        ({"repellers": jnp.zeros((2, 3))}, "`repellers` hold points of shape"),
-        ({"repellers": jnp.zeros((2, 2), int)}, "`repellers` must be floating point"),
     ],
 )
 def test_a_wrong_option_is_refused(options, words):
@@ -87,8 +85,6 @@ def test_a_state_and_a_start_exclude_each_other():
     state = run().state
     with pytest.raises(ValueError, match="one or the other"):
         run(initial_state=state)
-    with pytest.raises(ValueError, match="one or the other"):
-        run(particles=None, repellers=START, initial_state=state)
 
 
 @pytest.mark.parametrize(
@@ -172,3 +168,15 @@ def test_a_run_that_explodes_is_stopped():
             particles=10 * START,
             num_steps=1_000,
         )
+
+
+def test_wrong_repellers_are_refused():
+    with pytest.raises(ValueError, match="`repellers` must be floating point"):
+        SAMPLER.with_repellers(jnp.zeros((2, 2), int))
+    with pytest.raises(ValueError, match="`repellers` must be finite"):
+        SAMPLER.with_repellers(jnp.full((2, 2), jnp.nan))
+    with pytest.raises(ValueError, match="`repellers` hold points of shape"):
+        run(sampler=SAMPLER.with_repellers(jnp.zeros((2, 3))))
+    dense = lambda x: bowl(x) + jnp.log(x[0] + 0.5)
+    with pytest.raises(ValueError, match="1 of 2 repellers they are not: at index 1"):
+        run(dense, sampler=SAMPLER.with_repellers(jnp.array([[0.0, 0.0], [-1.0, 0.0]])))

@@ -130,8 +130,6 @@ def test_chains_are_independent(key):
     step = lambda x: sampler.step(key, sampler.init(x), bowl)[0].particles
     others = np.arange(8) != 3
     assert np.array_equal(step(x.at[3].add(5.0))[others], step(x)[others])
-    with pytest.raises(ValueError, match="leave `repellers` out"):
-        sampler.init(x, repellers=x)
 
 
 def test_a_point_without_density_is_never_entered(key):
@@ -171,7 +169,7 @@ def test_a_clipped_drift_comes_down_from_overlaps(score_clip, passes, key):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"step_size": 0.0}, "`step_size` > 0.* got step_size=0.0"),
+        ({"step_size": 0.0}, "`step_size` > 0, but got 0.0"),
         ({"step_size": -0.1}, "`step_size` > 0"),
         ({"step_size": float("inf")}, "`step_size` > 0"),
         ({"step_size": float("nan")}, "`step_size` > 0"),

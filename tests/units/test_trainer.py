@@ -162,19 +162,13 @@ class Jump(AbstractSampler):
 
     place: float
 
-    def init(self, particles, *, repellers=None):
-        return es.Langevin(1.0).init(particles, repellers=repellers)
+    def init(self, particles):
+        return es.Langevin(1.0).init(particles)
 
     def step(self, key, state, log_density):
         new, info = es.Langevin(1.0).step(key, state, log_density)
         there = jnp.full_like(new.particles, self.place)
         return eqx.tree_at(lambda s: s.particles, new, there), info
-
-    def check_shape(self, shape):
-        pass
-
-    def check(self, log_density, particles):
-        pass
 
 
 def test_the_norm_of_scores_is_told_of_an_eighth_of_the_particles(key):

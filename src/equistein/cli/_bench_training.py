@@ -16,7 +16,7 @@ from equistein.energies import JointEnergy
 from equistein.groups import Cyclic
 from equistein.kernels import AbstractKernel, Equivariant, RBF
 from equistein.networks import MLP, Symmetrized
-from equistein.samplers import SVGD
+from equistein.samplers import advance, SVGD
 
 _WIDTHS = (32, 64, 64, 64, 32)
 _BANDWIDTH = 0.1
@@ -75,12 +75,10 @@ def _ours(
 
     @eqx.filter_jit
     def negatives(energy, particles, data):
-        state = sampler.init(particles, repellers=data)
-
-        def step(_, state):
-            return sampler.step(jr.key(0), state, energy.log_density)[0]
-
-        return jax.lax.fori_loop(0, _NUM_STEPS, step, state).particles
+        flow = sampler.with_repellers(data)
+        state = flow.init(particles)
+        state = advance(jr.key(0), flow, energy.log_density, state, _NUM_STEPS)
+        return state.particles
 
     return lambda: negatives(energy, particles, data).block_until_ready()
 

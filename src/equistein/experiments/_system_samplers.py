@@ -17,7 +17,7 @@ from equistein.experiments._systems import System, SystemConfig
 from equistein.features import PairHistogram
 from equistein.kernels import Moments, Pullback, RBF
 from equistein.samplers import (
-    AbstractSampler,
+    advance,
     Geometric,
     Langevin,
     MALA,
@@ -26,7 +26,6 @@ from equistein.samplers import (
     thin,
     vector_adam,
 )
-from equistein.targets import AbstractParticleSystem
 
 _SNAPSHOTS = 16  # of the correcting chains, to thin
 _FINE_BINS = 100  # of the distances that thinning looks at
@@ -59,6 +58,11 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
             size, annealing, num_steps, power=1.0, last=last
         )
 
+    def moved(key, sampler, start, num_steps):
+        """Return where a number of steps, which may be traced, takes the particles."""
+        state = sampler.init(start)
+        return advance(key, sampler, target.log_density, state, num_steps).particles
+
     def flowed(key, start, num_steps):
         """Return E-SVGD's particles, and what is left of the evaluations."""
         flowing = (num_steps * (1 - config.corrected_share)).astype(int)
@@ -68,7 +72,7 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
             annealing=annealing, langevin=rate(config.noise, 1.0),
             score_clip=config.score_clip,
         )  # fmt: skip
-        return advance(key, flow, target, start, flowing), num_steps - flowing
+        return moved(key, flow, start, flowing), num_steps - flowing
 
     def corrected(key, particles, num_steps):
         """Return the states of chains that correct particles, in the second half."""
@@ -77,11 +81,11 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
             config.mala_step, num_adapt=half, score_clip=config.score_clip,
             project=project,
         )  # fmt: skip
-        state = advance_state(key, chains, target, chains.init(particles), half)
+        state = advance(key, chains, target.log_density, chains.init(particles), half)
 
         def snapshot(state, index):
             after = half + (num_steps - half) * (index + 1) // _SNAPSHOTS
-            state = advance_state(key, chains, target, state, after)
+            state = advance(key, chains, target.log_density, state, after)
             return state, state.particles
 
         return jax.lax.scan(snapshot, state, jnp.arange(_SNAPSHOTS))[1]
@@ -108,7 +112,7 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
             rate(config.noise, 0.05), annealing=annealing,
             score_clip=config.score_clip, project=project,
         )  # fmt: skip
-        return advance(key, chains, target, start, num_steps), {}
+        return moved(key, chains, start, num_steps), {}
 
     def mala(key, start, num_steps):
         annealing, _ = annealed(num_steps)
@@ -116,7 +120,7 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
             config.mala_step, num_adapt=(config.annealed_share * num_steps).astype(int),
             annealing=annealing, score_clip=config.score_clip, project=project,
         )  # fmt: skip
-        return advance(key, chains, target, start, num_steps), {}
+        return moved(key, chains, start, num_steps), {}
 
     def deterministic(kernel):
         def sampler(key, start, num_steps):
@@ -129,7 +133,7 @@ def samplers(config: SystemConfig, system: System) -> dict[str, tuple[Sampler, i
                 kernel, vector_adam(rate, b1=0.0, b2=0.9), annealing=annealing,
                 score_clip=config.score_clip, project=project,
             )  # fmt: skip
-            return advance(key, flow, target, start, num_steps), {}
+            return moved(key, flow, start, num_steps), {}
 
         return sampler
 
@@ -149,33 +153,6 @@ def fine_features(system: System, pool: Particles) -> Float[Array, "n feature"]:
     num = round(_FINE_BINS * high / (high - low)) + 1
     histogram = PairHistogram(system.target.group.species, reach=high, num_centers=num)
     return jax.vmap(histogram)(pool)
-
-
-def advance(
-    key: Key,
-    sampler: AbstractSampler,
-    target: AbstractParticleSystem,
-    start: Particles,
-    num_steps: Int[Array, ""],
-) -> Particles:
-    """Take a number of steps that the compiler need not know."""
-    state = advance_state(key, sampler, target, sampler.init(start), num_steps)
-    return state.particles
-
-
-def advance_state(
-    key: Key,
-    sampler: AbstractSampler,
-    target: AbstractParticleSystem,
-    state: Any,
-    until: Int[Array, ""],
-) -> Any:
-    """Step on to the step of this number."""
-
-    def step(i, state):
-        return sampler.step(jr.fold_in(key, i), state, target.log_density)[0]
-
-    return jax.lax.fori_loop(state.step, until.astype(state.step.dtype), step, state)
 
 
 def nuts_curve(

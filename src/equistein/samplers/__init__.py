@@ -1,5 +1,6 @@
-"""SVGD and its variants, and the one driver `run`."""
+"""SVGD and its variants, the one loop `advance`, and the one driver `run`."""
 
+from equistein.samplers._advance import advance as advance
 from equistein.samplers._annealing import (
     Geometric as Geometric,
     Power as Power,
@@ -19,6 +20,12 @@ from equistein.samplers._mala import (
     MALA as MALA,
     MALAInfo as MALAInfo,
     MALAState as MALAState,
+)
+from equistein.samplers._metropolis import (
+    jump_move as jump_move,
+    langevin_move as langevin_move,
+    Walker as Walker,
+    walker_at as walker_at,
 )
 from equistein.samplers._run import (
     NonFiniteError as NonFiniteError,

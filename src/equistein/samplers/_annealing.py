@@ -76,7 +76,7 @@ class Power(eqx.Module):
 
 
 def thermal(
-    size: float,
+    step_size: float,
     annealing: Geometric | Power,
     num_steps: int | Int[Array, ""],
     *,
@@ -94,7 +94,7 @@ def thermal(
     are squared lengths. The linear decay over the last part lets the particles settle.
 
     Args:
-        size: The step size at the target, before it decays.
+        step_size: The step size at the target, before it decays.
         annealing: The schedule of $\beta$.
         num_steps: The number of steps $T$ of the whole run.
         power: The power $p$ of the temperature.
@@ -108,7 +108,7 @@ def thermal(
     def schedule(step):
         hot = jnp.maximum(annealing(step), 1e-6) ** -power
         left = (num_steps - _as_float(step)) / (cooling * num_steps)
-        return size * hot * jnp.clip(left, last, 1)
+        return step_size * hot * jnp.clip(left, last, 1)
 
     return schedule
 

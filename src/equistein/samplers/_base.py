@@ -4,9 +4,8 @@ import abc
 from typing import Generic, TypeVar
 
 import equinox as eqx
-from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles
+from equistein._types import Key, LogDensity, Particles, Scalar
 
 State = TypeVar("State")
 Info = TypeVar("Info")
@@ -16,16 +15,12 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
     """A rule for moving a set of particles towards a target density.
 
     The state has a field `particles` and a field `step`, the number of steps taken;
-    the info has the fields `log_density` and `update_norm` besides others.
+    the info has the fields `log_density` and `update_norm` besides others. What is not
+    abstract may be left as it is.
     """
 
     @abc.abstractmethod
-    def init(
-        self,
-        particles: Particles,
-        *,
-        repellers: Float[Array, "repeller *shape"] | None = None,
-    ) -> State:
+    def init(self, particles: Particles) -> State:
         """Build the state that `step` carries."""
 
     @abc.abstractmethod
@@ -34,10 +29,13 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
     ) -> tuple[State, Info]:
         """Advance once; return the new state and what was worth recording."""
 
-    @abc.abstractmethod
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the sampler moves points of this shape."""
 
-    @abc.abstractmethod
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         """Raise `ValueError` if the density lacks what the sampler relies on."""
+
+    def scaled(self, factor: float | Scalar) -> "AbstractSampler[State, Info]":
+        """Return this sampler with all its step sizes multiplied by `factor`."""
+        del factor
+        return self

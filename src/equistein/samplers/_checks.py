@@ -39,9 +39,7 @@ def check_state(sampler: AbstractSampler, state: Any) -> None:
         ValueError: If it is not.
     """
     try:
-        expected = jax.eval_shape(
-            lambda x, y: sampler.init(x, repellers=y), state.particles, state.repellers
-        )
+        expected = eqx.filter_eval_shape(sampler.init, state.particles)
         fits = jax.tree.structure(expected) == jax.tree.structure(state)
     except (AttributeError, TypeError, ValueError):
         fits = False

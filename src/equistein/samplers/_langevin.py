@@ -5,27 +5,32 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._scores import (
     check_annealing,
+    check_projection,
+    check_score_clip,
     clipped,
     inverse_temperature,
     langevin_update,
-    refuse_repellers,
     rms,
+)
+from equistein.samplers._step_sizes import (
+    check_step_size,
+    scaled,
     Schedule,
+    StepSize,
 )
 
 
 class LangevinState(eqx.Module):
-    """What the next step needs. The chains are independent: there are no repellers."""
+    """What the next step needs."""
 
     particles: Particles
     step: Int[Array, ""]
-    repellers: None = None
 
 
 class LangevinInfo(eqx.Module):
@@ -65,48 +70,33 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
     """
 
-    step_size: float | Schedule
+    step_size: StepSize
     annealing: Schedule | None
     score_clip: float | Scalar | None
     project: Callable[[Point], Point]
 
     def __init__(
         self,
-        step_size: float | Schedule,
+        step_size: StepSize,
         *,
         annealing: Schedule | None = None,
         score_clip: float | Scalar | None = None,
         project: Callable[[Point], Point] = lambda point: point,
     ):
-        if not callable(step_size) and not 0 < step_size < float("inf"):
-            raise ValueError(f"Langevin needs `step_size` > 0, but got {step_size!r}.")
-        if isinstance(score_clip, int | float) and not score_clip > 0:
-            raise ValueError(
-                f"Langevin needs `score_clip` > 0, but got {score_clip!r}."
-            )
+        check_step_size("Langevin", "step_size", step_size, zero=False)
+        check_score_clip("Langevin", score_clip)
         check_annealing("Langevin", annealing)
         self.step_size = step_size
         self.annealing = annealing
         self.score_clip = score_clip
         self.project = project
 
-    def init(
-        self,
-        particles: Particles,
-        *,
-        repellers: Float[Array, "repeller *shape"] | None = None,
-    ) -> LangevinState:
-        """Build the state.
-
-        Args:
-            particles: The start; it is projected.
-            repellers: None: independent chains repel nothing.
-
-        Raises:
-            ValueError: If there are repellers.
-        """
-        refuse_repellers("Langevin", repellers)
+    def init(self, particles: Particles) -> LangevinState:
+        """Build the state; the particles are projected."""
         return LangevinState(jax.vmap(self.project)(particles), jnp.zeros((), int))
+
+    def scaled(self, factor: float | Scalar) -> "Langevin":
+        return eqx.tree_at(lambda s: s.step_size, self, scaled(self.step_size, factor))
 
     def step(
         self, key: Key, state: LangevinState, log_density: LogDensity
@@ -121,7 +111,4 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         return LangevinState(x + update, state.step + 1), info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        jax.eval_shape(self.project, jnp.zeros(shape))
-
-    def check(self, log_density: LogDensity, particles: Particles) -> None:
-        """Accept every density: the chains rely on no symmetry."""
+        check_projection("Langevin", self.project, shape)

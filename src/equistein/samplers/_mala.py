@@ -10,27 +10,27 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._metropolis import langevin_move, Walker, walker_at
 from equistein.samplers._scores import (
     check_annealing,
+    check_projection,
+    check_score_clip,
     inverse_temperature,
-    refuse_repellers,
     rms,
-    Schedule,
 )
-from equistein.targets import langevin_move, Walker, walker_at
+from equistein.samplers._step_sizes import check_step_size, Schedule
 
 _GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
 
 
 class MALAState(eqx.Module):
-    """What the next step needs. The chains are independent: there are no repellers."""
+    """What the next step needs."""
 
     particles: Particles
     values: Float[Array, " particle"]
     scores: Float[Array, "particle *shape"]
     log_step_size: Scalar
     step: Int[Array, ""]
-    repellers: None = None
 
 
 class MALAInfo(eqx.Module):
@@ -78,61 +78,52 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         Langevin diffusions, for the acceptance rate.
     """
 
-    step_size: float
+    step_size: float | Scalar
     num_adapt: int | Scalar
     acceptance: float
     annealing: Schedule | None
-    score_clip: float | None
+    score_clip: float | Scalar | None
     project: Callable[[Point], Point]
 
     def __init__(
         self,
-        step_size: float,
+        step_size: float | Scalar,
         *,
         num_adapt: int | Int[Array, ""] = 0,
         acceptance: float = 0.574,
         annealing: Schedule | None = None,
-        score_clip: float | None = None,
+        score_clip: float | Scalar | None = None,
         project: Callable[[Point], Point] = lambda point: point,
     ):
-        if not 0 < step_size < float("inf") or not 0 < acceptance < 1:
+        check_step_size("MALA", "step_size", step_size, zero=False)
+        if not 0 < acceptance < 1:
             raise ValueError(
-                "MALA needs `step_size` > 0 and 0 < `acceptance` < 1, but got "
-                f"step_size={step_size!r} and acceptance={acceptance!r}."
+                f"MALA needs 0 < `acceptance` < 1, but got acceptance={acceptance!r}."
             )
         if isinstance(num_adapt, int) and num_adapt < 0:
             raise ValueError(f"MALA needs `num_adapt` >= 0, but got {num_adapt!r}.")
         check_annealing("MALA", annealing)
-        if score_clip is not None and not score_clip > 0:
-            raise ValueError(f"MALA needs `score_clip` > 0, but got {score_clip!r}.")
-        self.step_size = float(step_size)
+        check_score_clip("MALA", score_clip)
+        self.step_size = step_size
         self.num_adapt = num_adapt
         self.acceptance = float(acceptance)
         self.annealing = annealing
         self.score_clip = score_clip
         self.project = project
 
-    def init(
-        self,
-        particles: Particles,
-        *,
-        repellers: Float[Array, "repeller *shape"] | None = None,
-    ) -> MALAState:
-        """Build the state.
-
-        Args:
-            particles: The start; it is projected.
-            repellers: None: independent chains repel nothing.
-
-        Raises:
-            ValueError: If there are repellers.
-        """
-        refuse_repellers("MALA", repellers)
+    def init(self, particles: Particles) -> MALAState:
+        """Build the state; the particles are projected."""
         x = jax.vmap(self.project)(particles)
-        size = jnp.log(jnp.full((), self.step_size, x.dtype))
+        log_step_size = jnp.log(jnp.full((), self.step_size, x.dtype))
         # The density is not known yet: the first step looks at it.
         values = jnp.zeros(len(x), x.dtype)
-        return MALAState(x, values, jnp.zeros_like(x), size, jnp.zeros((), int))
+        return MALAState(
+            x, values, jnp.zeros_like(x), log_step_size, jnp.zeros((), int)
+        )
+
+    def scaled(self, factor: float | Scalar) -> "MALA":
+        """Return this sampler with its first step size multiplied."""
+        return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
     def step(
         self, key: Key, state: MALAState, log_density: LogDensity
@@ -144,11 +135,11 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
             lambda: jax.vmap(lambda point: walker_at(log_density, point))(x),
             lambda: jax.vmap(Walker)(x, state.values, state.scores),
         )
-        size = jnp.exp(state.log_step_size)
+        step_size = jnp.exp(state.log_step_size)
 
         def move(key, walker):
             return langevin_move(
-                key, log_density, walker, beta, size, self.project, self.score_clip
+                key, log_density, walker, beta, step_size, self.project, self.score_clip
             )
 
         moved, chances = jax.vmap(move)(jr.split(key, len(x)), walkers)
@@ -156,7 +147,9 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         gain = jnp.where(
             state.step < self.num_adapt, _GAIN * (rate - self.acceptance), 0
         )
-        info = MALAInfo(jnp.mean(walkers.value), rate, rms(moved.point - x), size, beta)
+        info = MALAInfo(
+            jnp.mean(walkers.value), rate, rms(moved.point - x), step_size, beta
+        )
         new = MALAState(
             moved.point, moved.value, moved.score,
             state.log_step_size + gain, state.step + 1,
@@ -164,7 +157,4 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        jax.eval_shape(self.project, jnp.zeros(shape))
-
-    def check(self, log_density: LogDensity, particles: Particles) -> None:
-        """Accept every density: the chains rely on no symmetry."""
+        check_projection("MALA", self.project, shape)

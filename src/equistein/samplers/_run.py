@@ -1,15 +1,16 @@
-"""The one loop that drives every sampler."""
+"""What drives every sampler, and records what it did."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from equistein._arrays import check_particles
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein.samplers._advance import advance_watched
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._checks import (
     check_counts,
@@ -77,7 +78,6 @@ def run(
     tol: float | None = None,
     record_every: int | None = None,
     initial_state: PyTree | None = None,
-    repellers: Float[Array, "repeller *shape"] | None = None,
     progress: bool = False,
     check: bool = True,
 ) -> Samples:
@@ -96,7 +96,6 @@ def run(
             default a hundredth of `num_steps`.
         initial_state: The `state` of earlier samples, to go on from instead of
             `particles`.
-        repellers: Fixed particles that join the sums, such as data.
         progress: Whether to show a progress bar.
         check: Whether to check the density at the start, and the symmetry that the
             kernel relies on.
@@ -118,28 +117,19 @@ def run(
             f"{sampler!r}."
         )
     if initial_state is not None:
-        if particles is not None or repellers is not None:
+        if particles is not None:
             raise ValueError(
-                "`run` got `initial_state` and also `particles` or `repellers`, which "
-                "the state holds: give one or the other."
+                "`run` got `initial_state` and also `particles`, which the state "
+                "holds: give one or the other."
             )
         check_state(sampler, initial_state)
         state = initial_state
     else:
         particles = check_particles(particles, "particles")
         sampler.check_shape(particles.shape[1:])
-        if repellers is not None:
-            repellers = check_particles(repellers, "repellers")
-            if repellers.shape[1:] != particles.shape[1:]:
-                raise ValueError(
-                    f"`repellers` hold points of shape {repellers.shape[1:]}, but "
-                    f"`particles` of shape {particles.shape[1:]}: give the same shape."
-                )
-        state = _init(sampler, particles, repellers)
+        state = _init(sampler, particles)
     if check:
         check_density(log_density, state.particles, "particles")
-        if repellers is not None:
-            check_density(log_density, repellers, "repellers")
         sampler.check(log_density, state.particles)
     done = int(state.step)
     no = jnp.zeros((), bool)
@@ -175,8 +165,8 @@ class Progress(eqx.Module):
 
 
 @eqx.filter_jit
-def _init(sampler, particles, repellers):
-    return sampler.init(particles, repellers=repellers)
+def _init(sampler, particles):
+    return sampler.init(particles)
 
 
 @eqx.filter_jit
@@ -190,47 +180,24 @@ def _advance(
 ) -> tuple[Progress, PyTree, Bool[Array, " record"]]:
     """Step to each of `ends` in turn and record the info of the last step before it."""
 
-    def step(state):
-        return sampler.step(jr.fold_in(key, state.step), state, log_density)
-
-    def quick_steps(progress, end):
-        """Take steps whose info nobody looks at: the compiler leaves it out."""
+    def unrecorded_steps(progress, end):
         state = progress.state
-        state = jax.lax.fori_loop(
-            state.step, jnp.minimum(state.step + _CHUNK, end - 1),
-            lambda _, state: step(state)[0], state,
-        )  # fmt: skip
-        return _judged(progress, state, progress.converged)
-
-    def watched_steps(progress, end):
-        """Take steps until the update is small."""
-        assert tol is not None
-        last = jnp.minimum(progress.state.step + _CHUNK, end - 1)
-
-        def unfinished(carry):
-            state, converged = carry
-            return (state.step < last) & ~converged
-
-        def body(carry):
-            state, info = step(carry[0])
-            return state, info.update_norm < tol
-
-        carry = (progress.state, progress.converged)
-        state, converged = jax.lax.while_loop(unfinished, body, carry)
+        last = jnp.minimum(state.step + _CHUNK, end - 1)
+        state, converged = advance_watched(key, sampler, log_density, state, last, tol)
         return _judged(progress, state, converged)
 
     def recorded_step(progress):
-        state, info = step(progress.state)
+        state = progress.state
+        state, info = sampler.step(jr.fold_in(key, state.step), state, log_density)
         converged = progress.converged
         if tol is not None:
             converged = converged | (info.update_norm < tol)
         return _judged(progress, state, converged, info.log_density), info
 
     def segment(progress, end):
-        steps = quick_steps if tol is None else watched_steps
         progress = jax.lax.while_loop(
             lambda p: (p.state.step < end - 1) & ~p.converged & ~p.failed,
-            lambda p: steps(p, end),
+            lambda p: unrecorded_steps(p, end),
             progress,
         )
         # A run that converged on the way takes one more step, the one to record.

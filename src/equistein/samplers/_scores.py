@@ -9,8 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
-
-Schedule = Callable[[Any], Any]
+from equistein.samplers._step_sizes import Schedule, step_size_at, StepSize
 
 
 def clipped(
@@ -46,23 +45,21 @@ def check_annealing(name: str, annealing: Schedule | None) -> None:
         )
 
 
-def refuse_repellers(name: str, repellers: object) -> None:
-    """Raise `ValueError` if independent chains are given repellers.
+def check_score_clip(name: str, score_clip: Any) -> None:
+    """Raise `ValueError` unless the largest norm is positive, traced or None.
 
     Raises:
-        ValueError: If there are any.
+        ValueError: If it is a number that is not positive.
     """
-    if repellers is not None:
-        raise ValueError(
-            f"{name} chains are independent: leave `repellers` out, or use SVGD."
-        )
+    if isinstance(score_clip, int | float) and not score_clip > 0:
+        raise ValueError(f"{name} needs `score_clip` > 0, but got {score_clip!r}.")
 
 
 def langevin_update(
     key: Key,
     number: Scalar,
     scores: Particles,
-    step_size: float | Schedule,
+    step_size: StepSize,
     project: Callable[[Point], Point],
 ) -> Particles:
     r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle.
@@ -74,8 +71,7 @@ def langevin_update(
         step_size: The step $\eta$, a number or a function of the step's number.
         project: What puts the update onto the particles' subspace.
     """
-    rate = step_size(number) if callable(step_size) else step_size
-    rate = jnp.maximum(jnp.asarray(rate, scores.dtype), 0)  # rounding may pass zero
+    rate = step_size_at(step_size, number)
     noise = jr.normal(key, scores.shape, scores.dtype)
     return jax.vmap(project)(rate * scores + jnp.sqrt(2 * rate) * noise)
 
@@ -83,3 +79,21 @@ def langevin_update(
 def rms(vectors: Float[Array, "n *shape"]) -> Scalar:
     """Return the root mean square length of a vector."""
     return jnp.sqrt(jnp.sum(vectors**2) / len(vectors))
+
+
+def check_projection(
+    name: str, project: Callable[[Point], Point], shape: tuple[int, ...]
+) -> None:
+    """Raise unless a projection takes points of this shape and keeps it.
+
+    Raises:
+        ValueError: If it does not.
+    """
+    wanted = f"{name}'s `project` must take points of shape {shape} and keep it, but"
+    point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+    try:
+        projected = jax.eval_shape(project, point)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{wanted} failed: {error}") from error
+    if getattr(projected, "shape", None) != shape:
+        raise ValueError(f"{wanted} it returned {projected!r}.")

@@ -1,6 +1,7 @@
 """Stein variational gradient descent."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,16 +9,24 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._arrays import check_particles
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractKernel, squared_discrepancy
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._checks import check_density
 from equistein.samplers._scores import (
     check_annealing,
+    check_score_clip,
     clipped,
     inverse_temperature,
     langevin_update,
     rms,
+)
+from equistein.samplers._step_sizes import (
+    check_step_size,
+    scaled,
     Schedule,
+    StepSize,
 )
 
 
@@ -26,9 +35,8 @@ class SVGDState(eqx.Module):
 
     particles: Particles
     opt_state: PyTree
-    length: Scalar
+    bandwidth: Scalar
     step: Int[Array, ""]
-    repellers: Float[Array, "repeller *shape"] | None
 
 
 class SVGDInfo(eqx.Module):
@@ -60,13 +68,15 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         optimizer: An Optax transformation.
         annealing: The inverse temperature $\beta$ as a function of the step number,
             such as `Geometric(1_000)`; 1 by default.
-        langevin: The length $\eta$ of an unadjusted Langevin step
+        langevin: The step size $\eta$ of an unadjusted Langevin step
             $x + \eta \beta s(x) + \sqrt{2\eta}\, \xi$ taken with each step, a number or
             a function like `annealing`; 0 by default. It mends the lack of spread that
             few particles have in many dimensions.
         score_clip: The largest norm of a point's score; longer ones are shortened.
-        project: What puts a point onto the subspace the particles live on; by default
-            that of the kernel.
+        project: What puts points and updates onto the linear subspace the particles
+            live on; by default that of the kernel.
+        repellers: Fixed particles that join the sums as sources, such as data that the
+            particles should keep away from; they are projected.
 
     Raises:
         ValueError: If an argument is not what it should be.
@@ -80,9 +90,11 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     kernel: AbstractKernel
     optimizer: optax.GradientTransformation
     annealing: Schedule | None
-    langevin: float | Schedule
+    langevin: StepSize
     score_clip: float | Scalar | None
     project: Callable[[Point], Point] | None
+    repellers: Float[Array, "repeller *shape"] | None
+    factor: float | Scalar | None
 
     def __init__(
         self,
@@ -90,9 +102,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         optimizer: optax.GradientTransformation,
         *,
         annealing: Schedule | None = None,
-        langevin: float | Schedule = 0.0,
+        langevin: StepSize = 0.0,
         score_clip: float | Scalar | None = None,
         project: Callable[[Point], Point] | None = None,
+        repellers: Float[Array, "repeller *shape"] | None = None,
     ):
         if not isinstance(kernel, AbstractKernel):
             raise ValueError(f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}.")
@@ -102,40 +115,39 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
                 f"optax.sgd(0.1), but got {optimizer!r}."
             )
         check_annealing("SVGD", annealing)
-        if not callable(langevin) and not langevin >= 0:
-            raise ValueError(f"SVGD needs `langevin` >= 0, but got {langevin!r}.")
-        if isinstance(score_clip, int | float) and not score_clip > 0:
-            raise ValueError(f"SVGD needs `score_clip` > 0, but got {score_clip!r}.")
+        check_step_size("SVGD", "langevin", langevin, zero=True)
+        check_score_clip("SVGD", score_clip)
         self.kernel = kernel
         self.optimizer = optimizer
         self.annealing = annealing
         self.langevin = langevin
         self.score_clip = score_clip
         self.project = project
+        self.factor = None
+        self.repellers = None if repellers is None else self._placed(repellers)
 
-    def init(
-        self,
-        particles: Particles,
-        *,
-        repellers: Float[Array, "repeller *shape"] | None = None,
-    ) -> SVGDState:
-        """Build the state.
+    def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
+        """Return this sampler with other fixed particles in its sums, or with none."""
+        placed = None if points is None else self._placed(points)
+        return _replaced(self, "repellers", placed)
 
-        Args:
-            particles: The start; it is projected onto the kernel's subspace.
-            repellers: Fixed particles that join the sums as sources, such as data
-                that the particles should keep away from.
-        """
-        project = self.project or self.kernel.project
-        particles = jax.vmap(project)(particles)
-        if repellers is not None:
-            repellers = jax.vmap(project)(repellers.astype(particles.dtype))
+    def scaled(self, factor: float | Scalar) -> "SVGD":
+        """Return this sampler with its updates and its Langevin step multiplied."""
+        quiet = isinstance(self.langevin, int | float) and self.langevin == 0
+        langevin = self.langevin if quiet else scaled(self.langevin, factor)
+        before = 1.0 if self.factor is None else self.factor
+        return _replaced(
+            _replaced(self, "langevin", langevin), "factor", before * factor
+        )
+
+    def init(self, particles: Particles) -> SVGDState:
+        """Build the state; the particles are projected."""
+        particles = self._projected(particles)
         return SVGDState(
             particles,
             self.optimizer.init(particles),
             self.kernel.length(particles).astype(particles.dtype),
             jnp.zeros((), int),
-            repellers,
         )
 
     def step(
@@ -145,35 +157,48 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         beta = inverse_temperature(self.annealing, state.step, dtype)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
         scores = beta * clipped(scores, self.score_clip)
-        length = self._length(state, scores)
-        kernel = self.kernel.with_length(length)
+        bandwidth = self._bandwidth(state, scores)
         sources, source_scores = x, scores
-        if state.repellers is not None:
-            extra = jax.vmap(jax.grad(log_density))(state.repellers)
-            sources = jnp.concatenate([x, state.repellers])
-            source_scores = jnp.concatenate(
-                [scores, beta * clipped(extra, self.score_clip)]
-            )
+        if self.repellers is not None:
+            repellers = self.repellers.astype(dtype)
+            extra = clipped(jax.vmap(jax.grad(log_density))(repellers), self.score_clip)
+            sources = jnp.concatenate([x, repellers])
+            source_scores = jnp.concatenate([scores, beta * extra])
+        kernel = self.kernel.with_length(bandwidth)
         force = kernel.stein_force(x, sources, source_scores)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
-        update = jnp.asarray(updates, dtype) + self._langevin_step(key, state, scores)
-        new = SVGDState(
-            x + update, opt_state, length, state.step + 1,
-            state.repellers,
-        )  # fmt: skip
-        info = SVGDInfo(jnp.mean(values), rms(force), rms(update), length, beta)
+        update = self._projected(jnp.asarray(updates, dtype))
+        if self.factor is not None:
+            update = jnp.asarray(self.factor, dtype) * update
+        update = update + self._langevin_step(key, state, scores)
+        new = SVGDState(x + update, opt_state, bandwidth, state.step + 1)
+        info = SVGDInfo(jnp.mean(values), rms(force), rms(update), bandwidth, beta)
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         self.kernel.check_shape(shape)
+        if self.repellers is not None and self.repellers.shape[1:] != shape:
+            raise ValueError(
+                f"`repellers` hold points of shape {self.repellers.shape[1:]}, but "
+                f"`particles` of shape {shape}: give the same shape."
+            )
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
+        if self.repellers is not None:
+            check_density(log_density, self.repellers, "repellers")
         self.kernel.check_target(log_density, particles)
 
-    def _length(self, state: SVGDState, scores: Particles) -> Scalar:
-        x, dtype, rule = state.particles, state.length.dtype, self.kernel.rule
+    def _projected(self, points: Particles) -> Particles:
+        return jax.vmap(self.project or self.kernel.project)(points)
+
+    def _placed(self, repellers: Array) -> Float[Array, "repeller *shape"]:
+        """Return the repellers on the subspace the particles live on."""
+        return self._projected(check_particles(repellers, "repellers"))
+
+    def _bandwidth(self, state: SVGDState, scores: Particles) -> Scalar:
+        x, dtype, rule = state.particles, state.bandwidth.dtype, self.kernel.rule
         if rule is None:
             return self.kernel.length(x).astype(dtype)
         some = slice(None, None, -(-len(x) // rule.max_particles))
@@ -185,14 +210,21 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return jax.lax.cond(
             state.step % rule.every == 0,
             lambda: rule.choose(self.kernel.length(x), discrepancy).astype(dtype),
-            lambda: state.length,
+            lambda: state.bandwidth,
         )
 
     def _langevin_step(
         self, key: Key, state: SVGDState, scores: Particles
     ) -> Particles | float:
-        if not callable(self.langevin) and self.langevin == 0:
+        if isinstance(self.langevin, int | float) and self.langevin == 0:
             return 0.0
         number = state.step.astype(scores.dtype)
         project = self.project or self.kernel.project
         return langevin_update(key, number, scores, self.langevin, project)
+
+
+def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:
+    """Return a sampler with another value of one field, which may be None."""
+    return eqx.tree_at(
+        lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None
+    )

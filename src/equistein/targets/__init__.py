@@ -3,11 +3,6 @@
 from equistein.targets._base import AbstractTarget as AbstractTarget
 from equistein.targets._double_well import DoubleWell as DoubleWell
 from equistein.targets._lennard_jones import LennardJones as LennardJones
-from equistein.targets._metropolis import (
-    langevin_move as langevin_move,
-    Walker as Walker,
-    walker_at as walker_at,
-)
 from equistein.targets._minima import (
     find_minima as find_minima,
     Minima as Minima,

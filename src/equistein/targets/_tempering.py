@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles
 from equistein.groups import PointCloud
-from equistein.targets._metropolis import jump_move, langevin_move, Walker, walker_at
+from equistein.samplers import jump_move, langevin_move, Walker, walker_at
 
 _ACCEPTANCE = 0.6  # of the Langevin moves
 

@@ -15,7 +15,7 @@ from equistein.energies import (
     TemperedEnergy,
 )
 from equistein.kernels import AbstractKernel
-from equistein.samplers import AbstractSampler
+from equistein.samplers import AbstractSampler, SVGD
 from equistein.training._annealed import Annealing
 from equistein.training._config import FitConfig
 from equistein.training._lengths import Lengths, levels_of
@@ -273,7 +273,10 @@ class Trainer(eqx.Module):
     ) -> tuple[Particles, Int[Array, ""]]:
         config = self.config
         log_density = tempered(energy, config.temperature).log_density
-        state = sampler.init(particles, repellers=batch if config.repel else None)
+        if config.repel:
+            assert isinstance(sampler, SVGD)  # the settings name no other
+            sampler = sampler.with_repellers(batch)
+        state = sampler.init(particles)
 
         def step(state):
             return sampler.step(jr.fold_in(key, state.step), state, log_density)

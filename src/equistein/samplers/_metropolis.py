@@ -1,4 +1,4 @@
-"""Moves that leave a tempered density exactly invariant."""
+"""Metropolis moves: they leave a tempered density exactly invariant."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ def langevin_move(
     inverse_temperature: Scalar,
     step_size: Scalar,
     project: Callable[[Point], Point],
-    score_clip: float | None,
+    score_clip: float | Scalar | None,
 ) -> tuple[Walker, Scalar]:
     r"""Make a Metropolis-adjusted Langevin move of $p^\beta$.
 
@@ -71,10 +71,10 @@ def jump_move(
     log_density: LogDensity,
     walker: Walker,
     inverse_temperature: Scalar,
-    length: Scalar,
+    step_size: Scalar,
     project: Callable[[Point], Point],
 ) -> tuple[Walker, Scalar]:
-    """Move one particle of a cloud far: a normal step of `length` a coordinate.
+    """Move one particle of a cloud far: a normal step of `step_size` a coordinate.
 
     Returns:
         The new walker and the probability with which the proposal was accepted.
@@ -82,7 +82,7 @@ def jump_move(
     which_key, move_key, accept_key = jr.split(key, 3)
     x = walker.point
     which = jr.randint(which_key, (), 0, len(x))
-    move = length * jr.normal(move_key, x.shape[1:], x.dtype)
+    move = step_size * jr.normal(move_key, x.shape[1:], x.dtype)
     there = walker_at(log_density, project(x.at[which].add(move)))
     gain = inverse_temperature * (there.value - walker.value)
     return _accept(accept_key, there, walker, gain)
