@@ -72,6 +72,16 @@ def test_numbers_of_single_precision_survive(tmp_path):
         lambda text: text.replace("0.117", "1.17e-1"),
         lambda text: text.replace("0.117", "1.17*^-1"),  # as in QM9
         lambda text: text.replace("water", "Wasser für große Moleküle"),
+        lambda text: text.replace("water", "molécule d'eau").encode("latin-1"),
+        lambda text: text.replace("water", "Properties=none"),
+        lambda text: text.replace("water", "my_pbc=T Title='pbc=\"T T T\"'"),
+        lambda text: text.replace("water", 'Lattice="9 0 0 0 9 0 0 0 9" pbc="F F F"'),
+        lambda text: text.replace("water", "pbc=[False, False, False]"),
+        lambda text: text.replace("water", 'Lattice="0.0 0 0 0 0 0 0 0 0"'),
+        lambda text: text.replace("O ", "8 ").replace("H ", "1 "),
+        lambda text: text.replace("O ", "O1").replace("H ", "H2A"),
+        lambda text: text.replace("H ", "D "),
+        lambda text: text.replace("H ", "t_2 "),
     ],
 )
 def test_harmless_differences_do_no_harm(change, write):
@@ -88,14 +98,15 @@ def test_frames_may_be_apart(write):
 def test_columns_of_an_extended_file_are_found(write):
     text = """\
 3
-Lattice="5 0 0 0 5 0 0 0 5" Properties=id:I:1:forces:R:3:species:S:1:pos:R:3:q:R:1
+energy=-2 Properties=id:I:1:forces:R:3:species:S:1:pos:R:3:q:R:1 pbc="F F F"
 1 9 9 9 O   0.000  0.000  0.117 -0.8
 2 9 9 9 H   0.000  0.757 -0.469  0.4
 3 9 9 9 H   0.000 -0.757 -0.469  0.4
 """
     assert same(read_xyz(write(text))[0])
-    assert same(read_xyz(write(text.replace("Properties=", 'Properties="')
-                .replace("q:R:1", 'q:R:1"')))[0])  # fmt: skip
+    for quote in "\"'":
+        quoted = text.replace("=id", f"={quote}id").replace("q:R:1", f"q:R:1{quote}")
+        assert same(read_xyz(write(quoted))[0])
     positions_first = """\
 3
 Properties=pos:R:3:species:S:1
@@ -118,7 +129,12 @@ Properties=pos:R:3:species:S:1
         (lambda t: t.replace("3\n", "99999999999\n", 1), "line 1: expected"),
         (lambda t: t.replace("3\n", "9999999\n", 1), "line 1: .*after 3 of them"),
         (lambda t: t.replace("O ", "Xx"), "line 3: there is no element 'Xx'"),
-        (lambda t: t.replace("O ", "8 "), "line 3: there is no element '8'"),
+        (lambda t: t.replace("O ", "0 "), "line 3: there is no element '0'"),
+        (lambda t: t.replace("O ", "119 "), "line 3: there is no element '119'"),
+        (lambda t: t.replace("O ", "OW1 "), "line 3: there is no element 'OW1'"),
+        (lambda t: t.replace("O ", "1 8"), "line 3: '1' may be an atomic number"),
+        (lambda t: t.replace("0.117", "1_0"), "line 3: .*'1_0'"),
+        (lambda t: t.replace("0.117", "\u0661"), "line 3: expected a finite"),
         (lambda t: t.replace("0.117", "nan"), "line 3: expected a finite .*'nan'"),
         (lambda t: t.replace("-0.757", "-inf"), "line 5: expected a finite .*'-inf'"),
         (lambda t: t.replace("0.117", "1e7"), "line 3: .*at most 1e\\+06.*'1e7'"),
@@ -133,6 +149,10 @@ Properties=pos:R:3:species:S:1
         (
             lambda t: t.replace("water, in Angstrom", "Properties=species:S"),
             "line 2: cannot read",
+        ),
+        (
+            lambda t: t.replace("water, in", "Properties=species:S:1:pos:R:2"),
+            "line 2: .*`pos` of three",
         ),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=species:S:x"),
@@ -164,6 +184,42 @@ def test_a_width_that_is_no_number_is_told_with_file_and_line(width, write):
     )
     with pytest.raises(XYZError, match="line 2: cannot read|line 3: expected"):
         read_xyz(path)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        'Lattice="9 0 0 0 9 0 0 0 9"',
+        'lattice = "9 0 0 0 9 0 0 0 9"',
+        'Lattice="9 0 0 0 9 0 0 0 9" Properties=species:S:1:pos:R:3 pbc="T T T"',
+        'pbc="F F T"',
+        "pbc='0 0 1'",
+        "energy=1 PBC={True False False}",
+        "pbc=[false, true, false]",
+        "pbc=xy",
+    ],
+)
+def test_a_periodic_cell_is_refused(comment, write):
+    path = write(WATER.replace("water, in Angstrom", comment))
+    with pytest.raises(XYZError, match='line 2: .*periodic.* write pbc="F F F"'):
+        read_xyz(path)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "positions", "words"),
+    [
+        ("CO", np.full((3, 2, 3), [[[1.0]], [[np.nan]], [[1.0]]]), "1 of 3 .*index 1"),
+        ("CO", np.full((1, 2, 3), np.inf), "must be finite"),
+        ("CO", np.full((1, 2, 3), 2e6), "at most 1e\\+06"),
+        ("CO", np.zeros((0, 2, 3)), "at least one molecule"),
+        ("CO", np.zeros((2, 3)), "shape .molecule, 2, 3."),
+        (("C", "Xx"), np.zeros((1, 2, 3)), "no element 'Xx'"),
+    ],
+)
+def test_what_cannot_be_read_is_not_written(symbols, positions, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        write_xyz(tmp_path / "new.xyz", symbols, positions)
+    assert not (tmp_path / "new.xyz").exists()
 
 
 def test_a_form_feed_in_a_comment_is_no_new_line(write):
