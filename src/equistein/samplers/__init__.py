@@ -22,6 +22,7 @@ from equistein.samplers._mala import (
     MALAState as MALAState,
 )
 from equistein.samplers._metropolis import (
+    adjusted_move as adjusted_move,
     jump_move as jump_move,
     langevin_move as langevin_move,
     Walker as Walker,

@@ -1,6 +1,7 @@
 """Metropolis moves: they leave a tempered density exactly invariant."""
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -8,6 +9,8 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from equistein._types import Key, LogDensity, Point, Scalar
+
+AnyWalker: TypeAlias = Any  # a module with a `point`
 
 
 class Walker(eqx.Module):
@@ -23,6 +26,46 @@ def walker_at(log_density: LogDensity, point: Point) -> Walker:
     return Walker(point, *jax.value_and_grad(log_density)(point))
 
 
+def adjusted_move(
+    key: Key,
+    walker_at: Callable[[Point], AnyWalker],
+    tempered: Callable[[AnyWalker], tuple[Scalar, Point]],
+    walker: AnyWalker,
+    step_size: Scalar,
+    project: Callable[[Point], Point],
+) -> tuple[AnyWalker, Scalar]:
+    r"""Make a Metropolis-adjusted Langevin move.
+
+    The proposal is $y = x + \eta\, d(x) + \sqrt{2 \eta}\, \xi$ on the subspace of
+    `project`, with a drift d that is the score or near it. One call of `walker_at`.
+
+    Args:
+        key: The source of randomness.
+        walker_at: Returns the walker at a point: a module with that `point`.
+        tempered: Returns a walker's log density and drift.
+        walker: Where it stands.
+        step_size: The step $\eta$.
+        project: What puts a point onto the subspace.
+
+    Returns:
+        The new walker and the probability with which the proposal was accepted; one
+        whose density is not finite never is.
+
+    References:
+        Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
+    """
+    noise_key, accept_key = jr.split(key)
+    x = walker.point
+    value, drift = tempered(walker)
+    noise = project(jr.normal(noise_key, x.shape, x.dtype))
+    noise = jnp.sqrt(2 * step_size) * noise
+    there = walker_at(x + step_size * project(drift) + noise)
+    new_value, new_drift = tempered(there)
+    back = x - there.point - step_size * project(new_drift)
+    bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
+    return _accept(accept_key, there, walker, new_value - value + bias)
+
+
 def langevin_move(
     key: Key,
     log_density: LogDensity,
@@ -34,36 +77,26 @@ def langevin_move(
 ) -> tuple[Walker, Scalar]:
     r"""Make a Metropolis-adjusted Langevin move of $p^\beta$.
 
-    The proposal is $y = x + \eta \beta s(x) + \sqrt{2 \eta}\, \xi$ on the subspace of
-    `project`, with $\beta s$ shortened to `score_clip` where it is longer: then a
-    walker comes down from where the density is steep, and the law is exact as before.
-    One evaluation of the score.
+    The drift is $\beta s(x)$, shortened to `score_clip` where it is longer: then a
+    walker comes down from where the density is steep, and the density that the move
+    leaves invariant is exact as before.
 
     Returns:
-        The new walker and the probability with which the proposal was accepted; one
-        whose density is not finite never is.
+        The new walker and the probability with which the proposal was accepted.
 
     References:
-        Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
-        also for the truncated drift.
+        Roberts and Tweedie (1996), for the truncated drift.
     """
-    noise_key, accept_key = jr.split(key)
-    x = walker.point
 
-    def drift(score):
-        tempered = inverse_temperature * score
+    def tempered(walker):
+        drift = inverse_temperature * walker.score
         if score_clip is not None:
-            norm = jnp.sqrt(jnp.sum(tempered**2))
-            tempered = tempered * (score_clip / jnp.maximum(norm, score_clip))
-        return step_size * project(tempered)
+            norm = jnp.sqrt(jnp.sum(drift**2))
+            drift = drift * (score_clip / jnp.maximum(norm, score_clip))
+        return inverse_temperature * walker.value, drift
 
-    noise = project(jr.normal(noise_key, x.shape, x.dtype))
-    noise = jnp.sqrt(2 * step_size) * noise
-    there = walker_at(log_density, x + drift(walker.score) + noise)
-    back = x - there.point - drift(there.score)
-    bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
-    gain = inverse_temperature * (there.value - walker.value)
-    return _accept(accept_key, there, walker, gain + bias)
+    at = lambda point: walker_at(log_density, point)
+    return adjusted_move(key, at, tempered, walker, step_size, project)
 
 
 def jump_move(
@@ -89,9 +122,9 @@ def jump_move(
 
 
 def _accept(
-    key: Key, there: Walker, here: Walker, log_ratio: Scalar
-) -> tuple[Walker, Scalar]:
-    finite = jnp.isfinite(there.value) & jnp.isfinite(log_ratio)
+    key: Key, there: AnyWalker, here: AnyWalker, log_ratio: Scalar
+) -> tuple[AnyWalker, Scalar]:
+    finite = jnp.isfinite(log_ratio)
     chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
     taken = jr.uniform(key, (), chance.dtype) < chance
     pick = lambda new, old: jnp.where(taken, new, old)
