@@ -185,7 +185,9 @@ def measure_all(
     values = jax.vmap(lambda x: -target.log_density(x))(points)
     few = min(config.num_geometric, len(points), len(exact))
     numbers = measure(system, exact, points) | {
-        "geometric_w2": geometric_wasserstein(points[:few], exact[:few], target.group),
+        "geometric_w2": geometric_wasserstein(
+            points[:few], exact[:few], target.group
+        ).value,
         "mean_energy": float(jnp.mean(values)),
         "virial": float(virial(target.log_density, points)),
     }
@@ -200,7 +202,7 @@ def measure_all(
         few = min(few, len(published))
         numbers["geometric_w2_published"] = geometric_wasserstein(
             points[:few], published[:few], target.group
-        )
+        ).value
     return numbers
 
 

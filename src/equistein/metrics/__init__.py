@@ -1,11 +1,8 @@
 """How good samples and models are."""
 
-from equistein.metrics._annealed_importance import (
+from equistein.metrics._annealed_importance_sampling import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
-)
-from equistein.metrics._attack import (
-    projected_gradient_attack as projected_gradient_attack,
 )
 from equistein.metrics._classification import (
     accuracy as accuracy,
@@ -16,21 +13,29 @@ from equistein.metrics._classification import (
 )
 from equistein.metrics._distances import (
     energy_distance as energy_distance,
+    total_variation as total_variation,
     wasserstein_1d as wasserstein_1d,
 )
-from equistein.metrics._geometric import geometric_wasserstein as geometric_wasserstein
-from equistein.metrics._log_likelihood import mean_log_likelihood as mean_log_likelihood
-from equistein.metrics._normal import Normal as Normal
-from equistein.metrics._particles import (
-    pair_distances as pair_distances,
-    total_variation as total_variation,
-    virial as virial,
+from equistein.metrics._geometric_wasserstein import (
+    geometric_wasserstein as geometric_wasserstein,
+    GeometricWasserstein as GeometricWasserstein,
 )
-from equistein.metrics._reference import AbstractReference as AbstractReference
-from equistein.metrics._stein_discrepancy import (
+from equistein.metrics._kernel_stein_discrepancy import (
     kernel_stein_discrepancy as kernel_stein_discrepancy,
 )
-from equistein.metrics._weights import (
+from equistein.metrics._mean_log_likelihood import (
+    mean_log_likelihood as mean_log_likelihood,
+)
+from equistein.metrics._mode_weights import (
     mode_weights as mode_weights,
     proportions as proportions,
 )
+from equistein.metrics._normal import Normal as Normal
+from equistein.metrics._particle_systems import (
+    pair_distances as pair_distances,
+    virial as virial,
+)
+from equistein.metrics._projected_gradient_attack import (
+    projected_gradient_attack as projected_gradient_attack,
+)
+from equistein.metrics._reference import AbstractReference as AbstractReference

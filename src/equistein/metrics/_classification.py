@@ -1,4 +1,4 @@
-"""What a classifier, and a score that tells data from other data, is worth."""
+"""Accuracy and calibration of classifiers, and AUROC of scores."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from equistein._types import Scalar
 
 
 def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scalar:
-    """Return the share of points whose likeliest class is the right one.
+    """Return the fraction of points whose likeliest class is the right one.
 
     Args:
         logits: The logits of each point.
@@ -24,13 +24,13 @@ class Reliability(NamedTuple):
 
     Attributes:
         confidence: The mean of $\max_y p(y|x)$ in each bin; 0 in an empty one.
-        accuracy: The share of right guesses in it.
-        share: The share of the points in it.
+        accuracy: The fraction of right guesses in it.
+        proportion: The proportion of the points in it.
     """
 
     confidence: Float[Array, " bin"]
     accuracy: Float[Array, " bin"]
-    share: Float[Array, " bin"]
+    proportion: Float[Array, " bin"]
 
 
 def reliability(
@@ -75,7 +75,7 @@ def expected_calibration_error(
         Guo et al. (2017), On calibration of modern neural networks.
     """
     found = reliability(logits, labels, num_bins)
-    return jnp.sum(found.share * jnp.abs(found.accuracy - found.confidence))
+    return jnp.sum(found.proportion * jnp.abs(found.accuracy - found.confidence))
 
 
 def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:

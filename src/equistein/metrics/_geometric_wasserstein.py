@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,11 +19,23 @@ _ROUNDS = 2  # of assignment and rotation
 _CHUNK = 2**22  # numbers in memory
 
 
+class GeometricWasserstein(NamedTuple):
+    """The distance of two sets of clouds.
+
+    Attributes:
+        value: The distance.
+        is_exact: Whether it is; if not, it is an upper bound.
+    """
+
+    value: float
+    is_exact: bool
+
+
 def geometric_wasserstein(
     first: Float[Array, "n *shape"],
     second: Float[Array, "n *shape"],
     group: PointCloud,
-) -> float:
+) -> GeometricWasserstein:
     r"""The Wasserstein-2 distance of two sets of clouds, each taken up to its orbit.
 
     $$W_2^2 = \min_\sigma \frac1n \sum_i \min_{g} |x_i - g\, y_{\sigma(i)}|^2$$
@@ -30,12 +43,14 @@ def geometric_wasserstein(
     over the permutations $\sigma$ of the samples and the elements g of `PointCloud`.
     The inner minimum is exact where the kernel `Equivariant` has a closed form (at most
     five like particles, in the plane or in space). Otherwise the assignment of
-    particles and the rotation are improved in turns from the principal axes: then it
-    is an upper bound. Takes $n^2$ alignments, so compare some hundreds of clouds, with
-    exact samples of the same number for the floor.
+    particles and the rotation are improved in turns from the principal axes, to an
+    upper bound: tight for clouds near each other, but for random ones of six like
+    particles up to 12 % too large, and up to half for a single pair. Takes $n^2$
+    alignments, so compare some hundreds of clouds, with exact samples of the same
+    number for the floor.
 
     Args:
-        first: Samples of one law.
+        first: Samples of one distribution.
         second: As many of the other.
         group: The symmetry of the clouds.
 
@@ -72,7 +87,8 @@ def geometric_wasserstein(
         upright = _principal(y)
         costs = np.stack([_aligned(cloud, upright, group) for cloud in _principal(x)])
     rows, columns = linear_sum_assignment(costs)
-    return math.sqrt(max(float(np.mean(costs[rows, columns])), 0.0))
+    value = math.sqrt(max(float(np.mean(costs[rows, columns])), 0.0))
+    return GeometricWasserstein(value, form is not None)
 
 
 @eqx.filter_jit

@@ -6,12 +6,10 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.energies import typicality
 from equistein.metrics import (
     accuracy,
     auroc,
     expected_calibration_error,
-    projected_gradient_attack,
     reliability,
 )
 
@@ -64,7 +62,7 @@ def brute_force(inside, outside):
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 4), (4, 7), (30, 50)])
 @pytest.mark.parametrize("ties", [False, True])
-def test_auroc_is_the_share_of_pairs_in_order(n, m, ties, key):
+def test_auroc_is_the_fraction_of_pairs_in_order(n, m, ties, key):
     x_key, y_key = jr.split(key)
     inside, outside = 0.5 + jr.normal(x_key, (n,)), jr.normal(y_key, (m,))
     if ties:
@@ -97,61 +95,4 @@ def test_reliability_by_hand():
     found = reliability(logits_of(chances), labels, num_bins=4)
     assert np.allclose(found.confidence, [0, 0, 0.6, 0.9])
     assert np.allclose(found.accuracy, [0, 0, 2 / 3, 1])
-    assert np.allclose(found.share, [0, 0, 0.6, 0.4])
-
-
-LINEAR = jnp.array([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]])
-
-
-def linear(point):
-    return LINEAR @ point
-
-
-def test_an_attack_on_a_linear_classifier_is_the_sign_of_its_weights():
-    points = jnp.array([[0.5, 0.5, 0.5], [0.01, 0.5, 0.98]])
-    moved = projected_gradient_attack(linear, points, jnp.array([0, 1]), 0.1)
-    expected = [[0.4, 0.6, 0.4], [0.11, 0.4, 1.0]]  # down for class 0, up for class 1
-    assert np.allclose(moved, expected)
-    unlimited = projected_gradient_attack(
-        linear, points, jnp.array([0, 1]), 0.1, limits=(-5.0, 5.0)
-    )
-    assert np.allclose(unlimited[1], [0.11, 0.4, 1.08])
-
-
-def test_an_attack_of_no_size_changes_nothing_and_more_size_misleads_more(key):
-    points = jr.uniform(key, (200, 3))
-    labels = jnp.argmax(jax.vmap(linear)(points), axis=1)
-    found = []
-    for radius in (0.0, 0.05, 0.2):
-        moved = projected_gradient_attack(linear, points, labels, radius)
-        assert np.max(np.abs(moved - points)) <= radius + 1e-12
-        found.append(accuracy(jax.vmap(linear)(moved), labels))
-    assert found[0] == 1 > found[1] > found[2]
-
-
-def test_typicality_is_the_distance_within_classes():
-    labels = jnp.array([0, 0, 1, 1, -1])
-    data = jnp.array([[0.0, 1.0], [0.0, -1.0], [8.0, 0.0], [12.0, 0.0], [50.0, 50.0]])
-    points = jnp.array([[0.0, 0.0], [10.0, 2.0], [5.0, 0.0]])
-    found = typicality(lambda x: x, points, data, labels, 2)
-    # Means (0, 0) and (10, 0); variances within classes 2 and 1/2.
-    assert np.allclose(found, [0, -(2**2) / 0.5, -(5**2) / 2], rtol=1e-3)
-
-
-def test_a_class_without_data_is_left_out_of_typicality():
-    labels, data = jnp.array([0, 0, 2, 2]), jnp.array([[1.0], [-1.0], [8.0], [12.0]])
-    points = jnp.array([[0.0], [10.0], [5.0]])
-    given = [typicality(lambda x: x, points, data, labels, num) for num in (3, 7)]
-    assert np.allclose(given[0], [0, 0, -(5**2) / 2.5], rtol=1e-3, atol=1e-9)
-    assert np.array_equal(*given)
-
-
-def test_points_of_higher_density_may_be_untypical(key):
-    data = jr.normal(key, (2_000, 30))
-    labels = jnp.arange(2_000) % 2
-    norms = lambda x: jnp.array([jnp.sum(x**2), x[0]])
-    inside, outside = jr.normal(jr.key(1), (200, 30)), jnp.zeros((200, 30))
-    scores = [typicality(norms, x, data, labels, 2) for x in (inside, outside)]
-    assert auroc(*scores) > 0.95
-    densities = [-0.5 * jnp.sum(x**2, axis=1) for x in (inside, outside)]
-    assert auroc(*densities) < 0.05
+    assert np.allclose(found.proportion, [0, 0, 0.6, 0.4])

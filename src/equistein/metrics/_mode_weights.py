@@ -1,4 +1,4 @@
-"""How samples share themselves out over the modes of a density."""
+"""The proportions of samples in the modes of a density."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int
 def mode_weights(
     samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
 ) -> Float[Array, " mode"]:
-    """Return the share of the samples that is nearest to each mode.
+    """Return the proportion of the samples that is nearest to each mode.
 
     Args:
         samples: Samples, or invariant features of them, stacked on axis 0.
@@ -19,5 +19,5 @@ def mode_weights(
 
 
 def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
-    """Return the share of each of the labels 0 to `num - 1`."""
+    """Return the proportion of each of the labels 0 to `num - 1`."""
     return jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)
