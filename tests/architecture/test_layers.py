@@ -34,7 +34,7 @@ def misplaced(path, names):
         if root != "equistein":
             continue
         if there == here:
-            if not rest or not rest[0].startswith("_"):
+            if not any(part.startswith("_") for part in rest):
                 wrong.append(f"{name}: inside a package import the private module")
         elif there not in LEVEL or LEVEL[there] >= LEVEL[here]:
             wrong.append(f"{name}: not a lower level")

@@ -4,7 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
-import equistein.cli._run as cli_run
+import equistein.experiments.engine._run as running
 from equistein.cli import main
 
 pytestmark = pytest.mark.usefixtures("single_precision")
@@ -136,7 +136,7 @@ def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
     tmp_path, whole_run, monkeypatch, capsys
 ):
     whole, parts = whole_run, tmp_path / "parts"
-    real = cli_run.save_outcome
+    real = running.save_outcome
 
     def stop_after_the_second(folder, name, outcome):
         real(folder, name, outcome)
@@ -144,7 +144,7 @@ def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(cli_run, "save_outcome", stop_after_the_second)
+        patch.setattr(running, "save_outcome", stop_after_the_second)
         assert status("run", "two-circles", *TINY_RUN, "--out", parts) == 130
     assert f"equistein resume {parts}" in capsys.readouterr().err
     assert "vanilla" in json.loads((parts / "metrics.json").read_text())

@@ -8,7 +8,7 @@ from command_line import status, TINY
 
 from equistein.data import DataError
 from equistein.experiments import EXPERIMENTS
-from equistein.experiments._image_data import few_labels, image_sets
+from equistein.experiments.images._data import few_labels, image_sets
 from equistein.groups import ImageRotations
 from equistein.runs import Outcome
 

@@ -8,8 +8,8 @@ import jax.random as jr
 import numpy as np
 
 from equistein.energies import JointEnergy, outlier_scores
-from equistein.experiments._image_data import ImageSets
-from equistein.experiments._image_scores import detection, halves, sample_distance
+from equistein.experiments.images._data import ImageSets
+from equistein.experiments.images._scores import detection, halves, sample_distance
 from equistein.metrics import auroc, energy_distance
 from equistein.networks import SteerableCNN
 from equistein.plotting import reliability_diagram

@@ -4,8 +4,8 @@ import pathlib
 from collections.abc import Sequence
 
 from equistein.cli._fit import words_of as words_of_fit
-from equistein.cli._run import find_experiment, words_of as words_of_run
-from equistein.runs import RunFolder, UserError, Words, write_report
+from equistein.cli._run import find_experiment
+from equistein.runs import config_from_json, RunFolder, UserError, Words, write_report
 
 
 def report(arguments: Sequence[str]) -> int:
@@ -39,7 +39,12 @@ def _words(folder: RunFolder) -> Words:
     if described.get("command") == "fit":
         return words_of_fit(described)
     experiment = find_experiment(str(described.get("experiment")))
-    return words_of_run(experiment, str(described.get("preset")))
+    config = experiment.presets["quick"]
+    try:
+        config = config_from_json(config, described.get("config"))
+    except (TypeError, ValueError):
+        pass  # settings of another version: the words of this one's defaults
+    return experiment.words(config, str(described.get("preset")))
 
 
 def _print_metrics(folder: RunFolder) -> None:

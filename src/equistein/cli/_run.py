@@ -3,33 +3,23 @@
 import dataclasses
 import datetime
 import difflib
+import functools
 import pathlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-import numpy as np
 import tyro
 
 from equistein.data import DataError
-from equistein.experiments import check_config, Experiment, EXPERIMENTS
+from equistein.experiments import EXPERIMENTS, perform
 from equistein.molecules import MissingRDKit
 from equistein.runs import (
     config_from_json,
     config_to_json,
-    FLOOR,
-    joined,
-    load_outcome,
-    Outcome,
     RunFolder,
-    save_outcome,
     UserError,
-    Words,
-    write_environment,
-    write_figures,
-    write_report,
-    write_results,
 )
 from equistein.samplers import NonFiniteError
 from equistein.training import CheckpointError, DivergenceError
@@ -77,7 +67,7 @@ def run_experiment(arguments: Sequence[str]) -> int:
             f"--seed must be an integer from 0 to 2^63 - 1, but got {parsed.seed}."
         )
     try:
-        check_config(parsed.config)
+        experiment.check(parsed.config)
         experiment.stages(parsed.config, parsed.seed)
         config = config_to_json(parsed.config)
     except ValueError as error:
@@ -102,7 +92,7 @@ def resume_experiment(folder: RunFolder) -> int:
     seed, like = described.get("seed"), next(iter(experiment.presets.values()))
     try:
         config = config_from_json(like, described.get("config", {}))
-        check_config(config)
+        experiment.check(config)
         if not isinstance(seed, int) or seed < 0:
             raise ValueError(f"`seed` must be an integer >= 0, but got {seed!r}.")
         experiment.stages(config, seed)
@@ -114,42 +104,21 @@ def resume_experiment(folder: RunFolder) -> int:
     return execute(experiment, config, seed, folder)
 
 
-def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
-    """Run every stage that is not yet done, then write results and report."""
-    write_environment(folder)
-    kept = folder.path / "checkpoint"
-    where = (kept,) if experiment.trains else ()
-    stages = experiment.stages(config, seed, *where)
-    outcomes: dict[str, Outcome] = {}
+def execute(experiment: Any, config: Any, seed: int, folder: RunFolder) -> int:
+    """Run every part that is not yet done, then write results and report."""
     began = time.perf_counter()
+    preset = str(folder.read_config().get("preset"))
+    tell = functools.partial(print, flush=True)
     try:
-        for index, (name, stage) in enumerate(stages.items(), start=1):
-            label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
-            outcome = load_outcome(folder, name)
-            if outcome is None:
-                print(f"{label} ...", flush=True)
-                start = time.perf_counter()
-                outcome = stage()
-                save_outcome(folder, name, outcome)
-                for state in kept.glob(f"{name}.*eqx"):
-                    state.unlink()  # what the stage's training kept of itself
-                print(f"{label}: {time.perf_counter() - start:.1f} s", flush=True)
-            else:
-                print(f"{label}: done before", flush=True)
-            outcomes[name] = outcome
+        perform(experiment, config, seed, folder, preset=preset, tell=tell)
     except KeyboardInterrupt:
-        finish(experiment, config, seed, folder, outcomes)
         print(
-            f"\nStopped. {len(outcomes)} of {len(stages)} parts are finished and kept "
-            f"in {folder.path}; go on with\n  equistein resume {folder.path}",
+            f"\nStopped. What is finished is kept in {folder.path}; go on with\n"
+            f"  equistein resume {folder.path}",
             file=sys.stderr,
         )
         return INTERRUPTED
     except NonFiniteError as error:
-        finish(experiment, config, seed, folder, outcomes)
-        folder.write_arrays(
-            "failed.npz", {"particles": np.asarray(error.samples.particles)}
-        )
         print(
             f"equistein: {error}\nThe last finite particles are in "
             f"{folder.path / 'failed.npz'}.",
@@ -159,51 +128,14 @@ def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -
     except (CheckpointError, DataError, MissingRDKit) as error:
         raise UserError(str(error)) from None
     except DivergenceError as error:
-        finish(experiment, config, seed, folder, outcomes)
         print(f"equistein: {error}", file=sys.stderr)
         return 1
-    report = finish(experiment, config, seed, folder, outcomes)
+    report = folder.path / "report.html"
     print(f"Finished in {time.perf_counter() - began:.0f} s. Report: {report}")
     return 0
 
 
-def finish(
-    experiment: Experiment,
-    config: Any,
-    seed: int,
-    folder: RunFolder,
-    outcomes: Mapping[str, Outcome],
-) -> pathlib.Path | None:
-    """Write what the finished stages gave; return the report's path."""
-    outcomes = joined(outcomes)
-    if not outcomes:
-        return None
-    for name, metrics in experiment.compare(config, outcomes).items():
-        outcome = outcomes[name]
-        outcomes[name] = dataclasses.replace(outcome, metrics=outcome.metrics | metrics)
-    num_seeds = max(
-        (value.size for out in outcomes.values() for value in out.metrics.values()
-         if out is not outcomes.get(FLOOR)), default=1,
-    )  # fmt: skip
-    write_results(folder, outcomes, list(range(seed, seed + num_seeds)))
-    write_figures(folder, experiment.draw(config, outcomes))
-    preset = str(folder.read_config().get("preset"))
-    return write_report(folder, words_of(experiment, preset))
-
-
-def words_of(experiment: Experiment, preset: str) -> Words:
-    """Return what the report of a run of an experiment says."""
-    figure = experiment.figure[:1].upper() + experiment.figure[1:]
-    return Words(
-        title=experiment.name,
-        lead=f"{experiment.summary}. {figure} of Jaini, Holdijk and Welling (2021); "
-        f"preset {preset}.",
-        notes=experiment.notes,
-        captions=experiment.captions,
-    )
-
-
-def find_experiment(name: str) -> Experiment:
+def find_experiment(name: str) -> Any:
     """Return the experiment of this name.
 
     Raises:
@@ -219,9 +151,7 @@ def find_experiment(name: str) -> Experiment:
     )
 
 
-def take_preset(
-    experiment: Experiment, arguments: Sequence[str]
-) -> tuple[str, list[str]]:
+def take_preset(experiment: Any, arguments: Sequence[str]) -> tuple[str, list[str]]:
     """Split `--preset P` off the arguments, since the defaults depend on it.
 
     Raises:

@@ -4,7 +4,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from equistein.runs import Outcome
+import jax.random as jr
+
+from equistein._types import Key
+from equistein.runs import Outcome, Words
 
 Stage = Callable[[], Outcome]
 
@@ -46,6 +49,25 @@ class Experiment:
     trains: bool = False
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     captions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def check(self, config: Any) -> None:
+        check_config(config)
+
+    def words(self, config: Any, preset: str) -> Words:
+        del config
+        figure = self.figure[:1].upper() + self.figure[1:]
+        return Words(
+            title=self.name,
+            lead=f"{self.summary}. {figure} of Jaini, Holdijk and Welling (2021); "
+            f"preset {preset}.",
+            notes=self.notes,
+            captions=self.captions,
+        )
+
+
+def seed_keys(seed: int, num_seeds: int, purpose: int) -> list[Key]:
+    """Return a key for each of the seeds `seed`, `seed + 1`, ... and one purpose."""
+    return [jr.fold_in(jr.key(seed + i), purpose) for i in range(num_seeds)]
 
 
 def check_config(config: Any) -> None:

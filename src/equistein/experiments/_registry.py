@@ -1,23 +1,28 @@
 """All experiments, by name."""
 
-from equistein.experiments._base import Experiment
-from equistein.experiments._c4_gaussians import C4_GAUSSIANS
-from equistein.experiments._dw4 import DW4
-from equistein.experiments._dw4_bandwidths import DW4_BANDWIDTHS
-from equistein.experiments._dw4_sampling import DW4_SAMPLING
-from equistein.experiments._dw4_single_state import DW4_SINGLE_STATE
-from equistein.experiments._ebm_circles import EBM_CIRCLES
-from equistein.experiments._images import IMAGES
-from equistein.experiments._jem_c4 import JEM_C4
-from equistein.experiments._lj13 import LJ13
-from equistein.experiments._lj13_sampling import LJ13_SAMPLING
-from equistein.experiments._molecules import MOLECULES
-from equistein.experiments._molecules_training import MOLECULES_TRAINING
-from equistein.experiments._robustness import ROBUSTNESS
-from equistein.experiments._sample_efficiency import SAMPLE_EFFICIENCY
-from equistein.experiments._shells import TWO_CIRCLES, TWO_SPHERES
+import pathlib
+from collections.abc import Callable
+from typing import Any
 
-EXPERIMENTS: dict[str, Experiment] = {
+from equistein.experiments.engine._run import create_folder, perform
+from equistein.experiments.images._images import IMAGES
+from equistein.experiments.learned._dw4 import DW4
+from equistein.experiments.learned._dw4_single_state import DW4_SINGLE_STATE
+from equistein.experiments.learned._ebm_circles import EBM_CIRCLES
+from equistein.experiments.learned._jem_c4 import JEM_C4
+from equistein.experiments.learned._lj13 import LJ13
+from equistein.experiments.molecules._molecules import MOLECULES
+from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
+from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
+from equistein.experiments.systems._dw4_sampling import DW4_SAMPLING
+from equistein.experiments.systems._lj13_sampling import LJ13_SAMPLING
+from equistein.experiments.toys._c4_gaussians import C4_GAUSSIANS
+from equistein.experiments.toys._robustness import ROBUSTNESS
+from equistein.experiments.toys._sample_efficiency import SAMPLE_EFFICIENCY
+from equistein.experiments.toys._shells import TWO_CIRCLES, TWO_SPHERES
+from equistein.runs import Outcome
+
+EXPERIMENTS: dict[str, Any] = {
     experiment.name: experiment
     for experiment in (
         C4_GAUSSIANS,
@@ -38,3 +43,48 @@ EXPERIMENTS: dict[str, Experiment] = {
         IMAGES,
     )
 }
+
+
+def run_experiment(
+    name: str,
+    config: Any = "quick",
+    *,
+    seed: int = 0,
+    folder: str | pathlib.Path | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> dict[str, Outcome]:
+    """Run an experiment from Python, as the command line does.
+
+    Args:
+        name: Its name, one of `EXPERIMENTS`.
+        config: A preset's name, or a configuration, such as
+            `dataclasses.replace(EXPERIMENTS[name].presets["quick"], num_seeds=1)`.
+        seed: The first seed.
+        folder: A new folder for all that the run leaves; None to write nothing.
+        tell: What is told of each part of the run, such as `print`.
+
+    Returns:
+        The outcome of each sampler or model, with its seeds joined; `exact` is the
+        floor.
+
+    Raises:
+        ValueError: If there is no such experiment or preset, or the configuration, or
+            something that it needs, does not do.
+    """
+    if name not in EXPERIMENTS:
+        raise ValueError(
+            f"`name` must be one of {', '.join(EXPERIMENTS)}, but got {name!r}."
+        )
+    experiment, preset = EXPERIMENTS[name], "of its own"
+    if isinstance(config, str):
+        if config not in experiment.presets:
+            raise ValueError(
+                f"`config` must be a configuration, or one of "
+                f"{', '.join(experiment.presets)}, but got {config!r}."
+            )
+        preset, config = config, experiment.presets[config]
+    experiment.check(config)
+    kept = None
+    if folder is not None:
+        kept = create_folder(experiment, config, seed, pathlib.Path(folder), preset)
+    return perform(experiment, config, seed, kept, preset=preset, tell=tell)

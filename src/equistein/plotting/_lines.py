@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from equistein.plotting._style import color, EXACT, grid, plain
+from equistein.plotting._style import color, color_of, EXACT, grid, plain
 
 
 def histograms(
@@ -15,6 +15,7 @@ def histograms(
     *,
     bins: int = 60,
     limits: tuple[float, float] | None = None,
+    colors: Mapping[str, int] | None = None,
 ) -> Figure:
     """Draw the histogram of one number, a panel a sampler, with the exact density.
 
@@ -24,6 +25,7 @@ def histograms(
         label: What the number is, with its unit.
         bins: The number of bins.
         limits: The range shown; by default that of all samples.
+        colors: The number of each sampler's color; by default its place.
     """
     figure, axes = grid(len(samples), 1, width=6.4, height=1.25)
     values = np.concatenate([np.ravel(v) for v in samples.values()])
@@ -34,7 +36,8 @@ def histograms(
     ):
         inside = np.ravel(these)
         weights = np.full(inside.size, 1 / (inside.size * (edges[1] - edges[0])))
-        panel.hist(inside, edges, weights=weights, color=color(index), alpha=0.7)
+        shade = color_of(name, index, colors)
+        panel.hist(inside, edges, weights=weights, color=shade, alpha=0.7)
         if exact is not None:
             panel.plot(*exact, color=EXACT, linewidth=1.2)
             panel.set_ylim(0, 2.2 * exact[1].max())
@@ -58,6 +61,7 @@ def curves(
     log_y: bool = False,
     limits: tuple[float, float] | None = None,
     x_label: str = "step",
+    colors: Mapping[str, int] | None = None,
 ) -> Figure:
     """Draw curves over steps: the mean over seeds, and their range as a band.
 
@@ -70,13 +74,15 @@ def curves(
         log_y: Whether the values are.
         limits: The range of values shown.
         x_label: What the horizontal axis counts.
+        colors: The number of each name's color; by default its place.
     """
     figure, axes = grid(1, 1, width=6.4, height=3.8)
     panel = axes[0, 0]
     for index, (name, (steps, values)) in enumerate(series.items()):
-        panel.plot(steps, values.mean(axis=0), color=color(index), label=name)
+        shade = color_of(name, index, colors)
+        panel.plot(steps, values.mean(axis=0), color=shade, label=name)
         panel.fill_between(
-            steps, values.min(axis=0), values.max(axis=0), color=color(index),
+            steps, values.min(axis=0), values.max(axis=0), color=shade,
             alpha=0.2, linewidth=0,
         )  # fmt: skip
     if exact is not None:
@@ -121,6 +127,7 @@ def boxes(
     *,
     exact: float | None = None,
     exact_label: str = "exact",
+    colors: Mapping[str, int] | None = None,
 ) -> Figure:
     """Draw a box plot with the values themselves, a box a name.
 
@@ -129,6 +136,7 @@ def boxes(
         label: What the values are.
         exact: A value to draw as a line.
         exact_label: What the line is.
+        colors: The number of each name's color; by default its place.
     """
     figure, axes = grid(1, 1, width=1.2 * len(groups) + 2.2, height=3.6)
     panel = axes[0, 0]
@@ -137,10 +145,14 @@ def boxes(
         medianprops={"color": EXACT},
     )  # fmt: skip
     panel.set_xticks(range(1, len(groups) + 1), list(groups), fontsize=8)
-    for index, values in enumerate(groups.values()):
+    for index, (name, values) in enumerate(groups.items()):
         spread = np.linspace(-0.12, 0.12, np.size(values))
         panel.scatter(
-            index + 1 + spread, np.ravel(values), s=10, color=color(index), zorder=3
+            index + 1 + spread,
+            np.ravel(values),
+            s=10,
+            zorder=3,
+            color=color_of(name, index, colors),
         )
     if exact is not None:
         panel.axhline(

@@ -1,6 +1,6 @@
 """The look of all figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,6 +21,11 @@ def grid(
 def color(index: int) -> str:
     """Return the color of the index-th series."""
     return PALETTE[index % len(PALETTE)]
+
+
+def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
+    """Return the color of a series: the one of its name, or of its place."""
+    return color((colors or {}).get(name, index))
 
 
 def frameless(axes: Axes) -> None:

@@ -1,0 +1,177 @@
+"""What an experiment is: entries to compare, each with its stage, and figures."""
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax.random as jr
+
+from equistein._types import Key
+from equistein.experiments.engine._figures import AbstractFigure
+from equistein.runs import FLOOR, joined, Outcome, SEED, Words
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One seed of one entry: what a stage is given.
+
+    Attributes:
+        name: The entry's name and the index, such as `plain@0`.
+        index: The place among the entry's seeds, from 0.
+        seed: The number that all randomness comes from.
+        folder: Where training keeps its state, in files `NAME*.eqx`; None for nowhere.
+    """
+
+    name: str
+    index: int
+    seed: int
+    folder: pathlib.Path | None = None
+
+    def key(self, purpose: int) -> Key:
+        """Return the key of one purpose."""
+        return jr.fold_in(jr.key(self.seed), purpose)
+
+    def checkpoint(self, part: str = "") -> pathlib.Path | None:
+        """Return the file in which a training, or a part of it, keeps its state."""
+        return self.folder and self.folder / f"{self.name}{part}.eqx"
+
+
+Stage = Callable[[Trial], Outcome]
+"""What makes the outcome of one seed."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A sampler or model of an experiment; `exact` is the floor to compare with.
+
+    Attributes:
+        name: What results and the report's table call it.
+        stage: What makes its outcome, seed by seed. What all seeds share, such as a
+            compiled sampler, is made before.
+        label: What figures call it; by default its name.
+        note: A sentence that its numbers need.
+        color: The number of its color in figures; by default its place.
+        num_seeds: The number of its seeds, where it is not that of the configuration.
+        trains: Whether it is trained: then each seed is a part of the run of its own,
+            which can be resumed.
+    """
+
+    name: str
+    stage: Stage
+    label: str = ""
+    note: str = ""
+    color: int | None = None
+    num_seeds: int | None = None
+    trains: bool = False
+
+
+def _compare_nothing(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
+    return {}
+
+
+def _check_nothing(config: Any) -> None:
+    pass
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment: configurations, entries, figures, and words.
+
+    Attributes:
+        name: What the command line calls it.
+        figure: Where it is in the paper.
+        summary: What it shows, one line.
+        presets: The configurations `smoke`, `quick` and `paper`.
+        entries: From a configuration, the samplers or models in the order of figures.
+        figures: From a configuration, the figures.
+        compare: From the configuration and the outcomes, further metrics by the name
+            of the model, each with one value a seed, that need several models.
+        check: From a configuration, raise `ValueError` or `DataError` for what the
+            stages need and do not have, before anything is written.
+    """
+
+    name: str
+    figure: str
+    summary: str
+    presets: Mapping[str, Any]
+    entries: Callable[[Any], Sequence[Entry]]
+    figures: Callable[[Any], Sequence[AbstractFigure]]
+    compare: Callable[[Any, Mapping[str, Outcome]], Mapping[str, dict]] = (
+        _compare_nothing
+    )
+    check: Callable[[Any], None] = _check_nothing
+
+    def stages(
+        self, config: Any, seed: int, folder: pathlib.Path | None = None
+    ) -> dict[str, Callable[[], Outcome]]:
+        """Return the parts of a run, by name: an entry, or a seed of one that trains.
+
+        Args:
+            config: The configuration.
+            seed: The first seed.
+            folder: Where training keeps its state.
+
+        Raises:
+            ValueError: If the configuration, or something that it needs, does not do.
+        """
+        self.check(config)
+        stages = {}
+        for entry in self.entries(config):
+            trials = [
+                Trial(f"{entry.name}{SEED}{index}", index, seed + index, folder)
+                for index in range(entry.num_seeds or config.num_seeds)
+            ]
+            parts = {trial.name: [trial] for trial in trials}
+            for name, these in (
+                parts if entry.trains else {entry.name: trials}
+            ).items():
+                stages[name] = functools.partial(_outcome_of, entry.stage, these)
+        return stages
+
+    def draw(self, config: Any, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+        """Return the figures of what is there, by name.
+
+        Args:
+            config: The configuration.
+            outcomes: The outcome of each entry, with its seeds joined.
+        """
+        shown = [
+            (
+                dataclasses.replace(
+                    entry,
+                    label=entry.label or entry.name,
+                    color=place if entry.color is None else entry.color,
+                ),
+                outcomes[entry.name],
+            )
+            for place, entry in enumerate(self.entries(config))
+            if entry.name in outcomes
+        ]
+        drawn = {figure.name: figure.draw(shown) for figure in self.figures(config)}
+        return {name: figure for name, figure in drawn.items() if figure is not None}
+
+    def words(self, config: Any, preset: str) -> Words:
+        """Return what the report of a run says beside numbers and figures."""
+        figure = self.figure[0].upper() + self.figure[1:]
+        entries = {entry.name: entry for entry in self.entries(config)}
+        floor = entries.pop(FLOOR, None)
+        about_floor = {}
+        if floor is not None:
+            about_floor = {"floor": floor.label or "exact samples"}
+            about_floor |= {"floor_note": floor.note} if floor.note else {}
+        return Words(
+            title=self.name,
+            lead=f"{self.summary[0].upper()}{self.summary[1:]}. {figure} of Jaini, "
+            f"Holdijk and Welling (2021); preset {preset}.",
+            notes={name: entry.note for name, entry in entries.items() if entry.note},
+            captions={figure.name: figure.caption for figure in self.figures(config)},
+            **about_floor,
+        )
+
+
+def _outcome_of(stage: Stage, trials: Sequence[Trial]) -> Outcome:
+    outcomes = {trial.name: stage(trial) for trial in trials}
+    (outcome,) = joined(outcomes).values()
+    return outcome

@@ -1,0 +1,263 @@
+"""The figures that experiments share, declared by what they show of each entry."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from equistein.plotting import bars, boxes, configurations, curves, histograms
+from equistein.runs import FLOOR, Outcome
+
+Shown = Sequence[tuple[Any, Outcome]]
+"""The entries that have an outcome, with it; their labels and colors are filled in."""
+
+Values = str | Callable[[Outcome], np.ndarray | None]
+"""The name of an array of an outcome, or what makes one; None where there is none."""
+
+Level = Callable[[Shown], tuple[float, str] | None]
+"""What gives a number to compare with, and what it is."""
+
+
+def level_of_floor(metric: str) -> Level:
+    """Return the level that the floor has of a metric, on average."""
+
+    def level(shown: Shown) -> tuple[float, str] | None:
+        for entry, outcome in shown:
+            if entry.name == FLOOR and metric in outcome.metrics:
+                return float(outcome.metrics[metric].mean()), entry.label
+        return None
+
+    return level
+
+
+def level_of_models(metric: str, label: str) -> Level:
+    """Return the level that a metric of the first model sets for all."""
+
+    def level(shown: Shown) -> tuple[float, str] | None:
+        for entry, outcome in shown:
+            if entry.name != FLOOR and metric in outcome.metrics:
+                return float(outcome.metrics[metric].mean()), label
+        return None
+
+    return level
+
+
+def density_of_floor(
+    array: str, limits: tuple[float, float]
+) -> Callable[[Shown], tuple[np.ndarray, np.ndarray] | None]:
+    """Return the density of an array of the floor, to draw over histograms."""
+
+    def density(shown: Shown) -> tuple[np.ndarray, np.ndarray] | None:
+        for entry, outcome in shown:
+            if entry.name == FLOOR:
+                values = outcome.arrays[array]
+                heights, edges = np.histogram(values, np.linspace(*limits, 65))
+                width = edges[1] - edges[0]
+                return (edges[1:] + edges[:-1]) / 2, heights / (values.size * width)
+        return None
+
+    return density
+
+
+@dataclasses.dataclass(frozen=True)
+class AbstractFigure(abc.ABC):
+    """A figure of an experiment.
+
+    Attributes:
+        name: The name of its files.
+        caption: What it shows.
+    """
+
+    name: str
+    caption: str = dataclasses.field(default="", kw_only=True)
+
+    @abc.abstractmethod
+    def draw(self, shown: Shown) -> Any | None:
+        """Return the figure, or None where there is nothing to show."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Own(AbstractFigure):
+    """A figure of its own kind.
+
+    Attributes:
+        function: What draws it.
+    """
+
+    function: Callable[[Shown], Any | None]
+
+    def draw(self, shown: Shown) -> Any | None:
+        return self.function(shown)
+
+
+@dataclasses.dataclass(frozen=True)
+class Curves(AbstractFigure):
+    """Curves over steps: the mean over the seeds, and their range as a band.
+
+    Records that a seed did not look at, which are NaN, are left out.
+
+    Attributes:
+        values: A column of the history, or what makes `(seed, record)` of an outcome.
+        label: What the values are.
+        x: Where they are, likewise.
+        x_label: What the horizontal axis counts.
+        level: A number to compare with, a line.
+        limits: The range of values shown, or what makes it from the level.
+        log_x: Whether the horizontal axis is logarithmic.
+        log_y: Whether the vertical axis is.
+    """
+
+    values: Values
+    label: str
+    x: Values = "step"
+    x_label: str = "step"
+    level: Level | None = None
+    limits: tuple[float, float] | Callable[[float], tuple[float, float]] | None = None
+    log_x: bool = False
+    log_y: bool = False
+
+    def draw(self, shown: Shown) -> Any | None:
+        series = {}
+        for entry, outcome in shown:
+            values = _found(outcome.history, outcome, self.values)
+            if values is not None:
+                x = np.atleast_2d(_found(outcome.history, outcome, self.x))
+                seen = np.isfinite(values).all(axis=0)
+                series[entry.label] = (x.mean(axis=0)[seen], values[:, seen])
+        if not series:
+            return None
+        level = self.level and self.level(shown)
+        limits = self.limits
+        if callable(limits):
+            limits = limits(level[0]) if level else None
+        told = {"exact": level[0], "exact_label": level[1]} if level else {}
+        return curves(
+            series, self.label, x_label=self.x_label, log_x=self.log_x,
+            log_y=self.log_y, limits=limits, colors=_colors(shown), **told,
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Histograms(AbstractFigure):
+    """Histograms of a number, a panel for each entry that has it.
+
+    Attributes:
+        values: The name of an array, or what makes one of an outcome.
+        label: What the number is, with its unit.
+        limits: The range shown.
+        bins: The number of bins.
+        exact: What gives values and the exact density at them, a line.
+    """
+
+    values: Values
+    label: str
+    limits: tuple[float, float] | None = None
+    bins: int = 60
+    exact: Callable[[Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
+
+    def draw(self, shown: Shown) -> Any | None:
+        found = {
+            entry.label: _found(outcome.arrays, outcome, self.values)
+            for entry, outcome in shown
+        }
+        found = {k: v for k, v in found.items() if v is not None and len(v)}
+        if not found:
+            return None
+        return histograms(
+            found, self.exact and self.exact(shown), self.label, bins=self.bins,
+            limits=self.limits, colors=_colors(shown),
+        )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Boxes(AbstractFigure):
+    """Boxes of a metric, a point a seed, with the floor as a line.
+
+    Attributes:
+        metric: The name of the metric.
+        label: What it is, with its unit.
+    """
+
+    metric: str
+    label: str
+
+    def draw(self, shown: Shown) -> Any | None:
+        groups = {
+            entry.label: outcome.metrics[self.metric]
+            for entry, outcome in shown
+            if entry.name != FLOOR and self.metric in outcome.metrics
+        }
+        if not groups:
+            return None
+        level = level_of_floor(self.metric)(shown)
+        told = {"exact": level[0], "exact_label": level[1]} if level else {}
+        return boxes(groups, self.label, colors=_colors(shown), **told)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bars(AbstractFigure):
+    """A few metrics of every entry side by side, averaged over the seeds.
+
+    Attributes:
+        metrics: Their names.
+        label: What they are.
+    """
+
+    metrics: Sequence[str]
+    label: str
+
+    def draw(self, shown: Shown) -> Any | None:
+        groups = {
+            entry.label: np.array([out.metrics[name].mean() for name in self.metrics])
+            for entry, out in shown
+            if all(name in out.metrics for name in self.metrics)
+        }
+        names = [name.replace("_", " ") for name in self.metrics]
+        return (
+            bars(groups, names, self.label, colors=_colors(shown)) if groups else None
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Configurations(AbstractFigure):
+    """Configurations of particles, spread evenly over the samples of each entry.
+
+    Attributes:
+        num: How many of each.
+        reach: Half the side of a panel; by default what holds nearly all particles.
+        colors: The name of the array that sets their colors.
+    """
+
+    num: int
+    reach: float | None = None
+    colors: str | None = None
+
+    def draw(self, shown: Shown) -> Any | None:
+        if not shown:
+            return None
+        num = min(self.num, *(len(outcome.samples) for _, outcome in shown))
+        picks = [np.linspace(0, len(o.samples) - 1, num).astype(int) for _, o in shown]
+        colors = None
+        if self.colors is not None:
+            colors = np.stack(
+                [
+                    o.arrays[self.colors][p]
+                    for p, (_, o) in zip(picks, shown, strict=True)
+                ]
+            )
+        samples = {
+            e.label: o.samples[p] for p, (e, o) in zip(picks, shown, strict=True)
+        }
+        first = np.abs(shown[0][1].samples)
+        reach = self.reach or 1.2 * float(np.quantile(first, 0.999))
+        return configurations(samples, reach, colors)
+
+
+def _found(arrays: dict, outcome: Outcome, values: Values) -> np.ndarray | None:
+    return arrays.get(values) if isinstance(values, str) else values(outcome)
+
+
+def _colors(shown: Shown) -> dict[str, int]:
+    return {entry.label: entry.color for entry, _ in shown}

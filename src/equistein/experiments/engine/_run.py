@@ -1,0 +1,133 @@
+"""Run an experiment: part by part, from Python or from the command line."""
+
+import dataclasses
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from equistein.runs import (
+    config_to_json,
+    FLOOR,
+    joined,
+    load_outcome,
+    Outcome,
+    RunFolder,
+    save_outcome,
+    write_environment,
+    write_figures,
+    write_report,
+    write_results,
+)
+from equistein.samplers import NonFiniteError
+
+
+def perform(
+    experiment: Any,
+    config: Any,
+    seed: int,
+    folder: RunFolder | None,
+    *,
+    preset: str = "",
+    tell: Callable[[str], None] = lambda line: None,
+) -> dict[str, Outcome]:
+    """Run every part that is not yet done, and write results and report.
+
+    What is finished is written as well when a part is interrupted or fails, and the
+    error goes on; performing it again in the same folder goes on from there.
+
+    Args:
+        experiment: The experiment.
+        config: Its configuration.
+        seed: The first seed.
+        folder: The run folder, or None to keep nothing.
+        preset: What the configuration is called in the report.
+        tell: What is told of each part.
+
+    Returns:
+        The outcome of each entry, with its seeds joined.
+    """
+    kept = None if folder is None else folder.path / "checkpoint"
+    if folder is not None:
+        write_environment(folder)
+    stages = experiment.stages(config, seed, kept)
+    parts: dict[str, Outcome] = {}
+    try:
+        for index, (name, stage) in enumerate(stages.items(), start=1):
+            label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
+            done = None if folder is None else load_outcome(folder, name)
+            if done is not None:
+                tell(f"{label}: done before")
+                parts[name] = done
+                continue
+            tell(f"{label} ...")
+            start = time.perf_counter()
+            parts[name] = stage()
+            if folder is not None:
+                save_outcome(folder, name, parts[name])
+                for state in (folder.path / "checkpoint").glob(f"{name}.*eqx"):
+                    state.unlink()  # what the part's training kept of itself
+            tell(f"{label}: {time.perf_counter() - start:.1f} s")
+    except NonFiniteError as error:
+        if folder is not None:
+            particles = np.asarray(error.samples.particles)
+            folder.write_arrays("failed.npz", {"particles": particles})
+        raise
+    finally:
+        outcomes = compared(experiment, config, parts)
+        if folder is not None and outcomes:
+            write_outcomes(experiment, config, seed, folder, outcomes, preset)
+    return outcomes
+
+
+def compared(
+    experiment: Any, config: Any, parts: Mapping[str, Outcome]
+) -> dict[str, Outcome]:
+    """Return the outcomes with seeds joined, and the metrics that need several."""
+    outcomes = joined(parts)
+    for name, metrics in experiment.compare(config, outcomes).items():
+        outcome = outcomes[name]
+        outcomes[name] = dataclasses.replace(outcome, metrics=outcome.metrics | metrics)
+    return outcomes
+
+
+def write_outcomes(
+    experiment: Any,
+    config: Any,
+    seed: int,
+    folder: RunFolder,
+    outcomes: Mapping[str, Outcome],
+    preset: str,
+) -> pathlib.Path:
+    """Write numbers, samples, figures and the report; return the report's path."""
+    num_seeds = max(
+        (values.size for name, outcome in outcomes.items() if name != FLOOR
+         for values in outcome.metrics.values()), default=1,
+    )  # fmt: skip
+    write_results(folder, outcomes, list(range(seed, seed + num_seeds)))
+    write_figures(folder, experiment.draw(config, outcomes))
+    return write_report(folder, experiment.words(config, preset))
+
+
+def create_folder(
+    experiment: Any, config: Any, seed: int, path: pathlib.Path, preset: str
+) -> RunFolder:
+    """Make the folder of a new run, which says what is run.
+
+    Raises:
+        UserError: If there is something in it, or it cannot be written.
+    """
+    described = config_to_json(config)
+    folder = RunFolder.create(path)
+    folder.write_config(
+        {
+            "command": "run",
+            "experiment": experiment.name,
+            "preset": preset,
+            "seed": seed,
+            "config": described,
+        }
+    )
+    return folder

@@ -1,0 +1,1 @@
+"""Images learned as a joint energy."""

@@ -1,0 +1,1 @@
+"""Densities learned from points: in the plane, and of particle systems."""

@@ -1,0 +1,1 @@
+"""Molecules learned and generated."""

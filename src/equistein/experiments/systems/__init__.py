@@ -1,0 +1,1 @@
+"""Particle systems sampled from their energy alone."""

@@ -1,0 +1,170 @@
+"""The samplers that are compared on particle systems."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Particles, Scalar
+from equistein.diagnostics import effective_sample_size
+from equistein.experiments.systems._system import System, SystemConfig
+from equistein.features import PairHistogram
+from equistein.kernels import AbstractKernel, Moments, Pullback, RBF
+from equistein.samplers import (
+    AbstractSampler,
+    advance,
+    Geometric,
+    Langevin,
+    MALA,
+    SVGD,
+    thermal,
+    thin,
+    vector_adam,
+)
+
+_SNAPSHOTS = 16  # of the correcting chains, to thin
+_FINE_BINS = 100  # of the distances that thinning looks at
+
+Budget = Int[Array, ""]
+
+
+Sampler = Callable[[Key, Particles, Budget], tuple[Particles, dict[str, Scalar]]]
+"""From a key, a start and a number of evaluations, particles and further numbers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SystemSamplers:
+    """The samplers, as functions of a number of evaluations that need not be static.
+
+    Attributes:
+        config: The settings.
+        system: What is sampled.
+    """
+
+    config: SystemConfig
+    system: System
+
+    def equivariant(self, key: Key, start: Particles, num_steps: Budget):
+        """E-SVGD with noise, and Metropolis-adjusted chains that correct its bias."""
+        flow_key, chain_key = jr.split(key)
+        particles, left = self._flowed(flow_key, start, num_steps)
+        return self._corrected(chain_key, particles, left)[-1], {}
+
+    def thinned(self, key: Key, start: Particles, num_steps: Budget):
+        """The same, thinned from several snapshots of the chains."""
+        flow_key, chain_key, thin_key = jr.split(key, 3)
+        particles, left = self._flowed(flow_key, start, num_steps)
+        snapshots = self._corrected(chain_key, particles, left)
+        pool = snapshots.reshape(-1, *start.shape[1:])
+        levels = jax.vmap(self.system.target.log_density)(pool)
+        features = fine_features(self.system, pool)
+        chosen = thin(thin_key, features, levels, len(start))
+        chosen = jr.permutation(jr.fold_in(thin_key, 1), chosen)  # not by energy
+        worth = effective_sample_size(levels.reshape(_SNAPSHOTS, -1).T)
+        return pool[chosen], {"pool_effective_size": worth}
+
+    def quiet(self, key: Key, start: Particles, num_steps: Budget):
+        """E-SVGD without noise."""
+        kernel = Pullback(RBF(), self.system.target.features)
+        return self._deterministic(kernel, key, start, num_steps)
+
+    def vanilla(self, key: Key, start: Particles, num_steps: Budget):
+        """SVGD, which does not know the symmetry."""
+        return self._deterministic(RBF(), key, start, num_steps)
+
+    def langevin(self, key: Key, start: Particles, num_steps: Budget):
+        """Annealed Langevin chains, whose step falls at the end."""
+        annealing = self._annealing(num_steps)
+        rate = _tempered(self.config.noise, annealing, num_steps, 0.05)
+        chains = Langevin(rate, annealing=annealing, **self._shared)
+        return self._moved(key, chains, start, num_steps), {}
+
+    def mala(self, key: Key, start: Particles, num_steps: Budget):
+        """Annealed Metropolis-adjusted Langevin chains."""
+        adapted = (self.config.annealed_fraction * num_steps).astype(int)
+        chains = MALA(
+            self.config.mala_step_size, num_adapt=adapted,
+            annealing=self._annealing(num_steps), **self._shared,
+        )  # fmt: skip
+        return self._moved(key, chains, start, num_steps), {}
+
+    @property
+    def _shared(self) -> dict[str, Any]:
+        project = self.system.target.group.project
+        return {"score_clip": self.config.score_clip, "project": project}
+
+    def _annealing(self, num_steps: Float[Array, ""] | Budget) -> Geometric:
+        config = self.config
+        return Geometric(
+            config.annealed_fraction * num_steps, start=config.start_inverse_temperature
+        )
+
+    def _moved(
+        self, key: Key, sampler: AbstractSampler, start: Particles, num_steps: Budget
+    ) -> Particles:
+        log_density, state = self.system.target.log_density, sampler.init(start)
+        return advance(key, sampler, log_density, state, num_steps).particles
+
+    def _flowed(
+        self, key: Key, start: Particles, num_steps: Budget
+    ) -> tuple[Particles, Budget]:
+        """Return E-SVGD's particles, and what is left of the evaluations."""
+        config = self.config
+        flowing = (num_steps * (1 - config.corrected_fraction)).astype(int)
+        annealing = self._annealing(flowing)
+        features = PairHistogram(
+            self.system.target.group.species, reach=config.reach,
+            num_centers=config.num_bins, width=config.bin_width,
+        )  # fmt: skip
+        flow = SVGD(
+            Moments(features),
+            optax.sgd(_tempered(config.stein_step, annealing, flowing, 1.0)),
+            annealing=annealing,
+            langevin=_tempered(config.noise, annealing, flowing, 1.0),
+            score_clip=config.score_clip,
+        )
+        return self._moved(key, flow, start, flowing), num_steps - flowing
+
+    def _corrected(
+        self, key: Key, particles: Particles, num_steps: Budget
+    ) -> Float[Array, "snapshot particle *shape"]:
+        """Return the states of chains that correct particles, in the second half."""
+        log_density, half = self.system.target.log_density, num_steps // 2
+        chains = MALA(self.config.mala_step_size, num_adapt=half, **self._shared)
+        state = advance(key, chains, log_density, chains.init(particles), half)
+
+        def snapshot(state, index):
+            after = half + (num_steps - half) * (index + 1) // _SNAPSHOTS
+            state = advance(key, chains, log_density, state, after)
+            return state, state.particles
+
+        return jax.lax.scan(snapshot, state, jnp.arange(_SNAPSHOTS))[1]
+
+    def _deterministic(
+        self, kernel: AbstractKernel, key: Key, start: Particles, num_steps: Budget
+    ) -> tuple[Particles, dict[str, Scalar]]:
+        annealing = self._annealing(num_steps)
+        rate = thermal(self.config.quiet_step_size, annealing, num_steps)
+        adam = vector_adam(rate, b1=0.0, b2=0.9)
+        flow = SVGD(kernel, adam, annealing=annealing, **self._shared)
+        return self._moved(key, flow, start, num_steps), {}
+
+
+def _tempered(
+    step_size: float, annealing: Geometric, num_steps: Budget, last: float
+) -> Callable[[Any], Any]:
+    """Return the schedule of a squared length, which follows the temperature."""
+    return thermal(step_size, annealing, num_steps, power=1.0, last=last)
+
+
+def fine_features(system: System, pool: Particles) -> Float[Array, "n feature"]:
+    """Return what thinning looks at: the distances, in fine bins."""
+    low, high = system.limits
+    num = round(_FINE_BINS * high / (high - low)) + 1
+    histogram = PairHistogram(system.target.group.species, reach=high, num_centers=num)
+    return jax.vmap(histogram)(pool)

@@ -1,0 +1,1 @@
+"""Samplers on analytic densities in the plane and in space."""

@@ -1,0 +1,176 @@
+"""What drives the experiments: entries, parts of a run, figures, words."""
+
+import dataclasses
+import json
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.experiments import (
+    Entry,
+    Experiment,
+    EXPERIMENTS,
+    perform,
+    run_experiment,
+)
+from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._figures import (
+    Bars,
+    Boxes,
+    Configurations,
+    Curves,
+    Histograms,
+    level_of_floor,
+)
+from equistein.experiments.engine._outcomes import seed_outcome
+from equistein.runs import FLOOR, RunFolder, UserError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    num_seeds: int = 2
+    size: float = 1.0
+    noise: float = 0.0
+
+    def __post_init__(self):
+        check_settings(self, or_zero=("noise",))
+
+
+def stage(trial):
+    value = jr.normal(trial.key(0), ())
+    return seed_outcome(
+        {"mean": value}, jnp.full((3, 2, 2), value),
+        history={"epoch": np.arange(4), "loss": np.array([3.0, np.nan, 1.0, value])},
+        arrays={"values": value + np.arange(5.0)},
+        stacked={"table": np.eye(2)},
+        events=[{"event": "roll-back"}],
+    )  # fmt: skip
+
+
+def experiment(*, failing=False):
+    def model(trial):
+        if failing and trial.index:
+            raise KeyboardInterrupt
+        return stage(trial)
+
+    return Experiment(
+        name="coins",
+        figure="appendix E.1",
+        summary="throws FashionMNIST",
+        presets={"quick": Config()},
+        entries=lambda config: [
+            Entry(name="model", label="ours", stage=model, note="It is.", trains=True),
+            Entry(name=FLOOR, label="data", stage=stage, num_seeds=3, note="A floor."),
+        ],
+        figures=lambda config: [
+            Curves("loss", "loss", "loss", level=level_of_floor("mean"), caption="F."),
+            Boxes("mean", "mean", "mean"),
+            Bars("bars", ["mean"], "mean"),
+            Histograms("values", "values", "value"),
+            Histograms("none", lambda outcome: None, "nothing"),
+            Configurations("configurations", 4),
+        ],
+        compare=lambda config, outcomes: {"model": {"twice": np.ones(2)}},
+    )  # fmt: skip
+
+
+def test_seeds_are_parts_of_a_run_where_they_train_and_rows_where_not():
+    parts = experiment().stages(Config(), 4)
+    assert list(parts) == ["model@0", "model@1", FLOOR]
+    assert parts[FLOOR]().metrics["mean"].shape == (3,)
+    # The second seed of a run is the first of the next.
+    later = experiment().stages(Config(), 5)["model@0"]()
+    assert parts["model@1"]().metrics["mean"] == later.metrics["mean"]
+
+
+def test_outcomes_hold_the_seeds_in_order():
+    found = perform(experiment(), Config(), 0, None)
+    model = found["model"]
+    assert model.history["step"].shape == model.history["loss"].shape == (2, 4)
+    assert model.arrays["values"].shape == (10,)
+    assert model.arrays["table"].shape == (2, 2, 2)
+    assert np.array_equal(model.metrics["twice"], np.ones(2))
+    assert [event["seed_index"] for event in model.events] == [0, 1]
+    assert model.metrics["mean"][0] != model.metrics["mean"][1]
+
+
+def test_an_interrupted_run_writes_what_is_finished_and_goes_on(tmp_path):
+    folder = RunFolder.create(tmp_path)
+    folder.write_config({"command": "run"})
+    with pytest.raises(KeyboardInterrupt):
+        perform(experiment(failing=True), Config(), 0, folder, preset="quick")
+    assert (tmp_path / "checkpoint/model@0.npz").is_file()
+    assert json.loads((tmp_path / "metrics.json").read_text())["num_samples"] == {
+        "model": 3
+    }
+    told = []
+    perform(experiment(), Config(), 0, folder, preset="quick", tell=told.append)
+    assert "[1/3] coins: model@0: done before" in told
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["num_samples"] == {"model": 6}
+    assert metrics["seeds"] == [0, 1]
+    names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
+    assert names == {"loss", "mean", "bars", "values", "configurations"}
+
+
+def test_the_report_keeps_names_as_they_are_written():
+    words = experiment().words(Config(), "quick")
+    assert words.lead == (
+        "Throws FashionMNIST. Appendix E.1 of Jaini, Holdijk and Welling (2021); "
+        "preset quick."
+    )
+    assert words.notes == {"model": "It is."}
+    assert words.captions["loss"] == "F."
+    assert (words.floor, words.floor_note) == ("data", "A floor.")
+
+
+def test_a_color_is_that_of_the_entry_whatever_else_is_there():
+    whole = perform(experiment(), Config(), 0, None)
+    alone = experiment().draw(Config(), {FLOOR: whole[FLOOR]})["loss"]
+    both = experiment().draw(Config(), whole)["loss"]
+    last = both.axes[0].lines[1]
+    assert last.get_label() == alone.axes[0].lines[0].get_label() == "data"
+    assert last.get_color() == alone.axes[0].lines[0].get_color()
+    assert list(both.axes[0].lines[0].get_xdata()) == [0, 2, 3]  # NaN was not looked at
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"size": 0.0}, "`size` must be positive, but got 0.0"),
+        ({"size": float("inf")}, "`size` must be finite"),
+        ({"size": float("nan")}, "`size` must be finite"),
+        ({"noise": -1.0}, "`noise` must be positive, or zero"),
+        ({"num_seeds": 0}, "`num_seeds` must be positive"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        Config(**wrong)
+
+
+def test_no_stein_force_and_no_noise_are_settings():
+    for name in ("dw4-sampling", "lj13-sampling"):
+        config = EXPERIMENTS[name].presets["quick"]
+        assert dataclasses.replace(config, stein_step=0.0, noise=0.0).stein_step == 0
+
+
+@pytest.mark.usefixtures("single_precision")
+def test_an_experiment_runs_from_python(tmp_path):
+    smoke = EXPERIMENTS["two-circles"].presets["smoke"]
+    config = dataclasses.replace(smoke, num_seeds=1, num_particles=6, num_steps=8)
+    found = run_experiment("two-circles", config, folder=tmp_path / "run")
+    assert found["vanilla"].samples.shape == (6, 2)
+    assert found[FLOOR].metrics["w1_radius"].shape == (100,)
+    assert (tmp_path / "run/report.html").is_file()
+    with pytest.raises(UserError, match="not empty"):
+        run_experiment("two-circles", config, folder=tmp_path / "run")
+
+
+def test_an_unknown_experiment_or_preset_is_told():
+    with pytest.raises(ValueError, match="`name` must be one of c4-gaussians"):
+        run_experiment("two-squares")
+    with pytest.raises(ValueError, match="`config` must be a configuration, or one of"):
+        run_experiment("two-circles", "slow")
