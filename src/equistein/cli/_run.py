@@ -55,13 +55,16 @@ def run_experiment(arguments: Sequence[str]) -> int:
             pathlib.Path | None, tyro.conf.arg(help="the run folder, new or empty")
         ] = None
 
-    parsed = tyro.cli(
-        Arguments,
-        default=Arguments(config=defaults),
-        args=list(rest),
-        prog=f"equistein run {experiment.name} [--preset P]",
-        description=f"{experiment.summary} ({experiment.figure}); preset {preset}",
-    )
+    try:
+        parsed = tyro.cli(
+            Arguments,
+            default=Arguments(config=defaults),
+            args=list(rest),
+            prog=f"equistein run {experiment.name} [--preset P]",
+            description=f"{experiment.summary} ({experiment.figure}); preset {preset}",
+        )
+    except ValueError as error:  # of a setting
+        raise UserError(str(error)) from None
     if not 0 <= parsed.seed < 2**63:
         raise UserError(
             f"--seed must be an integer from 0 to 2^63 - 1, but got {parsed.seed}."
