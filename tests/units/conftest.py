@@ -33,6 +33,14 @@ def authors(qm9_folder):
 
 
 @pytest.fixture
+def chem():
+    pytest.importorskip("rdkit")
+    from rdkit import Chem
+
+    return Chem
+
+
+@pytest.fixture
 def unchecked():
     """Turn the type checker off: show what a user sees who has none."""
     before = jaxtyping.config.jaxtyping_disable

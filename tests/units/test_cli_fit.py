@@ -297,7 +297,7 @@ def test_bad_input_is_refused_before_a_run_folder_is_made(
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch, capsys):
-    for module, name in (("data._read", "x.npy"), ("molecules._xyz", "x.xyz")):
+    for module, name in (("data._array_files", "x.npy"), ("molecules._xyz", "x.xyz")):
         monkeypatch.setattr(f"equistein.{module}.MAX_BYTES", 20)
         (tmp_path / name).write_bytes(bytes(30))
         arguments = ["--group", "point-cloud", "--out", tmp_path / "out"]

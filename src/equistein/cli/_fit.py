@@ -30,7 +30,7 @@ from equistein.energies import (
     graph_energy_for,
 )
 from equistein.groups import ImageRotations, PointCloud, Trivial
-from equistein.molecules import charges_of, formula
+from equistein.molecules import atomic_numbers_of, formula
 from equistein.runs import (
     config_from_json,
     config_to_json,
@@ -281,14 +281,14 @@ def make_energy(
     key, train = jr.key(problem.seed), dataset.train()
     points = train.points
     if train.formulas:
-        charges = [charges_of(row) for row in train.formulas]
+        charges = [atomic_numbers_of(row) for row in train.formulas]
         return formulas_energy_for(
             key, train.formulas, points, jnp.asarray(train.labels), charges=charges,
             width=problem.width or 64, depth=problem.depth or 4, noise=config.noise,
         )  # fmt: skip
     if is_graph(problem, dataset.species):
         assert isinstance(dataset.group, PointCloud)
-        charges = charges_of(dataset.species) if dataset.species else None
+        charges = atomic_numbers_of(dataset.species) if dataset.species else None
         return graph_energy_for(
             key, dataset.group, points, charges=charges, width=problem.width or 64,
             depth=problem.depth or 4, noise=config.noise,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein.data._read import DataError
+from equistein.data._array_files import DataError
 
 CACHE_VARIABLE = "EQUISTEIN_CACHE"
 

@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 
-from equistein.data._read import DataError
+from equistein.data._array_files import DataError
 
 _MOST_AXES = 8
 _LARGEST = 2**30  # bytes; the largest of these files holds 47 MB

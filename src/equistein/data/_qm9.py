@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from equistein.data._array_files import DataError
 from equistein.data._cache import cache_folder, fetched
-from equistein.data._published import DATA_VARIABLE
-from equistein.data._read import DataError
+from equistein.data._published_clouds import DATA_VARIABLE
 
 _FIGSHARE = "https://ndownloader.figshare.com/files/"
 _ARCHIVE = ("3195389", "md5:ad1ebd51ee7f5b3a6e32e974e5d54012")  # 86 MB
 _EXCLUDED = ("3195404", "md5:a361887bacb427b8a0ce7903d92a53b4")
 _NUM_KEPT, _NUM_TRAIN, _NUM_VALID = 130_831, 100_000, 17_748
-_CHARGES = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
+_ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,13 +28,13 @@ class QM9Isomers:
 
     Attributes:
         positions: Where the atoms are, in Angstrom, `(molecule, atom, 3)`, by B3LYP.
-        charges: The nuclear charge of each atom, `(atom,)`, the same in all molecules:
-            heavy atoms first, in the order of C, N, O, F, then the hydrogens.
+        atomic_numbers: That of each atom, `(atom,)`, the same in all molecules: heavy
+            atoms first, in the order of C, N, O, F, then the hydrogens.
         split: `train`, `valid` or `test`: the split of Cormorant, EGNN and the paper.
     """
 
     positions: np.ndarray
-    charges: np.ndarray
+    atomic_numbers: np.ndarray
     split: np.ndarray
 
     def train(self) -> np.ndarray:
@@ -74,7 +74,10 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
     found = _from_archive(*_fetch(), formula)
     part = kept.with_name(f".{kept.name}.{os.getpid()}.npz")
     try:
-        np.savez(part, **dataclasses.asdict(found))
+        np.savez(
+            part, positions=found.positions, charges=found.atomic_numbers,
+            split=found.split,
+        )  # fmt: skip
         part.replace(kept)
     except OSError:
         with contextlib.suppress(OSError):
@@ -107,10 +110,10 @@ def _read(path: pathlib.Path, formula: str) -> QM9Isomers:
     )
     if good:
         row = np.atleast_2d(charges)[0]
-        names = {charge: symbol for symbol, charge in _CHARGES.items()}
+        names = {number: symbol for symbol, number in _ATOMIC_NUMBERS.items()}
         good = (
             (np.atleast_2d(charges) == row[None]).all()
-            and sorted(names.get(int(charge), "") for charge in row) == wanted
+            and sorted(names.get(int(number), "") for number in row) == wanted
             and (np.diff((row == 1).astype(int)) >= 0).all()
         )
     if not good:
@@ -144,18 +147,18 @@ def _from_archive(
     words = [line.split() for line in excluded.read_text().splitlines()]
     left_out = {int(w[0]) for w in words if len(w) >= 2 and w[0].isdigit()}
     splits, wanted = _splits(left_out), _counts(formula)
-    positions, charges, names = [], None, []
+    positions, numbers, names = [], None, []
     for index, symbols, points in _frames(archive):
         if index in left_out or collections.Counter(symbols) != wanted:
             continue
-        values = np.array([_CHARGES[symbol] for symbol in symbols])
+        values = np.array([_ATOMIC_NUMBERS[symbol] for symbol in symbols])
         order = np.lexsort((values, values == 1))
-        charges = values[order]
+        numbers = values[order]
         positions.append(points[order])
         names.append(splits.get(index, "test"))
-    if charges is None:
+    if numbers is None:
         raise DataError(f"QM9 holds no molecule of the formula {formula}.")
-    return QM9Isomers(np.stack(positions), charges, np.array(names))
+    return QM9Isomers(np.stack(positions), numbers, np.array(names))
 
 
 def _frames(

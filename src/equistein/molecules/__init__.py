@@ -1,16 +1,20 @@
 """Molecules: files in and out, bonds, and how good they are."""
 
 from equistein.molecules._bonds import infer_bonds as infer_bonds
-from equistein.molecules._draw import drawings as drawings
+from equistein.molecules._distances_and_angles import (
+    angles as angles,
+    distances as distances,
+)
+from equistein.molecules._drawings import drawings as drawings
 from equistein.molecules._elements import (
+    atomic_numbers_of as atomic_numbers_of,
     atoms_of as atoms_of,
-    charges_of as charges_of,
     formula as formula,
     symbols_of as symbols_of,
     VALENCES as VALENCES,
 )
 from equistein.molecules._isomers import embed as embed, isomers as isomers
-from equistein.molecules._perceive import (
+from equistein.molecules._perception import (
     bonds_of as bonds_of,
     from_bonds as from_bonds,
     graph_smiles as graph_smiles,
@@ -21,12 +25,11 @@ from equistein.molecules._rdkit import (
     has_rdkit as has_rdkit,
     MissingRDKit as MissingRDKit,
 )
-from equistein.molecules._relax import relax as relax
+from equistein.molecules._relaxation import relax as relax
 from equistein.molecules._scores import (
     score_molecules as score_molecules,
     Scores as Scores,
 )
-from equistein.molecules._shapes import angles as angles, distances as distances
 from equistein.molecules._stability import (
     bond_orders as bond_orders,
     stable_atoms as stable_atoms,

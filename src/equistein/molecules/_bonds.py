@@ -13,7 +13,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     """Return the order of the bond of each pair of atoms, by three greedy steps.
 
     1. From the heavy atom nearest the origin a tree grows: the heavy atom nearest to
-       one in the tree that has a valence left is bonded to it, again and again.
+       one in the tree that has a valence left is bonded to it, until none is left.
     2. The hydrogen furthest from its closest heavy atom with a valence left is bonded
        to that one, until none is left.
     3. While two heavy atoms have valences left, the closest two such atoms get one more

@@ -19,8 +19,8 @@ VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 """How many bonds an atom has, where that is one number."""
 
 
-def charges_of(symbols: Iterable[str]) -> tuple[int, ...]:
-    """Return the nuclear charge of each element.
+def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
+    """Return the atomic number of each element.
 
     Raises:
         ValueError: If there is no such element.
@@ -32,17 +32,17 @@ def charges_of(symbols: Iterable[str]) -> tuple[int, ...]:
     return tuple(SYMBOLS.index(symbol) + 1 for symbol in symbols)
 
 
-def symbols_of(charges: Sequence[int] | np.ndarray) -> tuple[str, ...]:
-    """Return the symbol of each nuclear charge.
+def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
+    """Return the symbol of each atomic number.
 
     Raises:
-        ValueError: If a number is no nuclear charge.
+        ValueError: If a number is no atomic number.
     """
-    numbers = [int(charge) for charge in charges]
-    for charge in numbers:
-        if not 1 <= charge <= len(SYMBOLS):
-            raise ValueError(f"There is no element of nuclear charge {charge}.")
-    return tuple(SYMBOLS[charge - 1] for charge in numbers)
+    numbers = [int(number) for number in atomic_numbers]
+    for number in numbers:
+        if not 1 <= number <= len(SYMBOLS):
+            raise ValueError(f"There is no element of atomic number {number}.")
+    return tuple(SYMBOLS[number - 1] for number in numbers)
 
 
 def formula(symbols: Sequence[str]) -> str:

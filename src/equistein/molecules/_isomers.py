@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.molecules._elements import VALENCES
-from equistein.molecules._perceive import from_bonds, graph_smiles, perceive
+from equistein.molecules._perception import from_bonds, graph_smiles, perceive
 from equistein.molecules._rdkit import rdkit
-from equistein.molecules._relax import relax
+from equistein.molecules._relaxation import relax
 
 _MAX_HEAVY = 6
 _SEED = 1

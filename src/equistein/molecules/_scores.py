@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from equistein.molecules._elements import VALENCES
-from equistein.molecules._perceive import perceive, Perceived
+from equistein.molecules._perception import perceive, Perceived
 from equistein.molecules._stability import stable_atoms
 
 
@@ -16,14 +16,14 @@ class Scores:
 
     Attributes:
         num_molecules: How many were judged.
-        atom_stability: The share of atoms whose bonds, by a table of lengths, sum to
+        atom_stability: The fraction of atoms whose bonds, by a table of lengths, sum to
             their valence; NaN with an element that the table does not know.
-        molecule_stability: The share of molecules with no other atoms; NaN likewise.
-        validity: The share that RDKit accepts as one neutral molecule.
+        molecule_stability: The fraction of molecules with no other atoms; NaN likewise.
+        validity: The fraction that RDKit accepts as one neutral molecule.
         uniqueness: Distinct graphs over valid molecules; NaN without any.
         num_isomers: The number of distinct graphs.
         num_novel: How many of them are not among the known.
-        coverage: The share of the known graphs that were found.
+        coverage: The fraction of the known graphs that were found.
     """
 
     num_molecules: int

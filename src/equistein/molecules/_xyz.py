@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.molecules._elements import charges_of, SYMBOLS
+from equistein.molecules._elements import atomic_numbers_of, SYMBOLS
 from equistein.molecules._extended_comment import columns_of, is_periodic
 
 MAX_BYTES = 2**29
@@ -91,7 +91,7 @@ def write_xyz(
         ValueError: If `read_xyz` would refuse the file: there is no molecule, no such
             element, or a position is not finite.
     """
-    charges_of(symbols)
+    atomic_numbers_of(symbols)
     positions = np.asarray(positions, np.float64)
     if positions.shape[1:] != (len(symbols), 3) or positions.size == 0:
         raise ValueError(

@@ -57,19 +57,6 @@ def molecules(
     return figure
 
 
-def picture(pixels: np.ndarray) -> Figure:
-    """Show a picture as it is.
-
-    Args:
-        pixels: An array `(y, x, 3)`.
-    """
-    height, width = pixels.shape[:2]
-    figure, axes = grid(1, 1, width=width / 150, height=height / 150)
-    axes[0, 0].axis("off")
-    axes[0, 0].imshow(pixels)
-    return figure
-
-
 def _stick(panel, start: np.ndarray, end: np.ndarray, order: int) -> None:
     """Draw a bond as parallel lines, as many as its order."""
     along = end[:2] - start[:2]

@@ -37,7 +37,7 @@ def clouds(key, group, num):
 
 
 def moved(key, group, points):
-    """Return the clouds in another order, each moved, turned and relabelled."""
+    """Return the clouds in another order, each moved, turned and relabeled."""
     order_key, element_key, shift_key = jr.split(key, 3)
     elements = group.sample(element_key, len(points))
     there = jax.vmap(group.act)(elements, points)

@@ -11,7 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein.data import DataError, labelled_images, LabelledImages
+from equistein.data import DataError, labeled_images, LabeledImages
 from equistein.groups import ImageRotations
 
 Dataset = Literal["digits", "fashion-mnist"]
@@ -53,8 +53,8 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
     Raises:
         DataError: If the images are not at hand.
     """
-    train = labelled_images(dataset, "train", download=download)
-    test = labelled_images(dataset, "test", download=download)
+    train = labeled_images(dataset, "train", download=download)
+    test = labeled_images(dataset, "test", download=download)
     if train is None or test is None:
         raise DataError(
             f"The images of {dataset} are not at hand: put the publisher's four files "
@@ -85,11 +85,11 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
     )
 
 
-def _mnist(download: bool) -> LabelledImages | None:
+def _mnist(download: bool) -> LabeledImages | None:
     """Return MNIST's test images, or tell that they are left out."""
     why = "it is not in the folder mnist_test of $EQUISTEIN_DATA"
     try:
-        found = labelled_images("mnist", "test", download=download)
+        found = labeled_images("mnist", "test", download=download)
     except DataError as error:
         found, why = None, str(error)
     if found is None:

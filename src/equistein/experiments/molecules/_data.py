@@ -8,8 +8,8 @@ import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
 from equistein.molecules import (
+    atomic_numbers_of,
     atoms_of,
-    charges_of,
     embed,
     isomers,
     perceive,
@@ -71,7 +71,7 @@ def reference_molecules(formula: str, download: bool) -> Reference:
     source = "QM9 (B3LYP)"
     if found is None:
         found, source = _built(formula), "built by RDKit (ETKDG, MMFF94)"
-    symbols = symbols_of(found.charges)
+    symbols = symbols_of(found.atomic_numbers)
     centered = found.positions - found.positions.mean(axis=1, keepdims=True)
     is_train = found.split == "train"
     if is_train.sum() < 2 or not (~is_train).any():
@@ -103,6 +103,6 @@ def _built(formula: str) -> QM9Isomers:
     held_out = np.random.default_rng(0).random(len(positions)) < _HELD_OUT
     return QM9Isomers(
         np.stack(positions),
-        np.array(charges_of(symbols)),
+        np.array(atomic_numbers_of(symbols)),
         np.where(held_out, "test", "train"),
     )

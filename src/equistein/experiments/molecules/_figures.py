@@ -7,7 +7,7 @@ import numpy as np
 
 from equistein.molecules import (
     angles,
-    charges_of,
+    atomic_numbers_of,
     distances,
     drawings,
     from_bonds,
@@ -51,7 +51,7 @@ def pictured(symbols: Sequence[str], positions: np.ndarray) -> dict[str, np.ndar
     centered = positions - positions.mean(axis=1, keepdims=True)
     shown = centered[:_SHOWN]
     return {
-        "charges": np.array(charges_of(symbols)),
+        "charges": np.array(atomic_numbers_of(symbols)),
         "shown": shown,
         "orders": np.stack([infer_bonds(symbols, molecule) for molecule in shown]),
         "c_c": distances(symbols, centered, "C", "C"),

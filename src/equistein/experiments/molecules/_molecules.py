@@ -21,7 +21,7 @@ from equistein.experiments.molecules._data import (
 from equistein.experiments.molecules._figures import CAPTIONS, draw, NOTES, pictured
 from equistein.experiments.molecules._scores import measure
 from equistein.groups import PointCloud
-from equistein.molecules import atoms_of, charges_of, has_rdkit
+from equistein.molecules import atomic_numbers_of, atoms_of, has_rdkit
 from equistein.networks import NoiseMLP
 from equistein.runs import FLOOR, Outcome, SEED
 from equistein.training import DENOISING, fit, FitConfig, Fitted
@@ -99,7 +99,7 @@ def graph_energy(key: Key, config: NetworkConfig, reference: Reference) -> Noise
     data = jnp.asarray(reference.train, jnp.float32)
     return graph_energy_for(
         key, PointCloud(reference.symbols, 3), data,
-        charges=charges_of(reference.symbols), width=config.width,
+        charges=atomic_numbers_of(reference.symbols), width=config.width,
         depth=config.depth, noise=config.noise,
     )  # fmt: skip
 

@@ -1,22 +1,13 @@
-import sys
 import time
 
 import numpy as np
 import pytest
 
-from equistein.cli._molecule_results import molecule_numbers, molecule_pictures
 from equistein.molecules import (
     bonds_of,
-    drawings,
-    embed,
     from_bonds,
     graph_smiles,
-    has_rdkit,
-    isomers,
-    MissingRDKit,
     perceive,
-    relax,
-    score_molecules,
 )
 
 WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])
@@ -26,14 +17,6 @@ ETHENE = np.array(
     + [[0, side * 0.92, end * 1.23] for end in (1, -1) for side in (1, -1)]
 )
 ROW = np.array([0.0, 0.0, 1.0])
-
-
-@pytest.fixture
-def chem():
-    pytest.importorskip("rdkit")
-    from rdkit import Chem
-
-    return Chem
 
 
 @pytest.mark.parametrize(
@@ -183,124 +166,6 @@ def test_bonds_beyond_the_valence_are_refused(chem):
         from_bonds("CH", np.array([[0, 2], [2, 0]]))
 
 
-def test_a_relaxed_molecule_stays_where_it_is(chem):
-    seen = perceive("CCHHHH", ETHENE)
-    relaxed, moved = relax(seen.mol)
-    assert 1e-3 < moved < 0.2
-    again, rest = relax(perceive("CCHHHH", relaxed).mol)
-    assert rest < 1e-3
-    assert np.allclose(again, relaxed, atol=2e-3)
-
-
-def test_relaxed_positions_are_turned_onto_those_before(chem):
-    seen = perceive("CCHHHH", ETHENE + [3, -2, 7])
-    relaxed, moved = relax(seen.mol)
-    before = seen.mol.GetConformer().GetPositions()
-    assert np.array_equal(before, ETHENE + [3, -2, 7])  # what went in is untouched
-    assert np.isclose(np.sqrt(((relaxed - before) ** 2).sum(axis=1).mean()), moved)
-    assert np.allclose(relaxed.mean(axis=0), before.mean(axis=0), atol=1e-6)
-
-
-def test_a_stretched_bond_relaxes_to_its_length(chem):
-    relaxed, moved = relax(perceive("OHH", WATER * 1.1).mol)
-    assert np.linalg.norm(relaxed[0] - relaxed[1]) == pytest.approx(0.969, abs=0.01)
-    assert moved > 0.05
-
-
-def test_a_molecule_without_parameters_is_not_relaxed(chem):
-    orders = np.zeros((4, 4), int)
-    orders[0, 1:] = orders[1:, 0] = 1
-    relaxed, moved = relax(from_bonds("BHHH", orders, METHANE[:4]))
-    assert relaxed.shape == (4, 3)
-    assert np.isnan(relaxed).all()
-    assert np.isnan(moved)
-
-
-def test_qm9_hardly_moves(qm9, chem):
-    symbols, positions, _ = qm9
-    moved = [relax(perceive(symbols, molecule).mol)[1] for molecule in positions[:12]]
-    assert np.median(moved) < 0.15
-    assert max(moved) < 1
-
-
-def test_a_drawing_has_a_place_for_each_molecule(chem):
-    mol = perceive("CCHHHH", ETHENE).mol
-    picture = drawings([mol, None, mol], ["one", "", "three"], columns=2)
-    assert picture.shape == (2 * 140, 2 * 170, 3)
-    assert picture.dtype == np.uint8
-    upper, lower = picture[:140], picture[140:]
-    assert upper[:, :170].min() < 128
-    assert (upper[:, 170:] == 255).all()  # none
-    assert lower[:, :170].min() < 128
-    assert (lower[:, 170:] == 255).all()
-    assert mol.GetNumAtoms() == 6  # hydrogens and positions are kept
-    assert mol.GetNumConformers() == 1
-
-
-def test_scores_of_three_molecules_by_hand(chem):
-    positions = np.stack([METHANE, METHANE * 1.03, METHANE * 5])
-    scores = score_molecules("CHHHH", positions, ["C", "CC"])
-    assert scores.num_molecules == 3
-    assert scores.atom_stability == pytest.approx(2 / 3)
-    assert scores.molecule_stability == pytest.approx(2 / 3)
-    assert scores.validity == pytest.approx(2 / 3)
-    assert scores.uniqueness == 1 / 2
-    assert (scores.num_isomers, scores.num_novel) == (1, 0)
-    assert scores.coverage == 1 / 2
-    assert score_molecules("CHHHH", positions, ["CC"]).num_novel == 1
-
-
-def test_elements_that_no_table_knows_are_judged_by_rdkit_alone(chem):
-    sulphide = np.array([[0.0, 0.0, 0.0], [0.97, 0.93, 0.0], [-0.97, 0.93, 0.0]])
-    scores = score_molecules("SHH", sulphide[None], ["S"])
-    assert scores.validity == scores.coverage == 1
-    assert np.isnan(scores.atom_stability)
-    assert np.isnan(scores.molecule_stability)
-    numbers = molecule_numbers("SHH", sulphide[None], sulphide[None])
-    assert numbers["validity"] == 1
-    assert "atom_stability" not in numbers
-    assert set(molecule_pictures("SHH", sulphide[None])) == {"molecules", "turned"}
-
-
-def test_scores_without_valid_or_known_molecules(chem):
-    scores = score_molecules("CHHHH", METHANE[None] * 5, [])
-    assert scores.validity == scores.num_isomers == 0
-    assert np.isnan(scores.uniqueness)
-    assert np.isnan(scores.coverage)
-
-
-def test_what_was_perceived_already_is_not_perceived_again(chem):
-    seen = [perceive("CHHHH", METHANE)] * 2
-    positions = np.stack([METHANE, METHANE * 5])
-    scores = score_molecules("CHHHH", positions, ["C"], perceived=seen)
-    assert scores.validity == 1
-    assert scores.molecule_stability == 1 / 2
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: perceive("OHH", WATER),
-        lambda: from_bonds("OH", np.array([[0, 1], [1, 0]])),
-        lambda: isomers("CHHHH"),
-        lambda: embed("C", "CHHHH"),
-        lambda: relax(None),
-        lambda: drawings([None], [""]),
-        lambda: score_molecules("OHH", WATER[None], ["O"]),
-    ],
-    ids=["perceive", "bonds", "isomers", "embed", "relax", "drawings", "scores"],
-)
-def test_without_rdkit_one_is_told_how_to_install_it(call, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rdkit", None)
-    assert not has_rdkit()
-    with pytest.raises(MissingRDKit, match=r"pip install 'equistein\[molecules\]'"):
-        call()
-
-
-def test_with_rdkit_it_is_found(chem):
-    assert has_rdkit()
-
-
 def test_an_unknown_element_is_named_by_perceive(chem):
     with pytest.raises(ValueError, match="Xx"):
         perceive(["Xx"], np.zeros((1, 3)))
@@ -308,10 +173,3 @@ def test_an_unknown_element_is_named_by_perceive(chem):
 
 def test_no_atoms_are_no_molecule(chem):
     assert perceive([], np.zeros((0, 3))).smiles is None
-
-
-def test_no_molecules_are_refused(chem):
-    with pytest.raises(ValueError, match="at least one"):
-        drawings([], [])
-    with pytest.raises(ValueError, match="at least one"):
-        score_molecules("CHHHH", np.zeros((0, 5, 3)), ["C"])

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from equistein.data._read import as_particles, DataError, read_points
+from equistein.data._array_files import as_particles, DataError, read_points
 
 DATA_VARIABLE = "EQUISTEIN_DATA"
 

@@ -1,4 +1,4 @@
-"""Labelled images: FashionMNIST, MNIST, and scikit-learn's digits."""
+"""Labeled images: FashionMNIST, MNIST, and scikit-learn's digits."""
 
 import dataclasses
 import hashlib
@@ -8,16 +8,16 @@ from typing import Literal
 
 import numpy as np
 
+from equistein.data._array_files import DataError
 from equistein.data._cache import cache_folder, fetched
 from equistein.data._idx import read_idx
-from equistein.data._published import DATA_VARIABLE
-from equistein.data._read import DataError
+from equistein.data._published_clouds import DATA_VARIABLE
 
 Split = Literal["train", "test"]
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelledImages:
+class LabeledImages:
     """Images with their classes.
 
     Attributes:
@@ -91,12 +91,12 @@ _SOURCES = {
 _PREFIXES = {"train": "train", "test": "t10k"}
 
 
-def labelled_images(
+def labeled_images(
     name: Literal["digits", "fashion-mnist", "mnist"],
     split: Split,
     *,
     download: bool = False,
-) -> LabelledImages | None:
+) -> LabeledImages | None:
     """Return a part of a data set of images, or None where it is not at hand.
 
     The digits come with scikit-learn: 1 797 images of 8 x 8 pixels, of which a
@@ -135,7 +135,7 @@ def labelled_images(
         arrays.append(read_idx(path))
     images, labels = arrays
     num = source.counts[split]
-    return as_labelled(images, labels, source.names, (num, 28, 28))
+    return as_labeled(images, labels, source.names, (num, 28, 28))
 
 
 def class_names(name: Literal["digits", "fashion-mnist", "mnist"]) -> tuple[str, ...]:
@@ -143,12 +143,12 @@ def class_names(name: Literal["digits", "fashion-mnist", "mnist"]) -> tuple[str,
     return _DIGITS if name == "digits" else _SOURCES[name].names
 
 
-def as_labelled(
+def as_labeled(
     images: np.ndarray,
     labels: np.ndarray,
     names: tuple[str, ...],
     shape: tuple[int, int, int],
-) -> LabelledImages:
+) -> LabeledImages:
     """Return bytes as images with pixels from 0 to 1.
 
     Args:
@@ -184,7 +184,7 @@ def as_labelled(
             f"is {labels[index]}."
         )
     pixels = images[..., None].astype(np.float32) / 255
-    return LabelledImages(pixels, labels.astype(np.int32), names)
+    return LabeledImages(pixels, labels.astype(np.int32), names)
 
 
 def _find(
@@ -216,7 +216,7 @@ def _find(
     )  # fmt: skip
 
 
-def _digits(split: Split) -> LabelledImages:
+def _digits(split: Split) -> LabeledImages:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -230,4 +230,4 @@ def _digits(split: Split) -> LabelledImages:
     num_test = len(labels) // 5
     chosen = order[:num_test] if split == "test" else order[num_test:]
     images = (pixels[chosen].reshape(-1, 8, 8, 1) / 16).astype(np.float32)
-    return LabelledImages(images, labels[chosen].astype(np.int32), _DIGITS)
+    return LabeledImages(images, labels[chosen].astype(np.int32), _DIGITS)

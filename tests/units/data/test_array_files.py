@@ -146,7 +146,7 @@ def test_a_header_that_promises_too_much_is_refused(tmp_path):
 
 
 def test_a_huge_file_is_refused_by_its_size(tmp_path, points, monkeypatch):
-    monkeypatch.setattr("equistein.data._read.MAX_BYTES", 100)
+    monkeypatch.setattr("equistein.data._array_files.MAX_BYTES", 100)
     np.save(tmp_path / "x.npy", points)
     with pytest.raises(DataError, match="bytes; at most 100 are read"):
         read_points(tmp_path / "x.npy")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein.molecules._elements import charges_of
+from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._rdkit import rdkit
 
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
@@ -46,7 +46,7 @@ def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
-    charges_of(symbols)
+    atomic_numbers_of(symbols)
     if not len(symbols):
         return Perceived(None, "no atoms")
     if not np.isfinite(positions).all():
@@ -138,5 +138,5 @@ def graph_smiles(mol: Any) -> str:
     chem = rdkit()
     plain = chem.RemoveHs(chem.Mol(mol))
     chem.RemoveStereochemistry(plain)
-    # Through the text once more: what perception left on the atoms is gone.
+    # Through the text, without what perception left on the atoms.
     return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))

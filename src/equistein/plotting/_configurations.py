@@ -5,14 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from equistein.plotting._style import (
-    color,
-    color_of,
-    frameless,
-    grid,
-    label_rows,
-    plain,
-)
+from equistein.plotting._style import color, frameless, grid, label_rows
 
 
 def configurations(
@@ -39,32 +32,4 @@ def configurations(
                 panel.plot(*point[[a, b], :2].T, color=shade, linewidth=0.5, alpha=0.35)
             panel.scatter(*point[:, :2].T, s=22, color=shade, zorder=3)
     label_rows(axes, [name.replace(", ", "\n") for name in samples], fontsize=7.0)
-    return figure
-
-
-def bars(
-    groups: Mapping[str, np.ndarray],
-    labels: list[str],
-    label: str,
-    *,
-    colors: Mapping[str, int] | None = None,
-) -> Figure:
-    """Draw the same few numbers for several models side by side.
-
-    Args:
-        groups: For each model its numbers.
-        labels: What each number belongs to.
-        label: What the numbers are.
-        colors: The number of each model's color; by default its place.
-    """
-    figure, axes = grid(1, 1, width=7.0, height=3.2)
-    panel, width = axes[0, 0], 0.8 / len(groups)
-    for index, (name, values) in enumerate(groups.items()):
-        places = np.arange(len(values)) + (index - (len(groups) - 1) / 2) * width
-        shade = color_of(name, index, colors)
-        panel.bar(places, values, width, color=shade, label=name)
-    panel.set_xticks(range(len(labels)), labels, fontsize=8)
-    panel.set_ylabel(label)
-    panel.legend(fontsize=8, frameon=False)
-    plain(panel)
     return figure

@@ -49,9 +49,9 @@ def molecule_viewer(
         horizontal_spacing=0, vertical_spacing=0,
     )  # fmt: skip
     for index, (points, bonds) in enumerate(zip(positions, orders, strict=True)):
-        where = {"row": index // columns + 1, "col": index % columns + 1}
-        figure.add_scatter3d(**_sticks(points, bonds), **where)
-        figure.add_scatter3d(**_balls(symbols, points), **where)
+        place = {"row": index // columns + 1, "col": index % columns + 1}
+        figure.add_scatter3d(**_sticks(points, bonds), **place)
+        figure.add_scatter3d(**_balls(symbols, points), **place)
     hidden = {"visible": False}
     figure.update_scenes(
         xaxis=hidden, yaxis=hidden, zaxis=hidden, aspectmode="data", dragmode="orbit"

@@ -1,4 +1,4 @@
-"""Labelled images: files that are damaged, missing, or of another kind."""
+"""Labeled images: files that are damaged, missing, or of another kind."""
 
 import gzip
 import hashlib
@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from equistein.data import (
-    as_labelled,
+    as_labeled,
     class_names,
     DataError,
-    labelled_images,
-    read_idx,
+    labeled_images,
 )
 
 PUBLISHED = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / "fashion_mnist"
@@ -33,50 +32,9 @@ def array():
     return np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_an_idx_file_is_read_back(packed, array, tmp_path):
-    path = tmp_path / "images"
-    data = idx_bytes(array)
-    path.write_bytes(gzip.compress(data) if packed else data)
-    assert np.array_equal(read_idx(path), array)
-    assert np.array_equal(read_idx(str(path)), array)
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda b: b[:-1], "must hold 24 bytes.*it is truncated"),
-        (lambda b: b + b"\0", "must hold 24 bytes.*holds more"),
-        (lambda b: b[:9], "ends in its header"),
-        (lambda b: b"", "should begin with"),
-        (lambda b: b"\0\0\x0d" + b[3:], "no IDX file of unsigned bytes"),
-        (lambda b: b"PK" + b[2:], "no IDX file of unsigned bytes"),
-        (lambda b: b[:3] + b"\0", "no IDX file of unsigned bytes"),
-        (lambda b: b[:4] + b"\xff" * 12 + b[16:], "at most 1073741824 are read"),
-        (lambda b: b[:4] + b"\0" * 4 + b"\xff" * 8, "at most 1073741824 are read"),
-        (lambda b: b[:3] + b"\x64" + b"\0\0\0\1" * 100, "no IDX file"),
-    ],
-)
-def test_a_damaged_idx_file_is_refused(damage, words, array, tmp_path):
-    for name, wrap in (("plain", lambda b: b), ("packed", gzip.compress)):
-        path = tmp_path / name
-        path.write_bytes(wrap(damage(idx_bytes(array))))
-        with pytest.raises(DataError, match=words):
-            read_idx(path)
-
-
-def test_a_truncated_archive_and_no_file_are_refused(array, tmp_path):
-    path = tmp_path / "images.gz"
-    path.write_bytes(gzip.compress(idx_bytes(array))[:-12])
-    with pytest.raises(DataError, match="cannot be read.*Copy it anew"):
-        read_idx(path)
-    with pytest.raises(DataError, match="cannot be read"):
-        read_idx(tmp_path / "nothing")
-
-
 def test_bytes_become_pixels_from_0_to_1():
     images = np.array([[[0, 255], [51, 102]]], np.uint8)
-    found = as_labelled(images, np.array([1], np.uint8), ("a", "b"), (1, 2, 2))
+    found = as_labeled(images, np.array([1], np.uint8), ("a", "b"), (1, 2, 2))
     assert found.pixels.dtype == np.float32
     assert np.allclose(found.pixels[0, ..., 0], [[0, 1], [0.2, 0.4]])
     assert found.labels.tolist() == [1]
@@ -96,16 +54,16 @@ def test_bytes_become_pixels_from_0_to_1():
 )
 def test_images_and_labels_of_another_kind_are_refused(images, labels, words):
     with pytest.raises(DataError, match=words):
-        as_labelled(np.zeros(images, np.uint8), np.array(labels), ("a", "b"), (2, 2, 2))
+        as_labeled(np.zeros(images, np.uint8), np.array(labels), ("a", "b"), (2, 2, 2))
 
 
 def test_pixels_that_are_not_bytes_are_refused():
     with pytest.raises(DataError, match="pixels as bytes"):
-        as_labelled(np.ones((1, 2, 2)), np.array([0]), ("a",), (1, 2, 2))
+        as_labeled(np.ones((1, 2, 2)), np.array([0]), ("a",), (1, 2, 2))
 
 
 def test_the_digits_are_split_in_five():
-    train, test = (labelled_images("digits", part) for part in ("train", "test"))
+    train, test = (labeled_images("digits", part) for part in ("train", "test"))
     assert train.pixels.shape == (1438, 8, 8, 1)
     assert test.pixels.shape == (359, 8, 8, 1)
     assert train.pixels.min() == 0
@@ -117,7 +75,7 @@ def test_the_digits_are_split_in_five():
 def test_images_that_are_not_at_hand_are_none(tmp_path, monkeypatch):
     monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path / "data"))
-    assert labelled_images("fashion-mnist", "test") is None
+    assert labeled_images("fashion-mnist", "test") is None
     assert not (tmp_path / "cache").exists()
 
 
@@ -133,7 +91,7 @@ def test_a_file_that_does_not_match_its_checksum_is_refused(
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(idx_bytes(array)))
     with pytest.raises(DataError, match="does not match its checksum.*Delete it"):
-        labelled_images("fashion-mnist", "test", download=True)
+        labeled_images("fashion-mnist", "test", download=True)
 
 
 def test_a_download_that_does_not_match_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -148,7 +106,7 @@ def test_a_download_that_does_not_match_leaves_nothing_behind(tmp_path, monkeypa
 
     monkeypatch.setattr(pooch.core, "choose_downloader", lambda *a, **k: Wrong())
     with pytest.raises(DataError, match="fashion-mnist could not be fetched"):
-        labelled_images("fashion-mnist", "test", download=True)
+        labeled_images("fashion-mnist", "test", download=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -158,12 +116,12 @@ def test_a_download_that_does_not_match_leaves_nothing_behind(tmp_path, monkeypa
 )
 def test_unknown_images_are_refused(name, split, words, unchecked):
     with pytest.raises(DataError, match=words):
-        labelled_images(name, split)
+        labeled_images(name, split)
 
 
 @needs_published
 def test_fashion_mnist_is_read_from_the_folder():
-    images = labelled_images("fashion-mnist", "test")
+    images = labeled_images("fashion-mnist", "test")
     assert images.pixels.shape == (10_000, 28, 28, 1)
     assert np.bincount(images.labels).tolist() == [1_000] * 10
     assert images.names[9] == "ankle boot"

@@ -1,9 +1,7 @@
-import os
-
 import numpy as np
 import pytest
 
-from equistein.data import cache_folder, cached_array, DataError, published_clouds
+from equistein.data import cache_folder, cached_array
 
 
 @pytest.fixture(autouse=True)
@@ -77,19 +75,3 @@ def test_the_cache_is_the_users_by_default(monkeypatch, tmp_path):
     monkeypatch.delenv("EQUISTEIN_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "equistein"
-
-
-def test_published_clouds_are_centred_or_missing(tmp_path, monkeypatch):
-    assert published_clouds("dw4/some.npy", 4, 2) is None
-    monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path))
-    assert published_clouds("dw4/some.npy", 4, 2) is None
-    os.makedirs(tmp_path / "dw4")
-    rows = np.arange(24, dtype=np.float32).reshape(3, 8) ** 2
-    np.save(tmp_path / "dw4" / "some.npy", rows)
-    clouds = published_clouds("dw4/some.npy", 4, 2)
-    assert clouds.shape == (3, 4, 2)
-    assert np.allclose(clouds.mean(axis=1), 0, atol=1e-4)
-    with pytest.raises(DataError, match="clouds of 5 particles"):
-        published_clouds("dw4/some.npy", 5, 2)
-    with pytest.raises(DataError, match="do not divide"):
-        published_clouds("dw4/some.npy", 4, 3)

@@ -1,0 +1,33 @@
+"""Images in rows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from equistein.plotting._style import frameless, grid, label_rows
+
+
+def image_rows(
+    rows: Mapping[str, np.ndarray], *, limits: tuple[float, float] = (0.0, 1.0)
+) -> Figure:
+    """Draw a row of images for each name, dark on white.
+
+    Args:
+        rows: For each name its images, `(n, side, side, channel)` with 1 channel or 3.
+        limits: The values drawn white and black; those beyond are cut off.
+    """
+    columns = max(map(len, rows.values()))
+    figure, axes = grid(len(rows), columns, width=0.62, height=0.62)
+    for panels, images in zip(axes, rows.values(), strict=True):
+        for panel in panels:
+            frameless(panel)
+            panel.spines[:].set_visible(False)
+        for panel, image in zip(panels, images, strict=False):
+            shown = np.clip((image - limits[0]) / (limits[1] - limits[0]), 0, 1)
+            shown = shown[..., 0] if shown.shape[-1] == 1 else shown
+            panel.imshow(shown, cmap="gray_r", vmin=0, vmax=1)
+    label_rows(axes, list(rows), fontsize=7.0)
+    for row in axes:
+        row[0].yaxis.label.set(rotation=0, ha="right", va="center")
+    return figure

@@ -1,0 +1,115 @@
+import inspect
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from equistein import plotting
+
+RANDOM = np.random.default_rng(0)
+CLOUDS = {name: RANDOM.normal(size=(num, 4, 2)) for name, num in (("a", 3), ("b", 2))}
+VALUES = {"first": RANDOM.normal(size=7), "second, of two": RANDOM.normal(size=(4, 3))}
+GRID = np.exp(-(np.linspace(-2, 2, 9)[:, None] ** 2) - np.linspace(-2, 2, 9)[None] ** 2)
+STEPS = np.arange(1, 6)
+WATER = 0.96 * np.array([[0.0, 0, 0], [0.79, 0.61, 0], [-0.79, 0.61, 0]])
+BONDS = np.array([[0, 1, 2], [1, 0, 0], [2, 0, 0]])
+BINS = tuple(np.array([[0.1, 0.6, 0.9], [0.0, 0.5, 1.0], [0.1, 0.4, 0.5]]))
+FIGURES = {  # adding a figure means adding a line, with the number of its panels
+    "bars": (lambda f: f({"a": np.ones(3), "b": np.zeros(3)}, list("xyz"), "y"), 1),
+    "boxes": (lambda f: f(VALUES, "energy", exact=0.5), 1),
+    "configurations": (lambda f: f(CLOUDS, 2.0, np.zeros((2, 2), int)), 4),
+    "costs": (
+        lambda f: f({"a": np.array([1, np.nan, 3])}, np.array([2, 4, 8]), "s"),
+        1,
+    ),
+    "curves": (
+        lambda f: f(
+            {"a": (STEPS, RANDOM.normal(size=(2, 5)) ** 2)},
+            "error",
+            exact=0.1,
+            log_x=True,
+            log_y=True,
+            limits=(1e-3, 1e2),
+        ),
+        1,
+    ),
+    "histograms": (lambda f: f(VALUES, (STEPS, STEPS / 15), "energy"), 2),
+    "image_rows": (
+        lambda f: f(
+            {"a": RANDOM.uniform(size=(3, 8, 8, 1)), "b": np.ones((2, 8, 8, 3))}
+        ),
+        6,
+    ),
+    "molecules": (lambda f: f("OHH", np.stack([WATER] * 9), np.stack([BONDS] * 9)), 16),
+    "picture": (lambda f: f(np.zeros((30, 50, 3))), 1),
+    "planar_energies": (
+        lambda f: f(
+            {"a": [(GRID, None, "density"), (GRID, CLOUDS["a"][0], "boundary")]},
+            ["p(x)", "p(y|x)"],
+            2.0,
+            1.5,
+        ),
+        2,
+    ),
+    "planar_samples": (
+        lambda f: f({"a": [CLOUDS["a"][0], CLOUDS["a"]]}, ["x", "y"], GRID, 2.0),
+        2,
+    ),
+    "reliability_diagram": (lambda f: f({"a": BINS, "b": BINS}, ["1", "2"], 100), 2),
+    "spatial_samples": (lambda f: f({"a": RANDOM.normal(size=(5, 3))}, 2.0), 1),
+}
+PAGES = {"molecule_viewer"}
+
+
+def test_every_figure_is_in_the_registry():
+    public = {name for name, f in vars(plotting).items() if inspect.isfunction(f)}
+    assert public == set(FIGURES) | PAGES
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_has_its_panels_and_can_be_saved(name):
+    draw, num_panels = FIGURES[name]
+    figure = draw(getattr(plotting, name))
+    assert isinstance(figure, Figure)
+    assert len(figure.axes) == num_panels
+    assert any(panel.has_data() for panel in figure.axes)
+    file = io.BytesIO()
+    figure.savefig(file, format="svg")
+    assert file.getvalue().startswith(b"<?xml")
+
+
+def test_a_histogram_says_what_is_outside():
+    values = np.array([0.2, 0.4, 0.6, 5.0])
+    figure = plotting.histograms({"a": values}, None, "x", limits=(0.0, 1.0))
+    (panel,) = figure.axes
+    assert panel.texts[0].get_text() == "a (25% outside)"
+    # Its area is what is inside.
+    area = sum(bar.get_height() * bar.get_width() for bar in panel.patches)
+    assert np.isclose(area, 0.75)
+
+
+def test_a_curve_is_the_mean_over_seeds():
+    values = np.array([[1.0, 2.0], [3.0, 6.0]])
+    figure = plotting.curves({"a": (np.array([1, 2]), values)}, "y")
+    assert figure.axes[0].lines[0].get_ydata().tolist() == [2.0, 4.0]
+
+
+def test_a_molecule_has_a_line_for_each_bond_of_its_order():
+    figure = plotting.molecules("OHH", WATER[None], BONDS[None])
+    assert len(figure.axes[0].lines) == 1 + 2
+    assert len(figure.axes[0].collections) == 3
+
+
+def test_bins_of_few_points_are_left_out():
+    figure = plotting.reliability_diagram({"a": BINS}, [""], 100)
+    assert figure.axes[0].lines[1].get_xdata().tolist() == [0.6, 0.9]
+
+
+def test_a_viewer_comes_with_its_script_or_says_what_is_missing(monkeypatch):
+    pytest.importorskip("plotly")
+    page = plotting.molecule_viewer("OHH", WATER[None], BONDS[None])
+    assert "Plotly.newPlot" in page.html
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    page = plotting.molecule_viewer("OHH", WATER[None], BONDS[None])
+    assert "pip install 'equistein[molecules]'" in page.html
