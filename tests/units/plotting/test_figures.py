@@ -113,3 +113,14 @@ def test_a_viewer_comes_with_its_script_or_says_what_is_missing(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     page = plotting.molecule_viewer("OHH", WATER[None], BONDS[None])
     assert "pip install 'equistein[molecules]'" in page.html
+
+
+def test_a_series_keeps_the_color_of_its_name():
+    values = {"a": np.arange(3.0), "b": np.ones(3)}
+    alone = plotting.boxes({"b": values["b"]}, "y", colors={"b": 1})
+    both = plotting.boxes(values, "y")
+    shades = [
+        figure.axes[0].collections[-1].get_facecolor().tolist()
+        for figure in (alone, both)
+    ]
+    assert shades[0] == shades[1]
