@@ -3,13 +3,17 @@
 from equistein import (
     data as data,
     diagnostics as diagnostics,
+    diffusion as diffusion,
     energies as energies,
     features as features,
     groups as groups,
     kernels as kernels,
     metrics as metrics,
+    models as models,
     molecules as molecules,
+    negatives as negatives,
     networks as networks,
+    objectives as objectives,
     samplers as samplers,
     targets as targets,
     training as training,
@@ -18,6 +22,7 @@ from equistein.groups import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
+from equistein.models import load as load
 from equistein.samplers import (
     as_blackjax as as_blackjax,
     Langevin as Langevin,
@@ -32,6 +37,6 @@ from equistein.samplers import (
 from equistein.training import (
     DivergenceError as DivergenceError,
     fit as fit,
-    FitConfig as FitConfig,
     Fitted as Fitted,
+    ModelFileError as ModelFileError,
 )

@@ -34,7 +34,8 @@ def misplaced(path, names):
         if root != "equistein":
             continue
         if there == here:
-            if not any(part.startswith("_") for part in rest):
+            inside = any(part.startswith("_") for part in rest)
+            if not inside and not (ROOT / here / rest[0]).is_dir():
                 wrong.append(f"{name}: inside a package import the private module")
         elif there not in LEVEL or LEVEL[there] >= LEVEL[here]:
             wrong.append(f"{name}: not a lower level")

@@ -2,27 +2,32 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Point, Scalar
-from equistein.energies._base import AbstractEnergy
-from equistein.energies._kernel import kernel_for
+from equistein.energies._base import AbstractEnergy, Evaluation
+from equistein.energies._tempered import check_temperature
 from equistein.groups import AbstractGroup
-from equistein.kernels import AbstractKernel
 from equistein.networks import AbstractNetwork
 
 
 class JointEnergy(AbstractEnergy):
     r"""The energies of points and labels that a classifier's logits $f$ define.
 
-    $$E(x, y) = -f(x)[y], \qquad E(x) = -\log \sum_y e^{f(x)[y]}, \qquad
-      p(y | x) = \mathrm{softmax}(f(x))[y]$$
+    $$E(x) = -\frac1T \log \sum_y e^{f(x)[y]}, \qquad
+      p(y | x) = \mathrm{softmax}(f(x))[y], \qquad E(x, y) = E(x) - \log p(y | x)$$
 
-    With an invariant network all three are invariant in x.
+    At temperature 1, E(x, y) is $-f(x)[y]$. With an invariant network all three are
+    invariant in x.
 
     Args:
         network: The network $f$, with one output a class.
+        temperature: The temperature $T$ of the points; that of the classes is 1.
+
+    Raises:
+        ValueError: If the network is none, or the temperature is not positive.
 
     References:
         Grathwohl et al. (2020), Your classifier is secretly an energy based model;
@@ -30,13 +35,25 @@ class JointEnergy(AbstractEnergy):
     """
 
     network: AbstractNetwork
+    temperature: float
+
+    def __init__(self, network: AbstractNetwork, temperature: float = 1.0):
+        if not isinstance(network, AbstractNetwork):
+            raise ValueError(
+                "JointEnergy needs `network`, an AbstractNetwork, which tells its "
+                f"`group`, but got {type(network).__name__}. Derive a class from "
+                "es.networks.AbstractNetwork with `__call__` and `group`."
+            )
+        check_temperature("JointEnergy", temperature)
+        self.network = network
+        self.temperature = float(temperature)
 
     def __call__(self, point: Point) -> Scalar:
-        return self.from_logits(self.logits(point))
+        return self.evaluate(point).energy
 
-    def from_logits(self, logits: Float[Array, " class"]) -> Scalar:
-        """Return $E(x)$ from $f(x)$, for those who need both."""
-        return -logsumexp(logits)
+    def evaluate(self, point: Point) -> Evaluation:
+        logits = self.logits(point)
+        return Evaluation(-logsumexp(logits) / self.temperature, logits)
 
     def logits(self, point: Point) -> Float[Array, " class"]:
         r"""Return $f(x)$; its softmax is $p(y | x)$."""
@@ -44,11 +61,16 @@ class JointEnergy(AbstractEnergy):
 
     def joint(self, point: Point, label: int | Int[Array, ""]) -> Scalar:
         """Return $E(x, y)$."""
-        return -self.logits(point)[label]
+        found = self.evaluate(point)
+        return found.energy - jax.nn.log_softmax(found.logits)[label]
 
-    def given(self, label: int, temperature: float = 1.0) -> "ConditionalEnergy":
-        """Return the energy of the points of one class, $p(x | y)$."""
-        return ConditionalEnergy(self, jnp.asarray(label), temperature)
+    def given(self, label: int) -> "ConditionalEnergy":
+        """Return the energy of the points of one class, $E(x, y)$ as one of x.
+
+        Raises:
+            ValueError: If the label is no class.
+        """
+        return ConditionalEnergy(self, label)
 
     def num_classes(self, shape: tuple[int, ...]) -> int:
         """Return the number of classes, for points of this shape."""
@@ -58,34 +80,32 @@ class JointEnergy(AbstractEnergy):
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)
 
-    def kernel(self, shape: tuple[int, ...], bandwidth: float | None) -> AbstractKernel:
-        return kernel_for(self.network, shape, bandwidth)
-
 
 class ConditionalEnergy(AbstractEnergy):
     r"""The energy of one class, up to a constant.
 
-    $$E(x | y) = E(x) / T - \log p(y | x)$$
-
-    At temperature 1 it is $-f(x)[y]$.
+    $$E(x | y) = E(x) - \log p(y | x)$$
 
     Args:
         energy: The joint energy.
-        label: The class $y$.
-        temperature: The temperature $T$ of the points; that of the classes is 1.
+        label: The class $y$, from 0 on.
+
+    Raises:
+        ValueError: If the label is no whole number from 0 on.
     """
 
     energy: JointEnergy
     label: Int[Array, ""]
-    temperature: float = 1.0
+
+    def __init__(self, energy: JointEnergy, label: int):
+        integer = isinstance(label, int | np.integer) and not isinstance(label, bool)
+        if not integer or label < 0:
+            raise ValueError(f"`label` must be a class from 0 on, but got {label!r}.")
+        self.energy = energy
+        self.label = jnp.asarray(label)
 
     def __call__(self, point: Point) -> Scalar:
-        total = self.energy(point)
-        share = self.energy.joint(point, self.label) - total  # -log p(y | x)
-        return total / self.temperature + share
+        return self.energy.joint(point, self.label)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.energy.group(shape)
-
-    def kernel(self, shape: tuple[int, ...], bandwidth: float | None) -> AbstractKernel:
-        return self.energy.kernel(shape, bandwidth)

@@ -3,7 +3,6 @@
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy
 from equistein.groups import AbstractGroup
-from equistein.kernels import AbstractKernel
 
 
 class TemperedEnergy(AbstractEnergy):
@@ -21,10 +20,7 @@ class TemperedEnergy(AbstractEnergy):
     temperature: float
 
     def __init__(self, energy: AbstractEnergy, temperature: float):
-        if not 0 < temperature < float("inf"):
-            raise ValueError(
-                f"TemperedEnergy needs `temperature` > 0, but got {temperature!r}."
-            )
+        check_temperature("TemperedEnergy", temperature)
         self.energy = energy
         self.temperature = float(temperature)
 
@@ -34,5 +30,12 @@ class TemperedEnergy(AbstractEnergy):
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.energy.group(shape)
 
-    def kernel(self, shape: tuple[int, ...], bandwidth: float | None) -> AbstractKernel:
-        return self.energy.kernel(shape, bandwidth)
+
+def check_temperature(name: str, temperature: float) -> None:
+    """Raise unless a temperature is positive and finite.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not 0 < temperature < float("inf"):
+        raise ValueError(f"{name} needs `temperature` > 0, but got {temperature!r}.")

@@ -53,6 +53,11 @@ class AbstractGroup(eqx.Module):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the group acts on points of this shape."""
 
+    @property
+    def order(self) -> int | None:
+        """The number of elements, None where there is no end of them."""
+        return None
+
 
 class AbstractFiniteGroup(AbstractGroup):
     """A group whose elements can be enumerated."""

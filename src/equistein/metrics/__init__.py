@@ -31,6 +31,10 @@ from equistein.metrics._mode_weights import (
     proportions as proportions,
 )
 from equistein.metrics._normal import Normal as Normal
+from equistein.metrics._outlier_scores import (
+    outlier_scores as outlier_scores,
+    typicality as typicality,
+)
 from equistein.metrics._particle_systems import (
     pair_distances as pair_distances,
     virial as virial,

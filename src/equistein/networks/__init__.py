@@ -1,7 +1,9 @@
 """Networks: functions of a point with a symmetry."""
 
-from equistein.networks._base import AbstractNetwork as AbstractNetwork
-from equistein.networks._build import network_for as network_for
+from equistein.networks._base import (
+    AbstractNetwork as AbstractNetwork,
+    AbstractNoiseNetwork as AbstractNoiseNetwork,
+)
 from equistein.networks._egnn import EGNN as EGNN
 from equistein.networks._feature_network import FeatureNetwork as FeatureNetwork
 from equistein.networks._mlp import MLP as MLP

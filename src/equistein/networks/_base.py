@@ -5,7 +5,7 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from equistein._types import Point
+from equistein._types import Point, Scalar
 from equistein.groups import AbstractGroup
 
 
@@ -23,3 +23,20 @@ class AbstractNetwork(eqx.Module):
     @abc.abstractmethod
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         """Return the symmetry of the network on points of this shape."""
+
+
+class AbstractNoiseNetwork(AbstractNetwork):
+    r"""A function of a point and of the level of noise in it, $f(x, \sigma)$."""
+
+    @abc.abstractmethod
+    def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
+        r"""Return $f(x, \sigma)$; without a noise one function of x alone."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """The number of coordinates of a point."""
+
+    @abc.abstractmethod
+    def project(self, point: Point) -> Point:
+        """Return the nearest point of the subspace that the function lives on."""

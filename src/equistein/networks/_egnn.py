@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
 from equistein.groups import encode_species, PointCloud
-from equistein.networks._base import AbstractNetwork
+from equistein.networks._base import AbstractNoiseNetwork
 from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
 
 _EPSILON = 1e-3  # of the reach, below which distances are smoothed
@@ -111,7 +111,7 @@ class MessageLayer(eqx.Module):
         return hidden + step, messages
 
 
-class EGNN(AbstractNetwork):
+class EGNN(AbstractNoiseNetwork):
     r"""An E(n)-invariant function of atoms in space, with messages between all pairs.
 
     Atoms begin with an embedding of their species, one-hot with a nuclear charge and
@@ -217,8 +217,13 @@ class EGNN(AbstractNetwork):
 
     @property
     def size(self) -> int:
-        """The number of coordinates of a point."""
         return len(self.species) * self.dim
+
+    def project(self, point: Point) -> Point:
+        """Return a point with its center at the origin, and 0 where no atom is."""
+        here = self.present().astype(point.dtype)[:, None]
+        center = jnp.sum(here * point, axis=0) / jnp.sum(here)
+        return here * (point - center[None, :])
 
     def present(self) -> Bool[Array, " atom"]:
         """Return which atoms are there; the others, of kind -1, fill a row up."""

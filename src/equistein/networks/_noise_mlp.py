@@ -8,13 +8,13 @@ from jaxtyping import Array, Float
 
 from equistein._types import Key, Point, Scalar
 from equistein.groups import Trivial
-from equistein.networks._base import AbstractNetwork
+from equistein.networks._base import AbstractNoiseNetwork
 from equistein.networks._mlp import MLP
 
 NUM_WAVES = 16
 
 
-class NoiseMLP(AbstractNetwork):
+class NoiseMLP(AbstractNoiseNetwork):
     r"""A function of a point of any shape and of the noise in it, without symmetry.
 
     A multilayer perceptron of the coordinates and of waves of $\log\sigma$: the twin of
@@ -27,15 +27,22 @@ class NoiseMLP(AbstractNetwork):
     """
 
     network: MLP
-    size: int = eqx.field(static=True)
+    in_size: int = eqx.field(static=True)
 
     def __init__(self, in_size: int, *, widths: Sequence[int] = (256,) * 3, key: Key):
-        self.size = in_size
+        self.in_size = in_size
         self.network = MLP(in_size + NUM_WAVES, widths=widths, key=key)
 
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
         noise = jnp.ones((), point.dtype) if noise is None else noise
         return self.network(jnp.concatenate([point.ravel(), noise_waves(noise)]))
+
+    @property
+    def size(self) -> int:
+        return self.in_size
+
+    def project(self, point: Point) -> Point:
+        return point
 
     def group(self, shape: tuple[int, ...]) -> Trivial:
         return Trivial()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from equistein.plotting import Page
 from equistein.runs._folder import RunFolder, UserError
 from equistein.runs._outcome import FLOOR, Outcome
 
@@ -84,6 +83,8 @@ def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
 
 def write_figures(folder: RunFolder, figures: Mapping[str, Any]) -> None:
     """Write each matplotlib figure as .png and .svg, and each `Page` as .html."""
+    from equistein.plotting import Page  # loads matplotlib
+
     for name, figure in figures.items():
         if isinstance(figure, Page):
             folder.write(f"figures/{name}.html", figure.html)

@@ -1,206 +1,155 @@
 """Fit an energy to data."""
 
-import dataclasses
-import hashlib
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
-from jaxtyping import Array
+import optax
 
 from equistein._arrays import check_particles
-from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy, FormulasEnergy
+from equistein._types import Key, Particles
+from equistein.energies import AbstractEnergy
 from equistein.groups import check_invariance
-from equistein.kernels import AbstractKernel, MaximumDiscrepancy
-from equistein.samplers import AbstractSampler
+from equistein.metrics import Normal
+from equistein.training._batch import Batch
 from equistein.training._checkpoint import load_checkpoint
-from equistein.training._config import FitConfig
+from equistein.training._description import described, fingerprint
 from equistein.training._fitted import Fitted
-from equistein.training._kernel import choose_kernel
-from equistein.training._labels import check_labels, num_classes_of
-from equistein.training._lengths import Lengths, levels_of
-from equistein.training._log import TrainingLog
-from equistein.training._loop import columns, Loop, Monitor
-from equistein.training._optimizer import weight_optimizer
-from equistein.training._start import AbstractStart, start_for
+from equistein.training._history import History
+from equistein.training._labels import as_labels
+from equistein.training._loop import columns_of, Loop
+from equistein.training._optimizer import adam
+from equistein.training._rollback import RollBack
 from equistein.training._trainer import Trainer
+from equistein.training.callbacks import AbstractCallback
+from equistein.training.generators import AbstractGenerator
+from equistein.training.objectives import AbstractObjective
+from equistein.training.starts import Box
+
+_LEARNING_RATE = 2e-3
 
 
 def fit(
     key: Key,
     energy: AbstractEnergy,
     data: Particles,
-    config: FitConfig | None = None,
+    objective: AbstractObjective,
     *,
+    num_epochs: int,
+    batch_size: int = 128,
+    epoch_batches: int | None = None,
     labels: Any = None,
-    kernel: AbstractKernel | None = None,
-    sampler: AbstractSampler | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    ema: float = 0.995,
+    generator: AbstractGenerator | None = None,
+    rollback: RollBack | None = None,
     checkpoint: pathlib.Path | str | None = None,
-    monitor: Callable[[AbstractEnergy], Mapping[str, Scalar]] | None = None,
-    monitor_every: int = 1,
+    callbacks: Sequence[AbstractCallback] = (),
     progress: bool = False,
-    on_epoch: Callable[[dict[str, float]], None] | None = None,
 ) -> Fitted:
-    """Fit an energy to data by contrastive divergence, score matching, or both.
+    """Fit an energy to data by minimizing an objective.
 
     A fit that diverges goes back to its last good state and tries again with half the
-    steps and new randomness, as often as the settings allow; it warns when it does.
+    steps and new randomness, as often as `rollback` allows; it warns when it does.
 
     Args:
         key: The source of randomness.
-        energy: The energy to train, such as `es.energies.energy_for(...)` gives.
+        energy: The energy to train; `es.models.for_data` makes one, and an objective
+            and a generator, that suit a group and data.
         data: The data, stacked on axis 0.
-        config: The settings; the defaults suit small particle systems.
-        labels: For a `JointEnergy` the class of each point, -1 where it is unknown; for
-            another energy the known energy of each point, NaN where it is unknown.
-        kernel: The kernel of the negatives; by default that of the energy's symmetry.
-        sampler: Any sampler of the negatives, instead of the one in the settings; its
-            steps stay as they are. New samples are drawn by the settings' own. None
-            for a `NoiseEnergy`, whose particles are annealed.
+        objective: What is minimized, such as `ContrastiveDivergence(negatives)`;
+            objectives add and scale.
+        num_epochs: The number of epochs.
+        batch_size: Data points a batch; at most all of them.
+        epoch_batches: Batches an epoch; by default as many as make one pass over the
+            data. They are in random order, and go through all of the data before any
+            comes again.
+        labels: For each point its class, -1 where it is unknown; or its known energy,
+            NaN where it is unknown; as the objective needs them.
+        optimizer: An Optax transformation of the gradient of all weights; by default
+            `adam` from 2e-3 down over all updates.
+        ema: The decay of the running mean of the weights, which is what the result
+            holds; 0 takes the last weights.
+        generator: How new samples are drawn from what was learned.
+        rollback: When a fit goes back, and how often; by default `RollBack()`.
         checkpoint: A file written after each epoch. If it is there already, the fit
             goes on from it, to the same numbers as without the interruption.
-        monitor: A function of the averaged energy whose numbers join the history.
-        monitor_every: The number of epochs between two looks; others have NaN.
+        callbacks: What looks at each epoch, such as `Monitor(function)`.
         progress: Whether to show a progress bar.
-        on_epoch: Called with the numbers of each epoch.
 
     Returns:
         The learned density.
 
     Raises:
         ValueError: If the data, the labels or the energy is not what it should be.
-        CheckpointError: If the checkpoint does not fit the settings.
+        CheckpointError: If the checkpoint does not fit the other arguments.
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.
     """
-    if sampler is not None and not isinstance(sampler, AbstractSampler):
-        raise ValueError(
-            "`fit` needs `sampler`, one such as SVGD(kernel, optimizer), or None for "
-            f"the settings' own, but got {sampler!r}."
-        )
+    data = check_data(data, batch_size)
+    batches = (
+        max(1, len(data) // batch_size) if epoch_batches is None else epoch_batches
+    )
+    _check_numbers(objective, num_epochs, batches, ema)
+    everything = prepared(energy, data, objective, labels)
+    rollback = rollback or RollBack()
+    if optimizer is None:
+        optimizer = adam(_LEARNING_RATE, num_epochs * batches)
+    trainer = Trainer(objective, optimizer, batch_size, batches, float(ema))
+    state = trainer.init(key, energy, everything)
+    names = columns_of(trainer, state, everything, callbacks)
+    history = History.empty(num_epochs, rollback.max_rollbacks, names)
     checkpoint = None if checkpoint is None else pathlib.Path(checkpoint)
-    config = config or FitConfig()
-    data = check_data(data, config.batch_size)
-    config = config.for_data(len(data))
-    shape = data.shape[1:]
-    known = check_labels(labels, energy, data)
-    if known is None and config.contrastive == config.score_matching == 0:
-        raise ValueError(
-            "FitConfig with `contrastive` and `score_matching` 0 learns from labels "
-            "alone, but `labels` are missing."
-        )
-    group = energy.group(shape)
-    data = jax.vmap(group.project)(data)
-    if levels_of(energy) is not None:
-        _check_levels(config, kernel, sampler)
-    if isinstance(energy, FormulasEnergy):
-        if config.contrastive:
-            raise ValueError(
-                "A FormulasEnergy is learned by denoising alone: take the settings "
-                f"DENOISING, with `contrastive` 0, but got {config.contrastive!r}."
-            )
-        data = jax.vmap(lambda label, x: energy.given(label).project(x))(known, data)
-    check_invariance(energy.log_density, group, data)
-    kernel = kernel or choose_kernel(energy, config, shape)
-    kernel.check_shape(shape)
-    start = start_for(config, data, group, known, num_classes_of(energy, shape))
-    optimizer = weight_optimizer(config, config.num_batches(len(data)))
-    lengths = Lengths(config, start.reach, energy)
-    check_start(energy, start, config)
-    trainer = Trainer(config, lengths, kernel, optimizer, start, sampler)
-    watch = Monitor(monitor, monitor_every, energy)
-    state = trainer.init(key, energy)
-    log = TrainingLog.empty(config, columns(trainer, state, data, known, watch))
     header = {
-        "settings": dataclasses.asdict(config),
-        "data": _fingerprint(data),
-        "labels": None if known is None else _fingerprint(known),
+        "num_epochs": num_epochs,
+        "trainer": described(trainer),
+        "rollback": described(vars(rollback)),
+        "data": fingerprint(everything.points),
+        "labels": None if labels is None else fingerprint(everything.labels),
         "key": jr.key_data(key).tolist(),
-        "monitor": watch.names,
-        "kernel": _described(kernel),
-        "sampler": _described(sampler),
+        "columns": names,
     }
-    loop = Loop(trainer, data, known, state, log, watch, checkpoint, header)
+    loop = Loop(
+        trainer, everything, state, history, rollback, generator,
+        _reference(energy, everything), tuple(callbacks), num_epochs, checkpoint,
+        header,
+    )  # fmt: skip
     if checkpoint is not None and checkpoint.exists():
         loop.restore(load_checkpoint(checkpoint, loop.saved(), header))
-    return loop.run(progress, on_epoch)
+    return loop.run(progress)
 
 
-def _check_levels(
-    config: FitConfig, kernel: AbstractKernel | None, sampler: AbstractSampler | None
-) -> None:
-    """Raise unless the settings do for a `NoiseEnergy`.
-
-    Raises:
-        ValueError: If they do not.
-    """
-    if config.temperature != 1:
-        raise ValueError(
-            "A NoiseEnergy has levels of noise instead of a `temperature`, which must "
-            f"be 1, but got {config.temperature!r}."
-        )
-    if sampler is not None:
-        raise ValueError(
-            "Particles of a NoiseEnergy are annealed as the settings say: leave "
-            f"`sampler` out, but got {sampler!r}."
-        )
-    if kernel is not None and isinstance(kernel.rule, MaximumDiscrepancy):
-        raise ValueError(
-            "Particles of a NoiseEnergy change their level in each step, too fast to "
-            "learn a bandwidth: give `kernel` a number or Median(), not "
-            f"{kernel.rule!r}."
-        )
-    given = {
-        "buffer_size": config.buffer_size,
-        "repel": config.repel or None,
-        "tolerance": config.tolerance,
-    }
-    for name, value in given.items():
-        if config.contrastive and value is not None:
-            raise ValueError(
-                "Particles of a NoiseEnergy are annealed together, in a fixed number "
-                f"of steps and without data: leave `{name}` out, but got {value!r}."
-            )
-
-
-def check_start(
-    energy: AbstractEnergy, start: AbstractStart, config: FitConfig
-) -> None:
-    """Raise unless energies are moderate where particles start.
+def prepared(
+    energy: AbstractEnergy, data: Particles, objective: AbstractObjective, labels: Any
+) -> Batch:
+    """Return all of the data on the energy's subspace, with labels that were checked.
 
     Raises:
-        ValueError: If they are not, as with columns of very different scales.
+        ValueError: If labels or data do not fit, or no objective takes labels.
+        InvarianceError: If the energy lacks the symmetry it declares.
     """
-    points = start.sample(jr.key(0), 256)
-    largest = float(jnp.max(jnp.abs(jax.vmap(energy)(points))))
-    if not largest <= config.energy_limit:
+    known = as_labels(labels, data)
+    if known is not None and not objective.uses_labels:
         raise ValueError(
-            f"Where particles start, around `data`, the energy reaches {largest:.3g}, "
-            f"beyond `energy_limit`, {config.energy_limit:g}, before anything is "
-            "learned. "
-            "Columns of very different scales do that: divide each by its standard "
-            "deviation."
+            "`labels` were given, but the objective makes no use of them: add "
+            "CrossEntropy() for classes or SquaredError() for known energies, or leave "
+            "them out."
         )
+    group = energy.group(data.shape[1:])
+    data = jax.vmap(group.project)(data)
+    if group.order != 1:
+        check_invariance(energy.log_density, group, data)
+    return Batch(data, known, jnp.arange(len(data)))
 
 
-def _described(part: Any) -> list | None:
-    """Return what tells a kernel or a sampler from others, as JSON."""
-    if part is None:
-        return None
-    numbers = jax.tree.leaves(eqx.filter(part, eqx.is_array_like))
-    return [type(part).__name__, *(np.asarray(n).tolist() for n in numbers)]
-
-
-def _fingerprint(values: Array) -> list:
-    """Return what tells an array from others."""
-    digest = hashlib.sha256(np.asarray(values).tobytes()).hexdigest()
-    return [*values.shape, str(values.dtype), digest]
+def _reference(energy: AbstractEnergy, data: Batch) -> Normal:
+    """Return a normal law as wide as the data's box, on the energy's subspace."""
+    group = energy.group(data.points.shape[1:])
+    box = Box(data.points, group)
+    return Normal(box.center, box.reach / 2, group)
 
 
 def check_data(data: Any, batch_size: int) -> Particles:
@@ -212,9 +161,31 @@ def check_data(data: Any, batch_size: int) -> Particles:
     data = check_particles(data, "data")
     if len(data) < 2:
         raise ValueError(f"`fit` needs at least two data points, but got {len(data)}.")
+    if type(batch_size) is not int or batch_size < 1:
+        raise ValueError(
+            f"`fit` needs `batch_size`, an integer >= 1, but got {batch_size!r}."
+        )
     if len(data) < batch_size:
         raise ValueError(
             f"`data` holds {len(data)} points, fewer than a batch of {batch_size}: "
             f"give a `batch_size` of at most {len(data)}."
         )
     return data
+
+
+def _check_numbers(
+    objective: Any, num_epochs: Any, epoch_batches: Any, ema: float
+) -> None:
+    """Raise `ValueError` unless the arguments of a fit are what they should be."""
+    if not isinstance(objective, AbstractObjective):
+        raise ValueError(
+            "`fit` needs `objective`, such as "
+            f"es.objectives.ContrastiveDivergence(negatives), but got {objective!r}."
+        )
+    for name, number in (("num_epochs", num_epochs), ("epoch_batches", epoch_batches)):
+        if type(number) is not int or number < 1:
+            raise ValueError(
+                f"`fit` needs `{name}`, an integer >= 1, but got {number!r}."
+            )
+    if not 0 <= ema < 1:
+        raise ValueError(f"`fit` needs 0 <= `ema` < 1, but got {ema!r}.")

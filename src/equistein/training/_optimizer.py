@@ -1,36 +1,66 @@
-"""What moves the weights."""
+"""Adam with a falling learning rate."""
 
 import functools
+from collections.abc import Mapping
 
 import jax.numpy as jnp
 import optax
 
-from equistein.training._config import FitConfig, num_epochs_of
+
+def adam(
+    learning_rate: float,
+    num_updates: int,
+    *,
+    warm_up: int = 0,
+    gradient_clip: float = 10.0,
+    factors: Mapping[int, float] | None = None,
+) -> optax.GradientTransformation:
+    """Return Adam behind a clip of the gradient, with a learning rate that falls.
+
+    The same arguments give the same object, which is compiled once.
+
+    Args:
+        learning_rate: The largest learning rate.
+        num_updates: The number of updates over which it falls to 1 % along a cosine.
+        warm_up: The number of updates over which it rises from 0.
+        gradient_clip: The largest norm of the gradient of all weights.
+        factors: What it is multiplied with from these updates on, compared with the
+            start, instead of the cosine; `{}` keeps it.
+
+    Raises:
+        ValueError: If a number is not positive.
+    """
+    for name, value in (
+        ("learning_rate", learning_rate), ("num_updates", num_updates),
+        ("gradient_clip", gradient_clip),
+    ):  # fmt: skip
+        if not 0 < value < float("inf"):
+            raise ValueError(f"`adam` needs `{name}` > 0, but got {value!r}.")
+    if type(warm_up) is not int or warm_up < 0:
+        raise ValueError(f"`adam` needs `warm_up`, an integer >= 0, not {warm_up!r}.")
+    steps = None if factors is None else tuple(sorted(factors.items()))
+    return _adam(learning_rate, num_updates, warm_up, gradient_clip, steps)
 
 
 @functools.lru_cache(maxsize=64)  # one object a setting: it is compiled once
-def weight_optimizer(
-    config: FitConfig, batches_an_epoch: int
+def _adam(
+    learning_rate: float,
+    num_updates: int,
+    warm_up: int,
+    gradient_clip: float,
+    factors: tuple[tuple[int, float], ...] | None,
 ) -> optax.GradientTransformation:
-    """Return what moves the weights."""
-    if config.learning_rate_epochs:
-        previous = (1.0, *config.learning_rate_factors)
-        steps = {
-            epoch * batches_an_epoch: factor / before
-            for epoch, factor, before in zip(
-                config.learning_rate_epochs, config.learning_rate_factors, previous,
-                strict=False,
-            )
-        }  # fmt: skip
-        rate = optax.piecewise_constant_schedule(config.learning_rate, steps)
+    if factors is None:
+        rate = optax.cosine_decay_schedule(learning_rate, num_updates, alpha=0.01)
     else:
-        total = num_epochs_of(config) * batches_an_epoch
-        rate = optax.cosine_decay_schedule(config.learning_rate, total, alpha=0.01)
+        before = (1.0, *(factor for _, factor in factors))
+        steps = {
+            update: factor / last
+            for (update, factor), last in zip(factors, before, strict=False)
+        }
+        rate = optax.piecewise_constant_schedule(learning_rate, steps)
 
     def warmed(count):
-        rise = jnp.minimum((count + 1) / (config.warm_up + 1), 1)
-        return rate(count) * rise
+        return rate(count) * jnp.minimum((count + 1) / (warm_up + 1), 1)
 
-    return optax.chain(
-        optax.clip_by_global_norm(config.gradient_clip), optax.adam(warmed)
-    )
+    return optax.chain(optax.clip_by_global_norm(gradient_clip), optax.adam(warmed))

@@ -1,0 +1,18 @@
+"""Energies of data at all levels of noise: learned by denoising, sampled backwards."""
+
+from equistein.diffusion._base import AbstractNoiseEnergy as AbstractNoiseEnergy
+from equistein.diffusion._contrastive_divergence import (
+    DiffusionContrastiveDivergence as DiffusionContrastiveDivergence,
+)
+from equistein.diffusion._masked_energy import MaskedNoiseEnergy as MaskedNoiseEnergy
+from equistein.diffusion._noise_energy import NoiseEnergy as NoiseEnergy
+from equistein.diffusion._reverse_diffusion import (
+    FormulaGenerator as FormulaGenerator,
+    ReverseDiffusion as ReverseDiffusion,
+)
+from equistein.diffusion._score_matching import (
+    denoising_loss as denoising_loss,
+    NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
+)
+from equistein.diffusion._step_sizes import StepSizes as StepSizes
+from equistein.diffusion._steps import DiffusionSteps as DiffusionSteps

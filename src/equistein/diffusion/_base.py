@@ -1,0 +1,68 @@
+"""The interface of noise-conditional energies."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.energies import AbstractEnergy
+from equistein.groups import AbstractGroup
+
+
+class AbstractNoiseEnergy(eqx.Module):
+    r"""Energies of data blurred by normal noise, one for each level $\sigma$.
+
+    Attributes:
+        scale: The root mean square coordinate of the data.
+        noise: The least noise, in the units of the points.
+        noise_max: The largest noise.
+    """
+
+    scale: eqx.AbstractVar[Scalar]
+    noise: eqx.AbstractVar[Scalar]
+    noise_max: eqx.AbstractVar[Scalar]
+
+    @abc.abstractmethod
+    def at(self, noise: Scalar, label: Int[Array, ""] | None = None) -> AbstractEnergy:
+        """Return the energy of data with so much noise.
+
+        Args:
+            noise: The noise.
+            label: Which of several kinds of points, where there are such.
+        """
+
+    @abc.abstractmethod
+    def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
+        """Return the nearest point of the subspace that points of a kind live on."""
+
+    @abc.abstractmethod
+    def fraction_present(self, label: Int[Array, ""] | None = None) -> Scalar | float:
+        """Return the fraction of a point's coordinates that count for a kind."""
+
+    @abc.abstractmethod
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        """Return the symmetry of all these energies on points of this shape."""
+
+    def level(self, fraction: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        r"""Return the noise at a fraction of the way from the largest to the least.
+
+        $$\sigma = \sigma_{max}^{1 - t}\, \sigma_{min}^t$$
+        """
+        high, low = jax.lax.stop_gradient((self.noise_max, self.noise))
+        return high * (low / high) ** fraction
+
+    def random_levels(self, key: Key, num: int) -> Float[Array, " point"]:
+        """Return levels of noise, one in each of `num` like parts of their range."""
+        dtype = self.noise.dtype
+        offsets = jr.uniform(key, (num,), dtype)
+        return self.level((jnp.arange(num, dtype=dtype) + offsets) / num)
+
+    def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
+        """Draw points as wide as the data with the largest noise."""
+        width = jnp.sqrt(self.noise_max**2 + self.scale**2)
+        points = width * jr.normal(key, (num, *shape), width.dtype)
+        return jax.vmap(self.project)(points)

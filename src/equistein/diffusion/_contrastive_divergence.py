@@ -1,0 +1,152 @@
+"""Contrastive divergence at all levels of noise."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Int, PyTree, UInt32
+
+from equistein._types import Key, Particles, Scalar
+from equistein.diffusion._noise_energy import NoiseEnergy
+from equistein.diffusion._steps import DiffusionSteps
+from equistein.energies import fixed
+from equistein.training import (
+    AbstractObjective,
+    Batch,
+    displacement,
+    divergence,
+    score_norm,
+)
+
+
+class DiffusionState(eqx.Module):
+    """What the next batch needs.
+
+    Attributes:
+        particles: The particles, at the level of the next step.
+        count: The number of batches so far.
+        key: The words of the key of all randomness.
+        scale: What the steps are multiplied with: halved by each roll-back.
+    """
+
+    particles: Particles
+    count: Int[Array, ""]
+    key: UInt32[Array, "..."]
+    scale: Scalar
+
+
+class DiffusionContrastiveDivergence(AbstractObjective):
+    r"""Contrastive divergence with particles that follow the reverse diffusion.
+
+    $$L = \frac{\sigma}{s} \bigl(\mathbb E\, E_\sigma(x^+)
+      - \mathbb E\, E_\sigma(x^-)\bigr)
+      + \lambda \bigl(\mathbb E\, E_\sigma(x^+)^2 + \mathbb E\, E_\sigma(x^-)^2\bigr)$$
+
+    The negatives move from the largest to the least noise, some steps of the way a
+    batch, as new samples do, and then start anew; the data of a batch is blurred to
+    their level $\sigma$.
+
+    Args:
+        steps: The steps of the particles.
+        num_particles: The number of negatives.
+        num_steps: The steps of a batch.
+        regularization: The weight $\lambda \ge 0$.
+
+    Raises:
+        ValueError: If a number is out of range.
+    """
+
+    steps: DiffusionSteps
+    num_particles: int
+    num_steps: int
+    regularization: float
+
+    def __init__(
+        self,
+        steps: DiffusionSteps,
+        *,
+        num_particles: int = 64,
+        num_steps: int = 10,
+        regularization: float = 0.0,
+    ):
+        for name, number in (
+            ("num_particles", num_particles),
+            ("num_steps", num_steps),
+        ):
+            if type(number) is not int or number < 1:
+                raise ValueError(
+                    f"DiffusionContrastiveDivergence needs `{name}`, an integer >= 1, "
+                    f"but got {number!r}."
+                )
+        if not 0 <= regularization < float("inf"):
+            raise ValueError(
+                "DiffusionContrastiveDivergence needs `regularization` >= 0, but got "
+                f"{regularization!r}."
+            )
+        self.steps = steps
+        self.num_particles = num_particles
+        self.num_steps = num_steps
+        self.regularization = float(regularization)
+
+    def init(self, key: Key, energy: NoiseEnergy, data: Batch) -> DiffusionState:
+        """Return the state before the first batch.
+
+        Raises:
+            ValueError: If the energy has no levels of noise, or needs labels.
+        """
+        if not isinstance(energy, NoiseEnergy):
+            raise ValueError(
+                "DiffusionContrastiveDivergence needs a NoiseEnergy, but got "
+                f"{type(energy).__name__}: take ContrastiveDivergence for an energy "
+                "without levels of noise."
+            )
+        shape = (self.num_particles, *data.points.shape[1:])
+        one = jnp.ones((), data.points.dtype)
+        particles = jnp.zeros(shape, data.points.dtype)
+        return DiffusionState(particles, jnp.zeros((), int), jr.key_data(key), one)
+
+    def loss(
+        self, key: Key, energy: NoiseEnergy, state: DiffusionState, batch: Batch
+    ) -> tuple[Scalar, PyTree, dict[str, Scalar]]:
+        first = self.num_steps * (state.count % self._num_parts)
+        before, after = self._move(fixed(energy), state, first)
+        level = self.steps.level(energy, first + self.num_steps)
+        model = energy.at(level)
+        noise = jr.normal(key, batch.points.shape, batch.points.dtype)
+        blurred = batch.points + level * jax.vmap(energy.project)(noise)
+        above, below = jax.vmap(model)(blurred), jax.vmap(model)(after)
+        weight = level / jax.lax.stop_gradient(energy.scale)
+        gap, info = divergence(above, below, 0.0)
+        loss = weight * gap
+        if self.regularization:
+            squares = jnp.mean(above**2) + jnp.mean(below**2)
+            loss += self.regularization * squares
+        info |= {
+            "score_norm": score_norm(fixed(model), after),
+            "displacement": displacement(before, after),
+        }
+        state = DiffusionState(after, state.count + 1, state.key, state.scale)
+        return loss, state, info
+
+    def halve_steps(self, state: DiffusionState) -> DiffusionState:
+        return eqx.tree_at(lambda s: s.scale, state, state.scale / 2)
+
+    @property
+    def _num_parts(self) -> int:
+        """The number of batches that the way to the least noise takes."""
+        return -(-self.steps.num_steps // self.num_steps)
+
+    def _move(
+        self, energy: NoiseEnergy, state: DiffusionState, first: Int[Array, ""]
+    ) -> tuple[Particles, Particles]:
+        """Return the particles before and after a batch's steps.
+
+        All batches of one way to the least noise share a key.
+        """
+        key = jr.fold_in(jr.wrap_key_data(state.key), state.count // self._num_parts)
+        start_key, run_key = jr.split(key)
+        particles = state.particles
+        fresh = energy.start(start_key, len(particles), particles.shape[1:])
+        particles = jnp.where(first == 0, fresh, particles)
+        steps = self.steps.scaled(state.scale)
+        return particles, steps.run(run_key, energy, particles, first, self.num_steps)

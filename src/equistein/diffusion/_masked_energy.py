@@ -1,0 +1,101 @@
+"""Energies of molecules of several formulas, by one network."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from equistein._types import Point, Scalar
+from equistein.diffusion._base import AbstractNoiseEnergy
+from equistein.diffusion._noise_energy import NoiseEnergy
+from equistein.groups import Trivial
+
+
+class MaskedNoiseEnergy(AbstractNoiseEnergy):
+    """The energies of molecules of several formulas, which share a graph network.
+
+    A point, the `positions`, has as many rows as the largest formula has atoms; rows
+    that a formula leaves over are zero, and its `mask` tells them. Which formula a
+    molecule has is its label in training. There is no energy without a formula: take
+    `energy.given(number)`.
+
+    Args:
+        energy: The energies of atoms of any kind.
+        formulas: The kinds of the atoms of each formula, by number.
+        scale: The root mean square coordinate of the data.
+        noise_max: The largest noise.
+    """
+
+    energy: NoiseEnergy
+    kinds: Int[Array, "formula atom"]
+    formulas: tuple[tuple[int, ...], ...]
+    scale: Scalar
+    noise: Scalar
+    noise_max: Scalar
+
+    def __init__(
+        self,
+        energy: NoiseEnergy,
+        formulas: Sequence[tuple[int, ...]],
+        scale: Scalar,
+        noise_max: Scalar,
+    ):
+        self.energy = eqx.tree_at(
+            lambda e: (e.scale, e.noise_max), energy, (scale, noise_max)
+        )
+        self.formulas = tuple(tuple(kinds) for kinds in formulas)
+        num = max(map(len, formulas))
+        rows = [[*kinds, *[-1] * (num - len(kinds))] for kinds in formulas]
+        self.kinds = jnp.array(rows)
+        self.scale = scale
+        self.noise = energy.noise
+        self.noise_max = noise_max
+
+    @property
+    def mask(self) -> Bool[Array, "formula atom"]:
+        """Which rows of a point hold an atom, for each formula."""
+        return self.kinds >= 0
+
+    def at(self, noise: Scalar, label: Int[Array, ""] | None = None) -> NoiseEnergy:
+        """Return the energy of one formula, for points with rows left over."""
+        return eqx.tree_at(
+            lambda energy: (energy.network.kinds, energy.noise),
+            self.energy,
+            (self.kinds[self._checked(label)], noise),
+        )
+
+    def given(self, label: int) -> NoiseEnergy:
+        """Return the energies of one formula, for points without rows left over.
+
+        Raises:
+            ValueError: If there is no formula of this number.
+        """
+        num = len(self.formulas)
+        if not isinstance(label, int | np.integer) or not 0 <= label < num:
+            raise ValueError(
+                f"`label` must be the number of a formula, from 0 to {num - 1}, but "
+                f"got {label!r}."
+            )
+        network = self.energy.network.of(self.formulas[label])
+        return eqx.tree_at(lambda energy: energy.network, self.energy, network)
+
+    def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
+        return self.at(self.noise, label).project(point)
+
+    def fraction_present(self, label: Int[Array, ""] | None = None) -> Scalar:
+        mask = self.mask[self._checked(label)]
+        return jnp.mean(mask.astype(self.scale.dtype))
+
+    def group(self, shape: tuple[int, ...]) -> Trivial:
+        """Return no symmetry: which one there is depends on the formula."""
+        return Trivial()
+
+    def _checked(self, label: Int[Array, ""] | None) -> Int[Array, ""]:
+        if label is None:
+            raise ValueError(
+                "`labels` are missing: energies of several formulas need the number of "
+                "the formula of each molecule."
+            )
+        return label

@@ -1,0 +1,79 @@
+"""Denoising score matching at all levels of noise."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int, PyTree
+
+from equistein._types import Key, Scalar
+from equistein.diffusion._base import AbstractNoiseEnergy
+from equistein.training import AbstractObjective, Batch
+
+
+class NoiseConditionalScoreMatching(AbstractObjective):
+    r"""The mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ over levels of noise.
+
+    With $s_\sigma = -\nabla E_\sigma$ and normal $\xi$ it is least where $s_\sigma$ is
+    the score of the data blurred by $\sigma$. The levels of a batch are spread evenly
+    over the logarithm of their range. Labels are the numbers of formulas, for a
+    `MaskedNoiseEnergy`.
+
+    References:
+        Song and Ermon (2019), Generative modeling by estimating gradients of the data
+        distribution, equation 5.
+    """
+
+    def init(self, key: Key, energy: AbstractNoiseEnergy, data: Batch) -> PyTree:
+        """Check that the energy has levels of noise, and knows all labels.
+
+        Raises:
+            ValueError: If it does not.
+        """
+        if not isinstance(energy, AbstractNoiseEnergy):
+            raise ValueError(
+                "NoiseConditionalScoreMatching needs a NoiseEnergy, but got "
+                f"{type(energy).__name__}: take DenoisingScoreMatching(noise) for an "
+                "energy without levels of noise."
+            )
+        first = None if data.labels is None else data.labels[0]
+        energy.project(data.points[0], first)  # refuses what does not fit
+
+    def loss(
+        self, key: Key, energy: AbstractNoiseEnergy, state: PyTree, batch: Batch
+    ) -> tuple[Scalar, PyTree, dict[str, Scalar]]:
+        level_key, key = jr.split(key)
+        noise = energy.random_levels(level_key, len(batch.points))
+        loss = denoising_loss(key, energy, batch.points, noise, batch.labels)
+        return loss, state, {"denoising_loss": loss}
+
+    @property
+    def uses_labels(self) -> bool:
+        return True
+
+
+def denoising_loss(
+    key: Key,
+    energy: AbstractNoiseEnergy,
+    points: Float[Array, "point *shape"],
+    noise: Float[Array, " point"],
+    labels: Int[Array, " point"] | None = None,
+) -> Scalar:
+    r"""Return the mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ a coordinate.
+
+    Args:
+        key: The source of $\xi$.
+        energy: The energies of all levels.
+        points: The data.
+        noise: The level $\sigma$ of each point.
+        labels: The kind of each point, where there are several.
+    """
+    drawn = jr.normal(key, points.shape, points.dtype)
+
+    def squares(point, noise, xi, label):
+        model = energy.at(noise, label)
+        point, xi = energy.project(point, label), energy.project(xi, label)
+        score = jax.grad(model.log_density)(point + noise * xi)
+        present = jnp.asarray(energy.fraction_present(label), point.dtype)
+        return jnp.mean((noise * score + xi) ** 2) / present
+
+    return jnp.mean(jax.vmap(squares)(points, noise, drawn, labels))

@@ -1,0 +1,120 @@
+"""Steps of particles while the noise falls."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Particles, Scalar
+from equistein.diffusion._noise_energy import NoiseEnergy
+from equistein.diffusion._step_sizes import StepSizes
+from equistein.kernels import AbstractKernel
+from equistein.samplers import clipped
+
+
+class DiffusionSteps(eqx.Module):
+    r"""Steps of particles while the noise falls.
+
+    Step i of n goes from $\sigma_i$ to $\sigma_{i+1}$, with
+    $\sigma_i = \sigma_{max}^{1-t} \sigma_{min}^t$ and $t = i / n$:
+
+    $$x \leftarrow x + (\delta_i + \eta_i') s_i(x) + \varepsilon_i\, \psi(x)
+      + \sqrt{2\eta_i'}\, \tfrac12 (\xi_i + \xi_{i+1}), \qquad
+      \delta_i = \tfrac12(\sigma_i^2 - \sigma_{i+1}^2), \quad
+      \eta_i' = \delta_i + \eta_i$$
+
+    With $\delta_i$ alone this is the reverse diffusion, which takes the blurred data
+    from level to level. Where $\sigma_i \le 6 \sigma_{min}$ the Langevin step $\eta_i$
+    and the step $\varepsilon_i$ of the Stein force $\psi$, both proportional to
+    $\sigma_i^2$, mend what the learned score $s_i$ and the finite steps get wrong.
+    Noise is shared between neighboring steps: at one level the law of the particles is
+    then right to the second order of $\eta$, and exact for a normal density, so that
+    $\eta_i$ may be as long as $\sigma_i^2$, where fresh noise would double the
+    variance. The bandwidth of the kernel is taken anew in each step.
+
+    Args:
+        step_sizes: The step sizes, at the least noise.
+        num_steps: The number of steps from the largest noise to the least.
+        kernel: The kernel of the Stein force; None leaves it out.
+
+    References:
+        Song et al. (2021), Score-based generative modeling through stochastic
+        differential equations, equation 6 and algorithm 2; Leimkuhler and Matthews
+        (2013), Rational construction of stochastic numerical methods for molecular
+        sampling, for the noise; Liu and Wang (2016) for the Stein force.
+    """
+
+    step_sizes: StepSizes
+    num_steps: int
+    kernel: AbstractKernel | None = None
+
+    def level(self, energy: NoiseEnergy, number: Int[Array, ""]) -> Scalar:
+        """Return the noise before a step; `num_steps` gives the least."""
+        fraction = number / self.num_steps
+        return energy.level(jnp.minimum(fraction, 1).astype(energy.noise.dtype))
+
+    def step(
+        self,
+        key: Key,
+        energy: NoiseEnergy,
+        number: Int[Array, ""],
+        particles: Particles,
+    ) -> Particles:
+        """Move particles from a level to the next.
+
+        Args:
+            key: The source of randomness, the same for all steps.
+            energy: The energies.
+            number: The number of the step.
+            particles: Particles at its level.
+        """
+        now, after = self.level(energy, number), self.level(energy, number + 1)
+        here = self.step_sizes.at(now / energy.noise)
+        project = jax.vmap(energy.project)
+        scores = jax.vmap(jax.grad(energy.at(now).log_density))(particles)
+        scores = clipped(project(scores), here.score_clip)
+        noise = project(self._noise(key, number, particles))
+        flow = (now**2 - after**2) / 2
+        langevin = flow + here.langevin
+        moved = particles + (flow + langevin) * scores
+        moved += jnp.sqrt(2 * langevin) * noise
+        kernel = self.kernel
+        if kernel is None:
+            return moved
+
+        def pushed():
+            fixed = kernel.with_length(kernel.length(particles))
+            force = fixed.stein_force(particles, particles, scores)
+            return moved + here.stein * force
+
+        return jax.lax.cond(here.stein > 0, pushed, lambda: moved)
+
+    def run(
+        self,
+        key: Key,
+        energy: NoiseEnergy,
+        particles: Particles,
+        first: Int[Array, ""],
+        num_steps: int,
+    ) -> Particles:
+        """Take some steps, from step number `first` on."""
+
+        def body(i, particles):
+            return self.step(key, energy, first + i, particles)
+
+        return jax.lax.fori_loop(0, num_steps, body, particles)
+
+    def scaled(self, factor: Scalar) -> "DiffusionSteps":
+        """Return the same with step sizes multiplied by a factor."""
+        return DiffusionSteps(
+            self.step_sizes.scaled(factor), self.num_steps, self.kernel
+        )
+
+    def _noise(
+        self, key: Key, number: Int[Array, ""], like: Particles
+    ) -> Float[Array, "..."]:
+        def drawn(number):
+            return jr.normal(jr.fold_in(key, number), like.shape, like.dtype)
+
+        return (drawn(number) + drawn(number + 1)) / 2

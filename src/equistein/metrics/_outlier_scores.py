@@ -1,0 +1,94 @@
+"""Scores that tell data from what the model has not seen."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Particles, Point
+from equistein.energies import AbstractEnergy
+
+_AT_ONCE = 256  # images take much memory
+_RIDGE = 1e-4  # of the variance, where statistics depend on each other
+
+
+@eqx.filter_jit
+def outlier_scores(
+    energy: AbstractEnergy, points: Particles
+) -> dict[str, Float[Array, " n"]]:
+    r"""Return scores that are high for points like the data, and low for others.
+
+    `log_density` is $-E(x)$, `confidence` is $\max_y p(y|x)$ of a joint energy, and
+    `gradient_norm` is $-|\nabla E(x)|$: the density of typical points is flat.
+
+    Args:
+        energy: The energy.
+        points: The points to judge.
+
+    References:
+        Grathwohl et al. (2020), Your classifier is secretly an energy based model,
+        section 5.3.
+    """
+
+    def of_one(point):
+        def value(x):
+            found = energy.evaluate(x)
+            return found.energy, found.logits
+
+        (value_here, logits), gradient = jax.value_and_grad(value, has_aux=True)(point)
+        scores = {
+            "log_density": -value_here,
+            "gradient_norm": -jnp.sqrt(jnp.sum(gradient**2)),
+        }
+        if logits is not None:
+            scores["confidence"] = jnp.max(jax.nn.softmax(logits))
+        return scores
+
+    return jax.lax.map(of_one, points, batch_size=_AT_ONCE)
+
+
+@eqx.filter_jit
+def typicality(
+    statistics: Callable[[Point], Float[Array, " statistic"]],
+    points: Particles,
+    data: Float[Array, "m *shape"],
+    labels: Int[Array, " m"],
+    num_classes: int,
+) -> Float[Array, " n"]:
+    r"""Return how typical statistics of points are of those of the data.
+
+    $$-\min_y (t(x) - \mu_y)^\top \Sigma^{-1} (t(x) - \mu_y)$$
+
+    with the mean $\mu_y$ of the statistics t over the data of class y, and the
+    covariance $\Sigma$ within classes. Points of a simpler kind often have a higher
+    density than the data; typical they are not.
+
+    Args:
+        statistics: Of a point, a few numbers that a model gives, such as its features,
+            its logits, or the norm of its score.
+        points: The points to judge.
+        data: Such as the training data.
+        labels: Their classes, -1 where unknown; a class without data is left out.
+        num_classes: The number of classes.
+
+    References:
+        Lee et al. (2018), A simple unified framework for detecting out-of-distribution
+        samples; Morningstar et al. (2021), Density of states estimation.
+    """
+
+    def of_all(x):
+        return jax.lax.map(statistics, x, batch_size=_AT_ONCE)
+
+    known, judged = of_all(data), of_all(points)
+    member = jax.nn.one_hot(labels, num_classes, dtype=known.dtype)
+    counts = jnp.sum(member, axis=0)
+    means = (member.T @ known) / jnp.maximum(counts, 1)[:, None]
+    apart = (known - member @ means) * jnp.sum(member, axis=1)[:, None]
+    covariance = apart.T @ apart / jnp.sum(member)
+    ridge = _RIDGE * jnp.diag(jnp.diag(covariance))
+    gaps = judged[:, None] - means[None]
+    solved = jnp.linalg.solve(covariance + ridge, gaps.reshape(-1, gaps.shape[2]).T)
+    distances = jnp.sum(gaps * solved.T.reshape(gaps.shape), axis=2)
+    return -jnp.min(jnp.where(counts > 0, distances, jnp.inf), axis=1)

@@ -1,0 +1,52 @@
+"""What suits a symmetry and data: energies, their training, generators, judgement."""
+
+from equistein.models._contrastive import (
+    contrastive_model as contrastive_model,
+    negatives_for as negatives_for,
+    objective_for as objective_for,
+    start_for as start_for,
+)
+from equistein.models._dataset import (
+    Dataset as Dataset,
+    is_graph as is_graph,
+    make_group as make_group,
+    Problem as Problem,
+    read_dataset as read_dataset,
+)
+from equistein.models._denoising import (
+    denoising_model as denoising_model,
+    diffusion_steps as diffusion_steps,
+    reverse_diffusion as reverse_diffusion,
+)
+from equistein.models._features import features_of as features_of
+from equistein.models._for_data import (
+    energy_for as energy_for,
+    for_data as for_data,
+    for_formulas as for_formulas,
+)
+from equistein.models._graph_energy import (
+    graph_energy_for as graph_energy_for,
+    masked_energy_for as masked_energy_for,
+)
+from equistein.models._judge import judge as judge, Judgement as Judgement
+from equistein.models._kernel import kernel_for as kernel_for
+from equistein.models._load import load as load
+from equistein.models._model import Model as Model
+from equistein.models._molecules import molecule_numbers as molecule_numbers
+from equistein.models._network import network_for as network_for
+from equistein.models._of_formula import of_formula as of_formula
+from equistein.models._pretrained import (
+    pretrained as pretrained,
+    pretrained_names as pretrained_names,
+)
+from equistein.models._samplers import (
+    CoolingStep as CoolingStep,
+    descent as descent,
+    sampler_for as sampler_for,
+)
+from equistein.models._scores import scores as scores
+from equistein.models._settings import (
+    ContrastiveSettings as ContrastiveSettings,
+    DenoisingSettings as DenoisingSettings,
+    Settings as Settings,
+)

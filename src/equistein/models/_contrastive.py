@@ -1,0 +1,160 @@
+"""Models that are trained by contrastive divergence."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from equistein._types import Particles, Scalar
+from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.kernels import AbstractKernel, RBF
+from equistein.models._kernel import kernel_for
+from equistein.models._model import Model
+from equistein.models._samplers import CoolingStep, sampler_for
+from equistein.models._settings import ContrastiveSettings
+from equistein.training import (
+    AbstractNegatives,
+    AbstractObjective,
+    AbstractStart,
+    adam,
+    Blurred,
+    Box,
+    ContrastiveDivergence,
+    CrossEntropy,
+    Normals,
+    Persistent,
+    ReplayBuffer,
+    RollBack,
+    SamplingGenerator,
+    SquaredError,
+)
+
+
+def contrastive_model(
+    energy: AbstractEnergy,
+    data: Particles,
+    labels: Any = None,
+    settings: ContrastiveSettings | None = None,
+) -> Model:
+    """Return an energy with its contrastive training.
+
+    Args:
+        energy: The energy, untrained.
+        data: The data, stacked on axis 0.
+        labels: The class of each point, -1 where it is unknown, for a `JointEnergy`;
+            or its known energy, NaN where it is unknown; or None.
+        settings: The settings, which suit small particle systems by default.
+
+    Raises:
+        ValueError: If no kernel is known for the symmetry of the energy.
+    """
+    settings = settings or ContrastiveSettings()
+    shape = data.shape[1:]
+    group = energy.group(shape)
+    data = jax.vmap(group.project)(data)
+    start = start_for(energy, data, labels, settings)
+    kernel = _kernel(energy, shape, settings)
+    langevin, stein, clip = _sizes(start.reach, settings)
+    tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
+    cooling = CoolingStep(langevin, settings.sample_steps - tail, tail)
+    quiet = settings.langevin_step_size == 0
+
+    def sampler(step_size):
+        return sampler_for(
+            kernel, stein_step_size=stein, score_clip=clip, project=group.project,
+            langevin_step_size=0.0 if quiet else step_size,
+        )  # fmt: skip
+
+    negatives = negatives_for(sampler(langevin), start, settings)
+    batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
+    num_epochs = settings.num_epochs or max(60, -(-500 // batches))
+    return Model(
+        energy=energy,
+        objective=objective_for(negatives, labels, settings),
+        generator=SamplingGenerator(
+            sampler(cooling), start, num_steps=settings.sample_steps,
+            num_at_once=settings.sample_at_once,
+        ),
+        optimizer=adam(
+            settings.learning_rate, num_epochs * batches, warm_up=settings.warm_up,
+            gradient_clip=settings.gradient_clip,
+        ),
+        num_epochs=num_epochs,
+        epoch_batches=batches,
+        batch_size=settings.batch_size,
+        ema=settings.ema,
+        rollback=RollBack(
+            max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
+        ),
+    )  # fmt: skip
+
+
+def start_for(
+    energy: AbstractEnergy, data: Particles, labels: Any, settings: ContrastiveSettings
+) -> AbstractStart:
+    """Return the law that the settings name, for particles and new samples."""
+    group = energy.group(data.shape[1:])
+    if settings.start == "box":
+        return Box(data, group)
+    if labels is None or not isinstance(energy, JointEnergy):
+        return Normals(data, group)
+    num_classes = energy.num_classes(data.shape[1:])
+    return Normals(data, group, jnp.asarray(labels), num_classes)
+
+
+def negatives_for(
+    sampler, start: AbstractStart, settings: ContrastiveSettings
+) -> AbstractNegatives:
+    """Return persistent particles, or a replay buffer if the settings have one."""
+    options: dict[str, Any] = {
+        "num_particles": settings.num_particles,
+        "num_steps": settings.num_steps,
+        "reset_probability": settings.reset_probability,
+        "reset_to_data": settings.reset_to_data,
+    }
+    if settings.buffer_size is None:
+        return Persistent(sampler, start, **options)
+    return ReplayBuffer(sampler, start, settings.buffer_size, **options)
+
+
+def objective_for(
+    negatives: AbstractNegatives, labels: Any, settings: ContrastiveSettings
+) -> AbstractObjective:
+    """Return contrastive divergence, and what the labels are learned by."""
+    objective: AbstractObjective = ContrastiveDivergence(
+        negatives, settings.regularization
+    )
+    weight = settings.label_weight
+    known = labels is not None and weight > 0
+    classes = known and np.issubdtype(np.asarray(labels).dtype, np.integer)
+    if classes:
+        objective = objective + weight * CrossEntropy()
+    if settings.data_noise:
+        objective = Blurred(objective, settings.data_noise)
+    if known and not classes:
+        objective = objective + weight * SquaredError()
+    return objective
+
+
+def _kernel(
+    energy: AbstractEnergy, shape: tuple[int, ...], settings: ContrastiveSettings
+) -> AbstractKernel | None:
+    if settings.kernel == "none":
+        return None
+    if settings.kernel == "plain":
+        return RBF(settings.bandwidth)
+    return kernel_for(energy, shape, settings.bandwidth)
+
+
+def _sizes(
+    reach: Scalar, settings: ContrastiveSettings
+) -> tuple[Scalar, Scalar, Scalar]:
+    """Return Langevin step, Stein step and clip, set by the data where not given."""
+
+    def given(value: float | None, otherwise: Scalar) -> Scalar:
+        return otherwise if value is None else jnp.asarray(value, reach.dtype)
+
+    langevin = given(settings.langevin_step_size, (0.01 * reach) ** 2)
+    stein = given(settings.stein_step_size, langevin)
+    return langevin, stein, given(settings.score_clip, 450 / reach)

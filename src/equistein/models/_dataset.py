@@ -1,0 +1,291 @@
+"""The user's data: read, checked, and split."""
+
+import collections
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from typing import Literal
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from equistein._types import Particles
+from equistein.data import as_particles, DataError, read_labels, read_points
+from equistein.groups import AbstractGroup, parse_group, Trivial
+from equistein.molecules import read_xyz
+from equistein.training import check_classes
+
+_NUM_CLASSES = 10_000
+_MAX_ATOMS = 200
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What is fitted to what.
+
+    Attributes:
+        group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3 or point-cloud.
+        dim: For a point cloud, the dimension of space.
+        species: For a point cloud, one label a particle, as in "C C O"; by default the
+            elements of an .xyz file, or all particles alike.
+        network: For a point cloud, what the energy is made of: `graph`, a graph network
+            of all particles with an energy for each level of noise, or `features`, a
+            perceptron of invariant features. None is `graph` for molecules.
+        labels: Whether classes in the file, the array `y`, are learned too.
+        held_out: The fraction of the data that is kept from training, to judge by.
+        seed: The source of all randomness.
+        num_samples: Samples drawn after the fit, for the report.
+        ais_steps: The temperatures of the annealed importance sampling of log Z.
+    """
+
+    group: str
+    dim: int | None = None
+    species: str | None = None
+    network: Literal["graph", "features"] | None = None
+    labels: bool = True
+    held_out: float = 0.1
+    seed: int = 0
+    num_samples: int = 512
+    ais_steps: int = 1_000
+
+    def __post_init__(self):
+        for name in ("num_samples", "ais_steps"):
+            value = getattr(self, name)
+            if value < 1:
+                raise ValueError(f"`{name}` must be at least 1, but got {value}.")
+        if not 0 <= self.held_out < 1:
+            raise ValueError(
+                f"`held_out` must be at least 0 and below 1, but got {self.held_out}."
+            )
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"`seed` must be from 0 to 2^63 - 1, but got {self.seed}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """Points, with their classes and elements if the file has them.
+
+    Attributes:
+        points: The points, those held out at the end.
+        labels: The class of each, -1 where it is unknown, or None.
+        group: The symmetry.
+        num_classes: The number of classes, or None.
+        species: The element of each atom, or None.
+        formulas: The elements of each formula, the most frequent first, where the
+            molecules have several; their number is the label, and rows of zeros stand
+            behind the atoms of small ones.
+        num_held_out: The number of points that training does not see.
+    """
+
+    points: Particles
+    labels: np.ndarray | None
+    group: AbstractGroup
+    num_classes: int | None = None
+    species: tuple[str, ...] | None = None
+    formulas: tuple[tuple[str, ...], ...] | None = None
+    num_held_out: int = 0
+
+    def train(self) -> "Dataset":
+        """Return what training sees."""
+        return self._rows(slice(0, len(self.points) - self.num_held_out))
+
+    def held_out(self) -> "Dataset":
+        """Return what training does not see."""
+        return self._rows(slice(len(self.points) - self.num_held_out, None))
+
+    def of_formula(self, number: int) -> "Dataset":
+        """Return the molecules of one formula, without rows left over."""
+        assert self.formulas is not None
+        assert self.labels is not None
+        species = self.formulas[number]
+        here = self.labels == number
+        num_held_out = int(here[len(here) - self.num_held_out :].sum())
+        points = self.points[here][:, : len(species)]
+        group = parse_group("point-cloud", species=species, dim=points.shape[2])
+        return Dataset(points, None, group, species=species, num_held_out=num_held_out)
+
+    def _rows(self, rows: slice) -> "Dataset":
+        labels = None if self.labels is None else self.labels[rows]
+        return dataclasses.replace(
+            self, points=self.points[rows], labels=labels, num_held_out=0
+        )
+
+
+def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
+    """Return the data of a file, checked and in random order.
+
+    Raises:
+        ValueError: If the file, or what it holds, is not what the problem needs.
+    """
+    labels = species = formulas = None
+    if path.suffix.lower() == ".xyz":
+        points, formulas, labels = _read_molecules(path)
+        if len(formulas) == 1:
+            species, formulas, labels = formulas[0], None, None
+        if problem.species is not None:
+            raise DataError(
+                f"The elements in {path} are its species: leave --species out."
+            )
+        if problem.group != "point-cloud":
+            raise DataError(
+                f"{path} holds molecules: fit it with --group point-cloud, not "
+                f"{problem.group}."
+            )
+    else:
+        points = read_points(path)
+        if problem.labels:
+            labels = read_labels(path, len(points))
+    if problem.group == "point-cloud":
+        points = as_particles(points, _dimension(path, points, problem.dim))
+        if points.shape[1] < 2:
+            raise DataError(
+                f"{path} holds one particle a point, and a point cloud needs two: is "
+                "--dim right? For single vectors take so:3 or o:3."
+            )
+    elif problem.dim is not None or problem.species is not None:
+        raise DataError("--dim and --species are for --group point-cloud.")
+    if formulas is not None and labels is not None:
+        return _mixed(path, problem, batch_size, points, formulas, labels)
+    group = make_group(problem, points.shape[1:], species)
+    group.check_shape(points.shape[1:])
+    if is_graph(problem, species):
+        if problem.group != "point-cloud":
+            raise DataError("--network graph is for --group point-cloud.")
+        if labels is not None:
+            raise DataError(
+                f"A graph network learns no classes, which {path} has: leave them out "
+                "with --no-labels, or take --network features."
+            )
+    num_classes = None
+    if labels is not None:
+        num_classes = _count_classes(path, labels)
+    num_held_out = _count_held_out(path, problem, batch_size, len(points))
+    order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
+    if labels is not None:
+        labels = labels[order]
+        found = set(labels[: len(points) - num_held_out].tolist())
+        missing = sorted(set(range(num_classes or 0)) - found)
+        if missing:
+            raise DataError(
+                f"The largest class in the array `y` of {path} is {max(found)}, but no "
+                f"training point is of class {missing[0]}. Number the classes from 0 "
+                "on without gaps, and give enough points of each."
+            )
+    return Dataset(
+        jnp.asarray(points[order]), labels, group, num_classes, species,
+        num_held_out=num_held_out,
+    )  # fmt: skip
+
+
+def _mixed(
+    path: pathlib.Path,
+    problem: Problem,
+    batch_size: int,
+    points: np.ndarray,
+    formulas: tuple[tuple[str, ...], ...],
+    labels: np.ndarray,
+) -> Dataset:
+    """Return molecules of several formulas, in random order."""
+    if problem.network == "features":
+        raise DataError(
+            f"{path} holds molecules of {len(formulas)} formulas, which a graph "
+            "network learns together: leave --network features out, or give molecules "
+            "of one formula."
+        )
+    num_held_out = _count_held_out(path, problem, batch_size, len(points))
+    order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
+    return Dataset(
+        jnp.asarray(points[order]), labels[order], Trivial(), formulas=formulas,
+        num_held_out=num_held_out,
+    )  # fmt: skip
+
+
+def _count_held_out(
+    path: pathlib.Path, problem: Problem, batch_size: int, num: int
+) -> int:
+    """Return how many points are held out, if a batch of the others is left."""
+    num_held_out = round(problem.held_out * num)
+    if num - num_held_out < batch_size:
+        raise DataError(
+            f"{path} holds {num} points; {num - num_held_out} are left for training, "
+            f"fewer than a batch of {batch_size}. Give a smaller --batch-size, or a "
+            "smaller --held-out."
+        )
+    return num_held_out
+
+
+def is_graph(problem: Problem, species: Sequence[str] | None) -> bool:
+    """Whether the energy is a graph network's: as asked for, and for molecules."""
+    if problem.network is None:
+        return species is not None
+    return problem.network == "graph"
+
+
+def make_group(
+    problem: Problem, shape: tuple[int, ...], species: Sequence[str] | None = None
+) -> AbstractGroup:
+    """Return the problem's group for points of this shape."""
+    if problem.group != "point-cloud":
+        return parse_group(problem.group)
+    if problem.species is not None:
+        species = problem.species.split()
+    return parse_group("point-cloud", species=species or [0] * shape[0], dim=shape[1])
+
+
+def _read_molecules(
+    path: pathlib.Path,
+) -> tuple[np.ndarray, tuple[tuple[str, ...], ...], np.ndarray]:
+    """Return positions, formulas with the most frequent first, and each one's number.
+
+    Molecules are centered, and filled up with zeros to the size of the largest.
+    """
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    frames = read_xyz(path)
+    if len(frames) < 2:
+        raise DataError(f"{path} must hold at least two molecules, but holds one.")
+    sizes = [len(frame.symbols) for frame in frames]
+    if min(sizes) < 2 or max(sizes) > _MAX_ATOMS:
+        odd = min(sizes) if min(sizes) < 2 else max(sizes)
+        raise DataError(
+            f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
+            f"{sizes.index(odd) + 1} has {odd}. The network sees all pairs of atoms."
+        )
+    # Atoms of an element are alike, so each molecule's may be put into one order.
+    kinds = [tuple(sorted(frame.symbols)) for frame in frames]
+    formulas = tuple(kind for kind, _ in collections.Counter(kinds).most_common())
+    points = np.zeros((len(frames), max(sizes), 3), np.float32)
+    for row, frame in zip(points, frames, strict=True):
+        order = np.argsort(frame.symbols, kind="stable")
+        centered = frame.positions - frame.positions.mean(axis=0)
+        row[: len(order)] = centered[order]
+    return points, formulas, np.array([formulas.index(kind) for kind in kinds])
+
+
+def _dimension(path: pathlib.Path, points: np.ndarray, dim: int | None) -> int:
+    if dim is not None:
+        return dim
+    if points.ndim == 3:
+        return points.shape[2]
+    raise DataError(
+        f"{path} holds rows of {points.shape[1]} numbers: give --dim, the dimension of "
+        "space, to tell the particles apart."
+    )
+
+
+def _count_classes(path: pathlib.Path, labels: np.ndarray) -> int:
+    try:
+        check_classes(labels)
+    except ValueError as error:
+        raise DataError(
+            f"The classes in the array `y` of {path} do not do: {error} Or leave them "
+            "out with --no-labels."
+        ) from None
+    num = int(labels.max()) + 1
+    if num > _NUM_CLASSES:
+        raise DataError(
+            f"The array `y` of {path} holds the class {num - 1}; number the classes "
+            f"from 0 on, at most {_NUM_CLASSES} of them."
+        )
+    return num

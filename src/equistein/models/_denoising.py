@@ -1,0 +1,108 @@
+"""Models that are trained by denoising at all levels of noise."""
+
+import jax.numpy as jnp
+
+from equistein._types import Particles, Scalar
+from equistein.diffusion import (
+    AbstractNoiseEnergy,
+    DiffusionSteps,
+    FormulaGenerator,
+    MaskedNoiseEnergy,
+    NoiseConditionalScoreMatching,
+    NoiseEnergy,
+    ReverseDiffusion,
+    StepSizes,
+)
+from equistein.models._kernel import kernel_for
+from equistein.models._model import Model
+from equistein.models._settings import DenoisingSettings
+from equistein.networks import AbstractNoiseNetwork, EGNN
+from equistein.training import AbstractGenerator, adam, RollBack
+
+_STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
+_REACH = 8.0
+
+
+def denoising_model(
+    energy: AbstractNoiseEnergy,
+    data: Particles,
+    settings: DenoisingSettings | None = None,
+) -> Model:
+    """Return energies of all levels of noise with their training by denoising.
+
+    Args:
+        energy: A `NoiseEnergy`, or a `MaskedNoiseEnergy`, untrained.
+        data: The data, stacked on axis 0.
+        settings: The settings, which suit small molecules by default.
+    """
+    settings = settings or DenoisingSettings()
+    batches = settings.epoch_batches
+    num_epochs = settings.num_epochs or -(-9_600 // batches)
+    return Model(
+        energy=energy,  # type: ignore[arg-type]
+        objective=NoiseConditionalScoreMatching(),
+        generator=reverse_diffusion(energy, data.shape[1:], settings),
+        optimizer=adam(
+            settings.learning_rate, num_epochs * batches, warm_up=settings.warm_up,
+            gradient_clip=settings.gradient_clip,
+        ),
+        num_epochs=num_epochs,
+        epoch_batches=batches,
+        batch_size=settings.batch_size,
+        ema=settings.ema,
+        rollback=RollBack(
+            max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
+        ),
+    )  # fmt: skip
+
+
+def reverse_diffusion(
+    energy: AbstractNoiseEnergy, shape: tuple[int, ...], settings: DenoisingSettings
+) -> AbstractGenerator:
+    """Return the generator of an energy, or one for each of its formulas."""
+    if isinstance(energy, MaskedNoiseEnergy):
+        parts = [energy.given(number) for number in range(len(energy.formulas))]
+        sizes = [len(kinds) for kinds in energy.formulas]
+        return FormulaGenerator(
+            tuple(
+                reverse_diffusion(part, (size, *shape[1:]), settings)
+                for part, size in zip(parts, sizes, strict=True)
+            )
+        )
+    assert isinstance(energy, NoiseEnergy)
+    steps = diffusion_steps(energy, shape, settings)
+    return ReverseDiffusion(steps, shape, settings.sample_at_once)
+
+
+def diffusion_steps(
+    energy: NoiseEnergy, shape: tuple[int, ...], settings: DenoisingSettings
+) -> DiffusionSteps:
+    """Return the steps from the largest noise to the least."""
+    kernel = None
+    if settings.stein_step_size != 0:
+        kernel = kernel_for(energy, shape, settings.bandwidth)
+    return DiffusionSteps(_step_sizes(energy, settings), settings.sample_steps, kernel)
+
+
+def _step_sizes(energy: NoiseEnergy, settings: DenoisingSettings) -> StepSizes:
+    """Return step sizes at the least noise, set by it where they are not given."""
+    noise, network = energy.noise, energy.network
+
+    def given(value: float | None, otherwise: Scalar) -> Scalar:
+        return otherwise if value is None else jnp.asarray(value, noise.dtype)
+
+    langevin = given(settings.langevin_step_size, noise**2)
+    # The score of blurred points has the norm sqrt(size) / noise.
+    clip = given(settings.score_clip, max(20.0, 3 * network.size**0.5) / noise)
+    stein = given(settings.stein_step_size, _stein_fraction(network) * langevin)
+    return StepSizes(langevin, stein, clip)
+
+
+def _stein_fraction(network: AbstractNoiseNetwork) -> Scalar | float:
+    """Return the Stein step over the Langevin step, whatever the unit of length.
+
+    The features of a graph network's kernel are numbers, so its force has other units.
+    """
+    if isinstance(network, EGNN):
+        return _STEIN_FRACTION * (network.reach / _REACH) ** 2
+    return _STEIN_FRACTION

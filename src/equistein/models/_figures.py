@@ -1,0 +1,113 @@
+"""The pictures of a learned density."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from equistein.groups import AbstractGroup, ImageRotations
+from equistein.molecules import bonds_of, has_rdkit, infer_bonds, perceive, VALENCES
+from equistein.plotting import (
+    configurations,
+    curves,
+    histograms,
+    image_rows,
+    molecule_viewer,
+    molecules,
+    planar_samples,
+)
+
+_SHOWN = 32
+_TURNED = 8
+
+
+def figures(
+    group: AbstractGroup,
+    *,
+    features: tuple[Any, Any],
+    points: tuple[np.ndarray, np.ndarray],
+    by_class: Mapping[str, np.ndarray],
+    history: Mapping[str, np.ndarray],
+    species: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Draw samples beside data.
+
+    Args:
+        group: The symmetry.
+        features: The features of the data and of the samples.
+        points: The data and the samples.
+        by_class: Samples of each class.
+        history: The history of the fit, as that of one seed.
+        species: The element of each atom, or None.
+    """
+    rows = {"data": np.ravel(features[0]), "samples": np.ravel(features[1])}
+    drawn = {
+        "features": histograms(rows, None, "invariant features, all together"),
+        **_training(history),
+    }
+    if species is not None:
+        return drawn | molecule_pictures(species, points[1])
+    return drawn | _points(group, *points, by_class)
+
+
+def _training(history: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Draw what training closed or lowered."""
+    steps = history["step"][0]
+    if "negative_energy" in history:
+        gap = history["positive_energy"] - history["negative_energy"]
+        rows = {"data minus particles": (steps, gap)}
+        return {"energy_gap": curves(rows, "energy gap", exact=0.0, x_label="epoch")}
+    if "denoising_loss" in history:
+        rows = {"denoising": (steps, history["denoising_loss"])}
+        return {"denoising_loss": curves(rows, "loss", x_label="epoch", log_y=True)}
+    return {}
+
+
+def _points(
+    group: AbstractGroup,
+    data: np.ndarray,
+    samples: np.ndarray,
+    by_class: Mapping[str, np.ndarray],
+) -> dict[str, Any]:
+    """Draw the points themselves, where they are images, planar or small clouds."""
+    if isinstance(group, ImageRotations):
+        rows = {"data": data, "samples": samples, **by_class}
+        limits = (float(np.quantile(data, 0.001)), float(np.quantile(data, 0.999)))
+        shown = {
+            name: images[:12].reshape(*images[:12].shape[:3], -1)[..., :1]
+            for name, images in rows.items()
+        }
+        return {"samples": image_rows(shown, limits=limits)}
+    reach = float(np.quantile(np.abs(data), 0.999)) * 1.25
+    if data.ndim == 2 and data.shape[1] == 2:
+        shown = {"data": data, "samples": samples, **by_class}
+        views = {name: (points,) for name, points in shown.items()}
+        return {"samples": planar_samples(views, ("",), None, reach)}
+    if data.ndim == 3 and data.shape[2] >= 2:
+        pick = np.linspace(0, len(data) - 1, 10).astype(int)
+        rows = {"data": data[pick], "samples": samples[:10]}
+        return {"configurations": configurations(rows, reach)}
+    return {}
+
+
+def molecule_pictures(species: Sequence[str], samples: np.ndarray) -> dict[str, Any]:
+    """Draw new molecules with bonds, flat and to turn with the mouse.
+
+    The bonds are inferred; with an element that inference does not know, RDKit's.
+    """
+    shown = np.asarray(samples[:_SHOWN], np.float64)
+    shown = shown - shown.mean(axis=1, keepdims=True)
+    orders = np.stack([_bonds(species, molecule) for molecule in shown])
+    return {
+        "molecules": molecules(species, shown, orders),
+        "turned": molecule_viewer(species, shown[:_TURNED], orders[:_TURNED]),
+    }
+
+
+def _bonds(species: Sequence[str], positions: np.ndarray) -> np.ndarray:
+    if set(species) <= set(VALENCES):
+        return infer_bonds(species, positions)
+    mol = perceive(species, positions).mol if has_rdkit() else None
+    if mol is None:
+        return np.zeros((len(species), len(species)), int)
+    return bonds_of(mol)

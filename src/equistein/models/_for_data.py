@@ -1,0 +1,181 @@
+"""The model that suits a symmetry and data."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from equistein._types import Key, Particles
+from equistein.energies import (
+    AbstractEnergy,
+    JointEnergy,
+    PlainEnergy,
+    TemperedEnergy,
+)
+from equistein.groups import AbstractGroup, PointCloud
+from equistein.models._contrastive import contrastive_model
+from equistein.models._denoising import denoising_model
+from equistein.models._graph_energy import graph_energy_for, masked_energy_for
+from equistein.models._model import Model
+from equistein.models._network import network_for
+from equistein.models._settings import (
+    ContrastiveSettings,
+    DenoisingSettings,
+    Settings,
+)
+from equistein.training import check_classes
+
+
+def for_data(
+    key: Key,
+    group: AbstractGroup,
+    data: Particles,
+    labels: Any = None,
+    *,
+    network: Literal["features", "graph"] = "features",
+    settings: Settings | None = None,
+    charges: Sequence[int] | None = None,
+) -> Model:
+    """Return an energy, its training and its generator that suit a group and data.
+
+    With `features` a perceptron of invariant features, a steerable CNN for images, or
+    the orbit mean of a perceptron, trained by contrastive divergence with E-SVGD; with
+    classes as labels a joint energy. With `graph`, for point clouds, a graph network
+    with an energy for each level of noise, trained by denoising and sampled by reverse
+    diffusion, which suits molecules.
+
+    Args:
+        key: The source of the weights.
+        group: The symmetry.
+        data: The data, stacked on axis 0.
+        labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
+            its known energy (floating point, NaN where unknown), or None.
+        network: `features` or `graph`.
+        settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`.
+        charges: For `graph`, the nuclear charge of each particle, if it is an atom.
+
+    Raises:
+        ValueError: If the group does not act on the data, no network is known for it,
+            or labels and settings do not fit.
+    """
+    if network == "graph":
+        return _graph_model(key, group, data, labels, settings, charges)
+    if network != "features":
+        raise ValueError(f"`network` must be features or graph, but got {network!r}.")
+    settings = ContrastiveSettings() if settings is None else settings
+    if not isinstance(settings, ContrastiveSettings):
+        raise ValueError(
+            "A network of features is trained with ContrastiveSettings, but `settings` "
+            f"are {type(settings).__name__}."
+        )
+    energy = energy_for(
+        key, group, data, num_classes=_num_classes(labels), widths=settings.widths,
+        temperature=settings.temperature,
+    )  # fmt: skip
+    return contrastive_model(energy, data, labels, settings)
+
+
+def energy_for(
+    key: Key,
+    group: AbstractGroup,
+    data: Particles,
+    *,
+    num_classes: int | None = None,
+    widths: Sequence[int] = (128, 128, 128),
+    temperature: float = 1.0,
+) -> AbstractEnergy:
+    """Return an energy with the symmetry of `group`, scaled to the data, untrained.
+
+    Args:
+        key: The source of the weights.
+        group: The symmetry.
+        data: The data, stacked on axis 0.
+        num_classes: The number of classes of a `JointEnergy`; None for a
+            `PlainEnergy`.
+        widths: The number of units of each hidden layer.
+        temperature: The temperature T of the points.
+
+    Raises:
+        ValueError: If the group does not act on the data, no features are known for
+            it, or there is one class only.
+    """
+    if num_classes is not None and num_classes < 2:
+        raise ValueError(
+            f"`energy_for` needs `num_classes` >= 2, but got {num_classes!r}: with one "
+            "class there is nothing to tell apart; leave it out for a plain energy."
+        )
+    network = network_for(key, group, data, num_classes=num_classes, widths=widths)
+    if num_classes is not None:
+        return JointEnergy(network, temperature)
+    energy = PlainEnergy(network)
+    return energy if temperature == 1 else TemperedEnergy(energy, temperature)
+
+
+def for_formulas(
+    key: Key,
+    formulas: Sequence[Sequence[str]],
+    data: Particles,
+    labels: Any,
+    *,
+    charges: Sequence[Sequence[int]],
+    settings: DenoisingSettings | None = None,
+) -> Model:
+    """Return a model of molecules of several formulas, on one graph network.
+
+    Args:
+        key: The source of the weights.
+        formulas: The elements of the atoms of each formula.
+        data: Molecules, centered, with rows of zeros behind those of small formulas.
+        labels: The number of the formula of each.
+        charges: The nuclear charges of the atoms of each formula.
+        settings: The settings.
+    """
+    settings = settings or DenoisingSettings()
+    energy = masked_energy_for(
+        key, formulas, data, np.asarray(labels), charges=charges, width=settings.width,
+        depth=settings.depth, noise=settings.noise,
+    )  # fmt: skip
+    about = {"formulas": [list(map(int, row)) for row in charges]}
+    return dataclasses.replace(denoising_model(energy, data, settings), about=about)
+
+
+def _graph_model(
+    key: Key,
+    group: AbstractGroup,
+    data: Particles,
+    labels: Any,
+    settings: Settings | None,
+    charges: Sequence[int] | None,
+) -> Model:
+    settings = DenoisingSettings() if settings is None else settings
+    if not isinstance(settings, DenoisingSettings):
+        raise ValueError(
+            "A graph network is trained with DenoisingSettings, but `settings` are "
+            f"{type(settings).__name__}."
+        )
+    if not isinstance(group, PointCloud):
+        raise ValueError(
+            f"A graph network is for the symmetry of a PointCloud, but got {group}."
+        )
+    if labels is not None:
+        raise ValueError(
+            "A graph network learns no classes: leave `labels` out, or take `network` "
+            "features."
+        )
+    energy = graph_energy_for(
+        key, group, data, charges=charges, width=settings.width, depth=settings.depth,
+        noise=settings.noise,
+    )  # fmt: skip
+    model = denoising_model(energy, data, settings)
+    if charges is None:
+        return model
+    about = {"charges": list(map(int, charges))}
+    return dataclasses.replace(model, about=about)
+
+
+def _num_classes(labels: Any) -> int | None:
+    """Return the number of classes, if the labels are some."""
+    if labels is None or not np.issubdtype(np.asarray(labels).dtype, np.integer):
+        return None
+    return int(check_classes(np.asarray(labels)).max()) + 1

@@ -1,0 +1,147 @@
+"""What a fit of a user's data is judged by: numbers, samples, pictures."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._types import Key, Particles
+from equistein.features import Coordinates
+from equistein.metrics import energy_distance, wasserstein_1d
+from equistein.models._dataset import Dataset
+from equistein.models._features import features_of
+from equistein.models._molecules import molecule_numbers
+from equistein.models._scores import scores
+from equistein.runs import FLOOR, Outcome
+from equistein.training import Fitted
+
+_SHOWN_CLASSES = 4
+_SAMPLES_OF_CLASS = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """What a learned density was found to be.
+
+    Attributes:
+        outcomes: Numbers, samples and history of the `model`, and those of the floor:
+            one half of the data, compared with the other as the samples are.
+        figures: Pictures by name.
+    """
+
+    outcomes: Mapping[str, Outcome]
+    figures: Mapping[str, Any]
+
+
+def judge(
+    key: Key,
+    fitted: Fitted,
+    dataset: Dataset,
+    *,
+    num_samples: int = 512,
+    ais_steps: int = 1_000,
+    progress: bool = False,
+) -> Judgement:
+    """Draw samples of a learned density, and compare them with its data.
+
+    Args:
+        key: The source of randomness.
+        fitted: The learned density.
+        dataset: What it was fitted to.
+        num_samples: The number of samples.
+        ais_steps: The temperatures of the annealed importance sampling of log Z.
+        progress: Whether to show a progress bar.
+    """
+    from equistein.models._figures import figures  # matplotlib is not always needed
+
+    sample_key, score_key, class_key, split_key, turn_key = jr.split(key, 5)
+    samples = fitted.sample(sample_key, num_samples, progress=progress)
+    data = jax.vmap(fitted.group.project)(dataset.points)
+    described = _description(turn_key, fitted)
+    split = jr.permutation(split_key, len(data))
+    half = len(data) // 2
+    others = data[split[half:]] if half else data
+    first = data[split[:half]] if half else data
+    # The same numbers of points on both sides, so that the rows can be compared.
+    num = min(len(first), len(samples))
+    numbers = _compared(fitted, described, samples[:num], others)
+    numbers |= scores(score_key, fitted, dataset, ais_steps)
+    if dataset.species is not None:
+        arrays = np.asarray(data), np.asarray(samples)
+        numbers |= molecule_numbers(dataset.species, *arrays)
+    floor = _compared(fitted, described, first[:num], others)
+    outcomes = {
+        "model": Outcome(
+            metrics=_metrics(numbers), samples=np.asarray(samples),
+            history=_history(fitted), events=fitted.events,
+        ),
+        FLOOR: Outcome(metrics=_metrics(floor), samples=np.asarray(first[:num])),
+    }  # fmt: skip
+    pictures = figures(
+        fitted.group,
+        features=(described(data), described(samples)),
+        points=(np.asarray(data), np.asarray(samples)),
+        by_class=_of_classes(class_key, fitted, dataset, num_samples),
+        history=outcomes["model"].history,
+        species=dataset.species,
+    )
+    return Judgement(outcomes, pictures)
+
+
+def _description(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
+    """Return what describes points: their invariant features.
+
+    Coordinates tell orientations apart, so each point is moved at random before.
+    """
+    features, group = features_of(fitted.energy), fitted.group
+    described = jax.jit(jax.vmap(features))
+    if not isinstance(features, Coordinates):
+        return described
+
+    def of_moved(points):
+        elements = group.sample(key, len(points))
+        return described(jax.vmap(group.act)(elements, points))
+
+    return of_moved
+
+
+def _compared(
+    fitted: Fitted, described, points: Particles, against: Float[Array, "other *shape"]
+) -> dict[str, float]:
+    """Return how far points are from others, in their invariant features."""
+    mine, other = described(points), described(against)
+    gaps = [wasserstein_1d(a, b) for a, b in zip(mine.T, other.T, strict=True)]
+    energies = jax.lax.map(fitted.energy, points, batch_size=256)
+    numbers = {
+        "energy_distance_of_features": energy_distance(mine, other),
+        "w1_of_a_feature": np.mean(np.array(gaps)),
+        "median_model_energy": jnp.median(energies),
+    }
+    return {name: float(value) for name, value in numbers.items()}
+
+
+def _metrics(numbers: Mapping[str, float]) -> dict[str, np.ndarray]:
+    return {name: np.array([value]) for name, value in numbers.items()}
+
+
+def _history(fitted: Fitted) -> dict[str, np.ndarray]:
+    """Return a fit's history as that of one seed."""
+    history = {name: values[None] for name, values in fitted.history.items()}
+    return history | {"step": history.pop("epoch")}
+
+
+def _of_classes(
+    key: Key, fitted: Fitted, dataset: Dataset, num_samples: int
+) -> dict[str, np.ndarray]:
+    """Return samples of each class, of the first few."""
+    found = {}
+    for label in range(min(dataset.num_classes or 0, _SHOWN_CLASSES)):
+        num = min(num_samples, _SAMPLES_OF_CLASS)
+        drawn = fitted.sample(jr.fold_in(key, label), num, label=label)
+        found[f"class {label}"] = np.asarray(drawn)
+    return found

@@ -1,0 +1,71 @@
+"""Learned densities in files."""
+
+import functools
+import importlib
+import pathlib
+import pkgutil
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import optax
+
+from equistein.models._samplers import descend, no_state
+from equistein.training import Fitted, load_tree, ModelFileError
+
+_FUNCTIONS = (
+    jax.nn.silu, jax.nn.relu, jax.nn.gelu, jax.nn.tanh, jax.nn.sigmoid, jax.nn.softplus,
+    jax.nn.elu, jax.numpy.tanh, jax.numpy.sin, descend, no_state,
+)  # fmt: skip
+_CLASSES = (
+    eqx.nn.Linear, eqx.nn.MLP, eqx.nn.Conv, eqx.nn.Conv2d, eqx.nn.LayerNorm,
+    eqx.Partial, optax.EmptyState, optax.GradientTransformation,
+)  # fmt: skip
+
+
+def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
+    """Return a learned density that `Fitted.save` wrote.
+
+    A file never names code to import: what it is made of must be of equistein, of
+    Equinox's common layers, or among the given classes.
+
+    Args:
+        path: The file.
+        classes: Classes and functions of your own, such as a network's, that the
+            density is made of.
+
+    Raises:
+        ModelFileError: If the file holds no learned density, is damaged, or needs
+            classes that are not given.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise ModelFileError(f"There is no file {path}.")
+    found = load_tree(path, (*_known(), *classes))
+    if not isinstance(found, Fitted):
+        raise ModelFileError(
+            f"{path} holds {type(found).__name__}, not a learned density."
+        )
+    return found
+
+
+@functools.cache
+def _known() -> tuple[Any, ...]:
+    """Return the classes and functions that a file of equistein's own is made of."""
+    for package in ("groups", "features", "kernels", "networks", "energies"):
+        _import_all(package)
+    for package in ("samplers", "metrics", "training", "diffusion", "models"):
+        _import_all(package)
+    classes = [eqx.Module]
+    for cls in classes:  # grows as we walk
+        classes += cls.__subclasses__()
+    ours = [cls for cls in classes if cls.__module__.startswith("equistein.")]
+    return (*ours, *_CLASSES, *_FUNCTIONS)
+
+
+def _import_all(package: str) -> None:
+    """Import all modules of a package, so that its classes are known."""
+    parent = importlib.import_module(f"equistein.{package}")
+    for info in pkgutil.walk_packages(parent.__path__, f"{parent.__name__}."):
+        importlib.import_module(info.name)

@@ -1,0 +1,78 @@
+"""An energy with all that it takes to train and sample it."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import optax
+
+from equistein._types import Key, Particles
+from equistein.energies import AbstractEnergy
+from equistein.training import (
+    AbstractGenerator,
+    AbstractObjective,
+    check_data,
+    fit,
+    Fitted,
+    prepared,
+    RollBack,
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    """An energy with all that it takes to train and sample it.
+
+    Attributes:
+        energy: The energy, untrained.
+        objective: What is minimized.
+        generator: How new points are drawn.
+        optimizer: What moves the weights.
+        num_epochs: The number of epochs.
+        epoch_batches: The number of batches of each.
+        batch_size: The number of data points of each.
+        ema: The decay of the running mean of the weights.
+        rollback: When a fit goes back.
+        about: What is kept with the learned density, such as the charges of atoms.
+    """
+
+    energy: AbstractEnergy
+    objective: AbstractObjective
+    generator: AbstractGenerator
+    optimizer: optax.GradientTransformation
+    num_epochs: int
+    epoch_batches: int
+    batch_size: int
+    ema: float
+    rollback: RollBack
+    about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def fit(
+        self, key: Key, data: Particles, labels: Any = None, **options: Any
+    ) -> Fitted:
+        """Fit the energy to data, as `es.fit` does with these parts.
+
+        Args:
+            key: The source of randomness.
+            data: The data, stacked on axis 0.
+            labels: The labels, or None.
+            options: Further arguments of `es.fit`: `checkpoint`, `callbacks` and
+                `progress`.
+        """
+        fitted = fit(
+            key, self.energy, data, self.objective, labels=labels,
+            num_epochs=self.num_epochs, epoch_batches=self.epoch_batches,
+            batch_size=self.batch_size, optimizer=self.optimizer, ema=self.ema,
+            generator=self.generator, rollback=self.rollback, **options,
+        )  # fmt: skip
+        return dataclasses.replace(fitted, about=dict(self.about))
+
+    def check(self, key: Key, data: Particles, labels: Any = None) -> None:
+        """Raise what `fit` would raise before its first epoch, and train nothing.
+
+        Raises:
+            ValueError: If the data or the labels do not fit.
+        """
+        data = check_data(data, self.batch_size)
+        everything = prepared(self.energy, data, self.objective, labels)
+        self.objective.init(key, self.energy, everything)

@@ -1,0 +1,40 @@
+"""The learned density of one formula."""
+
+import jax.numpy as jnp
+
+from equistein.diffusion import FormulaGenerator, MaskedNoiseEnergy
+from equistein.metrics import Normal
+from equistein.training import Fitted
+
+
+def of_formula(fitted: Fitted, number: int) -> Fitted:
+    """Return the learned density of the molecules of one formula.
+
+    Args:
+        fitted: What was learned of several.
+        number: The formula's number, as the labels of the data had it.
+
+    Raises:
+        ValueError: If there are not several formulas, or none of this number.
+    """
+    energy, generator = fitted.energy, fitted.generator
+    if not isinstance(energy, MaskedNoiseEnergy):
+        raise ValueError(
+            "`of_formula` needs the fit of a MaskedNoiseEnergy, but got one of "
+            f"{type(energy).__name__}."
+        )
+    one = energy.given(number)
+    assert isinstance(generator, FormulaGenerator)
+    center = fitted.reference.center
+    shape = (len(energy.formulas[number]), *center.shape[1:])
+    reference = Normal(
+        jnp.zeros(shape, center.dtype), fitted.reference.scale, one.group(shape)
+    )
+    about = dict(fitted.about)
+    formulas = about.pop("formulas", None)
+    if formulas is not None:
+        about["charges"] = formulas[number]
+    return Fitted(
+        one, fitted.history, fitted.events, generator.generators[number], reference,
+        about,
+    )  # fmt: skip

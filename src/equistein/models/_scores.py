@@ -1,0 +1,101 @@
+"""How good an energy is on data that it has not seen."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from equistein._types import Key, Particles
+from equistein.diffusion import denoising_loss, NoiseEnergy
+from equistein.energies import JointEnergy
+from equistein.metrics import (
+    accuracy,
+    auroc,
+    expected_calibration_error,
+    outlier_scores,
+)
+from equistein.models._dataset import Dataset
+from equistein.training import Box, Fitted
+
+_DENOISED = 512  # points to judge denoising by
+
+
+def scores(
+    key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
+) -> dict[str, float]:
+    """Return how good a learned density is on data that was held out.
+
+    The log-likelihood, AUROC, accuracy and calibration; an energy of all levels of
+    noise is judged by the loss that it was trained with.
+
+    Args:
+        key: The source of randomness.
+        fitted: The learned density.
+        dataset: What it was fitted to.
+        num_steps: The temperatures of the annealed importance sampling of log Z.
+    """
+    if isinstance(fitted.energy, NoiseEnergy):
+        return _denoising(key, fitted, dataset)
+    normalizer_key, box_key = jr.split(key)
+    train, held_out = dataset.train(), dataset.held_out()
+    project = jax.vmap(fitted.group.project)
+    normalizer = fitted.log_normalizer(
+        normalizer_key, num_particles=256, num_steps=num_steps
+    )
+    numbers: dict[str, Any] = {
+        "rollbacks": len(fitted.events),
+        "log_normalizer": normalizer.value,
+        "log_normalizer_error": normalizer.error,
+        "ais_effective_sample_size": normalizer.effective_sample_size,
+        "train_log_likelihood": jnp.mean(
+            fitted.log_likelihood(train.points, normalizer)
+        ),
+    }
+    if len(held_out.points):
+        points = project(held_out.points)
+        numbers["held_out_log_likelihood"] = jnp.mean(
+            fitted.log_likelihood(points, normalizer)
+        )
+        box = Box(train.points, fitted.group).sample(box_key, 1_000)
+        inside = outlier_scores(fitted.energy, points)
+        outside = outlier_scores(fitted.energy, box)
+        for name, values in inside.items():
+            numbers[f"auroc_by_{name}"] = auroc(values, outside[name])
+    numbers |= _classification(fitted, held_out)
+    return {name: float(value) for name, value in numbers.items()}
+
+
+def _classification(fitted: Fitted, held_out: Dataset) -> dict[str, Any]:
+    """Return accuracy and calibration on held-out points whose class is known."""
+    energy, labels = fitted.energy, held_out.labels
+    if not isinstance(energy, JointEnergy) or labels is None or not (labels >= 0).any():
+        return {}
+    known = labels >= 0
+    points: Particles = held_out.points[known]
+    logits = jax.lax.map(energy.logits, points, batch_size=256)
+    classes = jnp.asarray(labels[known])
+    return {
+        "held_out_accuracy": accuracy(logits, classes),
+        "calibration_error": expected_calibration_error(logits, classes),
+        "num_held_out_labels": known.sum(),
+    }
+
+
+def _denoising(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, float]:
+    """Return the loss of denoising, on the training data and on those held out."""
+    energy = fitted.energy
+    assert isinstance(energy, NoiseEnergy)
+    numbers = {"rollbacks": float(len(fitted.events))}
+    parts = {"train": dataset.train().points, "held_out": dataset.held_out().points}
+    for name, points in parts.items():
+        if len(points):
+            repeats = -(-_DENOISED // len(points))
+            some = jnp.concatenate([jax.vmap(energy.project)(points)] * repeats)
+            order_key, level_key, noise_key = jr.split(key, 3)
+            some = jr.permutation(order_key, some)[:_DENOISED]
+            noise = energy.random_levels(level_key, len(some))
+            loss = denoising_loss(noise_key, energy, some, noise)
+            numbers[f"{name}_denoising_loss"] = float(np.asarray(loss))
+    return numbers

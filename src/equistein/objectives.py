@@ -1,0 +1,15 @@
+"""What `es.fit` minimizes: losses that add and scale."""
+
+from equistein.diffusion import (
+    DiffusionContrastiveDivergence as DiffusionContrastiveDivergence,
+    NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
+)
+from equistein.training import (
+    AbstractObjective as AbstractObjective,
+    Blurred as Blurred,
+    ContrastiveDivergence as ContrastiveDivergence,
+    CrossEntropy as CrossEntropy,
+    DenoisingScoreMatching as DenoisingScoreMatching,
+    SquaredError as SquaredError,
+    Sum as Sum,
+)

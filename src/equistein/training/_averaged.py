@@ -1,0 +1,32 @@
+"""The running mean of the weights."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from equistein.energies import AbstractEnergy
+
+
+def averaged(
+    decay: float,
+    average: AbstractEnergy,
+    energy: AbstractEnergy,
+    update: Int[Array, ""],
+) -> AbstractEnergy:
+    r"""Return the exponential moving average of an energy's weights after an update.
+
+    $$\bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad
+      d = \min\bigl(\mathrm{decay},\, n / (n + 9)\bigr)$$
+
+    in the n-th update, so that the mean is shorter at first.
+    """
+    now = jnp.minimum(decay, update / (update + 9))
+
+    def blend(old, new):
+        if not eqx.is_inexact_array(new):
+            return new
+        part = now.astype(new.dtype)
+        return part * old + (1 - part) * new
+
+    return jax.tree.map(blend, average, energy)

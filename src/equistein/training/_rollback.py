@@ -1,0 +1,74 @@
+"""What a fit does when it diverges: back to the last good state, with half the step."""
+
+import dataclasses
+
+import equinox as eqx
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array
+
+from equistein.training._trainer import TrainState
+from equistein.training.objectives import AbstractObjective
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RollBack:
+    """When a fit goes back to its last good state, and how often.
+
+    An epoch is not kept if an energy or a weight is not finite, or an energy is beyond
+    the limit. The fit then goes on from the last good state, with half the step of the
+    optimizer and of the sampler, and new randomness.
+
+    Attributes:
+        max_rollbacks: How often, before the fit gives up.
+        energy_limit: The size of an energy from which on a fit is diverging.
+    """
+
+    max_rollbacks: int = 3
+    energy_limit: float = 1e6
+
+    def __post_init__(self):
+        if type(self.max_rollbacks) is not int or self.max_rollbacks < 0:
+            raise ValueError(
+                "RollBack needs `max_rollbacks`, an integer >= 0, but got "
+                f"{self.max_rollbacks!r}."
+            )
+        if not self.energy_limit > 0:
+            raise ValueError(
+                f"RollBack needs `energy_limit` > 0, but got {self.energy_limit!r}."
+            )
+
+    def trouble(self, infos: dict[str, Array]) -> str | None:
+        """Return why an epoch is not to be kept, or None."""
+        if not bool(np.all(infos["is_finite"])):
+            return "not finite"
+        largest = infos.get("largest_energy")
+        if largest is not None and float(np.max(largest)) > self.energy_limit:
+            return "energy limit"
+        return None
+
+    def verdict(self, events: list[dict]) -> str:
+        """Return why a fit gives up."""
+        return (
+            f"The fit diverged {len(events)} times, at last in epoch "
+            f"{events[-1]['epoch']}, where {events[-1]['reason']}; `max_rollbacks` "
+            f"allows {self.max_rollbacks}. Take a smaller learning rate or step size "
+            "of the sampler, a larger `regularization`, or a smaller gradient clip."
+        )
+
+
+def rolled_back(
+    good: TrainState, objective: AbstractObjective, attempt: int
+) -> TrainState:
+    """Return the last good state with half the steps and a new key."""
+    key = jr.fold_in(jr.wrap_key_data(good.key), attempt)
+    return eqx.tree_at(
+        lambda s: (s.scale, s.key, s.objective_state),
+        good,
+        (
+            good.scale / 2,
+            jr.key_data(key),
+            objective.halve_steps(good.objective_state),
+        ),
+        is_leaf=lambda leaf: leaf is None,
+    )

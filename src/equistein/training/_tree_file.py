@@ -1,0 +1,240 @@
+"""A tree of modules in a file: a readable header, and arrays."""
+
+import hashlib
+import importlib.metadata
+import inspect
+import io
+import json
+import math
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+MAGIC = b"equistein tree"
+VERSION = 1
+MIGRATIONS: dict[int, Callable[[dict], dict]] = {}
+"""For each old version the function that makes its header one of the next version."""
+
+_LONGEST_HEADER = 100_000_000
+# What equinox.nn.MLP has for its last activation by default: a function with no name.
+_NO_ACTIVATION = inspect.signature(eqx.nn.MLP).parameters["final_activation"].default
+
+
+class ModelFileError(ValueError):
+    """A file holds no model, is damaged, or needs classes that were not given."""
+
+
+def save_tree(path: pathlib.Path, tree: Any) -> None:
+    """Write a tree under a temporary name and rename it into place.
+
+    The file begins with a line that tells the version and the length of the header,
+    which is JSON: for each module its class's name and its fields, for each array its
+    number. It never names code to import.
+
+    Args:
+        path: The file.
+        tree: Modules, tuples, lists, dictionaries, numbers, texts and arrays.
+
+    Raises:
+        ValueError: If a part of the tree is something else, such as a lambda.
+    """
+    arrays: list[np.ndarray] = []
+    description = _Encoder(arrays).encode(tree, type(tree).__name__)
+    payload = io.BytesIO()
+    np.savez(payload, **{str(i): array for i, array in enumerate(arrays)})
+    content = payload.getvalue()
+    header = json.dumps(
+        {
+            "version": VERSION,
+            "equistein": importlib.metadata.version("equistein"),
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "tree": description,
+        },
+        indent=1,
+    ).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    with open(temporary, "wb") as file:
+        file.write(MAGIC + f" {VERSION} {len(header)}\n".encode())
+        file.write(header + b"\n" + content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
+    """Return the tree in a file.
+
+    Args:
+        path: The file.
+        known: The classes and functions that it may be made of.
+
+    Raises:
+        ModelFileError: If the file is none, is damaged, or needs other classes.
+    """
+    header, content = _read(path)
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        arrays = [stored[str(i)] for i in range(len(stored.files))]
+    names = {name_of(each): each for each in known}
+    try:
+        return _Decoder(names, arrays).decode(header["tree"])
+    except (KeyError, TypeError, IndexError) as error:
+        raise ModelFileError(f"{path} is damaged: {error!r}.") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def name_of(part: Any) -> str:
+    """Return the name by which a file tells a class or a function.
+
+    Those of a user have no package before it, so that their module may move.
+    """
+    package = str(getattr(part, "__module__", "")).partition(".")[0]
+    libraries = ("equistein", "equinox", "jax", "optax", "jaxtyping")
+    package = "jax" if package == "jaxlib" else package
+    return f"{package}.{part.__name__}" if package in libraries else part.__name__
+
+
+def _read(path: pathlib.Path) -> tuple[dict, bytes]:
+    """Return the header, of this version, and the arrays' bytes."""
+    with open(path, "rb") as file:
+        first = file.readline(100).split()
+        if first[: len(MAGIC.split())] != MAGIC.split() or len(first) != 4:
+            raise ModelFileError(
+                f"{path} is no model that this version of equistein wrote. One of "
+                "before has to be fitted anew, or read with the version in its "
+                "environment.json."
+            )
+        version, length = int(first[2]), int(first[3])
+        if version > VERSION or not 0 < length < _LONGEST_HEADER:
+            raise ModelFileError(
+                f"{path} was written by a later version of equistein: update equistein."
+            )
+        try:
+            header = json.loads(file.read(length))
+        except ValueError:
+            header = None
+        file.read(1)
+        content = file.read()
+    damaged = not isinstance(header, dict) or "tree" not in header
+    if damaged or hashlib.sha256(content).hexdigest() != header.get("sha256"):
+        raise ModelFileError(
+            f"{path} is damaged: its content does not match its checksum."
+        )
+    for old in range(version, VERSION):
+        header = MIGRATIONS[old](header)
+    return header, content
+
+
+class _Encoder:
+    """Turns a tree into JSON, and collects its arrays."""
+
+    def __init__(self, arrays: list[np.ndarray]):
+        self.arrays = arrays
+
+    def encode(self, part: Any, where: str) -> Any:
+        if part is None or isinstance(part, bool | int | str):
+            return part
+        if isinstance(part, float):
+            return part if math.isfinite(part) else {"float": str(part)}
+        if isinstance(part, jax.Array | np.ndarray | np.generic):
+            self.arrays.append(np.asarray(part))
+            kind = "array" if isinstance(part, jax.Array) else "numpy"
+            return {kind: len(self.arrays) - 1, "shape": list(np.shape(part))}
+        if isinstance(part, tuple) and hasattr(part, "_asdict"):
+            return {
+                "class": name_of(type(part)),
+                "fields": self._dict(part._asdict(), where),
+            }
+        if isinstance(part, list | tuple):
+            items = [self.encode(x, f"{where}[{i}]") for i, x in enumerate(part)]
+            return {"list" if isinstance(part, list) else "tuple": items}
+        if isinstance(part, dict):
+            return {"dict": self._dict(part, where)}
+        return self._code(part, where)
+
+    def _code(self, part: Any, where: str) -> Any:
+        """Return a module, a method of one, or a function by name."""
+        owner = getattr(part, "__self__", None)
+        if isinstance(owner, eqx.Module):
+            return {"method": part.__name__, "of": self.encode(owner, where)}
+        if isinstance(part, eqx.Module | jax.tree_util.Partial):
+            fields = vars(part) if isinstance(part, eqx.Module) else {
+                "func": part.func, "args": part.args, "keywords": part.keywords,
+            }  # fmt: skip
+            return {"class": name_of(type(part)), "fields": self._dict(fields, where)}
+        if part is _NO_ACTIVATION:
+            return {"function": "equinox.no_activation"}
+        qualified = getattr(part, "__qualname__", "<locals>")
+        if "<" in qualified:
+            raise ValueError(
+                f"{where} is {part!r}, which no file can hold: make it a module or a "
+                "function at the top of a file, and give it to `es.load` in `classes`."
+            )
+        return {"function": name_of(part)}
+
+    def _dict(self, items: Mapping[str, Any], where: str) -> dict:
+        return {str(k): self.encode(v, f"{where}.{k}") for k, v in items.items()}
+
+
+class _Decoder:
+    """Turns JSON into a tree again."""
+
+    def __init__(self, names: Mapping[str, Any], arrays: list[np.ndarray]):
+        self.names = names
+        self.arrays = arrays
+
+    def decode(self, node: Any) -> Any:
+        if not isinstance(node, dict):
+            return node
+        if "float" in node:
+            return float(node["float"])
+        if "array" in node:
+            return jnp.asarray(self.arrays[node["array"]])
+        if "numpy" in node:
+            return self.arrays[node["numpy"]]
+        for kind, build in (("list", list), ("tuple", tuple)):
+            if kind in node:
+                return build(self.decode(item) for item in node[kind])
+        if "dict" in node:
+            return {name: self.decode(item) for name, item in node["dict"].items()}
+        if "method" in node:
+            return getattr(self.decode(node["of"]), str(node["method"]))
+        if "function" in node:
+            return self._known(node["function"])
+        return self._module(node)
+
+    def _module(self, node: dict) -> Any:
+        cls = self._known(node["class"])
+        fields = {name: self.decode(item) for name, item in node["fields"].items()}
+        if issubclass(cls, jax.tree_util.Partial):
+            return cls(fields["func"], *fields["args"], **fields["keywords"])
+        if issubclass(cls, tuple):
+            return cls(**fields)
+        expected = {field.name for field in cls.__dataclass_fields__.values()}
+        if set(fields) != expected:
+            odd = ", ".join(sorted(set(fields) ^ expected))
+            raise ModelFileError(
+                f"its {node['class']} has other fields than this version's ({odd}): "
+                "read it with the version that wrote it."
+            )
+        made = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def _known(self, name: str) -> Any:
+        if name == "equinox.no_activation":
+            return _NO_ACTIVATION
+        if name not in self.names:
+            raise ModelFileError(
+                f"it is made of {name!r}, which equistein does not know: give it to "
+                f"`es.load(path, classes=[{name.rpartition('.')[2]}])`."
+            )
+        return self.names[name]

@@ -1,0 +1,36 @@
+"""The interface of callbacks."""
+
+import abc
+from collections.abc import Mapping, Sequence
+
+from equistein.energies import AbstractEnergy
+
+
+class AbstractCallback(abc.ABC):
+    """Something that looks at a fit after each epoch."""
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        epoch: int,
+        energy: AbstractEnergy,
+        row: Mapping[str, float],
+        *,
+        last: bool,
+    ) -> Mapping[str, float]:
+        """Look at an epoch, and return numbers for the history.
+
+        Args:
+            epoch: Its number, from 1.
+            energy: The running mean of the energies.
+            row: The numbers of the epoch so far.
+            last: Whether it is the last one.
+        """
+
+    def columns(self, energy: AbstractEnergy) -> Sequence[str]:
+        """Return the names of the numbers it gives, for an energy of this kind."""
+        return ()
+
+    def wants_to_stop(self, history: Mapping[str, Sequence[float]]) -> bool:
+        """Return whether the fit should end here, from the history so far."""
+        return False

@@ -1,0 +1,28 @@
+"""A function that is told of each epoch."""
+
+from collections.abc import Callable, Mapping
+
+from equistein.energies import AbstractEnergy
+from equistein.training.callbacks._base import AbstractCallback
+
+
+class OnEpoch(AbstractCallback):
+    """Calls a function with the numbers of each epoch.
+
+    Args:
+        function: Of a dictionary, with `epoch` and the columns of the history.
+    """
+
+    def __init__(self, function: Callable[[dict[str, float]], object]):
+        self.function = function
+
+    def __call__(
+        self,
+        epoch: int,
+        energy: AbstractEnergy,
+        row: Mapping[str, float],
+        *,
+        last: bool,
+    ) -> dict[str, float]:
+        self.function({"epoch": epoch, **row})
+        return {}

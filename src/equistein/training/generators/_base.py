@@ -1,0 +1,67 @@
+"""The interface of generators."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from equistein._progress import progress_bar
+from equistein._types import Key, Particles, Scalar
+from equistein.energies import AbstractEnergy
+
+
+class AbstractGenerator(eqx.Module):
+    """A way to draw new points from an energy that is known."""
+
+    @abc.abstractmethod
+    def sample(
+        self,
+        key: Key,
+        energy: AbstractEnergy,
+        num: int,
+        condition: int | None = None,
+        *,
+        progress: bool = False,
+    ) -> Particles:
+        """Draw new points.
+
+        Args:
+            key: The source of randomness.
+            energy: The energy.
+            num: The number of points.
+            condition: Which of the conditional energies, `energy.given(condition)`:
+                a class, or the number of a formula; None draws from all together.
+            progress: Whether to show a progress bar.
+
+        Raises:
+            ValueError: If the energy knows no such condition.
+        """
+
+    def scaled(self, factor: Scalar) -> "AbstractGenerator":
+        """Return the generator with all step sizes multiplied by a factor."""
+        return self
+
+
+def in_parts(
+    key: Key,
+    num: int,
+    at_once: int,
+    draw: Callable[[Key, int], Particles],
+    progress: bool,
+) -> Particles:
+    """Return `num` points, drawn some at once."""
+    size = min(num, at_once)
+    parts = []
+    for index in progress_bar(range(-(-num // size)), disable=not progress):
+        parts.append(draw(jr.fold_in(key, index), size))
+    return jnp.concatenate(parts)[:num]
+
+
+def check_num(num: int) -> None:
+    """Raise `ValueError` unless a number of points is a positive integer."""
+    integer = isinstance(num, int | np.integer) and not isinstance(num, bool)
+    if not integer or num < 1:
+        raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")

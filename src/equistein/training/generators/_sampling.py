@@ -1,0 +1,85 @@
+"""A sampler from fresh starts."""
+
+import equinox as eqx
+import jax.random as jr
+
+from equistein._types import Key, Particles, Scalar
+from equistein.energies import AbstractEnergy
+from equistein.samplers import AbstractSampler, run
+from equistein.training.generators._base import (
+    AbstractGenerator,
+    check_num,
+    in_parts,
+)
+from equistein.training.starts import AbstractStart
+
+
+class SamplingGenerator(AbstractGenerator):
+    """Runs a sampler from fresh starts.
+
+    Args:
+        sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
+        start: Where points start, such as `Box(data, group)`.
+        num_steps: The number of steps.
+        num_at_once: The number of points drawn together; their forces join.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+    """
+
+    sampler: AbstractSampler
+    start: AbstractStart
+    num_steps: int
+    num_at_once: int
+
+    def __init__(
+        self,
+        sampler: AbstractSampler,
+        start: AbstractStart,
+        *,
+        num_steps: int = 1_500,
+        num_at_once: int = 512,
+    ):
+        if not isinstance(sampler, AbstractSampler):
+            raise ValueError(
+                "SamplingGenerator needs `sampler`, one such as SVGD(kernel, "
+                f"optimizer), but got {sampler!r}."
+            )
+        for name, number in (("num_steps", num_steps), ("num_at_once", num_at_once)):
+            if type(number) is not int or number < 1:
+                raise ValueError(
+                    f"SamplingGenerator needs `{name}`, an integer >= 1, but got "
+                    f"{number!r}."
+                )
+        self.sampler = sampler
+        self.start = start
+        self.num_steps = num_steps
+        self.num_at_once = num_at_once
+
+    def sample(
+        self,
+        key: Key,
+        energy: AbstractEnergy,
+        num: int,
+        condition: int | None = None,
+        *,
+        progress: bool = False,
+    ) -> Particles:
+        check_num(num)
+        model = energy if condition is None else energy.given(condition)
+        label = None if condition is None else int(condition)
+
+        def draw(key: Key, size: int) -> Particles:
+            start_key, run_key = jr.split(key)
+            return run(
+                run_key, self.sampler, model.log_density,
+                self.start.sample(start_key, size, label),
+                num_steps=self.num_steps,
+                check=False,  # the energy was checked when it was fitted
+            ).particles  # fmt: skip
+
+        return in_parts(key, num, self.num_at_once, draw, progress)
+
+    def scaled(self, factor: Scalar) -> "SamplingGenerator":
+        sampler = self.sampler.scaled(factor)
+        return eqx.tree_at(lambda g: g.sampler, self, sampler)

@@ -1,0 +1,218 @@
+"""Persistent particles, which go on from batch to batch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int
+
+from equistein._types import Key, Particles, Scalar
+from equistein.energies import AbstractEnergy
+from equistein.samplers import AbstractSampler, advance, SVGD
+from equistein.training._batch import Batch
+from equistein.training.negatives._base import (
+    AbstractNegatives,
+    displacement,
+    score_norm,
+)
+from equistein.training.starts import AbstractStart
+
+_LARGEST_ENERGY = 1e6  # where particles start, before anything is learned
+
+
+class PersistentState(eqx.Module):
+    """What the next batch needs.
+
+    Attributes:
+        particles: The particles.
+        count: The number of batches so far.
+        scale: What the steps are multiplied with: halved by each roll-back.
+    """
+
+    particles: Particles
+    count: Int[Array, ""]
+    scale: Scalar
+
+
+class Persistent(AbstractNegatives):
+    """Particles that a sampler moves on in every batch, from where they were.
+
+    Before they move, each starts anew with some probability: at a fresh start, or at a
+    data point of the batch.
+
+    Args:
+        sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
+        start: Where particles start, such as `Box(data, group)`.
+        num_particles: The number of negatives of a batch.
+        num_steps: The sampler's steps in a batch, at most.
+        reset_probability: The chance of a particle to start anew in a batch.
+        reset_to_data: The fraction of these that start at data points.
+        tolerance: A batch's steps end once the root mean square update is below this,
+            in the units of the points; None takes all. Langevin noise counts.
+        repel: Whether the data of the batch repels the particles; `SVGD` alone can.
+        step_factor: What the sampler's steps are multiplied with, from the number of
+            batches so far; such as `optax.piecewise_constant_schedule`.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+
+    References:
+        Tieleman (2008), Training restricted Boltzmann machines using approximations to
+        the likelihood gradient; Jaini, Holdijk and Welling (2021), Algorithm 1.
+    """
+
+    sampler: AbstractSampler
+    start: AbstractStart
+    num_particles: int
+    num_steps: int
+    reset_probability: float
+    reset_to_data: float
+    tolerance: float | None
+    repel: bool
+    step_factor: Callable[[Any], Any] | None
+
+    def __init__(
+        self,
+        sampler: AbstractSampler,
+        start: AbstractStart,
+        *,
+        num_particles: int = 256,
+        num_steps: int = 60,
+        reset_probability: float = 0.05,
+        reset_to_data: float = 0.0,
+        tolerance: float | None = None,
+        repel: bool = False,
+        step_factor: Callable[[Any], Any] | None = None,
+    ):
+        _check_parts(sampler, start, repel)
+        for name, number in (
+            ("num_particles", num_particles),
+            ("num_steps", num_steps),
+        ):
+            if type(number) is not int or number < 1:
+                raise ValueError(
+                    f"Negatives need `{name}`, an integer >= 1, but got {number!r}."
+                )
+        for name, chance in (
+            ("reset_probability", reset_probability), ("reset_to_data", reset_to_data),
+        ):  # fmt: skip
+            if not 0 <= chance <= 1:
+                raise ValueError(
+                    f"Negatives need `{name}` between 0 and 1, but got {chance!r}."
+                )
+        if tolerance is not None and not tolerance > 0:
+            raise ValueError(f"Negatives need `tolerance` > 0, but got {tolerance!r}.")
+        self.sampler = sampler
+        self.start = start
+        self.num_particles = num_particles
+        self.num_steps = num_steps
+        self.reset_probability = float(reset_probability)
+        self.reset_to_data = float(reset_to_data)
+        self.tolerance = tolerance
+        self.repel = repel
+        self.step_factor = step_factor
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
+        return self.init_many(key, energy, data, self.num_particles)
+
+    def init_many(
+        self, key: Key, energy: AbstractEnergy, data: Batch, num: int
+    ) -> PersistentState:
+        """Return the state of any number of particles."""
+        self.sampler.check_shape(data.points.shape[1:])
+        particles = self.start.sample(key, num)
+        check_start(energy, particles[:256])
+        one = jnp.ones((), particles.dtype)
+        return PersistentState(particles, jnp.zeros((), int), one)
+
+    def draw(
+        self, key: Key, energy: AbstractEnergy, state: PersistentState, batch: Batch
+    ) -> tuple[Particles, PersistentState, dict[str, Scalar]]:
+        reset_key, move_key = jr.split(key)
+        before = self._reset(reset_key, state.particles, batch)
+        sampler = self.sampler.scaled(self._step_scale(state))
+        if self.repel:
+            assert isinstance(sampler, SVGD)
+            sampler = sampler.with_repellers(batch.points)
+        moved = advance(
+            move_key, sampler, energy.log_density, sampler.init(before),
+            self.num_steps, self.tolerance,
+        )  # fmt: skip
+        after = moved.particles
+        info = {
+            "score_norm": score_norm(energy, after),
+            "displacement": displacement(before, after),
+            "sampler_steps": moved.step.astype(after.dtype),
+        }
+        return after, PersistentState(after, state.count + 1, state.scale), info
+
+    def halve_steps(self, state: PersistentState) -> PersistentState:
+        return eqx.tree_at(lambda s: s.scale, state, state.scale / 2)
+
+    def _step_scale(self, state: PersistentState) -> Scalar:
+        if self.step_factor is None:
+            return state.scale
+        return state.scale * jnp.asarray(
+            self.step_factor(state.count), state.scale.dtype
+        )
+
+    def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:
+        """Let each particle start anew with some probability."""
+        coin_key, start_key, data_key, which_key = jr.split(key, 4)
+        num = len(particles)
+        fresh = self.start.sample(start_key, num)
+        if self.reset_to_data:
+            at_data = jr.bernoulli(data_key, self.reset_to_data, (num,))
+            rows = jr.randint(which_key, (num,), 0, len(batch.points))
+            fresh = _where(at_data, batch.points[rows], fresh)
+        coins = jr.bernoulli(coin_key, self.reset_probability, (num,))
+        return _where(coins, fresh, particles)
+
+
+def _check_parts(sampler: object, start: object, repel: bool) -> None:
+    """Raise `ValueError` unless sampler and start are what they should be."""
+    if not isinstance(sampler, AbstractSampler):
+        raise ValueError(
+            "Negatives need `sampler`, one such as SVGD(kernel, optimizer), but got "
+            f"{sampler!r}."
+        )
+    if not isinstance(start, AbstractStart):
+        raise ValueError(
+            f"Negatives need `start`, such as Box(data, group), but got {start!r}."
+        )
+    if repel and not isinstance(sampler, SVGD):
+        raise ValueError(
+            "Data can `repel` the particles of SVGD alone; those of "
+            f"{type(sampler).__name__} are independent."
+        )
+
+
+def check_start(energy: AbstractEnergy, particles: Particles) -> None:
+    """Raise unless energies are moderate where particles start.
+
+    Raises:
+        ValueError: If they are not, as with columns of very different scales.
+    """
+    largest = float(_largest_energy(energy, particles))
+    if not largest <= _LARGEST_ENERGY:
+        raise ValueError(
+            f"Where particles start, around `data`, the energy reaches {largest:.3g}, "
+            f"beyond {_LARGEST_ENERGY:g}, before anything is learned. Columns of very "
+            "different scales do that: divide each by its standard deviation."
+        )
+
+
+@eqx.filter_jit
+def _largest_energy(energy: AbstractEnergy, particles: Particles) -> Scalar:
+    return jnp.max(jnp.abs(jax.vmap(energy)(particles)))
+
+
+def _where(
+    chosen: Bool[Array, " particle"],
+    there: Float[Array, "particle *shape"],
+    otherwise: Particles,
+) -> Particles:
+    return jnp.where(chosen.reshape(-1, *[1] * (there.ndim - 1)), there, otherwise)

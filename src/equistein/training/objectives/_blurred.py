@@ -1,0 +1,58 @@
+"""An objective on data with noise."""
+
+import jax
+import jax.random as jr
+from jaxtyping import PyTree
+
+from equistein._types import Key, Scalar
+from equistein.energies import AbstractEnergy
+from equistein.training._batch import Batch
+from equistein.training.objectives._base import AbstractObjective, Info
+
+
+class Blurred(AbstractObjective):
+    r"""Another objective on $x + \sigma \xi$, with new normal $\xi$ in each batch.
+
+    The noise stays on the subspace of the energy's group. The energy then learns the
+    data blurred by $\sigma$, which keeps it from narrowing onto single points.
+
+    Args:
+        objective: The objective.
+        noise: The noise $\sigma > 0$, in the units of the points.
+
+    Raises:
+        ValueError: If the noise is not positive.
+
+    References:
+        Grathwohl et al. (2020), Your classifier is secretly an energy based model,
+        appendix A.
+    """
+
+    objective: AbstractObjective
+    noise: float
+
+    def __init__(self, objective: AbstractObjective, noise: float):
+        if not 0 < noise < float("inf"):
+            raise ValueError(f"Blurred needs `noise` > 0, but got {noise!r}.")
+        self.objective = objective
+        self.noise = float(noise)
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
+        return self.objective.init(key, energy, data)
+
+    def loss(
+        self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
+    ) -> tuple[Scalar, PyTree, Info]:
+        noise_key, key = jr.split(key)
+        points = batch.points
+        project = energy.group(points.shape[1:]).project
+        noise = jr.normal(noise_key, points.shape, points.dtype)
+        blurred = points + self.noise * jax.vmap(project)(noise)
+        return self.objective.loss(key, energy, state, batch.moved_to(blurred))
+
+    def halve_steps(self, state: PyTree) -> PyTree:
+        return self.objective.halve_steps(state)
+
+    @property
+    def uses_labels(self) -> bool:
+        return self.objective.uses_labels

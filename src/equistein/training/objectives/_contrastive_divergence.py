@@ -1,0 +1,80 @@
+"""Contrastive divergence: data against samples of the model."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from equistein._types import Key, Scalar
+from equistein.energies import AbstractEnergy, fixed
+from equistein.training._batch import Batch
+from equistein.training.negatives import AbstractNegatives
+from equistein.training.objectives._base import AbstractObjective, Info
+
+
+class ContrastiveDivergence(AbstractObjective):
+    r"""The energy of data minus that of samples of the model.
+
+    $$L = \mathbb E\, E(x^+) - \mathbb E\, E(x^-)
+      + \lambda \bigl(\mathbb E\, E(x^+)^2 + \mathbb E\, E(x^-)^2\bigr)$$
+
+    With the negatives held fixed, the gradient of the first two terms in the weights
+    estimates that of the mean negative log-likelihood of the data under $e^{-E}/Z$. The
+    last term keeps energies small.
+
+    Args:
+        negatives: What draws $x^-$, such as `Persistent(sampler, start)`.
+        regularization: The weight $\lambda \ge 0$.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+
+    References:
+        Jaini, Holdijk and Welling (2021), Algorithm 1; Du and Mordatch (2019) for the
+        regularization.
+    """
+
+    negatives: AbstractNegatives
+    regularization: float
+
+    def __init__(self, negatives: AbstractNegatives, regularization: float = 1e-3):
+        if not isinstance(negatives, AbstractNegatives):
+            raise ValueError(
+                "ContrastiveDivergence needs `negatives`, such as "
+                f"es.negatives.Persistent(sampler, start), but got {negatives!r}."
+            )
+        if not 0 <= regularization < float("inf"):
+            raise ValueError(
+                "ContrastiveDivergence needs `regularization` >= 0, but got "
+                f"{regularization!r}."
+            )
+        self.negatives = negatives
+        self.regularization = float(regularization)
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
+        return self.negatives.init(key, energy, data)
+
+    def loss(
+        self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
+    ) -> tuple[Scalar, PyTree, Info]:
+        drawn, state, info = self.negatives.draw(key, fixed(energy), state, batch)
+        above = batch.evaluate(energy).energy
+        below = jax.vmap(energy)(drawn)
+        loss, energies = divergence(above, below, self.regularization)
+        return loss, state, energies | info
+
+    def halve_steps(self, state: PyTree) -> PyTree:
+        return self.negatives.halve_steps(state)
+
+
+def divergence(above, below, regularization: float) -> tuple[Scalar, Info]:
+    """Return the loss of the energies of data and of negatives, with their means."""
+    positive, negative = jnp.mean(above), jnp.mean(below)
+    loss = positive - negative
+    if regularization:
+        loss += regularization * (jnp.mean(above**2) + jnp.mean(below**2))
+    largest = jnp.maximum(jnp.max(jnp.abs(above)), jnp.max(jnp.abs(below)))
+    return loss, {
+        "positive_energy": positive,
+        "negative_energy": negative,
+        "largest_energy": largest,
+    }

@@ -1,0 +1,41 @@
+"""A box around the data."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.groups import AbstractGroup
+from equistein.training.starts._base import AbstractStart
+
+
+class Box(AbstractStart):
+    """The uniform law on a cube that holds the data, on the group's subspace.
+
+    Centered at the origin, which a group's action keeps, or at the data's mean if there
+    is no symmetry.
+
+    Args:
+        data: The data, stacked on axis 0.
+        group: The symmetry.
+    """
+
+    center: Float[Array, "..."]
+    reach: Scalar
+    group: AbstractGroup
+
+    def __init__(self, data: Particles, group: AbstractGroup):
+        points = jax.vmap(group.project)(data)
+        center = jnp.zeros_like(points[0])
+        if group.order == 1:
+            center = jnp.mean(points, axis=0)
+        self.center = center
+        self.reach = jnp.max(jnp.abs(points - center[None]))
+        self.group = group
+
+    def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
+        shape = (num, *self.center.shape)
+        offset = jr.uniform(key, shape, self.center.dtype, minval=-1.0, maxval=1.0)
+        points: Point = self.center[None] + self.reach * offset
+        return jax.vmap(self.group.project)(points)
