@@ -9,11 +9,10 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy
-from equistein.groups import AbstractGroup
+from equistein.energies import AbstractEnergies, AbstractEnergy
 
 
-class AbstractNoiseEnergy(eqx.Module):
+class AbstractNoiseEnergy(AbstractEnergies):
     r"""Energies of data blurred by normal noise, one for each level $\sigma$.
 
     Attributes:
@@ -42,10 +41,6 @@ class AbstractNoiseEnergy(eqx.Module):
     @abc.abstractmethod
     def fraction_present(self, label: Int[Array, ""] | None = None) -> Scalar | float:
         """Return the fraction of a point's coordinates that count for a kind."""
-
-    @abc.abstractmethod
-    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
-        """Return the symmetry of all these energies on points of this shape."""
 
     def level(self, fraction: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         r"""Return the noise at a fraction of the way from the largest to the least.

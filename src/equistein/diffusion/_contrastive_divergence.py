@@ -35,7 +35,7 @@ class DiffusionState(eqx.Module):
     scale: Scalar
 
 
-class DiffusionContrastiveDivergence(AbstractObjective):
+class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
     r"""Contrastive divergence with particles that follow the reverse diffusion.
 
     $$L = \frac{\sigma}{s} \bigl(\mathbb E\, E_\sigma(x^+)

@@ -11,6 +11,7 @@ from equistein._types import Point, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._noise_energy import NoiseEnergy
 from equistein.groups import Trivial
+from equistein.networks import EGNN
 
 
 class MaskedNoiseEnergy(AbstractNoiseEnergy):
@@ -78,7 +79,9 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
                 f"`label` must be the number of a formula, from 0 to {num - 1}, but "
                 f"got {label!r}."
             )
-        network = self.energy.network.of(self.formulas[label])
+        network = self.energy.network
+        assert isinstance(network, EGNN)
+        network = network.of(self.formulas[label])
         return eqx.tree_at(lambda energy: energy.network, self.energy, network)
 
     def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:

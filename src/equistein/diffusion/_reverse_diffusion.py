@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy
@@ -13,7 +14,7 @@ from equistein.samplers import NonFiniteError, Samples
 from equistein.training import AbstractGenerator, check_num, in_parts
 
 
-class ReverseDiffusion(AbstractGenerator):
+class ReverseDiffusion(AbstractGenerator[NoiseEnergy]):
     """Moves points from the largest noise to the least, and takes that off too.
 
     The least noise is taken off by Tweedie's rule, `NoiseEnergy.denoised`.
@@ -33,13 +34,13 @@ class ReverseDiffusion(AbstractGenerator):
         key: Key,
         energy: NoiseEnergy,
         num: int,
-        condition: int | None = None,
+        condition: int | np.integer | None = None,
         *,
         progress: bool = False,
     ) -> Particles:
         check_num(num)
         if condition is not None:
-            energy.given(condition)  # refuses it: there is one kind of points
+            energy.given(int(condition))  # refuses it: there is one kind of points
 
         def draw(key: Key, size: int) -> Particles:
             start_key, run_key = jr.split(key)
@@ -60,7 +61,7 @@ class ReverseDiffusion(AbstractGenerator):
         return ReverseDiffusion(self.steps.scaled(factor), self.shape, self.num_at_once)
 
 
-class FormulaGenerator(AbstractGenerator):
+class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
     """A generator for each formula of a `MaskedNoiseEnergy`.
 
     Args:
@@ -74,7 +75,7 @@ class FormulaGenerator(AbstractGenerator):
         key: Key,
         energy: MaskedNoiseEnergy,
         num: int,
-        condition: int | None = None,
+        condition: int | np.integer | None = None,
         *,
         progress: bool = False,
     ) -> Particles:
@@ -88,8 +89,10 @@ class FormulaGenerator(AbstractGenerator):
                 "This fit knows several formulas: give the number of one as `label`, "
                 f"from 0 to {len(self.generators) - 1}."
             )
-        model = energy.given(condition)
-        return self.generators[condition].sample(key, model, num, progress=progress)
+        model = energy.given(int(condition))
+        return self.generators[int(condition)].sample(
+            key, model, num, progress=progress
+        )
 
     def scaled(self, factor: Scalar) -> "FormulaGenerator":
         return FormulaGenerator(tuple(each.scaled(factor) for each in self.generators))

@@ -10,7 +10,7 @@ from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.training import AbstractObjective, Batch
 
 
-class NoiseConditionalScoreMatching(AbstractObjective):
+class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
     r"""The mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ over levels of noise.
 
     With $s_\sigma = -\nabla E_\sigma$ and normal $\xi$ it is least where $s_\sigma$ is

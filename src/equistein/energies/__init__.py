@@ -1,7 +1,9 @@
 """Networks made energies."""
 
 from equistein.energies._base import (
+    AbstractEnergies as AbstractEnergies,
     AbstractEnergy as AbstractEnergy,
+    Energies as Energies,
     Evaluation as Evaluation,
     fixed as fixed,
 )

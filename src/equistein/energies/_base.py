@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from equistein._types import Point, Scalar
-from equistein.groups import AbstractGroup
+from equistein._types import Particles, Point, Scalar
+from equistein.groups import AbstractGroup, check_invariance
 
 
 class Evaluation(eqx.Module):
@@ -23,16 +23,39 @@ class Evaluation(eqx.Module):
     logits: Float[Array, "*batch class"] | None = None
 
 
-class AbstractEnergy(eqx.Module):
+class AbstractEnergies(eqx.Module):
+    """What is learned: an energy, or one for each of several kinds of points."""
+
+    @abc.abstractmethod
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        """Return the symmetry of all of them on points of this shape."""
+
+    def check_symmetry(self, points: Particles) -> None:
+        """Raise `InvarianceError` if they lack the symmetry that they declare."""
+
+    def given(self, label: int) -> "AbstractEnergy":
+        """Return the energy of the points of one kind, such as a class.
+
+        Raises:
+            ValueError: If there are no kinds, or not this one.
+        """
+        raise ValueError(
+            f"`label` was {label!r}, but {type(self).__name__} has no classes: leave "
+            "it out, or fit a JointEnergy to labelled data."
+        )
+
+
+class AbstractEnergy(AbstractEnergies):
     r"""A learned energy: $p(x) = e^{-E(x)} / Z$."""
 
     @abc.abstractmethod
     def __call__(self, point: Point) -> Scalar:
         """Return $E(x)$."""
 
-    @abc.abstractmethod
-    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
-        """Return the symmetry of the energy on points of this shape."""
+    def check_symmetry(self, points: Particles) -> None:
+        group = self.group(points.shape[1:])
+        if group.order != 1:
+            check_invariance(self.log_density, group, points)
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$: the log density up to $\log Z$."""
@@ -42,22 +65,12 @@ class AbstractEnergy(eqx.Module):
         """Return the energy with what it comes from, for those who need both."""
         return Evaluation(self(point))
 
-    def given(self, label: int) -> "AbstractEnergy":
-        """Return the energy of the points of one class.
 
-        Raises:
-            ValueError: If the energy knows no classes, or not this one.
-        """
-        raise ValueError(
-            f"`label` was {label!r}, but {type(self).__name__} has no classes: leave "
-            "it out, or fit a JointEnergy to labelled data."
-        )
+Energies = TypeVar("Energies", bound=AbstractEnergies)
+"""What an objective or a generator is for."""
 
 
-Energy = TypeVar("Energy", bound=eqx.Module)
-
-
-def fixed(energy: Energy) -> Energy:
+def fixed(energy: Energies) -> Energies:
     """Return an energy whose weights no gradient flows through."""
 
     def stop(leaf):

@@ -61,8 +61,9 @@ class JointEnergy(AbstractEnergy):
 
     def joint(self, point: Point, label: int | Int[Array, ""]) -> Scalar:
         """Return $E(x, y)$."""
-        found = self.evaluate(point)
-        return found.energy - jax.nn.log_softmax(found.logits)[label]
+        logits = self.logits(point)
+        total = -logsumexp(logits) / self.temperature
+        return total - jax.nn.log_softmax(logits)[label]
 
     def given(self, label: int) -> "ConditionalEnergy":
         """Return the energy of the points of one class, $E(x, y)$ as one of x.

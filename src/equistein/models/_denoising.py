@@ -39,7 +39,7 @@ def denoising_model(
     batches = settings.epoch_batches
     num_epochs = settings.num_epochs or -(-9_600 // batches)
     return Model(
-        energy=energy,  # type: ignore[arg-type]
+        energy=energy,
         objective=NoiseConditionalScoreMatching(),
         generator=reverse_diffusion(energy, data.shape[1:], settings),
         optimizer=adam(

@@ -1,12 +1,12 @@
 """The features in which samples are compared with data."""
 
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 from equistein.features import AbstractFeatures, Coordinates, PairHistogram
 from equistein.models._kernel import network_of
 from equistein.networks import EGNN, FeatureNetwork
 
 
-def features_of(energy: AbstractEnergy) -> AbstractFeatures:
+def features_of(energy: AbstractEnergies) -> AbstractFeatures:
     """Return the features in which samples of an energy are compared with data.
 
     Those of its network, a smooth histogram of distances for a graph network, and

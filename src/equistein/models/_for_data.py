@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import jax.numpy as jnp
 import numpy as np
 
 from equistein._types import Key, Particles
@@ -133,7 +134,7 @@ def for_formulas(
     """
     settings = settings or DenoisingSettings()
     energy = masked_energy_for(
-        key, formulas, data, np.asarray(labels), charges=charges, width=settings.width,
+        key, formulas, data, jnp.asarray(labels), charges=charges, width=settings.width,
         depth=settings.depth, noise=settings.noise,
     )  # fmt: skip
     about = {"formulas": [list(map(int, row)) for row in charges]}

@@ -2,6 +2,7 @@
 
 from equistein.diffusion import NoiseEnergy
 from equistein.energies import (
+    AbstractEnergies,
     AbstractEnergy,
     ConditionalEnergy,
     JointEnergy,
@@ -58,7 +59,7 @@ def kernel_for(
     )
 
 
-def network_of(energy: AbstractEnergy) -> AbstractNetwork | None:
+def network_of(energy: AbstractEnergies) -> AbstractNetwork | None:
     """Return the network that an energy is made of, or None if it is not known."""
     if isinstance(energy, TemperedEnergy | ConditionalEnergy):
         return network_of(energy.energy)

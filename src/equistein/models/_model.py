@@ -7,7 +7,7 @@ from typing import Any
 import optax
 
 from equistein._types import Key, Particles
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 from equistein.training import (
     AbstractGenerator,
     AbstractObjective,
@@ -36,7 +36,7 @@ class Model:
         about: What is kept with the learned density, such as the charges of atoms.
     """
 
-    energy: AbstractEnergy
+    energy: AbstractEnergies
     objective: AbstractObjective
     generator: AbstractGenerator
     optimizer: optax.GradientTransformation

@@ -16,6 +16,7 @@ from equistein.features import (
     SortedRowSums,
 )
 from equistein.groups import (
+    AbstractFiniteGroup,
     AbstractGroup,
     ImageRotations,
     Orthogonal,
@@ -62,7 +63,7 @@ def network_for(
         return _image_network(key, group, data, num_classes)
     features = _features(group, data)
     network = MLP(features(data[0]).size, out_size=num_classes, widths=widths, key=key)
-    if group.order is None or group.order == 1:
+    if not isinstance(group, AbstractFiniteGroup) or group.order == 1:
         return FeatureNetwork(network, features, data)
     # The network is averaged over rotated points, which must fit its scale as well.
     orbits = jax.vmap(group.orbit)(data).reshape(-1, *shape)

@@ -9,7 +9,7 @@ import numpy as np
 
 from equistein._types import Key, Particles
 from equistein.diffusion import denoising_loss, NoiseEnergy
-from equistein.energies import JointEnergy
+from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.metrics import (
     accuracy,
     auroc,
@@ -36,8 +36,10 @@ def scores(
         dataset: What it was fitted to.
         num_steps: The temperatures of the annealed importance sampling of log Z.
     """
-    if isinstance(fitted.energy, NoiseEnergy):
+    energy = fitted.energy
+    if isinstance(energy, NoiseEnergy):
         return _denoising(key, fitted, dataset)
+    assert isinstance(energy, AbstractEnergy)
     normalizer_key, box_key = jr.split(key)
     train, held_out = dataset.train(), dataset.held_out()
     project = jax.vmap(fitted.group.project)
@@ -59,8 +61,8 @@ def scores(
             fitted.log_likelihood(points, normalizer)
         )
         box = Box(train.points, fitted.group).sample(box_key, 1_000)
-        inside = outlier_scores(fitted.energy, points)
-        outside = outlier_scores(fitted.energy, box)
+        inside = outlier_scores(energy, points)
+        outside = outlier_scores(energy, box)
         for name, values in inside.items():
             numbers[f"auroc_by_{name}"] = auroc(values, outside[name])
     numbers |= _classification(fitted, held_out)

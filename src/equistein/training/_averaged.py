@@ -5,15 +5,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 
 
 def averaged(
     decay: float,
-    average: AbstractEnergy,
-    energy: AbstractEnergy,
+    average: AbstractEnergies,
+    energy: AbstractEnergies,
     update: Int[Array, ""],
-) -> AbstractEnergy:
+) -> AbstractEnergies:
     r"""Return the exponential moving average of an energy's weights after an update.
 
     $$\bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad

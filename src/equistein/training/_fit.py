@@ -11,8 +11,7 @@ import optax
 
 from equistein._arrays import check_particles
 from equistein._types import Key, Particles
-from equistein.energies import AbstractEnergy
-from equistein.groups import check_invariance
+from equistein.energies import AbstractEnergies
 from equistein.metrics import Normal
 from equistein.training._batch import Batch
 from equistein.training._checkpoint import load_checkpoint
@@ -34,7 +33,7 @@ _LEARNING_RATE = 2e-3
 
 def fit(
     key: Key,
-    energy: AbstractEnergy,
+    energy: AbstractEnergies,
     data: Particles,
     objective: AbstractObjective,
     *,
@@ -123,7 +122,7 @@ def fit(
 
 
 def prepared(
-    energy: AbstractEnergy, data: Particles, objective: AbstractObjective, labels: Any
+    energy: AbstractEnergies, data: Particles, objective: AbstractObjective, labels: Any
 ) -> Batch:
     """Return all of the data on the energy's subspace, with labels that were checked.
 
@@ -140,12 +139,11 @@ def prepared(
         )
     group = energy.group(data.shape[1:])
     data = jax.vmap(group.project)(data)
-    if group.order != 1:
-        check_invariance(energy.log_density, group, data)
+    energy.check_symmetry(data)
     return Batch(data, known, jnp.arange(len(data)))
 
 
-def _reference(energy: AbstractEnergy, data: Batch) -> Normal:
+def _reference(energy: AbstractEnergies, data: Batch) -> Normal:
     """Return a normal law as wide as the data's box, on the energy's subspace."""
     group = energy.group(data.points.shape[1:])
     box = Box(data.points, group)

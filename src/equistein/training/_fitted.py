@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer, Normal
 from equistein.training._tree_file import save_tree
@@ -30,7 +30,7 @@ class Fitted(eqx.Module):
         about: What else is to be kept with it, such as the charges of atoms.
     """
 
-    energy: AbstractEnergy
+    energy: AbstractEnergies
     history: dict[str, np.ndarray]
     events: list[dict[str, Any]]
     generator: AbstractGenerator | None
@@ -39,7 +39,7 @@ class Fitted(eqx.Module):
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$, the log density up to $\log Z$."""
-        return self.energy.log_density(point)
+        return self._one().log_density(point)
 
     @property
     def group(self) -> AbstractGroup:
@@ -94,7 +94,7 @@ class Fitted(eqx.Module):
                 samples of the density.
         """
         return annealed_importance_sampling(
-            key, self.energy.log_density, self.reference,
+            key, self._one().log_density, self.reference,
             num_particles=num_particles, num_steps=num_steps, samples=samples,
         )  # fmt: skip
 
@@ -110,6 +110,15 @@ class Fitted(eqx.Module):
         points = jax.vmap(self.group.project)(points)
         values = jax.lax.map(self.log_density, points, batch_size=256)
         return values - log_normalizer.value
+
+    def _one(self) -> AbstractEnergy:
+        """Return the energy, if it is one."""
+        if not isinstance(self.energy, AbstractEnergy):
+            raise ValueError(
+                "This fit knows several kinds of points: take one first, such as "
+                "es.models.of_formula(fitted, 0)."
+            )
+        return self.energy
 
     def save(self, path: pathlib.Path | str) -> None:
         """Write the learned density into a file that `es.load` reads.

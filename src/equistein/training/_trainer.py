@@ -8,7 +8,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 from equistein.training._averaged import averaged
 from equistein.training._batch import Batch, Labels
 from equistein.training.objectives import AbstractObjective
@@ -28,8 +28,8 @@ class TrainState(eqx.Module):
         scale: What updates are multiplied with: halved by each roll-back.
     """
 
-    energy: AbstractEnergy
-    average: AbstractEnergy
+    energy: AbstractEnergies
+    average: AbstractEnergies
     opt_state: PyTree
     objective_state: PyTree
     key: UInt32[Array, "..."]
@@ -58,7 +58,7 @@ class Trainer(eqx.Module):
     num_batches: int
     ema: float
 
-    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> TrainState:
+    def init(self, key: Key, energy: AbstractEnergies, data: Batch) -> TrainState:
         """Return the state before the first epoch.
 
         Raises:

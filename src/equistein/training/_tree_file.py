@@ -47,7 +47,8 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
     arrays: list[np.ndarray] = []
     description = _Encoder(arrays).encode(tree, type(tree).__name__)
     payload = io.BytesIO()
-    np.savez(payload, **{str(i): array for i, array in enumerate(arrays)})
+    named: dict[str, Any] = {str(i): array for i, array in enumerate(arrays)}
+    np.savez(payload, allow_pickle=False, **named)
     content = payload.getvalue()
     header = json.dumps(
         {
@@ -122,14 +123,16 @@ def _read(path: pathlib.Path) -> tuple[dict, bytes]:
             header = None
         file.read(1)
         content = file.read()
-    damaged = not isinstance(header, dict) or "tree" not in header
-    if damaged or hashlib.sha256(content).hexdigest() != header.get("sha256"):
+    found = header if isinstance(header, dict) else {}
+    if "tree" not in found or hashlib.sha256(content).hexdigest() != found.get(
+        "sha256"
+    ):
         raise ModelFileError(
             f"{path} is damaged: its content does not match its checksum."
         )
     for old in range(version, VERSION):
-        header = MIGRATIONS[old](header)
-    return header, content
+        found = MIGRATIONS[old](found)
+    return found, content
 
 
 class _Encoder:

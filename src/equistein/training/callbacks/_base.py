@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Mapping, Sequence
 
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 
 
 class AbstractCallback(abc.ABC):
@@ -13,7 +13,7 @@ class AbstractCallback(abc.ABC):
     def __call__(
         self,
         epoch: int,
-        energy: AbstractEnergy,
+        energy: AbstractEnergies,
         row: Mapping[str, float],
         *,
         last: bool,
@@ -27,7 +27,7 @@ class AbstractCallback(abc.ABC):
             last: Whether it is the last one.
         """
 
-    def columns(self, energy: AbstractEnergy) -> Sequence[str]:
+    def columns(self, energy: AbstractEnergies) -> Sequence[str]:
         """Return the names of the numbers it gives, for an energy of this kind."""
         return ()
 

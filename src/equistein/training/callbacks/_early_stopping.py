@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback
 
 
@@ -33,7 +33,7 @@ class EarlyStopping(AbstractCallback):
     def __call__(
         self,
         epoch: int,
-        energy: AbstractEnergy,
+        energy: AbstractEnergies,
         row: Mapping[str, float],
         *,
         last: bool,

@@ -1,11 +1,12 @@
 """Numbers of the energy that join the history."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 
 from equistein._types import Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback
 
 
@@ -23,7 +24,7 @@ class Monitor(AbstractCallback):
 
     def __init__(
         self,
-        function: Callable[[AbstractEnergy], Mapping[str, Scalar]],
+        function: Callable[[Any], Mapping[str, Scalar]],
         every: int = 1,
     ):
         if type(every) is not int or every < 1:
@@ -33,13 +34,13 @@ class Monitor(AbstractCallback):
         self.function = eqx.filter_jit(function)
         self.every = every
 
-    def columns(self, energy: AbstractEnergy) -> Sequence[str]:
+    def columns(self, energy: AbstractEnergies) -> Sequence[str]:
         return list(eqx.filter_eval_shape(self.function, energy))
 
     def __call__(
         self,
         epoch: int,
-        energy: AbstractEnergy,
+        energy: AbstractEnergies,
         row: Mapping[str, float],
         *,
         last: bool,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback
 
 
@@ -19,7 +19,7 @@ class OnEpoch(AbstractCallback):
     def __call__(
         self,
         epoch: int,
-        energy: AbstractEnergy,
+        energy: AbstractEnergies,
         row: Mapping[str, float],
         *,
         last: bool,

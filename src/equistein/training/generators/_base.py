@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import Generic
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,19 +11,19 @@ import numpy as np
 
 from equistein._progress import progress_bar
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import Energies
 
 
-class AbstractGenerator(eqx.Module):
+class AbstractGenerator(eqx.Module, Generic[Energies]):
     """A way to draw new points from an energy that is known."""
 
     @abc.abstractmethod
     def sample(
         self,
         key: Key,
-        energy: AbstractEnergy,
+        energy: Energies,
         num: int,
-        condition: int | None = None,
+        condition: int | np.integer | None = None,
         *,
         progress: bool = False,
     ) -> Particles:
@@ -40,7 +41,7 @@ class AbstractGenerator(eqx.Module):
             ValueError: If the energy knows no such condition.
         """
 
-    def scaled(self, factor: Scalar) -> "AbstractGenerator":
+    def scaled(self, factor: Scalar) -> "AbstractGenerator[Energies]":
         """Return the generator with all step sizes multiplied by a factor."""
         return self
 

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax.random as jr
+import numpy as np
 
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -14,7 +15,7 @@ from equistein.training.generators._base import (
 from equistein.training.starts import AbstractStart
 
 
-class SamplingGenerator(AbstractGenerator):
+class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     """Runs a sampler from fresh starts.
 
     Args:
@@ -61,12 +62,12 @@ class SamplingGenerator(AbstractGenerator):
         key: Key,
         energy: AbstractEnergy,
         num: int,
-        condition: int | None = None,
+        condition: int | np.integer | None = None,
         *,
         progress: bool = False,
     ) -> Particles:
         check_num(num)
-        model = energy if condition is None else energy.given(condition)
+        model = energy if condition is None else energy.given(int(condition))
         label = None if condition is None else int(condition)
 
         def draw(key: Key, size: int) -> Particles:

@@ -1,6 +1,7 @@
 """The interface of objectives, and their weighted sum."""
 
 import abc
+from typing import Any, Generic
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import jax.random as jr
 from jaxtyping import PyTree
 
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import Energies
 from equistein.training._batch import Batch
 
 Info = dict[str, Scalar]
@@ -16,14 +17,14 @@ Info = dict[str, Scalar]
 largest of those whose name begins with `largest_`, the sum of `num_`."""
 
 
-class AbstractObjective(eqx.Module):
+class AbstractObjective(eqx.Module, Generic[Energies]):
     """A loss of an energy and a batch of data, with a state of its own.
 
     Objectives add and scale: `ContrastiveDivergence(negatives) + 0.1 * CrossEntropy()`.
     """
 
     @abc.abstractmethod
-    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
+    def init(self, key: Key, energy: Energies, data: Batch) -> PyTree:
         """Return the state before the first batch.
 
         Args:
@@ -37,7 +38,7 @@ class AbstractObjective(eqx.Module):
 
     @abc.abstractmethod
     def loss(
-        self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
+        self, key: Key, energy: Energies, state: PyTree, batch: Batch
     ) -> tuple[Scalar, PyTree, Info]:
         """Return the loss, the next state, and numbers to follow.
 
@@ -64,7 +65,7 @@ class AbstractObjective(eqx.Module):
         return self * weight
 
 
-class Sum(AbstractObjective):
+class Sum(AbstractObjective[Any]):
     r"""A weighted sum of objectives, $\sum_i w_i L_i$.
 
     Args:
@@ -86,7 +87,7 @@ class Sum(AbstractObjective):
                 )
         self.terms = tuple((float(weight), part) for weight, part in terms)
 
-    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
+    def init(self, key: Key, energy: Any, data: Batch) -> PyTree:
         keys = jr.split(key, len(self.terms))
         return tuple(
             part.init(key, energy, data)
@@ -94,7 +95,7 @@ class Sum(AbstractObjective):
         )
 
     def loss(
-        self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
+        self, key: Key, energy: Any, state: PyTree, batch: Batch
     ) -> tuple[Scalar, PyTree, Info]:
         total = jnp.zeros((), batch.points.dtype)
         states, infos = [], {}

@@ -1,16 +1,17 @@
 """An objective on data with noise."""
 
+from typing import Any
+
 import jax
 import jax.random as jr
 from jaxtyping import PyTree
 
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy
 from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
-class Blurred(AbstractObjective):
+class Blurred(AbstractObjective[Any]):
     r"""Another objective on $x + \sigma \xi$, with new normal $\xi$ in each batch.
 
     The noise stays on the subspace of the energy's group. The energy then learns the
@@ -37,11 +38,11 @@ class Blurred(AbstractObjective):
         self.objective = objective
         self.noise = float(noise)
 
-    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
+    def init(self, key: Key, energy: Any, data: Batch) -> PyTree:
         return self.objective.init(key, energy, data)
 
     def loss(
-        self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
+        self, key: Key, energy: Any, state: PyTree, batch: Batch
     ) -> tuple[Scalar, PyTree, Info]:
         noise_key, key = jr.split(key)
         points = batch.points

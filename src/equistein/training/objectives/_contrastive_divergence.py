@@ -11,7 +11,7 @@ from equistein.training.negatives import AbstractNegatives
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
-class ContrastiveDivergence(AbstractObjective):
+class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
     r"""The energy of data minus that of samples of the model.
 
     $$L = \mathbb E\, E(x^+) - \mathbb E\, E(x^-)

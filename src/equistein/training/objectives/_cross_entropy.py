@@ -12,7 +12,7 @@ from equistein.training._labels import check_classes
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
-class CrossEntropy(AbstractObjective):
+class CrossEntropy(AbstractObjective[AbstractEnergy]):
     r"""The mean of $-\log p(y | x)$ over the labelled points of a batch.
 
     Labels are classes from 0 on, and -1 where a class is unknown: such points do not

@@ -11,7 +11,7 @@ from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
-class DenoisingScoreMatching(AbstractObjective):
+class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $|\sigma s(x + \sigma \xi) + \xi|^2$ a coordinate.
 
     With $s = -\nabla E$ and normal $\xi$ it is least where s is the score of the data

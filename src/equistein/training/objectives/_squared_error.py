@@ -10,7 +10,7 @@ from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
-class SquaredError(AbstractObjective):
+class SquaredError(AbstractObjective[AbstractEnergy]):
     r"""The mean of $(E(x) - e)^2$ over the points of a batch whose energy is known.
 
     Labels are known energies $e$, and NaN where an energy is unknown.
