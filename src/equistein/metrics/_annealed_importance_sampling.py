@@ -8,7 +8,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.metrics._annealing_path import AnnealingPath, PathWalker
+from equistein.metrics._geometric_path import GeometricPath, PathWalker
 from equistein.metrics._reference import AbstractReference
 
 _PILOTS = 64
@@ -98,18 +98,18 @@ def annealed_importance_sampling(
             f">= 1, but got {num_particles!r} and {num_steps!r}."
         )
     keys = jr.split(key, 6)
-    path = AnnealingPath(log_density, base)
+    path = GeometricPath(log_density, base)
     starts = path.start(keys[0], num_particles)
     # Small steps while the density is nearly flat, where its energies are largest.
     betas = ((jnp.arange(num_steps + 1) / num_steps) ** 4).astype(starts.value.dtype)
     pilots = path.start(keys[1], _PILOTS)
     step_sizes = path.tune(keys[2], pilots, betas[1:])
-    ends, log_weights = path.anneal(keys[3], starts, betas, step_sizes)
+    ends, log_weights = path.walk(keys[3], starts, betas, step_sizes)
     if samples is None:
         tops = _resample(keys[4], ends, log_weights)
     else:
         tops = _stand_at(keys[4], path, samples, num_particles)
-    _, log_inverses = path.anneal(keys[5], tops, betas[::-1], step_sizes[::-1])
+    _, log_inverses = path.walk(keys[5], tops, betas[::-1], step_sizes[::-1])
     lower, lower_error = _log_mean(log_weights)
     inverse, inverse_error = _log_mean(log_inverses)
     inside = jnp.mean(jnp.isfinite(starts.value).astype(betas.dtype))
@@ -139,7 +139,7 @@ def _resample(
 
 
 def _stand_at(
-    key: Key, path: AnnealingPath, samples: Particles, most: int
+    key: Key, path: GeometricPath, samples: Particles, most: int
 ) -> PathWalker:
     """Return walkers at samples of the density, at most so many."""
     shape = jax.eval_shape(lambda k: path.base.sample(k, 1), key).shape[1:]

@@ -1,4 +1,4 @@
-"""The interface of the density that an annealing begins at."""
+"""The interface of the density that annealed importance sampling begins at."""
 
 import abc
 

@@ -6,12 +6,15 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.metrics import (
-    accuracy,
-    auroc,
-    expected_calibration_error,
-    reliability,
+from equistein import metrics
+from equistein.metrics import accuracy
+
+# Compiled whole, which is quicker than one operation after the other.
+auroc = jax.jit(metrics.auroc)
+expected_calibration_error = jax.jit(
+    metrics.expected_calibration_error, static_argnames="num_bins"
 )
+reliability = jax.jit(metrics.reliability, static_argnames="num_bins")
 
 
 def logits_of(chances):
@@ -37,7 +40,9 @@ def test_calibration_error_by_hand():
 
 def test_gaps_of_opposite_sign_cancel_within_a_bin_alone():
     chances, labels = [[0.8, 0.2]] * 2, jnp.array([0, 1])
-    assert np.isclose(expected_calibration_error(logits_of(chances), labels, 10), 0.3)
+    assert np.isclose(
+        expected_calibration_error(logits_of(chances), labels, num_bins=10), 0.3
+    )
 
 
 def test_certainty_is_in_the_last_bin():
@@ -60,7 +65,7 @@ def brute_force(inside, outside):
     return np.mean([1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs])
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 4), (4, 7), (30, 50)])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (7, 30)])
 @pytest.mark.parametrize("ties", [False, True])
 def test_auroc_is_the_fraction_of_pairs_in_order(n, m, ties, key):
     x_key, y_key = jr.split(key)
@@ -76,8 +81,8 @@ def test_auroc_at_its_ends():
     low, high = jnp.arange(5.0), 10 + jnp.arange(3.0)
     assert auroc(high, low) == 1
     assert auroc(low, high) == 0
-    assert auroc(low, low) == 0.5
-    assert auroc(jnp.ones(4), jnp.ones(9)) == 0.5
+    assert np.isclose(auroc(low, low), 0.5)
+    assert np.isclose(auroc(jnp.ones(4), jnp.ones(9)), 0.5)
     assert auroc(high.astype(jnp.float32), low.astype(jnp.float32)).dtype == jnp.float32
 
 

@@ -57,7 +57,7 @@ def test_clouds_of_the_same_orbits_are_at_distance_zero(group, key):
 
 @every_group
 def test_mirror_images_differ_where_reflections_are_left_out(group, key):
-    points = clouds(key, group, 5)
+    points = clouds(key, group, 6)  # one shape, compiled together
     mirrored = points.at[..., 0].multiply(-1)
     distance = distance_between(points, moved(key, group, mirrored), group)
     assert (distance < 1e-6) == group.reflections

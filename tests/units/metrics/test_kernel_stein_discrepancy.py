@@ -1,13 +1,17 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
+from equistein import metrics
 from equistein.features import Radius
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, IMQ, Pullback, RBF
-from equistein.metrics import kernel_stein_discrepancy
+
+# Compiled whole, which is quicker than one operation after the other.
+kernel_stein_discrepancy = eqx.filter_jit(metrics.kernel_stein_discrepancy)
 
 
 def brute_force_discrepancy(log_density, points, kernel):

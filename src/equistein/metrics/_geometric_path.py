@@ -1,4 +1,4 @@
-"""The densities between a base and a density, and chains along them."""
+"""The geometric path from a base to a density, and chains along it."""
 
 import equinox as eqx
 import jax
@@ -23,10 +23,10 @@ class PathWalker(eqx.Module):
     score: Point
 
 
-class AnnealingPath(eqx.Module):
-    r"""The densities $b(x)^{1 - \beta} p(x)^\beta$, for $\beta$ from 0 to 1.
+class GeometricPath(eqx.Module):
+    r"""The geometric path $b(x)^{1 - \beta} p(x)^\beta$, for $\beta$ from 0 to 1.
 
-    They are zero where p is; there no walker moves.
+    A density of it is zero where p is; a walker there stays.
     """
 
     log_density: LogDensity
@@ -43,7 +43,7 @@ class AnnealingPath(eqx.Module):
         """Return walkers at samples of the base."""
         return jax.vmap(self.walker_at)(self.base.sample(key, num))
 
-    def anneal(
+    def walk(
         self,
         key: Key,
         walkers: PathWalker,

@@ -125,7 +125,7 @@ def two_widths(x):
     return logsumexp(-0.5 * squares / widths**2 - heights)
 
 
-def samples_of(key, modes, num=256):
+def samples_of(key, modes, num=300):  # more than there are chains
     keys, modes = jr.split(key, num), jnp.arange(num) % 2 if modes == 2 else 0
     noise = jax.vmap(lambda k: jr.normal(k, (10,), jnp.float32))(keys)
     modes = jnp.broadcast_to(modes, (num,))
@@ -165,16 +165,6 @@ def test_samples_where_the_density_is_zero_are_refused(key):
         annealed_importance_sampling(
             key, walled, wide(), samples=samples, num_particles=8, num_steps=2
         )
-
-
-def test_more_samples_than_chains_are_thinned(key):
-    base = wide(scale=0.7)
-    found = annealed_importance_sampling(
-        key, base.log_density, base, samples=base.sample(key, 50),
-        num_particles=16, num_steps=3,
-    )  # fmt: skip
-    assert np.isclose(found.effective_sample_size, 16, rtol=1e-4)
-    assert np.isclose(found.upper, 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("numbers", [(1, 3), (8, 0)])
