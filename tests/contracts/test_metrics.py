@@ -35,10 +35,12 @@ NO_DISTANCES = {
     metrics.kernel_stein_discrepancy,
     metrics.mean_log_likelihood,
     metrics.mode_weights,
+    metrics.outlier_scores,
     metrics.pair_distances,
     metrics.projected_gradient_attack,
     metrics.proportions,
     metrics.reliability,
+    metrics.typicality,
     metrics.virial,
 }
 REFERENCES = {  # adding a base of annealed importance sampling means adding a line

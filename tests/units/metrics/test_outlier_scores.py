@@ -2,8 +2,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.energies import typicality
-from equistein.metrics import auroc
+from equistein.metrics import auroc, typicality
 
 
 def test_typicality_is_the_distance_within_classes():
