@@ -6,7 +6,7 @@ import numpy as np
 
 from equistein.molecules._elements import VALENCES
 
-# Lengths in picometres below which there is a bond of order 1, 2 and 3.
+# Lengths in picometers below which there is a bond of order 1, 2 and 3.
 _SINGLE = {
     "HH": 84, "CH": 119, "HN": 111, "HO": 106, "FH": 102, "CC": 164, "CN": 157,
     "CO": 153, "CF": 145, "NN": 155, "NO": 150, "FN": 146, "OO": 158, "FO": 152,
