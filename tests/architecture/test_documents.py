@@ -27,6 +27,18 @@ def test_the_readme_s_code_runs(program):
     assert done.stdout
 
 
+def test_the_page_on_extending_runs_and_is_short(tmp_path):
+    page = (ROOT / "docs" / "extending.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(programs) >= 6
+    assert [p for p in programs if len(p.splitlines()) > 25] == []
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(programs)],
+        capture_output=True, text=True, timeout=300, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_readme_names_commands_that_exist(capsys):
     from equistein.cli import main
 
@@ -70,5 +82,5 @@ def test_every_reference_page_names_a_package():
     for name in named:
         importlib.import_module(name)
     packages = ("groups", "features", "kernels", "targets", "energies", "samplers")
-    packages += ("metrics", "training")
+    packages += ("metrics", "training", "diffusion", "models")
     assert {f"equistein.{package}" for package in packages} <= named

@@ -9,4 +9,13 @@ from equistein.experiments.engine._experiment import (
     Experiment as Experiment,
     Trial as Trial,
 )
+from equistein.experiments.engine._figures import (
+    Bars as Bars,
+    Boxes as Boxes,
+    Configurations as Configurations,
+    Curves as Curves,
+    Histograms as Histograms,
+    Own as Own,
+)
+from equistein.experiments.engine._outcomes import seed_outcome as seed_outcome
 from equistein.experiments.engine._run import perform as perform

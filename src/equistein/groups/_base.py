@@ -41,15 +41,14 @@ class AbstractGroup(eqx.Module):
         lies in the orbit. It may jump where the choice is tied.
         """
 
-    @abc.abstractmethod
     def project(self, point: Point) -> Point:
         """Return the nearest point of the subspace the group lives on.
 
         The identity, except for `PointCloud`, where the center of mass goes to the
         origin.
         """
+        return point
 
-    @abc.abstractmethod
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the group acts on points of this shape."""
 
@@ -89,9 +88,6 @@ class AbstractMatrixGroup(AbstractGroup):
 
     def inverse(self, element: PyTree) -> PyTree:
         return jnp.swapaxes(element, -1, -2)
-
-    def project(self, point: Point) -> Point:
-        return point
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (1, 2) or shape[-1] != self.dim:

@@ -56,9 +56,6 @@ class ImageRotations(AbstractFiniteGroup):
         products = jnp.tensordot(copies, _uneven(point), axes=point.ndim)
         return copies[jnp.argmax(products)]
 
-    def project(self, point: Point) -> Point:
-        return point
-
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (2, 3) or shape[0] != shape[1]:
             raise ValueError(

@@ -34,9 +34,3 @@ class Trivial(AbstractFiniteGroup):
 
     def canonicalize(self, point: Point) -> Point:
         return point
-
-    def project(self, point: Point) -> Point:
-        return point
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        del shape

@@ -150,11 +150,10 @@ class _Encoder:
             self.arrays.append(np.asarray(part))
             kind = "array" if isinstance(part, jax.Array) else "numpy"
             return {kind: len(self.arrays) - 1, "shape": list(np.shape(part))}
-        if isinstance(part, tuple) and hasattr(part, "_asdict"):
-            return {
-                "class": name_of(type(part)),
-                "fields": self._dict(part._asdict(), where),
-            }
+        names = getattr(part, "_fields", None)
+        if isinstance(part, tuple) and names is not None:  # a named one
+            fields = self._dict(dict(zip(names, part, strict=True)), where)
+            return {"class": name_of(type(part)), "fields": fields}
         if isinstance(part, list | tuple):
             items = [self.encode(x, f"{where}[{i}]") for i, x in enumerate(part)]
             return {"list" if isinstance(part, list) else "tuple": items}
