@@ -7,6 +7,10 @@ import equistein
 
 DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",
+    "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
+    "AbstractKernel._fixed", "AbstractKernel._squared_distances",
+    "AbstractScalarKernel.stein_force", "AbstractScalarKernel.matrix",
+    "AbstractRadialKernel._block_sum",
 }  # fmt: skip
 
 

@@ -9,7 +9,14 @@ import pytest
 
 from equistein.features import SortedDistances
 from equistein.groups import Cyclic, PointCloud
-from equistein.kernels import Equivariant, IMQ, Pullback, RBF
+from equistein.kernels import (
+    Equivariant,
+    IMQ,
+    measured_bandwidth,
+    Median,
+    Pullback,
+    RBF,
+)
 from equistein.samplers import (
     AbstractSampler,
     advance,
@@ -541,17 +548,49 @@ def test_noise_and_start_keep_the_centre_of_mass(key):
     assert np.std(samples.particles) > 0.1
 
 
-def test_median_bandwidth_is_taken_anew_every_so_many_steps(key):
-    from equistein.kernels import Median
+@pytest.mark.parametrize(
+    ("kernel", "project"),
+    [
+        (Pullback(RBF(0.5), DoubleWell().features), None),
+        (RBF(0.5), DoubleWell().group.project),
+    ],
+)
+def test_updates_of_any_optimizer_keep_the_center_of_mass(kernel, project, key):
+    target = DoubleWell()
+    sampler = SVGD(kernel, optax.adam(0.05), project=project)
+    x = target.start(key, 6)
+    samples = run(key, sampler, target.log_density, x, num_steps=50)
+    assert np.max(np.abs(np.mean(samples.particles, axis=1))) < 1e-12
+    assert np.std(samples.particles - x) > 0.1
 
+
+@pytest.mark.parametrize("shape", [(4, 2), (3, 3), (6,)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda project: Langevin(0.1, project=project),
+        lambda project: MALA(0.1, project=project),
+        lambda project: SVGD(RBF(0.5), optax.sgd(0.1), project=project),
+    ],
+)
+def test_points_that_the_projection_does_not_fit_are_refused(make, shape, key):
+    sampler, bowl = make(PointCloud("CCO", 2).project), lambda x: -jnp.sum(x**2)
+    with pytest.raises(ValueError, match=r"PointCloud with 3 `species`.*got points of"):
+        run(key, sampler, bowl, jr.normal(key, (5, *shape)), num_steps=1)
+    sampler = make(lambda point: point[0])
+    with pytest.raises(ValueError, match="`project` must take points of shape"):
+        run(key, sampler, bowl, jr.normal(key, (5, *shape)), num_steps=1)
+
+
+def test_median_bandwidth_is_taken_anew_every_so_many_steps(key):
     x = start(key)
     sampler = SVGD(RBF(Median(every=3)), optax.sgd(0.5))
     samples = run(key, sampler, log_density, x, num_steps=7, record_every=1)
-    lengths = samples.history["bandwidth"]
-    assert len(set(lengths[:3])) == 1
-    assert len(set(lengths[3:6])) == 1
-    assert len(set(lengths)) == 3
-    assert np.isclose(lengths[0], sampler.kernel.length(x))
+    bandwidths = samples.history["bandwidth"]
+    assert len(set(bandwidths[:3])) == 1
+    assert len(set(bandwidths[3:6])) == 1
+    assert len(set(bandwidths)) == 3
+    assert np.isclose(bandwidths[0], measured_bandwidth(sampler.kernel, x, -x))
 
 
 # ------------------------------------------------------------ Langevin

@@ -28,26 +28,6 @@ class NoRepulsion(AbstractScalarKernel):
     def __call__(self, x, y):
         return jnp.ones((), x.dtype)
 
-    def stein_force(self, targets, sources, scores):
-        return jnp.broadcast_to(jnp.mean(scores, axis=0)[None], targets.shape)
-
-    rule = None
-
-    def length(self, particles):
-        return jnp.ones((), particles.dtype)
-
-    def with_length(self, length):
-        return self
-
-    def project(self, point):
-        return point
-
-    def check_shape(self, shape):
-        pass
-
-    def check_target(self, log_density, points):
-        pass
-
 
 @pytest.mark.parametrize(
     ("kernel", "passes"), [(RBF(1.0), True), (NoRepulsion(), False)]

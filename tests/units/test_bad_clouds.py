@@ -126,11 +126,11 @@ def test_a_cloud_of_too_many_permutations_is_refused_with_the_remedy(wrap, base)
 
 
 def test_the_largest_cloud_that_is_averaged_exactly_has_five_like_particles():
-    assert Equivariant(RBF(), PointCloud((0,) * 5, 2)).rule is not None
+    assert Equivariant(RBF(), PointCloud((0,) * 5, 2)).bandwidth is not None
     with pytest.raises(ValueError, match="720 permutations, of which 120"):
         Equivariant(RBF(), PointCloud((0,) * 6, 2))
     sampled = Equivariant(RBF(), PointCloud((0,) * 6, 2), num_samples=2, key=jr.key(0))
-    sampled.check_shape((6, 2))
+    assert sampled.project(jnp.ones((6, 2))).shape == (6, 2)
 
 
 @pytest.mark.parametrize("dim", [1, 4])

@@ -5,12 +5,15 @@ import numpy as np
 import optax
 import pytest
 
+from equistein.features import PairHistogram
 from equistein.groups import Cyclic
 from equistein.kernels import (
     Equivariant,
     IMQ,
     MaximumDiscrepancy,
+    measured_bandwidth,
     Median,
+    Moments,
     RBF,
     squared_discrepancy,
 )
@@ -41,6 +44,16 @@ def test_the_u_statistic_tells_points_that_are_too_wide(key):
     assert values.mean() > 8 * values.std() / 20
 
 
+def test_the_u_statistic_of_moments_has_one_metric_for_all_particles(key):
+    features = PairHistogram((0, 0, 0), num_centers=5)
+    x = jr.normal(key, (20, 3, 2))
+    measured, fixed = (
+        squared_discrepancy(kernel, x, -x, own_terms=False)
+        for kernel in (Moments(features), Moments(features).at(x))
+    )
+    assert np.isclose(measured, fixed, rtol=1e-9)
+
+
 def test_the_v_statistic_is_the_metric_squared(key):
     x = jr.normal(key, (9, 2))
     squared = squared_discrepancy(RBF(0.7), x, -x)
@@ -50,9 +63,10 @@ def test_the_v_statistic_is_the_metric_squared(key):
 
 def test_the_learned_bandwidth_is_the_one_of_largest_discrepancy():
     rule = MaximumDiscrepancy((0.5, 1.0, 3.0))
-    assert rule.choose(jnp.array(2.0), lambda h: -((h - 5.0) ** 2)) == 6.0
-    assert rule.choose(jnp.array(2.0), lambda h: -h) == 1.0
-    assert Median().choose(jnp.array(2.0), lambda h: -h) == 2.0
+    apart = 8 * np.log(2) * jnp.array([[0.0, 1.0], [1.0, 0.0]])  # the median is 2
+    assert np.isclose(Median()(apart, lambda h: -h), 2.0)
+    assert np.isclose(rule(apart, lambda h: -((h - 5.0) ** 2)), 6.0)
+    assert np.isclose(rule(apart, lambda h: -h), 1.0)
 
 
 @pytest.mark.slow
@@ -66,13 +80,14 @@ def test_a_run_takes_the_bandwidth_that_the_discrepancy_chooses(key):
         record_every=1,
     )  # fmt: skip
     scores = jax.vmap(jax.grad(target.log_density))(x)
-    lengths = kernel.length(x) * jnp.array(rule.factors)
+    median = measured_bandwidth(kernel.with_bandwidth(Median()), x, scores)
+    bandwidths = median * jnp.array(rule.factors)
     values = [
-        float(squared_discrepancy(kernel.with_length(h), x, scores, own_terms=False))
-        for h in lengths
+        float(squared_discrepancy(kernel.with_bandwidth(h), x, scores, own_terms=False))
+        for h in bandwidths
     ]
     used = samples.history["bandwidth"]
-    assert np.isclose(used[0], lengths[np.argmax(values)])
+    assert np.isclose(used[0], bandwidths[np.argmax(values)])
     assert used[0] == used[1] == used[2]
 
 

@@ -34,9 +34,16 @@ def test_thermal_schedule_by_hand():
     assert np.allclose(values(rate, 0, 2, 9, 10, 50), [30, 3, 0.15, 0.03, 0.03])
 
 
-def test_thermal_step_stays_finite_where_the_annealing_starts_at_zero():
-    rate = thermal(0.3, Power(4), 10)
-    assert np.all(np.isfinite(values(rate, 0, 1)))
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_thermal_step_is_bounded_where_the_annealing_starts_at_zero(power):
+    for annealing in (Power(1_000), Power(1_000, power=4.0)):
+        rate = thermal(0.3, annealing, 10_000, power=power)
+        assert np.isclose(values(rate, 0), 0.3 * 1e-3**-power)
+        steps = values(rate, *range(0, 1_200, 20))
+        assert np.all(np.diff(steps) <= 0)
+        assert np.isclose(steps[-1], 0.3)
+    rate = thermal(0.3, Power(1_000), 10_000, power=power, hottest=0.25)
+    assert np.isclose(values(rate, 0), 0.3 * 0.25**-power)
 
 
 def test_thermal_schedule_serves_optax():

@@ -37,15 +37,17 @@ def test_outliers_keep_their_share():
     assert abs(share - 1 / 16) < 0.01  # binomial error 0.024
 
 
-def test_every_point_has_the_same_chance():
-    features = jnp.zeros((160, 1))
-    order = jnp.arange(160.0)
-    chosen = jax.vmap(lambda key: thin(key, features, order, 10))(
+# 199 points to 100: no halving, and all but one of the pairs are left out.
+@pytest.mark.parametrize(("num_points", "num"), [(160, 10), (199, 100), (50, 12)])
+def test_every_point_has_the_same_chance(num_points, num):
+    features, order = jnp.zeros((num_points, 1)), jnp.arange(float(num_points))
+    chosen = jax.vmap(lambda key: thin(key, features, order, num))(
         jr.split(jr.key(0), 2_000)
     )
-    shares = np.bincount(np.ravel(chosen), minlength=160) / 2_000
-    # The share of each point is 1/16, with a binomial error.
-    assert np.max(np.abs(shares - 1 / 16)) < 5 * (1 / 16 / 2_000) ** 0.5
+    shares = np.bincount(np.ravel(chosen), minlength=num_points) / 2_000
+    # The share of each point is num / num_points, with a binomial error.
+    expected = num / num_points
+    assert np.max(np.abs(shares - expected)) < 5 * (expected / 2_000) ** 0.5
 
 
 def test_all_points_are_kept_where_all_are_asked_for(key):

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import NoiseEnergy
 from equistein.diffusion._step_sizes import StepSizes
-from equistein.kernels import AbstractKernel
+from equistein.kernels import AbstractKernel, measured_bandwidth
 from equistein.samplers import clipped
 
 
@@ -84,7 +84,8 @@ class DiffusionSteps(eqx.Module):
             return moved
 
         def pushed():
-            fixed = kernel.with_length(kernel.length(particles))
+            bandwidth = measured_bandwidth(kernel, particles, scores)
+            fixed = kernel.with_bandwidth(bandwidth)
             force = fixed.stein_force(particles, particles, scores)
             return moved + here.stein * force
 

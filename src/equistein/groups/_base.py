@@ -46,7 +46,11 @@ class AbstractGroup(eqx.Module):
 
         The identity, except for `PointCloud`, where the center of mass goes to the
         origin.
+
+        Raises:
+            ValueError: If the group does not act on points of this shape.
         """
+        self.check_shape(point.shape)
         return point
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

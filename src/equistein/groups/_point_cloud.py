@@ -99,6 +99,7 @@ class PointCloud(AbstractGroup):
         return turned
 
     def project(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         return point - jnp.mean(point, axis=0, keepdims=True)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

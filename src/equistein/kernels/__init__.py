@@ -9,12 +9,11 @@ from equistein.kernels._base import (
     AbstractKernel as AbstractKernel,
     AbstractScalarKernel as AbstractScalarKernel,
 )
-from equistein.kernels._closed_form import AbstractClosedForm as AbstractClosedForm
-from equistein.kernels._closed_forms import closed_form as closed_form
 from equistein.kernels._discrepancy import squared_discrepancy as squared_discrepancy
 from equistein.kernels._equivariant import Equivariant as Equivariant
 from equistein.kernels._gradient import Gradient as Gradient
 from equistein.kernels._invariant import Invariant as Invariant
+from equistein.kernels._measured import measured_bandwidth as measured_bandwidth
 from equistein.kernels._moments import Moments as Moments
 from equistein.kernels._pullback import Pullback as Pullback
 from equistein.kernels._radial import (
@@ -22,3 +21,8 @@ from equistein.kernels._radial import (
     IMQ as IMQ,
     RBF as RBF,
 )
+from equistein.kernels.averages._base import AbstractAverage as AbstractAverage
+from equistein.kernels.averages._closed_form import (
+    AbstractClosedForm as AbstractClosedForm,
+)
+from equistein.kernels.averages._table import closed_form as closed_form

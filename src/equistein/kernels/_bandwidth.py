@@ -12,23 +12,29 @@ from equistein._types import Scalar
 
 
 class AbstractBandwidth(eqx.Module):
-    """A rule for the bandwidth, in whatever distance the kernel measures."""
+    """A rule for the bandwidth, in whatever distance the kernel measures.
+
+    Attributes:
+        every: The number of steps of SVGD between two measurements.
+        max_particles: The number of particles it is measured on, at most.
+    """
 
     every: eqx.AbstractVar[int]
     max_particles: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def __call__(self, squared_distances: Float[Array, "n n"]) -> Scalar:
-        """Return the bandwidth for particles with these pair distances, squared."""
-
-    @abc.abstractmethod
-    def choose(self, length: Scalar, discrepancy: Callable[[Scalar], Scalar]) -> Scalar:
-        """Return the bandwidth while sampling.
+    def __call__(
+        self,
+        squared_distances: Float[Array, "n n"],
+        discrepancy: Callable[[Scalar], Scalar],
+    ) -> Scalar:
+        """Return the bandwidth.
 
         Args:
-            length: What the rule gives for the particles' distances.
-            discrepancy: The squared kernel Stein discrepancy of (at most
-                `max_particles`) particles as a function of the bandwidth.
+            squared_distances: Of (at most `max_particles`) particles, as the kernel
+                sees them: between orbits, or between features.
+            discrepancy: Their squared kernel Stein discrepancy without own terms, as a
+                function of the bandwidth.
         """
 
 
@@ -67,20 +73,21 @@ class Median(AbstractBandwidth):
         self.every = int(every)
         self.max_particles = int(max_particles)
 
-    def __call__(self, squared_distances: Float[Array, "n n"]) -> Scalar:
+    def __call__(
+        self,
+        squared_distances: Float[Array, "n n"],
+        discrepancy: Callable[[Scalar], Scalar],
+    ) -> Scalar:
+        del discrepancy
         num = len(squared_distances)
         if num < 2:
             return jnp.ones((), squared_distances.dtype)
         first, second = jnp.triu_indices(num, k=1)
         pairs = jnp.sort(squared_distances[first, second])
         median = jnp.sqrt((pairs[(len(pairs) - 1) // 2] + pairs[len(pairs) // 2]) / 2)
-        length = self.factor * median / jnp.sqrt(2 * jnp.log(float(num)))
-        length = length.astype(squared_distances.dtype)
-        return jax.lax.stop_gradient(jnp.where(length > 0, length, 1))
-
-    def choose(self, length: Scalar, discrepancy: Callable[[Scalar], Scalar]) -> Scalar:
-        del discrepancy
-        return length
+        bandwidth = self.factor * median / jnp.sqrt(2 * jnp.log(float(num)))
+        bandwidth = bandwidth.astype(squared_distances.dtype)
+        return jax.lax.stop_gradient(jnp.where(bandwidth > 0, bandwidth, 1))
 
 
 class MaximumDiscrepancy(AbstractBandwidth):
@@ -129,10 +136,12 @@ class MaximumDiscrepancy(AbstractBandwidth):
         self.every = int(every)
         self.max_particles = int(max_particles)
 
-    def __call__(self, squared_distances: Float[Array, "n n"]) -> Scalar:
-        return Median()(squared_distances)
-
-    def choose(self, length: Scalar, discrepancy: Callable[[Scalar], Scalar]) -> Scalar:
-        lengths = length * jnp.asarray(self.factors, length.dtype)
-        values = jax.lax.map(discrepancy, lengths)
-        return lengths[jnp.argmax(values)]
+    def __call__(
+        self,
+        squared_distances: Float[Array, "n n"],
+        discrepancy: Callable[[Scalar], Scalar],
+    ) -> Scalar:
+        median = Median()(squared_distances, discrepancy)
+        bandwidths = median * jnp.asarray(self.factors, median.dtype)
+        values = jax.lax.map(discrepancy, bandwidths)
+        return bandwidths[jnp.argmax(values)]

@@ -1,6 +1,7 @@
 """Interfaces for kernels: what turns scores into Stein forces."""
 
 import abc
+import dataclasses
 
 import equinox as eqx
 import jax
@@ -9,16 +10,25 @@ from jaxtyping import Array, Float
 
 from equistein._types import LogDensity, Particles, Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth
+from equistein.kernels._blocks import map_blocks
+from equistein.kernels._distances import centered, flatten, squared_distances
 
 
 class AbstractKernel(eqx.Module):
     r"""A positive definite kernel, scalar or matrix-valued.
 
-    SVGD asks it for one thing, the Stein force on targets x from sources y with
-    scores s,
+    SVGD asks it for the Stein force on targets x from sources y with scores s,
 
     $$\psi(x) = \frac1m \sum_j K(x, y_j)\, s_j + \mathrm{div}_{y_j} K(x, y_j).$$
+
+    What is not abstract may be left as it is. A kernel with a field `bandwidth` may
+    hold a rule there, which SVGD measures on the particles.
+
+    Attributes:
+        bandwidth: A length, or a rule for it; 1 for a kernel that has none.
     """
+
+    bandwidth = 1.0  # no field, but its default where a kernel declares one
 
     @abc.abstractmethod
     def stein_force(
@@ -33,67 +43,68 @@ class AbstractKernel(eqx.Module):
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         """Return $K(x, y)$ on flattened points; $k(x, y) I$ for a scalar kernel."""
 
-    @property
-    @abc.abstractmethod
-    def rule(self) -> AbstractBandwidth | None:
-        """The rule that sets the bandwidth, or None when it is a number."""
+    def with_bandwidth(
+        self, bandwidth: float | Scalar | AbstractBandwidth
+    ) -> "AbstractKernel":
+        """Return this kernel with another bandwidth, or itself where it has none."""
+        if all(field.name != "bandwidth" for field in dataclasses.fields(self)):
+            return self
+        return eqx.tree_at(lambda kernel: kernel.bandwidth, self, bandwidth)
 
-    @abc.abstractmethod
-    def length(self, particles: Particles) -> Scalar:
-        """Return the bandwidth: the number, or what the rule gives for `particles`."""
-
-    @abc.abstractmethod
-    def with_length(self, length: Scalar) -> "AbstractKernel":
-        """Return this kernel with the number `length` for its bandwidth."""
-
-    @abc.abstractmethod
     def project(self, point: Point) -> Point:
-        """Return the nearest point of the subspace the particles live on."""
+        """Return the nearest point of the subspace the particles live on.
 
-    @abc.abstractmethod
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise `ValueError` unless the kernel is defined on points of this shape."""
+        Raises:
+            ValueError: If the kernel is not defined on points of this shape.
+        """
+        return point
 
-    @abc.abstractmethod
-    def check_target(self, log_density: LogDensity, points: Particles) -> None:
+    def check(self, log_density: LogDensity, points: Particles) -> None:
         """Raise `InvarianceError` if the density lacks the kernel's symmetry."""
+
+    def _fixed(self, particles: Particles) -> "AbstractKernel":
+        """Return this kernel with all but its bandwidth measured on some particles."""
+        del particles
+        return self
+
+    def _squared_distances(
+        self, particles: Float[Array, "n *shape"]
+    ) -> Float[Array, "n n"]:
+        """Return the distances that a bandwidth rule measures."""
+        rows = flatten(particles)
+        return squared_distances(*centered(rows, rows))
 
 
 class AbstractScalarKernel(AbstractKernel):
-    """A real-valued kernel: $K(x, y) = k(x, y) I$."""
+    r"""A real-valued kernel: $K(x, y) = k(x, y) I$.
+
+    A kernel of your own needs no more than `__call__`: the force is then differentiated
+    pair by pair, $k(x, y_j)\, s_j + \nabla_{y_j} k(x, y_j)$, which takes some times as
+    long as a sum made for the kernel.
+    """
 
     @abc.abstractmethod
     def __call__(self, x: Point, y: Point) -> Scalar:
         """Return $k(x, y)$."""
 
+    def stein_force(
+        self,
+        targets: Float[Array, "target *shape"],
+        sources: Float[Array, "source *shape"],
+        scores: Float[Array, "source *shape"],
+    ) -> Float[Array, "target *shape"]:
+        def term(x, y, score):
+            value, slope = jax.value_and_grad(self.__call__, argnums=1)(x, y)
+            return value * score + slope
+
+        def on_target(row):
+            x = row.reshape(targets.shape[1:])
+            return jnp.mean(jax.vmap(term, (None, 0, 0))(x, sources, scores), axis=0)
+
+        rows = flatten(targets)
+        block = lambda rows: flatten(jax.vmap(on_target)(rows))
+        force = map_blocks(block, rows, len(sources) * rows.shape[1])
+        return force.reshape(targets.shape)
+
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self(x, y) * jnp.eye(x.size, dtype=x.dtype)
-
-
-def flatten(particles: Float[Array, "n *shape"]) -> Float[Array, "n dim"]:
-    """Return the particles as rows."""
-    return particles.reshape(len(particles), -1)
-
-
-def squared_distances(
-    x: Float[Array, "target dim"], y: Float[Array, "source dim"]
-) -> Float[Array, "target source"]:
-    r"""Return $|x_i - y_j|^2$ by one matmul.
-
-    Center the points first: the terms cancel, and in float32 a cloud far from the
-    origin would lose all digits.
-    """
-    norms = jnp.sum(x**2, axis=1)[:, None] + jnp.sum(y**2, axis=1)[None, :]
-    return jnp.maximum(norms - 2 * x @ y.T, 0)
-
-
-def centered(
-    x: Float[Array, "target dim"], y: Float[Array, "source dim"]
-) -> tuple[Float[Array, "target dim"], Float[Array, "source dim"]]:
-    """Return both clouds with the mean of the targets at the origin.
-
-    Of the sources only those near the targets count; a group's copies of a cloud far
-    from the origin have their own mean where no particle is.
-    """
-    mean = jax.lax.stop_gradient(jnp.mean(x, axis=0, keepdims=True))
-    return x - mean, y - mean

@@ -21,6 +21,9 @@ def squared_discrepancy(
     terms of each particle with itself it is the U-statistic, whose mean over exact
     samples is zero.
 
+    What else the kernel measures, as `Moments` its metric, it measures on all of the
+    particles.
+
     Args:
         kernel: The kernel, with a number for its bandwidth.
         particles: The particles, stacked on axis 0.
@@ -30,6 +33,7 @@ def squared_discrepancy(
     References:
         Liu, Lee and Jordan (2016), A Kernelized Stein Discrepancy.
     """
+    kernel = kernel._fixed(particles)
     total = _statistic(kernel, particles, scores)
     if own_terms:
         return total

@@ -1,19 +1,15 @@
 """The equivariant matrix-valued kernel: with it SVGD respects the symmetry."""
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels._bandwidth import AbstractBandwidth
-from equistein.kernels._base import AbstractKernel, flatten
-from equistein.kernels._blocks import map_blocks
-from equistein.kernels._closed_form import AbstractClosedForm
-from equistein.kernels._closed_forms import closed_form
-from equistein.kernels._radial import AbstractRadialKernel, RBF
-from equistein.kernels._symmetrized import check_base, choose_elements, Elements
+from equistein.kernels._base import AbstractKernel
+from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels.averages._base import AbstractAverage
+from equistein.kernels.averages._table import average_over
 
 
 class Equivariant(AbstractKernel):
@@ -51,7 +47,7 @@ class Equivariant(AbstractKernel):
 
     base: AbstractRadialKernel
     group: AbstractGroup
-    average: Elements | AbstractClosedForm
+    average: AbstractAverage
 
     def __init__(
         self,
@@ -61,14 +57,9 @@ class Equivariant(AbstractKernel):
         num_samples: int | None = None,
         key: Key | None = None,
     ):
-        check_base("Equivariant", base, group)
+        self.average = average_over("Equivariant", base, group, num_samples, key)
         self.base = base
         self.group = group
-        closed = closed_form(group) if isinstance(base, RBF) else None
-        if num_samples is None and closed is not None:
-            self.average = closed
-        else:
-            self.average = choose_elements("Equivariant", group, num_samples, key)
 
     def stein_force(
         self,
@@ -76,56 +67,29 @@ class Equivariant(AbstractKernel):
         sources: Float[Array, "source *shape"],
         scores: Float[Array, "source *shape"],
     ) -> Float[Array, "target *shape"]:
-        if isinstance(self.average, Elements):
-            orbits, moved = self.average.act(sources), self.average.act(scores)
-            shape = (-1, *sources.shape[1:])
-            return self.base.stein_force(
-                targets, orbits.reshape(shape), moved.reshape(shape)
-            )
-        average, length = self.average, self.base.fixed_length(sources)
-        project = jax.vmap(self.group.project)
-        x, y, s = (flatten(project(z)) for z in (targets, sources, scores))
-        total = map_blocks(
-            lambda rows: average.block_force(rows, y, s, length),
-            x,
-            len(y) * average.num_copies,
-        )
-        return (total / len(y)).reshape(targets.shape)
+        return self.average.stein_force(self.base, targets, sources, scores)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
-        if isinstance(self.average, AbstractClosedForm):
-            x, y = self.group.project(x), self.group.project(y)
-            matrix = self.average.matrix(x, y, self.base.fixed_length(x))
-            project = jax.vmap(lambda row: self.group.project(row.reshape(x.shape)))
-            return flatten(project(flatten(project(matrix)).T)).T
-        orbit = self.average.act(y[None])[:, 0]
-        weights = jax.vmap(self.base, (None, 0))(x, orbit)
-        basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
-        columns = self.average.act(basis).reshape(len(weights), x.size, x.size)
-        return jnp.einsum("g,gba->ab", weights, columns) / len(weights)
+        return self.average.matrix(self.base, x, y)
 
     @property
-    def rule(self) -> AbstractBandwidth | None:
-        return self.base.rule
+    def bandwidth(self) -> float | Scalar | AbstractBandwidth:
+        """That of the base."""
+        return self.base.bandwidth
 
-    def length(self, particles: Particles) -> Scalar:
-        average = self.average
-        if isinstance(average, AbstractClosedForm):
-            return self.base.length_of(particles, average.squared_orbit_distances)
-        return self.base.length_of(
-            particles, lambda x, _: average.squared_orbit_distances(x)
-        )
-
-    def with_length(self, length: Scalar) -> "Equivariant":
-        return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
+    def with_bandwidth(
+        self, bandwidth: float | Scalar | AbstractBandwidth
+    ) -> "Equivariant":
+        return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
 
     def project(self, point: Point) -> Point:
-        return self.group.project(point)
+        self.group.check_shape(point.shape)
+        return self.average.project(point)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.group.check_shape(shape)
-        if isinstance(self.average, AbstractClosedForm):
-            self.average.check_shape(shape)
-
-    def check_target(self, log_density: LogDensity, points: Particles) -> None:
+    def check(self, log_density: LogDensity, points: Particles) -> None:
         check_invariance(log_density, self.group, points)
+
+    def _squared_distances(
+        self, particles: Float[Array, "n *shape"]
+    ) -> Float[Array, "n n"]:
+        return self.average.squared_orbit_distances(particles, particles)

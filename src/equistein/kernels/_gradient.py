@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from equistein._types import Features
 from equistein.features import AbstractFeatures
-from equistein.kernels._base import squared_distances
+from equistein.kernels._distances import squared_distances
 from equistein.kernels._on_features import AbstractFeatureKernel, check_parts
 from equistein.kernels._radial import AbstractRadialKernel
 
@@ -42,7 +42,7 @@ class Gradient(AbstractFeatureKernel):
         self.base = base
         self.features = features
 
-    def block_force(
+    def _block_sum(
         self,
         targets: Float[Array, "target feature"],
         sources: Float[Array, "source feature"],
@@ -68,7 +68,7 @@ class Gradient(AbstractFeatureKernel):
 
         return jax.grad(potential)(targets)
 
-    def feature_matrix(
+    def _feature_matrix(
         self, x: Features, y: Features
     ) -> Float[Array, "feature feature"]:
         gap = x - y

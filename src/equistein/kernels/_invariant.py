@@ -10,7 +10,8 @@ from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels._bandwidth import AbstractBandwidth
 from equistein.kernels._base import AbstractScalarKernel
 from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels._symmetrized import check_base, choose_elements, Elements
+from equistein.kernels.averages._elements import Elements
+from equistein.kernels.averages._table import elements_of
 
 
 class Invariant(AbstractScalarKernel):
@@ -49,14 +50,13 @@ class Invariant(AbstractScalarKernel):
         num_samples: int | None = None,
         key: Key | None = None,
     ):
-        check_base("Invariant", base, group)
+        self.average = elements_of("Invariant", base, group, num_samples, key)
         self.base = base
         self.group = group
-        self.average = choose_elements("Invariant", group, num_samples, key)
 
     def __call__(self, x: Point, y: Point) -> Scalar:
         orbit = self.average.act(y[None])[:, 0]
-        return jnp.mean(jax.vmap(self.base, (None, 0))(x, orbit))
+        return jnp.mean(jax.vmap(self.base, (None, 0))(self.project(x), orbit))
 
     def stein_force(
         self,
@@ -64,27 +64,34 @@ class Invariant(AbstractScalarKernel):
         sources: Float[Array, "source *shape"],
         scores: Float[Array, "source *shape"],
     ) -> Float[Array, "target *shape"]:
+        targets = jax.vmap(self.project)(targets)
         orbits, moved = self.average.act(sources), self.average.act(scores)
         forces = jax.vmap(self.base.stein_force, (None, 0, 0))(targets, orbits, moved)
         # grad_y k(x, g y) = R_g^T grad_2 k: the force of each copy is turned back.
         return jnp.mean(self.average.act_inverse(forces), axis=0)
 
+    def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
+        basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
+        identity = jax.vmap(self.project)(basis).reshape(x.size, x.size)
+        return self(x, y) * identity
+
     @property
-    def rule(self) -> AbstractBandwidth | None:
-        return self.base.rule
+    def bandwidth(self) -> float | Scalar | AbstractBandwidth:
+        """That of the base."""
+        return self.base.bandwidth
 
-    def length(self, particles: Particles) -> Scalar:
-        orbit_distances = self.average.squared_orbit_distances
-        return self.base.length_of(particles, lambda x, _: orbit_distances(x))
-
-    def with_length(self, length: Scalar) -> "Invariant":
-        return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
+    def with_bandwidth(
+        self, bandwidth: float | Scalar | AbstractBandwidth
+    ) -> "Invariant":
+        return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
 
     def project(self, point: Point) -> Point:
         return self.group.project(point)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.group.check_shape(shape)
-
-    def check_target(self, log_density: LogDensity, points: Particles) -> None:
+    def check(self, log_density: LogDensity, points: Particles) -> None:
         check_invariance(log_density, self.group, points)
+
+    def _squared_distances(
+        self, particles: Float[Array, "n *shape"]
+    ) -> Float[Array, "n n"]:
+        return self.average.squared_orbit_distances(particles, particles)

@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import LogDensity, Particles, Point, Scalar
+from equistein._types import LogDensity, Particles, Point
 from equistein.features import AbstractFeatures, jacobian
 from equistein.groups import check_invariance
-from equistein.kernels._bandwidth import AbstractBandwidth
 from equistein.kernels._base import AbstractKernel
 from equistein.kernels._on_features import check_features
 
@@ -87,7 +86,7 @@ class Moments(AbstractKernel):
             along = jax.jvp(self.features, (y,), (s,))[1]
             return along + self.features.laplacian(y)
 
-        kernel = self.at(sources) if self.metric is None else self
+        kernel = self._fixed(sources)
         means = jnp.mean(jax.vmap(generated)(sources, scores), axis=0)
         weights = jax.scipy.linalg.solve(
             kernel._known_metric(means.dtype), means, assume_a="pos"
@@ -100,26 +99,14 @@ class Moments(AbstractKernel):
         )
         return jacobian(self.features, x).T @ right
 
-    @property
-    def rule(self) -> AbstractBandwidth | None:
-        return None
-
-    def length(self, particles: Particles) -> Scalar:
-        """Return 1: there is no bandwidth."""
-        return jnp.ones((), particles.dtype)
-
-    def with_length(self, length: Scalar) -> "Moments":
-        del length
-        return self
-
     def project(self, point: Point) -> Point:
         return self.features.group(point.shape).project(point)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.features.group(shape)
-
-    def check_target(self, log_density: LogDensity, points: Particles) -> None:
+    def check(self, log_density: LogDensity, points: Particles) -> None:
         check_invariance(log_density, self.features.group(points.shape[1:]), points)
+
+    def _fixed(self, particles: Particles) -> "Moments":
+        return self.at(particles) if self.metric is None else self
 
     def _known_metric(self, dtype: jnp.dtype) -> Float[Array, "feature feature"]:
         if self.metric is None:

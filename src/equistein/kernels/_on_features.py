@@ -11,8 +11,9 @@ from equistein._types import Features, LogDensity, Particles, Point, Scalar
 from equistein.features import AbstractFeatures, jacobian
 from equistein.groups import check_invariance
 from equistein.kernels._bandwidth import AbstractBandwidth
-from equistein.kernels._base import AbstractKernel, centered, flatten
+from equistein.kernels._base import AbstractKernel
 from equistein.kernels._blocks import map_blocks
+from equistein.kernels._distances import centered, flatten
 from equistein.kernels._radial import AbstractRadialKernel
 
 
@@ -27,7 +28,7 @@ class AbstractFeatureKernel(AbstractKernel):
     features: eqx.AbstractVar[AbstractFeatures]
 
     @abc.abstractmethod
-    def block_force(
+    def _block_sum(
         self,
         targets: Float[Array, "target feature"],
         sources: Float[Array, "source feature"],
@@ -37,7 +38,7 @@ class AbstractFeatureKernel(AbstractKernel):
         """Return the sum of the Stein terms over the sources, as a feature vector."""
 
     @abc.abstractmethod
-    def feature_matrix(
+    def _feature_matrix(
         self, x: Features, y: Features
     ) -> Float[Array, "feature feature"]:
         """Return $B(F(x), F(y))$."""
@@ -55,7 +56,7 @@ class AbstractFeatureKernel(AbstractKernel):
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
         here, there_sources = centered(there, jax.vmap(self.features)(sources))
         total = map_blocks(
-            lambda rows: self.block_force(rows, there_sources, pushed, metric),
+            lambda rows: self._block_sum(rows, there_sources, pushed, metric),
             here,
             len(sources),
         )
@@ -63,27 +64,29 @@ class AbstractFeatureKernel(AbstractKernel):
         return force
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
-        middle = self.feature_matrix(self.features(x), self.features(y))
+        middle = self._feature_matrix(self.features(x), self.features(y))
         return jacobian(self.features, x).T @ middle @ jacobian(self.features, y)
 
     @property
-    def rule(self) -> AbstractBandwidth | None:
-        return self.base.rule
+    def bandwidth(self) -> float | Scalar | AbstractBandwidth:
+        """That of the kernel on features."""
+        return self.base.bandwidth
 
-    def length(self, particles: Particles) -> Scalar:
-        return self.base.length(jax.vmap(self.features)(particles))
-
-    def with_length(self, length: Scalar) -> "AbstractFeatureKernel":
-        return eqx.tree_at(lambda k: k.base, self, self.base.with_length(length))
+    def with_bandwidth(
+        self, bandwidth: float | Scalar | AbstractBandwidth
+    ) -> "AbstractFeatureKernel":
+        return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
 
     def project(self, point: Point) -> Point:
         return self.features.group(point.shape).project(point)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.features.group(shape)
-
-    def check_target(self, log_density: LogDensity, points: Particles) -> None:
+    def check(self, log_density: LogDensity, points: Particles) -> None:
         check_invariance(log_density, self.features.group(points.shape[1:]), points)
+
+    def _squared_distances(
+        self, particles: Float[Array, "n *shape"]
+    ) -> Float[Array, "n n"]:
+        return self.base._squared_distances(jax.vmap(self.features)(particles))
 
 
 def check_parts(

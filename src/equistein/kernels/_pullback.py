@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 from equistein._types import Features
 from equistein.features import AbstractFeatures
-from equistein.kernels._base import squared_distances
+from equistein.kernels._distances import squared_distances
 from equistein.kernels._on_features import AbstractFeatureKernel, check_parts
 from equistein.kernels._radial import AbstractRadialKernel
 
@@ -41,7 +41,7 @@ class Pullback(AbstractFeatureKernel):
         self.base = base
         self.features = features
 
-    def block_force(
+    def _block_sum(
         self,
         targets: Float[Array, "target feature"],
         sources: Float[Array, "source feature"],
@@ -58,7 +58,7 @@ class Pullback(AbstractFeatureKernel):
         )
         return value @ pushed + 2 * (sums[:, :size] - spread)
 
-    def feature_matrix(
+    def _feature_matrix(
         self, x: Features, y: Features
     ) -> Float[Array, "feature feature"]:
         return self.base(x, y) * jnp.eye(x.size, dtype=x.dtype)

@@ -1,7 +1,6 @@
 """Kernels of the distance: Gaussian and inverse multiquadric."""
 
 import abc
-from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -9,40 +8,27 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from equistein._types import LogDensity, Particles, Point, Scalar
+from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Median
-from equistein.kernels._base import (
-    AbstractScalarKernel,
-    centered,
-    flatten,
-    squared_distances,
-)
+from equistein.kernels._base import AbstractScalarKernel
 from equistein.kernels._blocks import map_blocks
+from equistein.kernels._distances import centered, flatten, squared_distances
 
 
 class AbstractRadialKernel(AbstractScalarKernel):
     r"""A kernel $k(x, y) = \kappa(|x - y|^2)$ with a bandwidth.
 
+    Its force is a product of the Gram matrix with the scores and the sources.
+
     Jointly invariant, $k(gx, gy) = k(x, y)$, under every group that preserves
     distances; a kernel made from it by averaging over a group relies on this.
     """
-
-    bandwidth: eqx.AbstractVar[Scalar | AbstractBandwidth]
 
     @abc.abstractmethod
     def profile(
         self, squared: Float[Array, "*pairs"]
     ) -> tuple[Float[Array, "*pairs"], Float[Array, "*pairs"]]:
         r"""Return $\kappa$ and its derivative $\kappa'$ at squared distances."""
-
-    @abc.abstractmethod
-    def block_force(
-        self,
-        targets: Float[Array, "target dim"],
-        sources: Float[Array, "source dim"],
-        scores: Float[Array, "source dim"],
-    ) -> Float[Array, "target dim"]:
-        """Return the sum of the Stein terms over the sources, all pairs at once."""
 
     def __call__(self, x: Point, y: Point) -> Scalar:
         return self.profile(jnp.sum((x - y) ** 2))[0]
@@ -55,18 +41,10 @@ class AbstractRadialKernel(AbstractScalarKernel):
     ) -> Float[Array, "target *shape"]:
         x, y = centered(flatten(targets), flatten(sources))
         s = flatten(scores)
-        total = map_blocks(lambda rows: self.block_force(rows, y, s), x, len(y))
+        total = map_blocks(lambda rows: self._block_sum(rows, y, s), x, len(y))
         return (total / len(y)).reshape(targets.shape)
 
-    @property
-    def rule(self) -> AbstractBandwidth | None:
-        return self.bandwidth if isinstance(self.bandwidth, AbstractBandwidth) else None
-
-    def length(self, particles: Particles) -> Scalar:
-        x, _ = centered(flatten(particles), flatten(particles))
-        return self.length_of(x, squared_distances)
-
-    def fixed_length(self, like: Array) -> Scalar:
+    def fixed_bandwidth(self, like: Array) -> Scalar:
         """Return the bandwidth, which must be a number, in the precision of `like`.
 
         Raises:
@@ -75,33 +53,23 @@ class AbstractRadialKernel(AbstractScalarKernel):
         if isinstance(self.bandwidth, AbstractBandwidth):
             raise ValueError(
                 f"This kernel's `bandwidth` is the rule {self.bandwidth}, which needs "
-                "particles: call kernel.with_length(kernel.length(particles)) first. "
-                "SVGD does so."
+                "particles: call kernel.with_bandwidth(measured_bandwidth(kernel, "
+                "particles, scores)) first. SVGD does so."
             )
-        return self.bandwidth.astype(like.dtype)
+        return jnp.asarray(self.bandwidth, like.dtype)
 
-    def length_of(
+    def _block_sum(
         self,
-        x: Float[Array, "n *k"],
-        distances: Callable[[Array, Array], Float[Array, "m m"]],
-    ) -> Scalar:
-        """Return the bandwidth, with the rule fed with `distances(x, x)`."""
-        if not isinstance(self.bandwidth, AbstractBandwidth):
-            return self.bandwidth.astype(x.dtype)
-        x = x[:: -(-len(x) // self.bandwidth.max_particles)]
-        return self.bandwidth(distances(x, x))
-
-    def with_length(self, length: Scalar) -> "AbstractRadialKernel":
-        return eqx.tree_at(lambda kernel: kernel.bandwidth, self, length)
-
-    def project(self, point: Point) -> Point:
-        return point
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        del shape
-
-    def check_target(self, log_density: LogDensity, points: Particles) -> None:
-        del log_density, points  # no symmetry to rely on
+        targets: Float[Array, "target dim"],
+        sources: Float[Array, "source dim"],
+        scores: Float[Array, "source dim"],
+    ) -> Float[Array, "target dim"]:
+        """Return the sum of the Stein terms over the sources, all pairs at once."""
+        value, slope = self.profile(squared_distances(targets, sources))
+        # grad_y k = 2 kappa' (y - x)
+        ones = jnp.ones((len(sources), 1), sources.dtype)
+        pull = slope @ jnp.concatenate([sources, ones], axis=1)
+        return value @ scores + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
 
 
 class RBF(AbstractRadialKernel):
@@ -127,12 +95,12 @@ class RBF(AbstractRadialKernel):
         self.bandwidth = _as_bandwidth("RBF", bandwidth)
 
     def profile(self, squared):
-        inverse = 0.5 / self.fixed_length(squared) ** 2
+        inverse = 0.5 / self.fixed_bandwidth(squared) ** 2
         value = jnp.exp(-squared * inverse)
         return value, -inverse * value
 
-    def block_force(self, targets, sources, scores):
-        inverse = 1 / self.fixed_length(targets) ** 2
+    def _block_sum(self, targets, sources, scores):
+        inverse = 1 / self.fixed_bandwidth(targets) ** 2
         gram = jnp.exp(-0.5 * inverse * squared_distances(targets, sources))
         # grad_y k = k (x - y) / h^2, so all three sums come from one product.
         ones = jnp.full((len(sources), 1), inverse)
@@ -164,16 +132,9 @@ class IMQ(AbstractRadialKernel):
         self.bandwidth = _as_bandwidth("IMQ", bandwidth)
 
     def profile(self, squared):
-        inverse = 0.5 / self.fixed_length(squared) ** 2
+        inverse = 0.5 / self.fixed_bandwidth(squared) ** 2
         value = jax.lax.rsqrt(1 + squared * inverse)
         return value, -0.5 * inverse * value**3
-
-    def block_force(self, targets, sources, scores):
-        value, slope = self.profile(squared_distances(targets, sources))
-        # grad_y k = 2 kappa' (y - x)
-        ones = jnp.ones((len(sources), 1), sources.dtype)
-        pull = slope @ jnp.concatenate([sources, ones], axis=1)
-        return value @ scores + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
 
 
 def _as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from equistein._types import LogDensity, Particles, Scalar
-from equistein.kernels import AbstractKernel, squared_discrepancy
+from equistein.kernels import AbstractKernel, measured_bandwidth, squared_discrepancy
 
 
 def kernel_stein_discrepancy(
@@ -30,7 +30,7 @@ def kernel_stein_discrepancy(
     References:
         Liu, Lee and Jordan (2016); Gorham and Mackey (2017).
     """
-    kernel = kernel.with_length(kernel.length(particles))
     scores = jax.vmap(jax.grad(log_density))(particles)
+    kernel = kernel.with_bandwidth(measured_bandwidth(kernel, particles, scores))
     squared = squared_discrepancy(kernel, particles, scores)
     return jnp.sqrt(jnp.maximum(squared, 0))

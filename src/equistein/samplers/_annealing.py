@@ -83,15 +83,18 @@ def thermal(
     power: float = 0.5,
     cooling: float = 0.2,
     last: float = 0.0,
+    hottest: float = 1e-3,
 ) -> Callable[[Any], Any]:
     r"""A schedule of step sizes that follows the temperature.
 
-    $$\varepsilon(t) = \ell\, \beta(t)^{-p} \max(q, \min(1, (T - t) / cT))$$
+    $$\varepsilon(t) = \varepsilon_0 \max(\beta(t), \beta_{min})^{-p}
+      \max(q, \min(1, (T - t) / cT))$$
 
     Modes are $\beta^{-1/2}$ times wider while hot, so steps of a fixed share of the
-    width keep the mobility equal along the path: $p = 1/2$ for the step length of a
-    normalizing optimizer such as `vector_adam`, $p = 1$ for `langevin` and `sgd`, which
-    are squared lengths. The linear decay over the last part lets the particles settle.
+    width keep the mobility equal along the path: $p = 1/2$ for the step size of a
+    normalizing optimizer such as `vector_adam`, in the units of the points, $p = 1$ for
+    `langevin` and `sgd`, in squared units. The linear decay over the last part lets the
+    particles settle.
 
     Args:
         step_size: The step size at the target, before it decays.
@@ -100,13 +103,16 @@ def thermal(
         power: The power $p$ of the temperature.
         cooling: The share $c$ of the run over which the step decays.
         last: The share $q$ of the step that is left at the end.
+        hottest: The least inverse temperature $\beta_{min}$ that the steps follow. A
+            schedule that starts flat, such as `Power`, has modes without end; the
+            longest step is `hottest ** -power` times `step_size`, 32 by default.
 
     Returns:
         A schedule for an Optax optimizer or for `SVGD(langevin=...)`.
     """
 
     def schedule(step):
-        hot = jnp.maximum(annealing(step), 1e-6) ** -power
+        hot = jnp.maximum(annealing(step), hottest) ** -power
         left = (num_steps - _as_float(step)) / (cooling * num_steps)
         return step_size * hot * jnp.clip(left, last, 1)
 

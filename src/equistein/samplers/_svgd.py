@@ -11,11 +11,12 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._arrays import check_particles
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.kernels import AbstractKernel, squared_discrepancy
+from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._checks import check_density
 from equistein.samplers._scores import (
     check_annealing,
+    check_projection,
     check_score_clip,
     clipped,
     inverse_temperature,
@@ -146,7 +147,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return SVGDState(
             particles,
             self.optimizer.init(particles),
-            self.kernel.length(particles).astype(particles.dtype),
+            jnp.ones((), particles.dtype),  # the first step measures it
             jnp.zeros((), int),
         )
 
@@ -164,7 +165,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             extra = clipped(jax.vmap(jax.grad(log_density))(repellers), self.score_clip)
             sources = jnp.concatenate([x, repellers])
             source_scores = jnp.concatenate([scores, beta * extra])
-        kernel = self.kernel.with_length(bandwidth)
+        kernel = self.kernel.with_bandwidth(bandwidth)
         force = kernel.stein_force(x, sources, source_scores)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
@@ -178,7 +179,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.kernel.check_shape(shape)
+        point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+        jax.eval_shape(self.kernel.project, point)
+        if self.project is not None:
+            check_projection("SVGD", self.project, shape)
         if self.repellers is not None and self.repellers.shape[1:] != shape:
             raise ValueError(
                 f"`repellers` hold points of shape {self.repellers.shape[1:]}, but "
@@ -188,7 +192,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         if self.repellers is not None:
             check_density(log_density, self.repellers, "repellers")
-        self.kernel.check_target(log_density, particles)
+        self.kernel.check(log_density, particles)
 
     def _projected(self, points: Particles) -> Particles:
         return jax.vmap(self.project or self.kernel.project)(points)
@@ -198,20 +202,12 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return self._projected(check_particles(repellers, "repellers"))
 
     def _bandwidth(self, state: SVGDState, scores: Particles) -> Scalar:
-        x, dtype, rule = state.particles, state.bandwidth.dtype, self.kernel.rule
-        if rule is None:
-            return self.kernel.length(x).astype(dtype)
-        some = slice(None, None, -(-len(x) // rule.max_particles))
-
-        def discrepancy(length):
-            kernel = self.kernel.with_length(length)
-            return squared_discrepancy(kernel, x[some], scores[some], own_terms=False)
-
-        return jax.lax.cond(
-            state.step % rule.every == 0,
-            lambda: rule.choose(self.kernel.length(x), discrepancy).astype(dtype),
-            lambda: state.bandwidth,
-        )
+        rule = self.kernel.bandwidth
+        measure = lambda: measured_bandwidth(self.kernel, state.particles, scores)
+        if not isinstance(rule, AbstractBandwidth):
+            return measure()
+        due = state.step % rule.every == 0
+        return jax.lax.cond(due, measure, lambda: state.bandwidth)
 
     def _langevin_step(
         self, key: Key, state: SVGDState, scores: Particles

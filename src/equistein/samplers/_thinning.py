@@ -24,17 +24,17 @@ def thin(
     until `num` are left; $F_a$ is either of the pair by chance. The error of the means
     of the features falls faster than that of independent points, until it meets the
     error of all the points; so does that of the law of `order`, tails and all. Every
-    point has the same chance, so nothing else is biased. Choose from snapshots of
-    chains, say sixteen of each, by invariant features such as a `PairHistogram` and
-    with the log density for `order`.
+    point has the same chance, so nothing else is biased; of points that do not fit into
+    `num` times a power of two, those left out are drawn evenly along `order`. Choose
+    from snapshots of chains, say sixteen of each, by invariant features such as a
+    `PairHistogram` and with the log density for `order`.
 
     Args:
         key: The source of the chance.
         features: One row a point, finite; scale the columns by what an error in them
             costs.
         order: A number a point.
-        num: The number of points to choose. Of the points, `num` times a power of two
-            are used; what does not fit is left out evenly along `order`.
+        num: The number of points to choose.
 
     Returns:
         Their indices, sorted along `order`.
@@ -65,8 +65,7 @@ def _thin(
     rounds: int,
 ) -> Int[Array, " num"]:
     size = num * 2**rounds
-    used = np.arange(size) * (len(features) - 1) // max(size - 1, 1)
-    kept = jnp.argsort(order)[used]
+    kept = jnp.argsort(order)[_systematic(key, len(features), size)]
     for index in range(rounds):
         pairs = kept.reshape(-1, 2)
         swapped = jr.bernoulli(jr.fold_in(key, index), shape=(len(pairs), 1))
@@ -81,3 +80,14 @@ def _thin(
         _, taken = jax.lax.scan(choose, jnp.zeros_like(gaps[0]), gaps)
         kept = jnp.where(taken, first, second)
     return kept
+
+
+def _systematic(key: Key, total: int, size: int) -> Int[Array, " size"]:
+    r"""Return `size` of `total` places, evenly spaced from a random start.
+
+    The i-th is $\lfloor (i\, total + r) / size \rfloor$ with $r < total$ uniform: over
+    all i and r each place comes up `size` times, so each has the same chance.
+    """
+    start = jr.randint(jr.fold_in(key, total), (), 0, total)
+    whole, part = np.divmod(np.arange(size) * total, size)
+    return whole + (part + start) // size

@@ -8,7 +8,7 @@ import pytest
 from equistein import metrics
 from equistein.features import Radius
 from equistein.groups import Cyclic
-from equistein.kernels import Equivariant, IMQ, Pullback, RBF
+from equistein.kernels import Equivariant, IMQ, measured_bandwidth, Pullback, RBF
 
 # Compiled whole, which is quicker than one operation after the other.
 kernel_stein_discrepancy = eqx.filter_jit(metrics.kernel_stein_discrepancy)
@@ -64,5 +64,6 @@ def test_stein_discrepancy_takes_a_bandwidth_rule(key):
     points = jr.normal(key, (10, 2))
     bowl = lambda x: -0.5 * jnp.sum(x**2)
     ruled = kernel_stein_discrepancy(bowl, points, RBF())
-    fixed = kernel_stein_discrepancy(bowl, points, RBF(RBF().length(points)))
+    bandwidth = measured_bandwidth(RBF(), points, -points)
+    fixed = kernel_stein_discrepancy(bowl, points, RBF(bandwidth))
     assert np.isclose(ruled, fixed)

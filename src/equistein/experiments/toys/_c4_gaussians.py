@@ -18,7 +18,6 @@ from equistein.experiments.engine._figures import AbstractFigure, Own, Shown
 from equistein.experiments.toys._sampling import density_grid, floor_of, sampled
 from equistein.groups import Cyclic
 from equistein.kernels import (
-    AbstractBandwidth,
     AbstractKernel,
     AbstractScalarKernel,
     Equivariant,
@@ -87,25 +86,6 @@ class AuthorsRule(AbstractScalarKernel):
             return (kernel @ scores - 2 * jnp.sum(slope, axis=0)) / len(sources)
 
         return jax.vmap(on_target)(targets)
-
-    @property
-    def rule(self) -> AbstractBandwidth | None:
-        return self.invariant.rule
-
-    def length(self, particles: Particles) -> Scalar:
-        return self.invariant.length(particles)
-
-    def with_length(self, length: Scalar) -> "AuthorsRule":
-        return AuthorsRule(self.invariant.with_length(length))
-
-    def project(self, point: Point) -> Point:
-        return point
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.invariant.check_shape(shape)
-
-    def check_target(self, log_density, points) -> None:
-        self.invariant.check_target(log_density, points)
 
 
 def entries(config: C4GaussiansConfig) -> list[Entry]:

@@ -6,8 +6,8 @@ from jax.scipy.special import i1e
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.groups import AbstractGroup, Orthogonal, SpecialOrthogonal
-from equistein.kernels._closed_form import AbstractClosedForm
+from equistein.groups import Orthogonal, SpecialOrthogonal
+from equistein.kernels.averages._closed_form import AbstractClosedForm
 
 
 class VectorAverage(AbstractClosedForm):
@@ -29,47 +29,37 @@ class VectorAverage(AbstractClosedForm):
         Mardia and Jupp (2000), Directional Statistics, sections 3.5.4 and 9.3.2.
     """
 
-    dim: int
+    group: Orthogonal | SpecialOrthogonal
     turns: bool  # whether the tangent part is there, as for SO(2)
-
-    def __init__(self, group: AbstractGroup):
-        assert isinstance(group, Orthogonal | SpecialOrthogonal)
-        self.dim = group.dim
-        self.turns = isinstance(group, SpecialOrthogonal) and group.dim == 2
-
-    @staticmethod
-    def covers(group: AbstractGroup) -> bool:
-        """Whether the closed form is known for this group."""
-        return isinstance(group, Orthogonal | SpecialOrthogonal) and group.dim in (2, 3)
 
     @property
     def num_copies(self) -> int:
         return 1
 
-    def value(
-        self, r: Float[Array, "*#r"], q: Float[Array, "*#q"], length: Scalar
+    def radial(
+        self, r: Float[Array, "*#r"], q: Float[Array, "*#q"], bandwidth: Scalar
     ) -> Float[Array, "..."]:
         """Return $A(r, q)$."""
-        moment = i1e if self.dim == 2 else _spherical_moment
-        return jnp.exp(-0.5 * ((r - q) / length) ** 2) * moment(r * q / length**2)
+        moment = i1e if self.group.dim == 2 else _spherical_moment
+        return jnp.exp(-0.5 * ((r - q) / bandwidth) ** 2) * moment(r * q / bandwidth**2)
 
-    def block_force(
+    def block_sum(
         self,
         targets: Float[Array, "target dim"],
         sources: Float[Array, "source dim"],
         scores: Float[Array, "source dim"],
-        length: Scalar,
+        bandwidth: Scalar,
     ) -> Float[Array, "target dim"]:
         """Return the sum of the Stein terms over the sources."""
         r, out = polar(targets)
         q, inward = polar(sources)
 
         def along_q(q):
-            return self.value(r[:, None], q[None, :], length)
+            return self.radial(r[:, None], q[None, :], bandwidth)
 
         # The tangent pushes q alone, so each entry of the Gram matrix has its slope.
         gram, slope = jax.jvp(along_q, (q,), (jnp.ones_like(q),))
-        pull = jnp.sum(scores * inward, axis=1) + (self.dim - 1) / q
+        pull = jnp.sum(scores * inward, axis=1) + (self.group.dim - 1) / q
         radial = gram @ pull + jnp.sum(slope, axis=1)
         force = radial[:, None] * out
         if self.turns:
@@ -77,7 +67,7 @@ class VectorAverage(AbstractClosedForm):
             force = force + turning[:, None] * _quarter_turn(out)
         return force
 
-    def matrix(self, x: Point, y: Point, length: Scalar) -> Float[Array, "dim dim"]:
+    def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
         """Return $K(x, y)$."""
         (r, q), (out, inward) = polar(jnp.stack([x, y]))
         frame = jnp.outer(out, inward)
@@ -85,7 +75,7 @@ class VectorAverage(AbstractClosedForm):
             frame += jnp.outer(
                 _quarter_turn(out[None])[0], _quarter_turn(inward[None])[0]
             )
-        return self.value(r, q, length) * frame
+        return self.radial(r, q, bandwidth) * frame
 
     def squared_orbit_distances(
         self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
@@ -93,14 +83,15 @@ class VectorAverage(AbstractClosedForm):
         (r, _), (q, _) = polar(x), polar(y)
         return (r[:, None] - q[None, :]) ** 2
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        if len(shape) != 1:
+    def project(self, point: Point) -> Point:
+        if point.shape != (self.group.dim,):
             raise ValueError(
                 f"Equivariant with rotations of a vector is in closed form for points "
-                f"of shape ({self.dim},), but got points of shape {shape}. Give "
-                "`num_samples` (16, say) and `key` to average over a Haar sample, or "
-                "for several particles take the group PointCloud(species, dim)."
+                f"of shape ({self.group.dim},), but got points of shape {point.shape}. "
+                "Give `num_samples` (16, say) and `key` to average over a Haar sample, "
+                "or for several particles take the group PointCloud(species, dim)."
             )
+        return point
 
 
 def polar(

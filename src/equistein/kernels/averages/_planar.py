@@ -6,13 +6,8 @@ from jax.scipy.special import i0e, i1e
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.groups import AbstractGroup
-from equistein.kernels._base import flatten
-from equistein.kernels._cloud_copies import (
-    AbstractCloudAverage,
-    covers_clouds,
-    permuted,
-)
+from equistein.kernels._distances import flatten
+from equistein.kernels.averages._cloud_copies import AbstractCloudAverage, permuted
 
 
 class PlanarAverage(AbstractCloudAverage):
@@ -25,41 +20,37 @@ class PlanarAverage(AbstractCloudAverage):
 
     the rotation that brings w closest to z. A reflection conjugates w and v; the mean
     over permutations and reflections is the sum over all such copies of w. The scalar
-    mean of $k$ has $I_0$ in place of $I_1 u$. Everything lives on the subspace whose
-    center of mass is the origin.
+    mean of $k$ has $I_0$ in place of $I_1 u$. In single precision the force is good to
+    1e-3 for bandwidths down to a hundredth of the clouds' size. Everything lives on the
+    subspace whose center of mass is the origin.
 
     References:
         The first trigonometric moment of the von Mises law: Mardia and Jupp (2000),
         Directional Statistics, section 3.5.4.
     """
 
-    @staticmethod
-    def covers(group: AbstractGroup) -> bool:
-        """Whether the closed form is known for this group."""
-        return covers_clouds(group, 2)
-
     @property
     def num_copies(self) -> int:
         return self.group.num_permutations * (2 if self.group.reflections else 1)
 
-    def block_force(
+    def block_sum(
         self,
         targets: Float[Array, "target dim"],
         sources: Float[Array, "source dim"],
         scores: Float[Array, "source dim"],
-        length: Scalar,
+        bandwidth: Scalar,
     ) -> Float[Array, "target dim"]:
-        inverse = 1 / length**2
+        inverse = 1 / bandwidth**2
         copies, pulls = self._copies(sources), self._copies(scores - inverse * sources)
-        value, along, across = self._averages(targets, copies, length)
+        value, along, across = self._averages(targets, copies, bandwidth)
         turned = jnp.concatenate([pulls, _quarter_turn(pulls)])
         force = jnp.concatenate([along, across], axis=1) @ turned
         force = force + inverse * jnp.sum(value, axis=1, keepdims=True) * targets
         return force / self.num_copies
 
-    def matrix(self, x: Point, y: Point, length: Scalar) -> Float[Array, "dim dim"]:
+    def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
         x, y = x.reshape(1, -1), y.reshape(1, -1)
-        _, along, across = self._averages(x, self._copies(y), length)
+        _, along, across = self._averages(x, self._copies(y), bandwidth)
         columns = self._copies(jnp.eye(x.size, dtype=x.dtype))
         columns = columns.reshape(self.num_copies, x.size, x.size)
         turned = jnp.einsum("g,gba->ab", along[0], columns)
@@ -87,10 +78,10 @@ class PlanarAverage(AbstractCloudAverage):
         self,
         targets: Float[Array, "target dim"],
         copies: Float[Array, "copy dim"],
-        length: Scalar,
+        bandwidth: Scalar,
     ) -> tuple[Float[Array, "target copy"], ...]:
         """Return the means of k and of k times cos and sin of the angle of turn."""
-        inverse = 1 / length**2
+        inverse = 1 / bandwidth**2
         re, im = _products(targets, copies)
         # Smooth where the overlap vanishes.
         floor = float(jnp.finfo(targets.dtype).tiny) ** 0.5

@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein.groups import AbstractGroup, PointCloud
-from equistein.kernels._closed_form import AbstractClosedForm
+from equistein._types import Point
+from equistein.groups import PointCloud
+from equistein.kernels.averages._closed_form import AbstractClosedForm
 
 MAX_PERMUTATIONS = 120  # five like particles
 
@@ -14,18 +15,13 @@ class AbstractCloudAverage(AbstractClosedForm):
 
     group: PointCloud
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.group.check_shape(shape)
+    def project(self, point: Point) -> Point:
+        return self.group.project(point)
 
 
 def enumerable(group: PointCloud) -> bool:
     """Whether the swaps are few enough to run over all of them."""
     return group.num_permutations <= MAX_PERMUTATIONS
-
-
-def covers_clouds(group: AbstractGroup, dim: int) -> bool:
-    """Whether these are clouds in `dim` dimensions with few enough swaps."""
-    return isinstance(group, PointCloud) and group.dim == dim and enumerable(group)
 
 
 def permuted(

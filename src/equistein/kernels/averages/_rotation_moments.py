@@ -1,5 +1,7 @@
 """The normalizer of the matrix Fisher law on SO(3), and its moments."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,12 +21,42 @@ _T, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _T, _WEIGHTS = (_T + 1) / 2, _WEIGHTS / 2
 _WEIGHTS = _WEIGHTS * 140 * (_T * (1 - _T)) ** 3
 _RHO, _REST = _ramp(_T), _ramp(1 - _T)
+_BROAD = 20.0  # the sum of the lesser singular values up to which the nodes do
 
 Matrix = Float[Array, "3 3"]
 
 
+class ProperSVD(NamedTuple):
+    """Rotations and singular values, the last with the sign of the determinant."""
+
+    left: Matrix
+    kappa: Float[Array, "3"]
+    right: Matrix
+
+    @property
+    def rotation(self) -> Matrix:
+        r"""The rotation R of the largest $\mathrm{tr}(R^\top M)$, the sum of kappa."""
+        return self.left @ self.right
+
+    def mirrored(self) -> "ProperSVD":
+        """Return that of $-M$."""
+        signs = jnp.array([1, 1, -1], self.kappa.dtype)
+        return ProperSVD(-self.left * signs[None, :], self.kappa * signs, self.right)
+
+
+def proper_svd(matrix: Matrix) -> ProperSVD:
+    """Return the singular value decomposition with rotations."""
+    left, kappa, right = jnp.linalg.svd(matrix)
+    signs = jnp.sign(jnp.linalg.det(left)), jnp.sign(jnp.linalg.det(right))
+    left = left.at[:, 2].multiply(signs[0])
+    right = right.at[2].multiply(signs[1])
+    return ProperSVD(left, kappa.at[2].multiply(signs[0] * signs[1]), right)
+
+
 @jax.custom_jvp
-def rotation_moments(matrix: Matrix, shift: Scalar) -> tuple[Scalar, Matrix]:
+def rotation_moments(
+    matrix: Matrix, shift: Scalar, svd: ProperSVD, peak: Scalar
+) -> tuple[Scalar, Matrix]:
     r"""Return $\int e^{\mathrm{tr}(R^\top M) - a} dR$ and the same with $R$ inside.
 
     With the singular values $\kappa_1 \ge \kappa_2 \ge |\kappa_3|$ of M (the last with
@@ -34,54 +66,50 @@ def rotation_moments(matrix: Matrix, shift: Scalar) -> tuple[Scalar, Matrix]:
     $$\int e^{\mathrm{tr}(R^\top M)} dR = \int_0^1 I_0(\rho(\kappa_1 + \kappa_2))\,
       I_0((1 - \rho)(\kappa_1 - \kappa_2))\, e^{(2\rho - 1) \kappa_3}\, d\rho,$$
 
-    by quadrature with the exponential growth taken out, good to 1e-6 for $\kappa_1$ up
-    to 1000 and to 1e-4 up to 100 000. The derivative is made of the second moments, so
-    it is finite where singular values coincide.
+    by quadrature with the exponential growth taken out, good to 1e-5 for $\kappa_1$ up
+    to $10^7$ and better where no two singular values are zero. The derivative is made
+    of the second moments, so it is finite where singular values coincide.
 
     Args:
         matrix: The 3 x 3 matrix M.
         shift: The number $a$, at least the sum of the singular values.
+        svd: The decomposition of M.
+        peak: The sum of the singular values less $a$, the largest exponent. The value
+            is as accurate as this: where both are large, find it without cancellation.
 
     References:
         Prentice (1986), Orientation statistics without parametric assumptions; Mardia
         and Jupp (2000), Directional Statistics, section 13.2.3.
     """
-    left, kappa, right = _proper_svd(matrix)
-    value, first = _diagonal_moments(kappa, shift)
-    return value, (left * first[None, :]) @ right
+    del matrix, shift  # what they say beyond the others is in the derivative
+    value, first = _diagonal_moments(svd.kappa, peak)
+    return value, (svd.left * first[None, :]) @ svd.right
 
 
 @rotation_moments.defjvp
 def _derivative(primals, tangents):
-    matrix, shift = primals
-    change, shifted = tangents
-    left, kappa, right = _proper_svd(matrix)
-    value, first = _diagonal_moments(kappa, shift)
+    (_, _, (left, kappa, right), peak), (change, shifted, _, _) = primals, tangents
+    value, first = _diagonal_moments(kappa, peak)
     moment = (left * first[None, :]) @ right
-    diagonal, same, swapped = _second_moments(kappa, shift)
+    diagonal, same, swapped = _second_moments(kappa, peak)
     inner = left.T @ change @ right.T
     bent = jnp.diag(diagonal @ jnp.diagonal(inner)) + same * inner + swapped * inner.T
     d_value = jnp.sum(moment * change) - value * shifted
     return (value, moment), (d_value, left @ bent @ right - moment * shifted)
 
 
-def _proper_svd(matrix: Matrix) -> tuple[Matrix, Float[Array, "3"], Matrix]:
-    """Return rotations and singular values, the last with the determinant's sign."""
-    left, kappa, right = jnp.linalg.svd(matrix)
-    signs = jnp.sign(jnp.linalg.det(left)), jnp.sign(jnp.linalg.det(right))
-    left = left.at[:, 2].multiply(signs[0])
-    right = right.at[2].multiply(signs[1])
-    return left, kappa.at[2].multiply(signs[0] * signs[1]), right
-
-
-def _bessels(kappa, shift):
+def _bessels(kappa, peak):
     """Return the nodes, the weights, and the scaled I0, I1 and I1/x at each node."""
     rho, rest = jnp.asarray(_RHO, kappa.dtype), jnp.asarray(_REST, kappa.dtype)
+    # Narrow laws live where the rest is small: draw all nodes towards there.
+    narrow = 1 / (1 + jax.lax.stop_gradient(kappa[1] + kappa[2]) / _BROAD)
+    spread = rho + narrow * rest
+    rho, rest = rho / spread, narrow * rest / spread
     a, b = rho * (kappa[0] + kappa[1]), rest * (kappa[0] - kappa[1])
     # By rounding it may be positive, and then overflow, for points far away.
-    peak = jnp.minimum(jnp.sum(kappa) - shift, 0)
-    growth = peak - 2 * rest * (kappa[1] + kappa[2])
-    weights = jnp.asarray(_WEIGHTS, kappa.dtype) * jnp.exp(growth)
+    growth = jnp.minimum(peak, 0) - 2 * rest * (kappa[1] + kappa[2])
+    weights = jnp.asarray(_WEIGHTS, kappa.dtype) * narrow / spread**2
+    weights = weights * jnp.exp(growth)
     return (
         rho,
         rest,
@@ -97,20 +125,20 @@ def _i1e_over(x):
     return jnp.where(small, (0.5 - x / 2), i1e(x) / jnp.where(small, 1, x))
 
 
-def _diagonal_moments(kappa, shift) -> tuple[Scalar, Float[Array, "3"]]:
+def _diagonal_moments(kappa, peak) -> tuple[Scalar, Float[Array, "3"]]:
     """Return the normalizer and the moments of $R_{11}, R_{22}, R_{33}$."""
-    rho, rest, weights, (a0, a1, _), (b0, b1, _) = _bessels(kappa, shift)
+    rho, rest, weights, (a0, a1, _), (b0, b1, _) = _bessels(kappa, peak)
     along, across = weights @ (rho * a1 * b0), weights @ (rest * a0 * b1)
     last = weights @ ((rho - rest) * a0 * b0)
     return weights @ (a0 * b0), jnp.stack([along + across, along - across, last])
 
 
-def _second_moments(kappa, shift):
+def _second_moments(kappa, peak):
     r"""Return the moments of $R_{ii} R_{jj}$, of $R_{ij}^2$ and of $R_{ij} R_{ji}$.
 
     The last two for $i \ne j$, with zeros on the diagonal. All others vanish.
     """
-    rho, rest, weights, (a0, a1, a2), (b0, b1, b2) = _bessels(kappa, shift)
+    rho, rest, weights, (a0, a1, a2), (b0, b1, b2) = _bessels(kappa, peak)
     mixed = rho * rest
     # R_11 and R_22 are rho cos 2alpha +- (1 - rho) cos 2beta, R_33 is 2 rho - 1.
     near = weights @ (rho**2 * (a0 - a2) * b0)

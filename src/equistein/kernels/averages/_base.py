@@ -1,0 +1,46 @@
+"""What an average over a group offers the kernel that takes it."""
+
+import abc
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from equistein._types import Point
+from equistein.kernels._radial import AbstractRadialKernel
+
+
+class AbstractAverage(eqx.Module):
+    r"""The mean $K(x, y) = \int k(x, g y)\, R_g\, dg$ of a radial kernel over a group.
+
+    Everything lives on the group's subspace: points and scores are projected onto it.
+    """
+
+    @abc.abstractmethod
+    def stein_force(
+        self,
+        base: AbstractRadialKernel,
+        targets: Float[Array, "target *shape"],
+        sources: Float[Array, "source *shape"],
+        scores: Float[Array, "source *shape"],
+    ) -> Float[Array, "target *shape"]:
+        """Return the Stein force of K, the mean over the sources."""
+
+    @abc.abstractmethod
+    def matrix(
+        self, base: AbstractRadialKernel, x: Point, y: Point
+    ) -> Float[Array, "dim dim"]:
+        """Return $K(x, y)$ on flattened points."""
+
+    @abc.abstractmethod
+    def squared_orbit_distances(
+        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
+    ) -> Float[Array, "n m"]:
+        r"""Return $\min_g |x_i - g y_j|^2$."""
+
+    @abc.abstractmethod
+    def project(self, point: Point) -> Point:
+        """Return the nearest point of the group's subspace.
+
+        Raises:
+            ValueError: If the average is not known for points of this shape.
+        """

@@ -1,0 +1,86 @@
+"""Averages over elements of a group, one after the other."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from equistein._types import Key, Point
+from equistein.groups import AbstractGroup
+from equistein.kernels._distances import centered, flatten, squared_distances
+from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels.averages._base import AbstractAverage
+
+
+class Elements(AbstractAverage):
+    """The mean over some elements of a group, stacked on axis 0.
+
+    SVGD with it is SVGD against the particles' copies: the sources are expanded, never
+    the targets.
+    """
+
+    group: AbstractGroup
+    stacked: PyTree
+
+    def act(self, particles: Float[Array, "n *shape"]) -> Float[Array, "g n *shape"]:
+        """Return $g x$ for all elements and particles, projected."""
+        particles = jax.vmap(self.project)(particles)
+        move = jax.vmap(jax.vmap(self.group.act, (None, 0)), (0, None))
+        return move(self.stacked, particles)
+
+    def act_inverse(
+        self, particles: Float[Array, "g n *shape"]
+    ) -> Float[Array, "g n *shape"]:
+        """Return $g^{-1} x$ for the particles that stand at $g$."""
+        inverse = jax.vmap(self.group.inverse)(self.stacked)
+        move = jax.vmap(jax.vmap(self.group.act, (None, 0)), (0, 0))
+        return move(inverse, particles)
+
+    def stein_force(
+        self,
+        base: AbstractRadialKernel,
+        targets: Float[Array, "target *shape"],
+        sources: Float[Array, "source *shape"],
+        scores: Float[Array, "source *shape"],
+    ) -> Float[Array, "target *shape"]:
+        orbits, moved = self.act(sources), self.act(scores)
+        targets, shape = jax.vmap(self.project)(targets), (-1, *sources.shape[1:])
+        return base.stein_force(targets, orbits.reshape(shape), moved.reshape(shape))
+
+    def matrix(
+        self, base: AbstractRadialKernel, x: Point, y: Point
+    ) -> Float[Array, "dim dim"]:
+        weights = jax.vmap(base, (None, 0))(self.project(x), self.act(y[None])[:, 0])
+        basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
+        columns = self.act(basis).reshape(len(weights), x.size, x.size)
+        return jnp.einsum("g,gba->ab", weights, columns) / len(weights)
+
+    def squared_orbit_distances(
+        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
+    ) -> Float[Array, "n m"]:
+        rows = flatten(jax.vmap(self.project)(x))
+
+        def closer(least, moved):
+            return jnp.minimum(
+                least, squared_distances(*centered(rows, flatten(moved)))
+            ), None
+
+        start = jnp.full((len(x), len(y)), jnp.inf, x.dtype)
+        return jax.lax.scan(closer, start, self.act(y))[0]
+
+    def project(self, point: Point) -> Point:
+        return self.group.project(point)
+
+
+def relative_sample(group: AbstractGroup, key: Key, num: int) -> Elements:
+    """Return the relative elements of a Haar sample.
+
+    Of `num` Haar draws $h_i$ all products $h_i^{-1} h_j$ are used. A kernel averaged
+    over them is positive definite like the exact one, which an average over the draws
+    themselves is not.
+    """
+    drawn = group.sample(key, num)
+    relative = jax.vmap(
+        jax.vmap(lambda g, h: group.compose(group.inverse(g), h), (None, 0)), (0, None)
+    )(drawn, drawn)
+    merged = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), relative)
+    return Elements(group, merged)

@@ -1,0 +1,107 @@
+"""Which average a kernel takes over a group."""
+
+from equistein._types import Key
+from equistein.groups import (
+    AbstractFiniteGroup,
+    AbstractGroup,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+)
+from equistein.kernels._radial import AbstractRadialKernel, RBF
+from equistein.kernels.averages._base import AbstractAverage
+from equistein.kernels.averages._closed_form import AbstractClosedForm
+from equistein.kernels.averages._cloud_copies import enumerable, MAX_PERMUTATIONS
+from equistein.kernels.averages._elements import Elements, relative_sample
+from equistein.kernels.averages._planar import PlanarAverage
+from equistein.kernels.averages._spatial import SpatialAverage
+from equistein.kernels.averages._vector import VectorAverage
+
+
+def average_over(
+    name: str,
+    base: AbstractRadialKernel,
+    group: AbstractGroup,
+    num_samples: int | None = None,
+    key: Key | None = None,
+) -> AbstractAverage:
+    """Return the average of a kernel over a group that is exact, or a Haar sample.
+
+    Args:
+        name: The name of the kernel that takes it, for errors.
+        base: The radial kernel.
+        group: The group.
+        num_samples: The number of Haar draws; None for the exact average.
+        key: The key of the Haar sample.
+
+    Raises:
+        ValueError: If `base` is not radial, `group` is no group, or no average over it
+            is exact and no sample is asked for.
+    """
+    _check_parts(name, base, group)
+    form = closed_form(group) if isinstance(base, RBF) else None
+    if num_samples is None and form is not None:
+        return form
+    return elements_of(name, base, group, num_samples, key)
+
+
+def elements_of(
+    name: str,
+    base: AbstractRadialKernel,
+    group: AbstractGroup,
+    num_samples: int | None = None,
+    key: Key | None = None,
+) -> Elements:
+    """Return all elements of a finite group, or relative elements of a Haar sample.
+
+    As `average_over`, for a kernel that has no closed form.
+    """
+    _check_parts(name, base, group)
+    if num_samples is None:
+        if isinstance(group, AbstractFiniteGroup):
+            return Elements(group, group.elements())
+        raise ValueError(
+            f"{name} has no exact average over {group} for this kernel"
+            f"{_why_not(group)}: use Pullback or Gradient with invariant features such "
+            "as PairHistogram(species), or give `num_samples` (16, say) and `key` to "
+            "average over a Haar sample."
+        )
+    if key is None or num_samples < 1:
+        raise ValueError(
+            f"{name} with a Haar sample needs `num_samples` >= 1 and a `key`, but got "
+            f"num_samples={num_samples!r} and key={key!r}."
+        )
+    return relative_sample(group, key, num_samples)
+
+
+def closed_form(group: AbstractGroup) -> AbstractClosedForm | None:
+    """Return the Gaussian kernel's average in closed form, or None if none is known."""
+    if isinstance(group, Orthogonal | SpecialOrthogonal) and group.dim in (2, 3):
+        turns = isinstance(group, SpecialOrthogonal) and group.dim == 2
+        return VectorAverage(group, turns)
+    if isinstance(group, PointCloud) and enumerable(group):
+        if group.dim == 2:
+            return PlanarAverage(group)
+        if group.dim == 3:
+            return SpatialAverage(group)
+    return None
+
+
+def _why_not(group: AbstractGroup) -> str:
+    """Return what is in the way of an exact average over point clouds."""
+    if isinstance(group, PointCloud) and not enumerable(group):
+        return (
+            f": the species allow {group.num_permutations} permutations, of which "
+            f"{MAX_PERMUTATIONS} can be enumerated"
+        )
+    return ""
+
+
+def _check_parts(name: str, base: AbstractRadialKernel, group: AbstractGroup) -> None:
+    if not isinstance(base, AbstractRadialKernel):
+        raise ValueError(
+            f"{name} needs `base`, a kernel of the distance such as RBF(0.2), but got "
+            f"{base!r}."
+        )
+    if not isinstance(group, AbstractGroup):
+        raise ValueError(f"{name} needs `group`, such as Cyclic(4), but got {group!r}.")

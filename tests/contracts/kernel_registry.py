@@ -1,0 +1,187 @@
+"""All kernels, and what their tests share."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+
+from equistein.features import PairHistogram, Radius, SortedDistances
+from equistein.groups import (
+    Cyclic,
+    Dihedral,
+    ImageRotations,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+)
+from equistein.kernels import (
+    AbstractBandwidth,
+    AbstractScalarKernel,
+    Equivariant,
+    Gradient,
+    IMQ,
+    Invariant,
+    Median,
+    Moments,
+    Pullback,
+    RBF,
+)
+
+
+class Cauchy(AbstractScalarKernel):
+    """A user's own kernel: no more than its values."""
+
+    bandwidth: float | jax.Array | AbstractBandwidth
+
+    def __call__(self, x, y):
+        if isinstance(self.bandwidth, AbstractBandwidth):
+            raise ValueError("A bandwidth rule needs particles.")
+        return 1 / (1 + jnp.sum((x - y) ** 2) / self.bandwidth**2)
+
+
+_HAAR = {"num_samples": 3, "key": jr.key(1)}
+_CLOUDS = {
+    "e2": PointCloud((0, 0, 1), 2),
+    "se2": PointCloud((0, 0, 1), 2, reflections=False),
+    "e3": PointCloud((0, 0, 1), 3),
+    "se3": PointCloud((0, 0, 1), 3, reflections=False),
+}
+_HISTOGRAM = PairHistogram((0, 0, 1), reach=4.0, num_centers=5)
+KERNELS = {  # adding a kernel to the library means adding a line here
+    "rbf": (RBF, None, (3,)),
+    "imq": (IMQ, None, (3,)),
+    "c4": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2,)),
+    "c4 imq": (lambda h: Equivariant(IMQ(h), Cyclic(4)), Cyclic(4), (2,)),
+    "c4 of clouds": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2, 2)),
+    "d5": (lambda h: Equivariant(RBF(h), Dihedral(5)), Dihedral(5), (2,)),
+    "images": (
+        lambda h: Equivariant(RBF(h), ImageRotations()),
+        ImageRotations(),
+        (3, 3, 1),
+    ),
+    "so2": (
+        lambda h: Equivariant(RBF(h), SpecialOrthogonal(2)),
+        SpecialOrthogonal(2),
+        (2,),
+    ),
+    "o2": (lambda h: Equivariant(RBF(h), Orthogonal(2)), Orthogonal(2), (2,)),
+    "so3": (
+        lambda h: Equivariant(RBF(h), SpecialOrthogonal(3)),
+        SpecialOrthogonal(3),
+        (3,),
+    ),
+    "o3": (lambda h: Equivariant(RBF(h), Orthogonal(3)), Orthogonal(3), (3,)),
+    "haar cloud": (
+        lambda h: Equivariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR),
+        None,
+        (3, 2),
+    ),
+    "haar so2 imq": (
+        lambda h: Equivariant(IMQ(h), SpecialOrthogonal(2), **_HAAR),
+        None,
+        (2,),
+    ),
+    "by its values alone": (Cauchy, None, (3,)),
+    "invariant haar cloud": (
+        lambda h: Invariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR),
+        None,
+        (3, 2),
+    ),
+    "invariant c4": (lambda h: Invariant(RBF(h), Cyclic(4)), None, (2,)),
+    "radius in the plane": (lambda h: Pullback(RBF(h), Radius()), Orthogonal(2), (2,)),
+    "radius in space imq": (lambda h: Pullback(IMQ(h), Radius()), Orthogonal(3), (3,)),
+    "distances": (
+        lambda h: Pullback(IMQ(h), SortedDistances((0, 1, 2))),
+        PointCloud((0, 1, 2), 2),
+        (3, 2),
+    ),
+    "like distances": (
+        lambda h: Pullback(RBF(h), SortedDistances((0, 0, 0, 1))),
+        PointCloud((0, 0, 0, 1), 2),
+        (4, 2),
+    ),
+    **{
+        name: (lambda h, group=group: Equivariant(RBF(h), group), group, (3, group.dim))
+        for name, group in _CLOUDS.items()
+    },
+    "histogram": (
+        lambda h: Pullback(RBF(h), _HISTOGRAM),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+    "gradient of the radius": (
+        lambda h: Gradient(RBF(h), Radius()),
+        Orthogonal(3),
+        (3,),
+    ),
+    "gradient of distances": (
+        lambda h: Gradient(IMQ(h), SortedDistances((0, 1, 2))),
+        PointCloud((0, 1, 2), 3),
+        (3, 3),
+    ),
+    "gradient of a histogram": (
+        lambda h: Gradient(RBF(h), _HISTOGRAM),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+    "gradient of a histogram imq": (
+        lambda h: Gradient(IMQ(h), _HISTOGRAM),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+    "moments": (
+        lambda h: Moments(_HISTOGRAM).at(h * jr.normal(jr.key(2), (9, 3, 2))),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+}
+every_kernel = pytest.mark.parametrize(
+    ("make", "shape"),
+    [(make, shape) for make, _, shape in KERNELS.values()],
+    ids=KERNELS.keys(),
+)
+EXACT = {name: value for name, value in KERNELS.items() if value[1] is not None}
+every_exact_kernel = pytest.mark.parametrize(
+    ("make", "group", "shape"), EXACT.values(), ids=EXACT.keys()
+)
+
+
+RULED = {
+    "rbf": (lambda: RBF(), None, (3,)),
+    "by its values alone": (lambda: Cauchy(Median()), None, (3,)),
+    "c4": (lambda: Equivariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
+    "so3": (
+        lambda: Equivariant(RBF(), SpecialOrthogonal(3)),
+        SpecialOrthogonal(3),
+        (3,),
+    ),
+    "invariant": (lambda: Invariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
+    "radius": (lambda: Pullback(RBF(), Radius()), Orthogonal(3), (3,)),
+    **{
+        name: (lambda group=group: Equivariant(RBF(), group), group, (3, group.dim))
+        for name, group in _CLOUDS.items()
+    },
+    "gradient": (
+        lambda: Gradient(RBF(), SortedDistances((0, 0, 1))),
+        PointCloud((0, 0, 1), 2),
+        (3, 2),
+    ),
+}
+every_ruled_kernel = pytest.mark.parametrize(
+    ("make", "group", "shape"), RULED.values(), ids=RULED.keys()
+)
+
+
+def points_and_scores(key, shape, dtype=jnp.float64):
+    """Return targets, sources and scores, of the same sizes in all tests."""
+    keys = jr.split(key, 3)
+    return tuple(
+        jr.normal(k, (num, *shape), dtype)
+        for k, num in zip(keys, (19, 5, 5), strict=True)
+    )
+
+
+@eqx.filter_jit
+def stein_force(kernel, targets, sources, scores):
+    return kernel.stein_force(targets, sources, scores)

@@ -1,0 +1,161 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from kernel_registry import (
+    every_kernel,
+    every_ruled_kernel,
+    KERNELS,
+)
+
+from equistein.features import Radius
+from equistein.groups import (
+    Cyclic,
+    InvarianceError,
+    PointCloud,
+)
+from equistein.kernels import (
+    AbstractBandwidth,
+    Equivariant,
+    Gradient,
+    IMQ,
+    Invariant,
+    measured_bandwidth,
+    Moments,
+    Pullback,
+    RBF,
+)
+
+
+@every_ruled_kernel
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_rule_gives_a_bandwidth_and_the_kernel_takes_it(make, group, shape, dtype, key):
+    kernel, x = make(), jr.normal(key, (9, *shape), dtype)
+    assert isinstance(kernel.bandwidth, AbstractBandwidth)
+    bandwidth = measured_bandwidth(kernel, x, -x)
+    assert bandwidth.dtype == dtype
+    assert 0.05 < bandwidth < 5
+    fixed = kernel.with_bandwidth(bandwidth)
+    assert fixed.bandwidth == bandwidth
+    assert measured_bandwidth(fixed, x, -x) == bandwidth
+    if group is not None:  # distances are between orbits
+        moved = jax.vmap(group.act)(group.sample(key, 9), x)
+        again = measured_bandwidth(kernel, moved, -moved)
+        assert np.allclose(again, bandwidth, rtol=1e-4)
+
+
+@every_kernel
+def test_a_kernel_has_a_bandwidth_and_takes_another(make, shape, key):
+    kernel, x = make(0.7), jr.normal(key, (4, *shape))
+    other = kernel.with_bandwidth(jnp.asarray(0.5))
+    if isinstance(kernel, Moments):
+        assert kernel.bandwidth == 1.0
+        assert other is kernel
+        return
+    assert kernel.bandwidth == 0.7
+    assert other.bandwidth == 0.5
+    expected = make(0.5).stein_force(x, x, -x)
+    assert np.allclose(other.stein_force(x, x, -x), expected, atol=1e-12)
+
+
+@every_ruled_kernel
+def test_a_kernel_with_a_rule_asks_for_particles(make, group, shape, key):
+    del group
+    x = jr.normal(key, (2, *shape))
+    with pytest.raises(ValueError, match="needs particles"):
+        make().matrix(x[0], x[1])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "c4 of clouds",
+        "o3",
+        "invariant c4",
+        "distances",
+        "e2",
+        "se3",
+        "gradient of distances",
+        "moments",
+    ],
+)
+def test_symmetric_kernel_accepts_its_targets_alone(name, key):
+    make, _, shape = KERNELS[name]
+    kernel, x = make(0.7), jr.normal(key, (8, *shape))
+    ramp = jnp.arange(float(x[0].size)).reshape(shape)
+    kernel.check(lambda x: -jnp.sum(x**2), x)
+    with pytest.raises(InvarianceError, match="not invariant"):
+        kernel.check(lambda x: jnp.sum(ramp * x), x)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (KERNELS["c4"][0], (3,)),
+        (KERNELS["so3"][0], (2,)),
+        (KERNELS["so3"][0], (4, 3)),
+        (KERNELS["radius in the plane"][0], (4, 2)),
+        (KERNELS["distances"][0], (4, 2)),
+        (KERNELS["distances"][0], (6,)),
+        (KERNELS["invariant c4"][0], (3,)),
+        (KERNELS["e2"][0], (4, 2)),
+        (KERNELS["e2"][0], (3, 3)),
+        (KERNELS["se3"][0], (9,)),
+        (KERNELS["gradient of distances"][0], (4, 3)),
+        (KERNELS["gradient of the radius"][0], (4, 2)),
+        (KERNELS["moments"][0], (2, 2)),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(make, shape):
+    with pytest.raises(ValueError, match="points of shape"):
+        make(0.7).project(jnp.ones(shape))
+
+
+@every_kernel
+def test_shapes_that_fit_are_accepted(make, shape):
+    assert make(0.7).project(jnp.ones(shape)).shape == shape
+
+
+_NOT_NUMBERS = [0, -1.0, float("nan"), float("inf"), np.float64(-2.0)]
+_NOT_SCALARS = [jnp.zeros(()), jnp.ones(2), jnp.array(3)]
+
+
+@pytest.mark.parametrize("make", [RBF, IMQ])
+@pytest.mark.parametrize("bandwidth", _NOT_NUMBERS + _NOT_SCALARS)
+def test_a_wrong_bandwidth_is_refused(make, bandwidth, unchecked):
+    with pytest.raises(ValueError, match="`bandwidth`, a positive length"):
+        make(bandwidth)
+
+
+@pytest.mark.parametrize("wrap", [Equivariant, Invariant])
+def test_wrong_parts_of_a_symmetric_kernel_are_refused(wrap, unchecked):
+    with pytest.raises(ValueError, match="needs `base`"):
+        wrap(0.2, Cyclic(4))
+    with pytest.raises(ValueError, match="needs `group`"):
+        wrap(RBF(0.2), 4)
+    with pytest.raises(ValueError, match="num_samples"):
+        wrap(IMQ(0.2), PointCloud((0, 0), 2))
+    with pytest.raises(ValueError, match="num_samples"):
+        wrap(RBF(0.2), PointCloud((0, 0), 2), num_samples=0, key=jr.key(0))
+    with pytest.raises(ValueError, match="`key`"):
+        wrap(RBF(0.2), PointCloud((0, 0), 2), num_samples=4)
+
+
+@pytest.mark.parametrize("wrap", [Pullback, Gradient])
+def test_wrong_parts_of_a_kernel_of_features_are_refused(wrap, unchecked):
+    with pytest.raises(ValueError, match=f"{wrap.__name__} needs `base`"):
+        wrap(0.2, Radius())
+    with pytest.raises(ValueError, match=f"{wrap.__name__} needs `features`"):
+        wrap(RBF(0.2), Cyclic(4))
+
+
+def test_wrong_parts_of_a_moments_kernel_are_refused(unchecked):
+    with pytest.raises(ValueError, match="Moments needs `features`"):
+        Moments(RBF(0.2))
+    for ridge in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="Moments needs `ridge` > 0"):
+            Moments(Radius(), ridge=ridge)
+    x = jnp.ones(3)
+    with pytest.raises(ValueError, match=r"call kernel\.at\(particles\) first"):
+        Moments(Radius()).matrix(x, x)

@@ -1,0 +1,43 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from kernel_registry import (
+    KERNELS,
+)
+
+# ------------------------------------------------------------ Stein's identity
+
+_STEIN = {name: v for name, v in KERNELS.items() if name != "like distances"}
+_CENTRED = [name for name, value in _STEIN.items() if len(value[2]) == 2]
+_CENTRED.remove("c4 of clouds")
+
+
+def largest_z_score(name, key, factor):
+    """Return how far, in standard errors, the mean Stein force of exact samples is
+    from zero, with the score of a standard normal law times `factor`."""
+    make, _, shape = KERNELS[name]
+    kernel = make(0.8)
+    x_key, y_key = jr.split(key)
+    x, y = jr.normal(x_key, (3, *shape)), jr.normal(y_key, (20_000, *shape))
+    if name in _CENTRED:
+        x, y = (z - jnp.mean(z, axis=1, keepdims=True) for z in (x, y))
+    one = lambda y: kernel.stein_force(x, y[None], -factor * y[None])
+    terms = np.asarray(jax.jit(jax.vmap(one))(y))
+    mean, sd = terms.mean(axis=0), terms.std(axis=0)
+    return np.max(np.abs(mean) / (sd / len(y) ** 0.5 + 1e-12))
+
+
+@pytest.mark.parametrize("name", _STEIN)
+def test_mean_stein_force_of_exact_samples_vanishes(name, key):
+    assert largest_z_score(name, key, 1.0) < 5
+
+
+@pytest.mark.parametrize("name", [n for n in _STEIN if "invariant" not in n])
+def test_mean_stein_force_tells_a_wrong_score(name, key):
+    assert largest_z_score(name, key, 2.0) > 5
+
+
+def test_the_invariant_kernel_cannot_tell_a_wrong_score(key):
+    assert largest_z_score("invariant c4", key, 2.0) < 5
