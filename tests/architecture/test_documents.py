@@ -48,7 +48,7 @@ def test_the_readme_names_commands_that_exist(capsys):
     named |= set(re.findall(r"`equistein (\w+)", README))
     assert {"fit", "sample", "run", "list"} <= named
     for command in named:
-        assert f"equistein {command}" in explained
+        assert f"• {command} " in explained
 
 
 def test_the_readme_names_targets_of_the_makefile():

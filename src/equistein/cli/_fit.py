@@ -1,13 +1,12 @@
 """`equistein fit`: the user's own data."""
 
 import dataclasses
-import functools
 import hashlib
 import json
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -22,6 +21,7 @@ from equistein.cli._dataset import (
     Problem,
 )
 from equistein.cli._fit_results import finish
+from equistein.cli._given import given
 from equistein.cli._run import default_folder, INTERRUPTED
 from equistein.energies import (
     AbstractEnergy,
@@ -74,65 +74,71 @@ _DENOISED = (
 )
 
 
-def fit_data(arguments: Sequence[str]) -> int:
-    """Parse, check the data, make the run folder, and fit."""
+def fit_arguments(arguments: Sequence[str]) -> Any:
+    """Return the class of the arguments of `equistein fit`, with its defaults.
+
+    Args:
+        arguments: The command line; what is not said is what suits the energy.
+    """
+    molecules = any(argument.lower().endswith(".xyz") for argument in arguments)
+    network = given(arguments, "network") or ("graph" if molecules else "features")
+    defaults = DENOISING if network == "graph" else FitConfig()
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Arguments:
-        data: Annotated[
-            pathlib.Path,
-            tyro.conf.Positional,
-            tyro.conf.arg(
-                help=".npy file; .npz file with an array `x`, and classes `y` if there "
-                "are any; or .xyz file"
-            ),
-        ]
-        problem: Annotated[Problem, tyro.conf.arg(name="")]
-        out: Annotated[
-            pathlib.Path | None, tyro.conf.arg(help="the run folder, new or empty")
-        ] = None
-        config: Annotated[FitConfig, tyro.conf.arg(name="")] = FitConfig()
+    class Fit:
+        """Learn an invariant energy from data, and draw new points.
 
-    parse = functools.partial(
-        tyro.cli,
-        Arguments,
-        args=list(arguments),
-        prog="equistein fit",
-        description="Learn an invariant energy from data, and draw new points.",
-    )
+        Attributes:
+            data: An .npy file; an .npz file with an array `x`, and classes `y` if there
+                are any; or an .xyz file.
+            problem: What is fitted to what.
+            out: The run folder, new or empty; by default one under runs.
+            config: How.
+        """
+
+        data: Annotated[pathlib.Path, tyro.conf.Positional]
+        problem: Annotated[Problem, tyro.conf.arg(name="")]
+        out: pathlib.Path | None = None
+        config: Annotated[FitConfig, tyro.conf.arg(name="")] = defaults
+
+        def execute(self) -> int:
+            return start(self.data, self.problem, self.config, self.out)
+
+    return Fit
+
+
+def start(
+    data: pathlib.Path, problem: Problem, config: FitConfig, out: pathlib.Path | None
+) -> int:
+    """Check everything, make the run folder, and fit."""
     try:
-        parsed = parse()
-        molecules = parsed.data.suffix.lower() == ".xyz"
-        if is_graph(parsed.problem, ("",) if molecules else None):
-            # Once more: what was not said is what suits a graph network.
-            parsed = parse(default=dataclasses.replace(parsed, config=DENOISING))
-        dataset = load(parsed.data, parsed.problem, parsed.config.batch_size)
-        energy = make_energy(parsed.problem, parsed.config, dataset)
+        dataset = load(data, problem, config.batch_size)
+        energy = make_energy(problem, config, dataset)
         seen = dataset.train()
         known = None if seen.labels is None else jnp.asarray(seen.labels)
-        start = start_for(
-            parsed.config, seen.points, dataset.group, known, dataset.num_classes
+        begin = start_for(
+            config, seen.points, dataset.group, known, dataset.num_classes
         )
-        check_start(energy, start, parsed.config)
+        check_start(energy, begin, config)
     except ValueError as error:
         raise UserError(str(error)) from None
-    folder = RunFolder.create(parsed.out or default_folder("fit"))
+    folder = RunFolder.create(out or default_folder("fit"))
     folder.write_config(
         {
             "command": "fit",
-            "data": str(parsed.data.resolve()),
-            "sha256": hashlib.sha256(parsed.data.read_bytes()).hexdigest(),
+            "data": str(data.resolve()),
+            "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
             "shape": list(dataset.points.shape[1:]),
             "species": list(dataset.species) if dataset.species else None,
             "formulas": [list(f) for f in dataset.formulas or ()] or None,
             "num_classes": dataset.num_classes,
             "num_points": len(dataset.points),
             "num_held_out": dataset.num_held_out,
-            "problem": config_to_json(parsed.problem),
-            "config": config_to_json(parsed.config),
+            "problem": config_to_json(problem),
+            "config": config_to_json(config),
         },
     )
-    return execute(folder, parsed.problem, parsed.config, dataset)
+    return execute(folder, problem, config, dataset)
 
 
 def resume_fit(folder: RunFolder) -> int:

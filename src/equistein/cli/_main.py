@@ -1,39 +1,28 @@
-"""The command line: dispatch, and errors without tracebacks."""
+"""The command line: subcommands, and errors without tracebacks."""
 
-import pathlib
+import difflib
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Union
 
-from equistein.cli._bench import bench
-from equistein.cli._fit import fit_data, resume_fit
-from equistein.cli._report import report
-from equistein.cli._run import (
-    INTERRUPTED,
-    list_experiments,
-    resume_experiment,
-    run_experiment,
+import tyro
+
+from equistein.cli._fit import fit_arguments
+from equistein.cli._given import given
+from equistein.cli._list import List
+from equistein.cli._report import Report
+from equistein.cli._resume import Resume
+from equistein.cli._run import INTERRUPTED, run_arguments
+from equistein.cli._sample import Sample
+from equistein.experiments import EXPERIMENTS
+from equistein.runs import UserError
+
+_ABOUT = (
+    "Sample and learn probability densities that have a symmetry. Completion for a "
+    "shell: equistein --tyro-print-completion bash, or zsh."
 )
-from equistein.cli._sample import sample_run
-from equistein.runs import RunFolder, UserError
-
-_HELP = """\
-equistein: sample and learn probability densities that have a symmetry
-
-usage:
-  equistein list                                the experiments, with the paper's figure
-  equistein run NAME [--preset smoke|quick|paper] [--seed N] [--out DIR]
-                     [--any.config.field V]     run an experiment
-  equistein fit DATA --group GROUP --out DIR    learn an invariant energy from data
-  equistein sample RUN_DIR --num-samples N --out FILE
-                                                draw from a learned energy
-  equistein sample pretrained:c5h8o --num-samples N --out FILE.xyz
-                                                draw new isomers of C5H8O
-  equistein resume RUN_DIR                      go on with an interrupted run
-  equistein report RUN_DIR [RUN_DIR ...]        write the report anew; compare runs
-  equistein bench                               time the samplers beside peers
-
-`equistein run NAME --help` and `equistein fit --help` list their settings.
-"""
+_CLOSED_PIPE = 141  # as a shell reports a command whose reader went away
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,17 +32,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 when done, 2 for a mistake in the arguments or the input, 130 when stopped
         with Ctrl-C, 1 when the numbers broke down.
     """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(_HELP, end="")
-        return 0
-    command, rest = arguments[0], arguments[1:]
     try:
-        return _dispatch(command, rest)
-    except UserError as error:
-        print(f"equistein: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
+        status = _status(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # What is left to print goes nowhere, at the interpreter's end too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CLOSED_PIPE
+
+
+def _status(arguments: list[str]) -> int:
+    try:
+        return _parsed(arguments).execute()
+    except SystemExit as stop:  # tyro has explained itself
+        return int(stop.code or 0)
+    except BrokenPipeError:
+        raise
+    except (UserError, OSError) as error:
         print(f"equistein: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -61,44 +57,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _dispatch(command: str, arguments: list[str]) -> int:
-    if any(argument in ("-h", "--help") for argument in arguments) and command in (
-        "list", "resume", "report", "bench",
-    ):  # fmt: skip
-        print(_HELP, end="")
-        return 0
-    if command == "list":
-        if arguments:
-            raise UserError("usage: equistein list")
-        return list_experiments()
-    if command == "run":
-        return run_experiment(arguments)
-    if command == "fit":
-        return fit_data(arguments)
-    if command == "sample":
-        return sample_run(arguments)
-    if command == "resume":
-        return _resume(arguments)
-    if command == "report":
-        return report(arguments)
-    if command == "bench":
-        if arguments:
-            raise UserError("usage: equistein bench")
-        return bench()
-    commands = "list, run, fit, sample, resume, report, bench"
-    raise UserError(
-        f"There is no command {command!r}; the commands are {commands}. "
-        "`equistein --help` explains them."
+def _parsed(arguments: list[str]) -> Any:
+    """Return the command that the arguments name, with its settings.
+
+    Raises:
+        UserError: If there is no such command, or a setting does not do.
+    """
+    commands = {
+        "list": List,
+        "run": run_arguments(given(arguments, "preset")),
+        "fit": fit_arguments(arguments),
+        "sample": Sample,
+        "resume": Resume,
+        "report": Report,
+    }
+    if not arguments or arguments == ["run"]:
+        arguments = [*arguments, "--help"]
+    _check_name("command", arguments[0], commands)
+    if arguments[0] == "run":
+        _check_name("experiment", arguments[1], EXPERIMENTS)
+    described = (
+        Annotated[command, tyro.conf.subcommand(name)]
+        for name, command in commands.items()
     )
+    try:
+        return tyro.cli(
+            Union[tuple(described)],  # type: ignore  # noqa: UP007
+            args=arguments,
+            prog="equistein",
+            description=_ABOUT,
+            config=(tyro.conf.OmitSubcommandPrefixes,),
+        )
+    except (ImportError, ValueError) as error:  # a completion may need a package
+        raise UserError(str(error)) from None
 
 
-def _resume(arguments: list[str]) -> int:
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        raise UserError("usage: equistein resume RUN_DIR")
-    folder = RunFolder.open(pathlib.Path(arguments[0]))
-    command = folder.read_config().get("command")
-    if command == "run":
-        return resume_experiment(folder)
-    if command == "fit":
-        return resume_fit(folder)
-    raise UserError(f"{folder.path} holds a {command!r}, which cannot be resumed.")
+def _check_name(kind: str, name: str, known: Collection[str]) -> None:
+    if name in known or name.startswith("-"):
+        return
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise UserError(
+        f"There is no {kind} {name!r}.{hint} The {kind}s are {', '.join(known)}."
+    )

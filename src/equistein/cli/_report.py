@@ -1,45 +1,58 @@
 """`equistein report`: reports written anew, and runs compared."""
 
+import dataclasses
 import pathlib
-from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
 
 from equistein.cli._fit import words_of as words_of_fit
-from equistein.cli._run import find_experiment
+from equistein.experiments import EXPERIMENTS
 from equistein.runs import config_from_json, RunFolder, UserError, Words, write_report
 
 
-def report(arguments: Sequence[str]) -> int:
-    """Write the reports of the given runs anew, and compare several.
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Write the reports of runs anew, and compare the numbers of several.
 
-    Raises:
-        UserError: If no folder is given, or one is not a run folder.
+    Attributes:
+        runs: Run folders.
     """
-    if not arguments or arguments[0].startswith("-"):
-        raise UserError("usage: equistein report RUN_DIR [RUN_DIR ...]")
-    folders = [RunFolder.open(pathlib.Path(argument)) for argument in arguments]
-    for folder in folders:
-        if not (folder.path / "metrics.json").is_file():
-            raise UserError(
-                f"{folder.path} has no results yet; `equistein resume {folder.path}`."
-            )
-    for folder in folders:
-        try:
-            print(write_report(folder, _words(folder)))
-        except (AttributeError, KeyError, TypeError) as error:
-            message = f"A file in {folder.path} is damaged: {error}."
-            raise UserError(message) from None
-    if len(folders) > 1:
+
+    runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
+
+    def execute(self) -> int:
+        """Write the reports; nothing is written if a folder is not a run's."""
+        if not self.runs:
+            raise UserError("Give a run folder: equistein report RUN_DIR [RUN_DIR ...]")
+        folders = [RunFolder.open(path) for path in self.runs]
         for folder in folders:
-            _print_metrics(folder)
-    return 0
+            if not (folder.path / "metrics.json").is_file():
+                raise UserError(
+                    f"{folder.path} has no results yet; `equistein resume "
+                    f"{folder.path}`."
+                )
+        for folder in folders:
+            try:
+                print(write_report(folder, _words(folder)))
+            except (AttributeError, KeyError, TypeError) as error:
+                message = f"A file in {folder.path} is damaged: {error}."
+                raise UserError(message) from None
+        if len(folders) > 1:
+            for folder in folders:
+                _print_metrics(folder)
+        return 0
 
 
 def _words(folder: RunFolder) -> Words:
     described = folder.read_config()
     if described.get("command") == "fit":
         return words_of_fit(described)
-    experiment = find_experiment(str(described.get("experiment")))
-    config = experiment.presets["quick"]
+    name = str(described.get("experiment"))
+    if name not in EXPERIMENTS:
+        return Words(title=name)
+    experiment = EXPERIMENTS[name]
+    config = next(iter(experiment.presets.values()))
     try:
         config = config_from_json(config, described.get("config"))
     except (TypeError, ValueError):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
 from typing import Annotated
 
 import jax.random as jr
@@ -18,90 +17,78 @@ from equistein.samplers import NonFiniteError
 _PRETRAINED = "pretrained:"
 
 
-def sample_run(arguments: Sequence[str]) -> int:
-    """Draw new samples from a fitted energy into a file."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Draw new samples from a learned energy.
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Arguments:
-        run: Annotated[
-            pathlib.Path,
-            tyro.conf.Positional,
-            tyro.conf.arg(
-                help="the folder of an `equistein fit`, or a model that comes with "
-                "the package, such as pretrained:c5h8o"
-            ),
-        ]
-        out: Annotated[
-            pathlib.Path, tyro.conf.arg(help="a new .npy, .npz or .xyz file")
-        ]
-        num_samples: Annotated[int, tyro.conf.arg(help="how many")] = 512
-        label: Annotated[
-            int | None, tyro.conf.arg(help="the class to draw from; by default all")
-        ] = None
-        formula: Annotated[
-            str | None,
-            tyro.conf.arg(
-                help="of molecules of several formulas, the one to draw; by default "
-                "the most frequent"
-            ),
-        ] = None
-        seed: Annotated[int, tyro.conf.arg(help="the source of randomness")] = 0
+    Attributes:
+        run: The folder of an `equistein fit`, or a model that comes with the package,
+            such as pretrained:c5h8o.
+        out: A new .npy, .npz or .xyz file.
+        num_samples: How many.
+        label: The class to draw from; by default all.
+        formula: Of molecules of several formulas, the one to draw; by default the most
+            frequent.
+        seed: The source of randomness.
+    """
 
-    parsed = tyro.cli(
-        Arguments,
-        args=list(arguments),
-        prog="equistein sample",
-        description="Draw new samples from a learned energy.",
-    )
-    if parsed.num_samples < 1 or not 0 <= parsed.seed < 2**63:
-        raise UserError(
-            "--num-samples must be at least 1, and --seed at least 0 and below 2^63, "
-            "but got "
-            f"{parsed.num_samples} and {parsed.seed}."
-        )
-    is_path, name = parsed.run.exists(), str(parsed.run)
-    if name.startswith(_PRETRAINED) and not is_path:
-        folder = pretrained(name.removeprefix(_PRETRAINED))
-    else:
-        folder = RunFolder.open(parsed.run)
-    described = folder.read_config()
-    number, species = _chosen(described, parsed.formula)
-    suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")
-    if parsed.out.suffix not in suffixes:
-        raise UserError(
-            f"--out must end in one of {', '.join(suffixes)}, but got {parsed.out}."
-            + (
-                " An .xyz file needs elements, which only data from one has."
-                if parsed.out.suffix == ".xyz"
-                else ""
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    out: pathlib.Path
+    num_samples: int = 512
+    label: int | None = None
+    formula: str | None = None
+    seed: int = 0
+
+    def execute(self) -> int:
+        """Draw, and write the file at the end."""
+        if self.num_samples < 1 or not 0 <= self.seed < 2**63:
+            raise UserError(
+                "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
+                f"got {self.num_samples} and {self.seed}."
             )
-        )
-    if parsed.out.exists():
-        raise UserError(f"{parsed.out} is there already; choose another --out.")
-    if not parsed.out.absolute().parent.is_dir():
-        raise UserError(f"There is no folder {parsed.out.absolute().parent}.")
-    fitted = load_run(folder)
-    if number is not None:
-        fitted = fitted.formula(number)
-    part = parsed.out.with_name(f".{parsed.out.stem}.part{parsed.out.suffix}")
-    try:
-        part.touch()  # before the work: can it be written at all?
-        points = fitted.sample(
-            jr.key(parsed.seed), parsed.num_samples, label=parsed.label, progress=True
-        )
-        write_samples(part, np.asarray(points), parsed.label, species)
-        part.replace(parsed.out)
-    except OSError as error:
-        raise UserError(f"Cannot write {parsed.out}: {error}.") from None
-    except (ValueError, NonFiniteError) as error:
-        raise UserError(str(error)) from None
-    finally:
-        part.unlink(missing_ok=True)
-    what = f"samples of shape {points.shape[1:]}"
-    if species:
-        what = f"molecules of {formula(species)}"
-    print(f"{parsed.num_samples} {what}: {parsed.out}")
-    return 0
+        is_path, name = self.run.exists(), str(self.run)
+        if name.startswith(_PRETRAINED) and not is_path:
+            folder = pretrained(name.removeprefix(_PRETRAINED))
+        else:
+            folder = RunFolder.open(self.run)
+        described = folder.read_config()
+        number, species = _chosen(described, self.formula)
+        suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")
+        if self.out.suffix not in suffixes:
+            raise UserError(
+                f"--out must end in one of {', '.join(suffixes)}, but got {self.out}."
+                + (
+                    " An .xyz file needs elements, which only data from one has."
+                    if self.out.suffix == ".xyz"
+                    else ""
+                )
+            )
+        if self.out.exists():
+            raise UserError(f"{self.out} is there already; choose another --out.")
+        if not self.out.absolute().parent.is_dir():
+            raise UserError(f"There is no folder {self.out.absolute().parent}.")
+        fitted = load_run(folder)
+        if number is not None:
+            fitted = fitted.formula(number)
+        part = self.out.with_name(f".{self.out.stem}.part{self.out.suffix}")
+        try:
+            part.touch()  # before the work: can it be written at all?
+            points = fitted.sample(
+                jr.key(self.seed), self.num_samples, label=self.label, progress=True
+            )
+            write_samples(part, np.asarray(points), self.label, species)
+            part.replace(self.out)
+        except OSError as error:
+            raise UserError(f"Cannot write {self.out}: {error}.") from None
+        except (ValueError, NonFiniteError) as error:
+            raise UserError(str(error)) from None
+        finally:
+            part.unlink(missing_ok=True)
+        what = f"samples of shape {points.shape[1:]}"
+        if species:
+            what = f"molecules of {formula(species)}"
+        print(f"{self.num_samples} {what}: {self.out}")
+        return 0
 
 
 def _chosen(described: dict, wanted: str | None) -> tuple[int | None, list[str] | None]:

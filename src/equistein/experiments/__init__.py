@@ -18,4 +18,7 @@ from equistein.experiments.engine._figures import (
     Own as Own,
 )
 from equistein.experiments.engine._outcomes import seed_outcome as seed_outcome
-from equistein.experiments.engine._run import perform as perform
+from equistein.experiments.engine._run import (
+    create_folder as create_folder,
+    perform as perform,
+)

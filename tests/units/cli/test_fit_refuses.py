@@ -1,10 +1,8 @@
-import json
-import pathlib
-import shutil
+"""Data and settings that `equistein fit` refuses, before it writes anything."""
 
 import numpy as np
 import pytest
-from command_line import lines_of, status, TINY
+from command_line import status, TINY
 
 
 def labelled():
@@ -15,141 +13,8 @@ def labelled():
     return points, np.where(np.arange(40) < 5, -1, classes)
 
 
-@pytest.fixture(scope="module")
-def labelled_run(tmp_path_factory):
-    """The folder of a tiny fit of points with classes."""
-    folder = tmp_path_factory.mktemp("labelled")
-    points, classes = labelled()
-    np.savez(folder / "classes.npz", x=points, y=classes)
-    out = folder / "run"
-    arguments = ["fit", folder / "classes.npz", "--group", "trivial", *TINY]
-    assert status(*arguments, "--out", out) == 0
-    return out
-
-
-# ------------------------------------------------------------ classes
-
-
-def test_classes_are_learned_from_an_npz_file(labelled_run):
-    described = json.loads((labelled_run / "config.json").read_text())
-    assert described["num_classes"] == 2
-    assert described["species"] is None
-    metrics = json.loads((labelled_run / "metrics.json").read_text())["model"]
-    assert 0 <= metrics["held_out_accuracy"] <= 1
-    assert 0 <= metrics["calibration_error"] <= 1
-    assert 1 <= metrics["num_held_out_labels"] <= 4
-    assert metrics["log_normalizer_error"] > 0
-    assert np.isfinite(metrics["held_out_log_likelihood"])
-    assert {"auroc_by_confidence", "auroc_by_gradient_norm"} <= set(metrics)
-    assert all(np.isfinite(line["supervised_loss"]) for line in lines_of(labelled_run))
-    assert all(0 <= line["accuracy"] <= 1 for line in lines_of(labelled_run))
-
-
-def test_points_of_one_class_are_drawn(labelled_run, tmp_path):
-    drawn = {}
-    for label in (0, 1):
-        new = tmp_path / f"new{label}.npz"
-        arguments = ["--label", label, "--num-samples", 7, "--out", new]
-        assert status("sample", labelled_run, *arguments) == 0
-        with np.load(new, allow_pickle=False) as stored:
-            assert set(stored) == {"x", "y"}
-            assert np.array_equal(stored["y"], np.full(7, label))
-            drawn[label] = stored["x"]
-    assert drawn[0].shape == (7, 2)
-    assert np.all(np.isfinite(drawn[0]))
-    assert not np.array_equal(drawn[0], drawn[1])
-
-
-def test_points_of_all_classes_are_drawn_without_a_label(labelled_run, tmp_path):
-    new = tmp_path / "new.npz"
-    assert status("sample", labelled_run, "--num-samples", 3, "--out", new) == 0
-    with np.load(new, allow_pickle=False) as stored:
-        assert set(stored) == {"x"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
-        (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
-        (["--label", "one", "--out", "new.npz"], "--label"),
-        (["--out", "new.xyz"], "needs elements"),
-        (["--out", "new.csv"], "must end in one of .npy, .npz"),
-        (["--out", "nowhere/new.npz"], "no folder"),
-        (["--num-samples", "0", "--out", "new.npz"], "at least 1"),
-        (["--seed", "-1", "--out", "new.npz"], "at least 0"),
-    ],
-)
-def test_a_mistake_in_sampling_writes_nothing(
-    arguments, said, labelled_run, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    assert status("sample", labelled_run, *arguments) == 2
-    caught = capsys.readouterr()
-    assert said in caught.err + caught.out
-    assert "Traceback" not in caught.err
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_file_in_the_way_is_kept(labelled_run, tmp_path, capsys):
-    new = tmp_path / "new.npz"
-    new.write_text("mine")
-    assert status("sample", labelled_run, "--out", new) == 2
-    assert "there already" in capsys.readouterr().err
-    assert new.read_text() == "mine"
-
-
-def test_resuming_a_fit_whose_data_changed_is_refused(labelled_run, tmp_path, capsys):
-    run = tmp_path / "run"
-    shutil.copytree(labelled_run, run)
-    described = json.loads((run / "config.json").read_text())
-    points, classes = labelled()
-    described["data"] = str(tmp_path / "other.npz")
-    np.savez(described["data"], x=points + 1e-3, y=classes)
-    (run / "config.json").write_text(json.dumps(described))
-    assert status("resume", run) == 2
-    assert "no longer the file" in capsys.readouterr().err
-    pathlib.Path(described["data"]).unlink()
-    assert status("resume", run) == 2
-    assert "no file" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda d: d["config"].update(num_epochs=0), "num_epochs"),
-        (lambda d: d["config"].update(num_epochs="two"), "damaged"),
-        (lambda d: d["config"].pop("noise"), "noise"),
-        (lambda d: d["config"].update(color="red"), "color"),
-        (lambda d: d["config"].update(step_epochs=[1]), "step_epochs"),
-        (lambda d: d["problem"].update(group="square"), "square"),
-        (lambda d: d["problem"].update(seed=-1), "seed"),
-        (lambda d: d.update(problem=None), "no object"),
-        (lambda d: d.update(data=None), "None"),
-        (lambda d: d.update(command="walk"), "walk"),
-    ],
-)
-def test_a_fit_whose_description_was_changed_by_hand_is_not_resumed(
-    change, said, labelled_run, tmp_path, monkeypatch, capsys, unchecked
-):
-    run = tmp_path / "run"
-    shutil.copytree(labelled_run, run)
-    described = json.loads((run / "config.json").read_text())
-    change(described)
-    (run / "config.json").write_text(json.dumps(described))
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    monkeypatch.chdir(tmp_path)
-    assert status("resume", run) == 2
-    caught = capsys.readouterr()
-    assert caught.err.startswith("equistein: ")
-    assert said in caught.err
-    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    assert after == before
-
-
-# ------------------------------------------------------------ bad input
-
 POINTS, CLASSES = labelled()
+TRIANGLES = np.random.default_rng(0).normal(size=(40, 6))
 
 
 def changed(array, index, value):
@@ -275,6 +140,27 @@ BAD = {
     ),
     "a buffer smaller than the particles": (
         "x.npy", npy(POINTS), ["--buffer-size", "2"], "buffer_size",
+    ),
+    "a cloud without its dimension": (
+        "x.npy", npy(POINTS), ["--group", "point-cloud"], "--dim",
+    ),
+    "a dimension that does not divide": (
+        "x.npy", npy(POINTS), ["--group", "point-cloud", "--dim", "4"],
+        "do not divide",
+    ),
+    "species for other particles": (
+        "x.npy", npy(TRIANGLES),
+        ["--group", "point-cloud", "--dim", "2", "--species", "C C"], "species",
+    ),
+    "a group of other points": ("x.npy", npy(POINTS), ["--group", "so:3"], "acts on"),
+    "an unknown group": ("x.npy", npy(POINTS), ["--group", "square"], "no group"),
+    "a group of no elements": (
+        "x.npy", npy(POINTS), ["--group", "cyclic:0"], "positive integer",
+    ),
+    "no epochs": ("x.npy", npy(POINTS), ["--num-epochs", "0"], "num_epochs"),
+    "images that are not square": (
+        "x.npy", npy(np.random.default_rng(0).random((40, 6, 5))),
+        ["--group", "image-rotations"], "acts on points of shape",
     ),
     "a dimension without a cloud": ("x.npy", npy(POINTS), ["--dim", "2"], "--dim"),
 }  # fmt: skip

@@ -1,10 +1,8 @@
-"""Images at the command line, and the experiment `images` without its training."""
-
-import json
+"""The experiment `images` without its training."""
 
 import numpy as np
 import pytest
-from command_line import status, TINY
+from command_line import status
 
 from equistein.data import DataError
 from equistein.experiments import EXPERIMENTS
@@ -12,41 +10,7 @@ from equistein.experiments.images._data import few_labels, image_sets
 from equistein.groups import ImageRotations
 from equistein.runs import Outcome
 
-# The sizes of multilayer perceptrons are not for images.
-SMALL = " ".join(TINY).replace("--width 4 --depth 1 ", "").split()
 IMAGES = EXPERIMENTS["images"]
-
-
-def save_images(path, shape):
-    rng = np.random.default_rng(0)
-    np.savez(path, x=rng.random((40, *shape)), y=np.arange(40) % 2)
-
-
-@pytest.mark.slow
-def test_images_are_fitted_and_drawn(tmp_path, capsys):
-    save_images(tmp_path / "images.npz", (6, 6))
-    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *SMALL]
-    out = tmp_path / "run"
-    assert status(*arguments, "--start", "normals", "--out", out) == 0
-    assert (out / "figures" / "samples.png").exists()
-    metrics = json.loads((out / "metrics.json").read_text())
-    assert 0 <= metrics["model"]["held_out_accuracy"] <= 1
-    new = tmp_path / "new.npz"
-    assert status("sample", out, "--label", 1, "--num-samples", 3, "--out", new) == 0
-    with np.load(new) as stored:
-        assert stored["x"].shape == (3, 6, 6)
-        assert np.all(np.isfinite(stored["x"]))
-    assert status(*arguments, "--width", 8, "--out", tmp_path / "other") == 2
-    assert "--width and --depth are not for images" in capsys.readouterr().err
-    assert not (tmp_path / "other").exists()
-
-
-def test_images_that_are_not_square_are_refused(tmp_path, capsys):
-    save_images(tmp_path / "images.npz", (6, 5))
-    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *SMALL]
-    assert status(*arguments, "--out", tmp_path / "run") == 2
-    assert "acts on points of shape" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -12,30 +12,6 @@ from equistein.cli._sample import pretrained
 from equistein.molecules import formula, read_xyz, write_xyz
 
 
-def molecules():
-    """Thirty of HF, in one of two orders of the atoms."""
-    rng = np.random.default_rng(0)
-    lengths = 0.92 + 0.05 * rng.normal(size=30)
-    directions = rng.normal(size=(30, 3))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    far = lengths[:, None] * directions
-    return np.stack([np.zeros((30, 3)), far], axis=1) + rng.normal(size=(30, 1, 3))
-
-
-@pytest.fixture(scope="module")
-def molecular_run(tmp_path_factory):
-    """The folder of a tiny fit of molecules."""
-    folder = tmp_path_factory.mktemp("molecules")
-    write_xyz(folder / "hf.xyz", ("H", "F"), molecules()[:15])
-    write_xyz(folder / "fh.xyz", ("F", "H"), molecules()[15:, ::-1])
-    text = (folder / "hf.xyz").read_text() + (folder / "fh.xyz").read_text()
-    (folder / "both.xyz").write_text(text)
-    out = folder / "run"
-    arguments = ["fit", folder / "both.xyz", "--group", "point-cloud", *TINY]
-    assert status(*arguments, "--out", out) == 0
-    return out
-
-
 def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
     described = json.loads((molecular_run / "config.json").read_text())
     assert described["species"] == ["F", "H"]
@@ -49,6 +25,7 @@ def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
     assert metrics["model"]["train_denoising_loss"] > 0
     assert "held_out_log_likelihood" not in metrics["model"]
     report = (molecular_run / "report.html").read_text()
+    assert "contrastive divergence" not in report
     assert "Plotly.newPlot" in report
     assert [line["step"] for line in lines_of(molecular_run)] == [1, 2]
 
@@ -96,8 +73,8 @@ def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys)
 
 
 @pytest.mark.slow
-def test_molecules_of_several_formulas_share_a_fit(tmp_path, capsys):
-    far = molecules()
+def test_molecules_of_several_formulas_share_a_fit(tmp_path, far_atoms, capsys):
+    far = far_atoms
     write_xyz(tmp_path / "hf.xyz", ("H", "F"), far[:20])
     third = far[20:, :1] + np.array([[[0.0, 0.0, 1.5]]])
     threes = np.concatenate([far[20:], third], axis=1)

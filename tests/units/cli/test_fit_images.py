@@ -1,0 +1,34 @@
+"""Images at the command line."""
+
+import json
+
+import numpy as np
+import pytest
+from command_line import status, TINY
+
+# The sizes of multilayer perceptrons are not for images.
+SMALL = " ".join(TINY).replace("--width 4 --depth 1 ", "").split()
+
+
+def save_images(path, shape):
+    rng = np.random.default_rng(0)
+    np.savez(path, x=rng.random((40, *shape)), y=np.arange(40) % 2)
+
+
+@pytest.mark.slow
+def test_images_are_fitted_and_drawn(tmp_path, capsys):
+    save_images(tmp_path / "images.npz", (6, 6))
+    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *SMALL]
+    out = tmp_path / "run"
+    assert status(*arguments, "--start", "normals", "--out", out) == 0
+    assert (out / "figures" / "samples.png").exists()
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert 0 <= metrics["model"]["held_out_accuracy"] <= 1
+    new = tmp_path / "new.npz"
+    assert status("sample", out, "--label", 1, "--num-samples", 3, "--out", new) == 0
+    with np.load(new) as stored:
+        assert stored["x"].shape == (3, 6, 6)
+        assert np.all(np.isfinite(stored["x"]))
+    assert status(*arguments, "--width", 8, "--out", tmp_path / "other") == 2
+    assert "--width and --depth are not for images" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()

@@ -1,0 +1,126 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+from command_line import lines_of, status
+
+import equistein.training._loop as training_loop
+
+
+def test_a_cloud_and_its_classes_are_learned(whole_fit):
+    described = json.loads((whole_fit / "config.json").read_text())
+    assert described["num_classes"] == 2
+    assert described["species"] is None
+    assert not {"words", "captions", "notes"} & set(described)
+    numbers = json.loads((whole_fit / "metrics.json").read_text())
+    assert numbers["num_samples"] == {"model": 6}
+    assert numbers["floor"]["w1_of_a_feature"] > 0
+    metrics = numbers["model"]
+    assert 0 <= metrics["held_out_accuracy"] <= 1
+    assert 0 <= metrics["calibration_error"] <= 1
+    assert 0 <= metrics["auroc_by_log_density"] <= 1
+    assert 1 <= metrics["num_held_out_labels"] <= 4
+    assert metrics["log_normalizer_error"] > 0
+    assert np.isfinite(metrics["held_out_log_likelihood"])
+    assert {"auroc_by_confidence", "auroc_by_gradient_norm"} <= set(metrics)
+    assert np.load(whole_fit / "samples.npz")["model"].shape == (6, 3, 2)
+    lines = lines_of(whole_fit)
+    assert [line["step"] for line in lines] == [1, 2]
+    assert all(np.isfinite(line["supervised_loss"]) for line in lines)
+    assert all(0 <= line["accuracy"] <= 1 for line in lines)
+
+
+def test_the_report_of_a_fit_says_what_was_learned(whole_fit):
+    report = (whole_fit / "report.html").read_text()
+    assert "triangles.npz" in report
+    assert "learned from 36 of 40 points of shape (3, 2)" in report
+    assert "The gap that contrastive divergence closes" in report
+    before = (whole_fit / "report.html").read_bytes()
+    assert status("report", whole_fit) == 0
+    assert (whole_fit / "report.html").read_bytes() == before
+
+
+def test_points_of_one_class_are_drawn(whole_fit, tmp_path):
+    drawn = {}
+    for label in (0, 1):
+        new = tmp_path / f"new{label}.npz"
+        arguments = ["--label", label, "--num-samples", 7, "--out", new]
+        assert status("sample", whole_fit, *arguments) == 0
+        with np.load(new, allow_pickle=False) as stored:
+            assert set(stored) == {"x", "y"}
+            assert np.array_equal(stored["y"], np.full(7, label))
+            drawn[label] = stored["x"]
+    assert drawn[0].shape == (7, 3, 2)
+    assert np.all(np.isfinite(drawn[0]))
+    assert np.abs(drawn[0].mean(axis=1)).max() < 1e-5
+    assert not np.array_equal(drawn[0], drawn[1])
+
+
+def test_points_of_all_classes_are_drawn_without_a_label(whole_fit, tmp_path):
+    new = tmp_path / "new.npz"
+    assert status("sample", whole_fit, "--num-samples", 7, "--out", new) == 0
+    with np.load(new, allow_pickle=False) as stored:
+        assert set(stored) == {"x"}
+    assert status("sample", whole_fit, "--out", new) == 2  # it is there already
+
+
+def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
+    tmp_path, begin_fit, whole_fit, monkeypatch, capsys
+):
+    parts = tmp_path / "parts"
+    real = training_loop.save_checkpoint
+
+    def stop(*arguments):
+        real(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training_loop, "save_checkpoint", stop)
+        assert status(*begin_fit, parts) == 130
+    assert "equistein resume" in capsys.readouterr().err
+    assert status("sample", parts, "--out", tmp_path / "a.npy") == 2
+    assert "not finished" in capsys.readouterr().err
+    assert status("resume", parts) == 0
+    for name in ("checkpoint/model.eqx", "checkpoint/training.eqx"):
+        assert (parts / name).read_bytes() == (whole_fit / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
+        (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
+        (["--label", "one", "--out", "new.npz"], "--label"),
+        (["--out", "new.xyz"], "needs elements"),
+        (["--out", "new.csv"], "must end in one of .npy, .npz"),
+        (["--out", "nowhere/new.npz"], "no folder"),
+        (["--num-samples", "0", "--out", "new.npz"], "at least 1"),
+        (["--seed", "-1", "--out", "new.npz"], "from 0 to"),
+    ],
+)
+def test_a_mistake_in_sampling_writes_nothing(
+    arguments, said, whole_fit, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert status("sample", whole_fit, *arguments) == 2
+    caught = capsys.readouterr()
+    assert said in caught.err + caught.out
+    assert "Traceback" not in caught.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_model_is_an_error(whole_fit, tmp_path, capsys):
+    run = shutil.copytree(whole_fit, tmp_path / "run")
+    model = run / "checkpoint/model.eqx"
+    model.write_bytes(model.read_bytes()[:-100])
+    assert status("sample", run, "--out", tmp_path / "a.npy") == 2
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_file_in_the_way_is_kept(whole_fit, tmp_path, capsys):
+    new = tmp_path / "new.npz"
+    new.write_text("mine")
+    assert status("sample", whole_fit, "--out", new) == 2
+    assert "there already" in capsys.readouterr().err
+    assert new.read_text() == "mine"

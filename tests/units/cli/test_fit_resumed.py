@@ -1,0 +1,55 @@
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from command_line import status
+
+
+def test_resuming_a_fit_whose_data_changed_is_refused(whole_fit, tmp_path, capsys):
+    run = shutil.copytree(whole_fit, tmp_path / "run")
+    described = json.loads((run / "config.json").read_text())
+    with np.load(described["data"]) as stored:
+        points, classes = stored["x"], stored["y"]
+    other = tmp_path / "other.npz"
+    np.savez(other, x=points + 1e-3, y=classes)
+    (run / "config.json").write_text(json.dumps(described | {"data": str(other)}))
+    assert status("resume", run) == 2
+    assert "no longer the file" in capsys.readouterr().err
+    pathlib.Path(other).unlink()
+    assert status("resume", run) == 2
+    assert "no file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["config"].update(num_epochs=0), "num_epochs"),
+        (lambda d: d["config"].update(num_epochs="two"), "num_epochs"),
+        (lambda d: d["config"].pop("noise"), "noise"),
+        (lambda d: d["config"].update(color="red"), "color"),
+        (lambda d: d["config"].update(step_epochs=[1]), "step_epochs"),
+        (lambda d: d["problem"].update(seed=2**70), "seed"),
+        (lambda d: d["problem"].update(seed=-1), "seed"),
+        (lambda d: d.update(problem=None), "no object"),
+        (lambda d: d.update(data=None), "None"),
+        (lambda d: d.update(command="walk"), "walk"),
+    ],
+)
+def test_a_fit_whose_description_was_changed_by_hand_is_not_resumed(
+    change, said, whole_fit, tmp_path, monkeypatch, capsys, unchecked
+):
+    run = tmp_path / "run"
+    shutil.copytree(whole_fit, run)
+    described = json.loads((run / "config.json").read_text())
+    change(described)
+    (run / "config.json").write_text(json.dumps(described))
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    monkeypatch.chdir(tmp_path)
+    assert status("resume", run) == 2
+    caught = capsys.readouterr()
+    assert caught.err.startswith("equistein: ")
+    assert said in caught.err
+    after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert after == before

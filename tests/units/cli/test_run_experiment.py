@@ -1,0 +1,81 @@
+import json
+import shutil
+
+import numpy as np
+from command_line import lines_of, status
+
+import equistein.experiments.engine._run as running
+from conftest import TINY_RUN
+
+
+def test_run_writes_the_whole_run_folder(whole_run):
+    out = whole_run
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert {"vanilla", "invariant", "equivariant", "annealed"} <= set(metrics)
+    assert metrics["seeds"] == [0]
+    assert metrics["num_samples"]["vanilla"] == 6
+    assert metrics["floor"]["w1_radius"] > 0
+    assert isinstance(metrics["annealed"]["inner_weight"], float)
+    samples = np.load(out / "samples.npz", allow_pickle=False)
+    assert samples["annealed"].shape == (6, 2)
+    lines = [line for line in lines_of(out) if line["name"] == "vanilla"]
+    assert lines[-1]["step"] == 8
+    for name in ("samples.png", "samples.svg", "radii.png", "radii.svg"):
+        assert (out / "figures" / name).stat().st_size > 1000
+    report = (out / "report.html").read_text()
+    assert "data:image/png;base64" in report
+    assert "annealed" in report
+    config = json.loads((out / "config.json").read_text())
+    assert config["config"]["num_steps"] == 8
+    assert config["preset"] == "smoke"
+    assert not {"words", "captions", "notes"} & set(config)
+    assert "jax" in json.loads((out / "environment.json").read_text())["versions"]
+    assert not list(out.rglob("*.part*"))
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert status("run", "two-circles", *TINY_RUN, "--out", tmp_path) == 2
+    assert "not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
+    tmp_path, whole_run, monkeypatch, capsys
+):
+    whole, parts = whole_run, tmp_path / "parts"
+    real = running.save_outcome
+
+    def stop_after_the_second(folder, name, outcome):
+        real(folder, name, outcome)
+        if name == "invariant":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "save_outcome", stop_after_the_second)
+        assert status("run", "two-circles", *TINY_RUN, "--out", parts) == 130
+    assert f"equistein resume {parts}" in capsys.readouterr().err
+    assert "vanilla" in json.loads((parts / "metrics.json").read_text())
+    assert status("resume", parts) == 0
+    assert "vanilla: done before" in capsys.readouterr().out
+    assert (parts / "metrics.json").read_text() == (whole / "metrics.json").read_text()
+
+
+def test_a_run_of_before_is_resumed_and_reported(tmp_path, whole_run, capsys):
+    old = shutil.copytree(whole_run, tmp_path / "old")
+    described = json.loads((old / "config.json").read_text())
+    del described["version"]
+    (old / "config.json").write_text(json.dumps(described))
+    assert status("resume", old) == 0
+    assert "vanilla: done before" in capsys.readouterr().out
+    assert status("report", old) == 0
+
+
+def test_report_compares_runs(tmp_path, whole_run, capsys):
+    runs = [shutil.copytree(whole_run, tmp_path / name) for name in "ab"]
+    for run in runs:
+        (run / "report.html").unlink()
+    assert status("report", *runs) == 0
+    assert capsys.readouterr().out.count("annealed") == 2
+    reports = [(run / "report.html").read_text() for run in (whole_run, *runs)]
+    assert reports == reports[:1] * 3
