@@ -6,9 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from equistein.cli._fit import words_of as words_of_fit
-from equistein.experiments import EXPERIMENTS
-from equistein.runs import config_from_json, RunFolder, UserError, Words, write_report
+from equistein.cli._words import words_of
+from equistein.runs import RunFolder, UserError, write_report
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Report:
                 )
         for folder in folders:
             try:
-                print(write_report(folder, _words(folder)))
+                print(write_report(folder, words_of(folder.read_config())))
             except (AttributeError, KeyError, TypeError) as error:
                 message = f"A file in {folder.path} is damaged: {error}."
                 raise UserError(message) from None
@@ -42,22 +41,6 @@ class Report:
             for folder in folders:
                 _print_metrics(folder)
         return 0
-
-
-def _words(folder: RunFolder) -> Words:
-    described = folder.read_config()
-    if described.get("command") == "fit":
-        return words_of_fit(described)
-    name = str(described.get("experiment"))
-    if name not in EXPERIMENTS:
-        return Words(title=name)
-    experiment = EXPERIMENTS[name]
-    config = next(iter(experiment.presets.values()))
-    try:
-        config = config_from_json(config, described.get("config"))
-    except (TypeError, ValueError):
-        pass  # settings of another version: the words of this one's defaults
-    return experiment.words(config, str(described.get("preset")))
 
 
 def _print_metrics(folder: RunFolder) -> None:

@@ -1,18 +1,20 @@
-"""`equistein sample`: new samples from a learned energy."""
+"""`equistein sample`: new samples from a learned density."""
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Annotated
 
 import jax.random as jr
 import numpy as np
 import tyro
 
-from equistein.cli._dataset import write_samples
-from equistein.cli._fit import load_run
-from equistein.molecules import formula
+from equistein.cli._fit import MODEL
+from equistein.models import load, of_formula, pretrained
+from equistein.molecules import formula, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
+from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
 
@@ -22,8 +24,8 @@ class Sample:
     """Draw new samples from a learned energy.
 
     Attributes:
-        run: The folder of an `equistein fit`, or a model that comes with the package,
-            such as pretrained:c5h8o.
+        run: The folder of an `equistein fit`; the file of a learned density; or one
+            that comes with the package, such as pretrained:c5h8o.
         out: A new .npy, .npz or .xyz file.
         num_samples: How many.
         label: The class to draw from; by default all.
@@ -46,37 +48,15 @@ class Sample:
                 "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
                 f"got {self.num_samples} and {self.seed}."
             )
-        is_path, name = self.run.exists(), str(self.run)
-        if name.startswith(_PRETRAINED) and not is_path:
-            folder = pretrained(name.removeprefix(_PRETRAINED))
-        else:
-            folder = RunFolder.open(self.run)
-        described = folder.read_config()
-        number, species = _chosen(described, self.formula)
-        suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")
-        if self.out.suffix not in suffixes:
-            raise UserError(
-                f"--out must end in one of {', '.join(suffixes)}, but got {self.out}."
-                + (
-                    " An .xyz file needs elements, which only data from one has."
-                    if self.out.suffix == ".xyz"
-                    else ""
-                )
-            )
-        if self.out.exists():
-            raise UserError(f"{self.out} is there already; choose another --out.")
-        if not self.out.absolute().parent.is_dir():
-            raise UserError(f"There is no folder {self.out.absolute().parent}.")
-        fitted = load_run(folder)
-        if number is not None:
-            fitted = fitted.formula(number)
+        fitted, species = _of_one_formula(_learned(self.run), self.formula)
+        _check_out(self.out, species)
         part = self.out.with_name(f".{self.out.stem}.part{self.out.suffix}")
         try:
             part.touch()  # before the work: can it be written at all?
             points = fitted.sample(
                 jr.key(self.seed), self.num_samples, label=self.label, progress=True
             )
-            write_samples(part, np.asarray(points), self.label, species)
+            _write(part, np.asarray(points), self.label, species)
             part.replace(self.out)
         except OSError as error:
             raise UserError(f"Cannot write {self.out}: {error}.") from None
@@ -84,43 +64,90 @@ class Sample:
             raise UserError(str(error)) from None
         finally:
             part.unlink(missing_ok=True)
-        what = f"samples of shape {points.shape[1:]}"
-        if species:
-            what = f"molecules of {formula(species)}"
-        print(f"{self.num_samples} {what}: {self.out}")
+        told = f"samples of shape {points.shape[1:]}"
+        told = f"molecules of {formula(species)}" if species else told
+        print(f"{self.num_samples} {told}: {self.out}")
         return 0
 
 
-def _chosen(described: dict, wanted: str | None) -> tuple[int | None, list[str] | None]:
-    """Return the number of a formula, if the run has several, and its elements.
+def _learned(path: pathlib.Path) -> Fitted:
+    """Return the learned density of a run folder, a file, or the package."""
+    name = str(path)
+    try:
+        if name.startswith(_PRETRAINED) and not path.exists():
+            return pretrained(name.removeprefix(_PRETRAINED))
+        if path.is_file() and path.suffix == ".eqx":
+            return load(path)
+        folder = RunFolder.open(path)
+        if folder.read_config().get("command") != "fit":
+            raise UserError(
+                f"{path} holds no learned energy: give the folder of an `equistein "
+                "fit`."
+            )
+        if not (path / MODEL).is_file():
+            raise UserError(
+                f"The fit in {path} is not finished; `equistein resume {path}`. If it "
+                "diverged, start a new one."
+            )
+        return load(path / MODEL)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def _of_one_formula(
+    fitted: Fitted, wanted: str | None
+) -> tuple[Fitted, Sequence[str] | None]:
+    """Return the learned density of one formula, and its elements if it has any.
 
     Raises:
-        UserError: If the run has no such formula.
+        UserError: If the formula is not one of those that were learned.
     """
-    formulas, species = described.get("formulas"), described.get("species")
-    known = [species] if species else formulas or []
+    several = "formulas" in fitted.about
+    rows = fitted.about.get("formulas", [])
+    rows = [fitted.about["charges"]] if "charges" in fitted.about else rows
+    known = [symbols_of(row) for row in rows]
     names = [formula(row) for row in known]
     if wanted is not None and wanted not in names:
         raise UserError(
             f"--formula {wanted} is none of this run, which has "
             f"{', '.join(names) or 'no molecules'}."
         )
-    if not formulas:
-        return None, species
+    if not known:
+        return fitted, None
     number = names.index(wanted) if wanted else 0
-    return number, formulas[number]
+    return (of_formula(fitted, number) if several else fitted), known[number]
 
 
-def pretrained(name: str) -> RunFolder:
-    """Open a fit that comes with the package.
-
-    Raises:
-        UserError: If there is none of this name.
-    """
-    shelf = pathlib.Path(__file__).parents[1] / "pretrained"
-    known = sorted(path.parent.name for path in shelf.glob("*/config.json"))
-    if name not in known:
+def _check_out(out: pathlib.Path, species: Sequence[str] | None) -> None:
+    """Raise `UserError` unless the samples can become this file."""
+    suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")
+    if out.suffix not in suffixes:
+        told = " An .xyz file needs elements, which only data from one has."
         raise UserError(
-            f"There is no pretrained model {name!r}, only {', '.join(known)}."
+            f"--out must end in one of {', '.join(suffixes)}, but got {out}."
+            + (told if out.suffix == ".xyz" else "")
         )
-    return RunFolder(shelf / name)
+    if out.exists():
+        raise UserError(f"{out} is there already; choose another --out.")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"There is no folder {out.absolute().parent}.")
+
+
+def _write(
+    path: pathlib.Path,
+    points: np.ndarray,
+    label: int | None,
+    species: Sequence[str] | None,
+) -> None:
+    """Write samples in the format that the file's name tells."""
+    if path.suffix == ".xyz" and species is not None:
+        write_xyz(path, species, points, "sampled by equistein")
+    elif path.suffix == ".npz":
+        arrays = {"x": points}
+        if label is not None:
+            arrays["y"] = np.full(len(points), label)
+        if species is not None:
+            arrays["species"] = np.array(species)
+        np.savez(path, allow_pickle=False, **arrays)
+    else:
+        np.save(path, points)

@@ -24,6 +24,10 @@ from equistein.models._for_data import (
     for_data as for_data,
     for_formulas as for_formulas,
 )
+from equistein.models._for_dataset import (
+    for_dataset as for_dataset,
+    network_of as network_of,
+)
 from equistein.models._graph_energy import (
     graph_energy_for as graph_energy_for,
     masked_energy_for as masked_energy_for,

@@ -7,9 +7,10 @@ import jax
 
 from equistein.cli import main
 
-TINY = "--num-epochs 2 --batch-size 8 --num-particles 6 --num-steps 2".split()
-TINY += "--sample-steps 10 --width 4 --depth 1 --num-samples 6 --bandwidth 1".split()
-TINY += ["--ais-steps", "10", "--num-passes", "1"]
+COMMON = "--num-epochs 2 --batch-size 8 --sample-steps 10 --num-samples 6".split()
+COMMON += "--ais-steps 10 --bandwidth 1".split()
+TINY = [*COMMON, *"--num-particles 6 --num-steps 2 --widths 4".split()]
+TINY_GRAPH = [*COMMON, *"--epoch-batches 3 --width 4 --depth 1".split()]
 
 
 @contextlib.contextmanager

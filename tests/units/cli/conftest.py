@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from command_line import status, TINY
+from command_line import status, TINY, TINY_GRAPH
 
 from equistein.molecules import write_xyz
 
@@ -61,6 +61,6 @@ def molecular_run(tmp_path_factory, far_atoms):
     text = (folder / "hf.xyz").read_text() + (folder / "fh.xyz").read_text()
     (folder / "both.xyz").write_text(text)
     out = folder / "run"
-    arguments = ["fit", folder / "both.xyz", "--group", "point-cloud", *TINY]
+    arguments = ["fit", folder / "both.xyz", "--group", "point-cloud", *TINY_GRAPH]
     assert status(*arguments, "--out", out) == 0
     return out

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 from command_line import status, TINY
 
-# The sizes of multilayer perceptrons are not for images.
-SMALL = " ".join(TINY).replace("--width 4 --depth 1 ", "").split()
-
 
 def save_images(path, shape):
     rng = np.random.default_rng(0)
@@ -18,7 +15,7 @@ def save_images(path, shape):
 @pytest.mark.slow
 def test_images_are_fitted_and_drawn(tmp_path, capsys):
     save_images(tmp_path / "images.npz", (6, 6))
-    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *SMALL]
+    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *TINY]
     out = tmp_path / "run"
     assert status(*arguments, "--start", "normals", "--out", out) == 0
     assert (out / "figures" / "samples.png").exists()
@@ -29,6 +26,3 @@ def test_images_are_fitted_and_drawn(tmp_path, capsys):
     with np.load(new) as stored:
         assert stored["x"].shape == (3, 6, 6)
         assert np.all(np.isfinite(stored["x"]))
-    assert status(*arguments, "--width", 8, "--out", tmp_path / "other") == 2
-    assert "--width and --depth are not for images" in capsys.readouterr().err
-    assert not (tmp_path / "other").exists()

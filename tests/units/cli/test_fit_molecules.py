@@ -5,7 +5,7 @@ import pathlib
 import jax.random as jr
 import numpy as np
 import pytest
-from command_line import as_users_run_it, lines_of, status, TINY
+from command_line import as_users_run_it, lines_of, status, TINY_GRAPH
 
 from equistein.cli._fit import load_run
 from equistein.cli._sample import pretrained
@@ -82,7 +82,7 @@ def test_molecules_of_several_formulas_share_a_fit(tmp_path, far_atoms, capsys):
     text = "".join((tmp_path / name).read_text() for name in ("hfo.xyz", "hf.xyz"))
     (tmp_path / "both.xyz").write_text(text)
     run, new = tmp_path / "run", tmp_path / "new.xyz"
-    arguments = ["fit", tmp_path / "both.xyz", "--group", "point-cloud", *TINY]
+    arguments = ["fit", tmp_path / "both.xyz", "--group", "point-cloud", *TINY_GRAPH]
     assert status(*arguments, "--out", run) == 0
     assert "2 formulas (FH, FHO)" in capsys.readouterr().out
     with np.load(run / "samples.npz", allow_pickle=False) as stored:

@@ -27,7 +27,7 @@ def test_a_cloud_and_its_classes_are_learned(whole_fit):
     assert np.load(whole_fit / "samples.npz")["model"].shape == (6, 3, 2)
     lines = lines_of(whole_fit)
     assert [line["step"] for line in lines] == [1, 2]
-    assert all(np.isfinite(line["supervised_loss"]) for line in lines)
+    assert all(np.isfinite(line["cross_entropy"]) for line in lines)
     assert all(0 <= line["accuracy"] <= 1 for line in lines)
 
 
@@ -90,7 +90,7 @@ def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     ("arguments", "said"),
     [
         (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
-        (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
+        (["--label", "-1", "--out", "new.npz"], "but got -1"),
         (["--label", "one", "--out", "new.npz"], "--label"),
         (["--out", "new.xyz"], "needs elements"),
         (["--out", "new.csv"], "must end in one of .npy, .npz"),

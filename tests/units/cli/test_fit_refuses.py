@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from command_line import status, TINY
+from command_line import COMMON, status
 
 
 def labelled():
@@ -88,7 +88,7 @@ BAD = {
     "text by the name of an array": ("x.npy", text("0 1\n2 3\n"), [], "damaged"),
     "an array by the name of molecules": (
         "x.xyz", lambda path: path.write_bytes(b"\x93NUMPY\xff\xfe"),
-        ["--group", "point-cloud"], "not a text file",
+        ["--group", "point-cloud"], "expected the number of atoms",
     ),
     "another kind of file": ("x.csv", text("0,1\n2,3\n"), [], "must be an .npy file"),
     "an empty file": ("x.npy", text(""), [], "damaged"),
@@ -128,15 +128,13 @@ BAD = {
     "more held out than is left": (
         "x.npy", npy(POINTS), ["--held-out", "0.9"], "a smaller --held-out",
     ),
-    "no layers": ("x.npy", npy(POINTS), ["--depth", "0"], "depth"),
+    "no layers": ("x.npy", npy(POINTS), ["--widths", "0"], "width"),
     "a setting out of range": (
         "x.npy", npy(POINTS), ["--temperature", "0"], "temperature",
     ),
-    "a schedule without factors": (
-        "x.npy", npy(POINTS), ["--step-epochs", "3"], "step_factors",
-    ),
-    "an unknown kind of negatives": (
-        "x.npy", npy(POINTS), ["--negatives", "hmc"], "negatives",
+    "steps of size zero alone": (
+        "x.npy", npy(POINTS), ["--kernel", "none", "--langevin-step-size", "0"],
+        "no particle moves",
     ),
     "a buffer smaller than the particles": (
         "x.npy", npy(POINTS), ["--buffer-size", "2"], "buffer_size",
@@ -174,7 +172,7 @@ def test_bad_input_is_refused_before_a_run_folder_is_made(
     path = tmp_path / name
     write(path)
     group = [] if "--group" in options else ["--group", "trivial"]
-    arguments = [*group, *TINY, *options]
+    arguments = [*group, *COMMON, *options]
     assert status("fit", name, *arguments, "--out", "out") == 2
     caught = capsys.readouterr()
     assert said in " ".join((caught.err + caught.out).split())

@@ -25,11 +25,11 @@ def test_resuming_a_fit_whose_data_changed_is_refused(whole_fit, tmp_path, capsy
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d["config"].update(num_epochs=0), "num_epochs"),
-        (lambda d: d["config"].update(num_epochs="two"), "num_epochs"),
-        (lambda d: d["config"].pop("noise"), "noise"),
-        (lambda d: d["config"].update(color="red"), "color"),
-        (lambda d: d["config"].update(step_epochs=[1]), "step_epochs"),
+        (lambda d: d["settings"].update(num_epochs=0), "num_epochs"),
+        (lambda d: d["settings"].update(num_epochs="two"), "num_epochs"),
+        (lambda d: d["settings"].pop("bandwidth"), "bandwidth"),
+        (lambda d: d["settings"].update(color="red"), "color"),
+        (lambda d: d.update(settings=None), "no object"),
         (lambda d: d["problem"].update(seed=2**70), "seed"),
         (lambda d: d["problem"].update(seed=-1), "seed"),
         (lambda d: d.update(problem=None), "no object"),

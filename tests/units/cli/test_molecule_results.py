@@ -1,5 +1,4 @@
 import numpy as np
-
 from equistein.cli._molecule_results import molecule_numbers, molecule_pictures
 
 

@@ -1,0 +1,73 @@
+"""What the report of a run says, from what its config.json describes."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from equistein.experiments import EXPERIMENTS
+from equistein.runs import config_from_json, Words
+
+_LIKELY = (
+    "Samples drawn from fresh starts, compared with one half of the data by their "
+    "invariant features. The log-likelihood of held-out points, in nats, rests on log "
+    "Z by annealed importance sampling, whose error bound is beside it. AUROC: the "
+    "chance that a held-out point scores higher than a point drawn uniformly from the "
+    "data's box."
+)
+_DENOISED = (
+    "Samples annealed from noise, compared with one half of the data by a smooth "
+    "histogram of their distances. The denoising loss, over all levels of noise, is "
+    "better the lower it is. Stable atoms have bonds, by a table of lengths of H, "
+    "C, N, O and F, that sum to their valence; valid molecules are those that RDKit "
+    "accepts; novel ones are not in the data."
+)
+_CAPTIONS = {
+    "features": "All invariant features of the data and of the samples.",
+    "molecules": "New molecules, with the bonds that greedy steps infer, or RDKit "
+    "where there are other elements than H, C, N, O and F.",
+    "turned": "New molecules, to turn with the mouse.",
+    "energy_gap": "The gap that contrastive divergence closes.",
+    "denoising_loss": "The loss of denoising.",
+    "configurations": "Configurations from the data, and new ones.",
+    "samples": "The data, and new samples; those of each class by themselves.",
+}
+
+
+def words_of(described: Mapping[str, Any]) -> Words:
+    """Return what the report of a run or a fit says.
+
+    Args:
+        described: What the folder's config.json describes.
+    """
+    if described.get("command") == "fit":
+        return words_of_fit(described)
+    name = str(described.get("experiment"))
+    if name not in EXPERIMENTS:
+        return Words(title=name)
+    experiment = EXPERIMENTS[name]
+    config = next(iter(experiment.presets.values()))
+    try:
+        config = config_from_json(config, described.get("config"))
+    except (TypeError, ValueError):
+        pass  # settings of another version: the words of this one's defaults
+    return experiment.words(config, str(described.get("preset")))
+
+
+def words_of_fit(described: Mapping[str, Any]) -> Words:
+    """Return what the report of a fit says."""
+    problem, shape = described.get("problem", {}), tuple(described.get("shape", ()))
+    kind, count, num_points = "An energy", "", described.get("num_points")
+    if described.get("num_classes"):
+        kind = "A joint energy of points and classes"
+    if num_points:
+        count = f"{num_points - described['num_held_out']} of {num_points} "
+    return Words(
+        title=f"equistein fit: {pathlib.Path(str(described.get('data'))).name}",
+        lead=f"{kind} with the symmetry {problem.get('group')}, learned from {count}"
+        f"points of shape {shape}; the others are held out.",
+        notes={"model": _DENOISED if problem.get("network") == "graph" else _LIKELY},
+        captions=_CAPTIONS,
+        floor="data",
+        floor_note="The floor compares as many points of the other half of the data "
+        "with the same half.",
+    )

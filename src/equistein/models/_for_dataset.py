@@ -1,0 +1,53 @@
+"""The model that suits a data set read from a file."""
+
+import jax.numpy as jnp
+
+from equistein._types import Key
+from equistein.models._dataset import Dataset, is_graph, Problem
+from equistein.models._for_data import for_data, for_formulas
+from equistein.models._model import Model
+from equistein.models._settings import (
+    ContrastiveSettings,
+    DenoisingSettings,
+    Settings,
+)
+from equistein.molecules import atomic_numbers_of
+
+
+def network_of(problem: Problem, dataset: Dataset) -> str:
+    """Return `graph` or `features`: what the problem's energy is made of."""
+    if dataset.formulas or is_graph(problem, dataset.species):
+        return "graph"
+    return "features"
+
+
+def for_dataset(
+    key: Key, dataset: Dataset, problem: Problem, settings: Settings | None = None
+) -> Model:
+    """Return a model of the part of a data set that training sees.
+
+    Args:
+        key: The source of the weights.
+        dataset: What `read_dataset` gave.
+        problem: What it was read for.
+        settings: By default `DenoisingSettings` for a graph network, else
+            `ContrastiveSettings`.
+
+    Raises:
+        ValueError: If no network is known for the symmetry, or the settings are those
+            of the other kind of network.
+    """
+    train, network = dataset.train(), network_of(problem, dataset)
+    if settings is None:
+        settings = DenoisingSettings() if network == "graph" else ContrastiveSettings()
+    if train.formulas and isinstance(settings, DenoisingSettings):
+        return for_formulas(
+            key, train.formulas, train.points, jnp.asarray(train.labels),
+            charges=[atomic_numbers_of(row) for row in train.formulas],
+            settings=settings,
+        )  # fmt: skip
+    return for_data(
+        key, train.group, train.points, train.labels, network=network,
+        settings=settings,
+        charges=atomic_numbers_of(train.species) if train.species else None,
+    )  # fmt: skip
