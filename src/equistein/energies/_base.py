@@ -33,6 +33,10 @@ class AbstractEnergies(eqx.Module):
     def check_symmetry(self, points: Particles) -> None:
         """Raise `InvarianceError` if they lack the symmetry that they declare."""
 
+    def num_classes(self, shape: tuple[int, ...]) -> int | None:
+        """Return the number of classes of points of this shape, None without any."""
+        return None
+
     def given(self, label: int) -> "AbstractEnergy":
         """Return the energy of the points of one kind, such as a class.
 

@@ -83,6 +83,11 @@ class ContrastiveSettings:
         _check(self, ("num_particles", "num_steps"), whole=True)
         _check(self, ("buffer_size",), whole=True)
         _check(self, ("temperature", "bandwidth", "score_clip"))
+        if not self.widths or min(self.widths) < 1:
+            raise ValueError(
+                "`widths` must be the number of units of one hidden layer or more, "
+                f"each at least 1, but got {self.widths!r}."
+            )
         zero = ("stein_step_size", "langevin_step_size", "regularization")
         _check(self, (*zero, "label_weight", "data_noise"), zero=True)
         _check_fractions(

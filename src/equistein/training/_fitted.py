@@ -73,6 +73,11 @@ class Fitted(eqx.Module):
                 "SamplingGenerator(sampler, start), or run a sampler on "
                 "`fitted.log_density`."
             )
+        num_classes = self.energy.num_classes(self.reference.center.shape)
+        if None not in (label, num_classes) and not 0 <= label < num_classes:
+            raise ValueError(
+                f"`label` must be a class from 0 to {num_classes - 1}, but got {label}."
+            )
         return self.generator.sample(key, self.energy, num, label, progress=progress)
 
     def log_normalizer(

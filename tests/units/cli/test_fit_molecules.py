@@ -1,15 +1,10 @@
-import dataclasses
 import json
-import pathlib
 
-import jax.random as jr
 import numpy as np
 import pytest
-from command_line import as_users_run_it, lines_of, status, TINY_GRAPH
+from command_line import lines_of, status, TINY_GRAPH
 
-from equistein.cli._fit import load_run
-from equistein.cli._sample import pretrained
-from equistein.molecules import formula, read_xyz, write_xyz
+from equistein.molecules import read_xyz, write_xyz
 
 
 def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
@@ -47,22 +42,6 @@ def test_a_model_that_does_not_come_with_the_package_is_refused(tmp_path, capsys
     new = tmp_path / "new.xyz"
     assert status("sample", "pretrained:benzene", "--out", new) == 2
     assert "no pretrained model 'benzene', only c5h8o" in capsys.readouterr().err
-
-
-def test_a_model_comes_with_the_package():
-    folder = pretrained("c5h8o")
-    described = folder.read_json("config.json")
-    assert formula(described["species"]) == "C5H8O"
-    assert not pathlib.Path(described["data"]).is_absolute()
-    assert sum(file.stat().st_size for file in folder.path.rglob("*")) < 1e6
-    with as_users_run_it():
-        fitted = load_run(folder)
-        hurried = dataclasses.replace(fitted.config, sample_steps=100)
-        samples = dataclasses.replace(fitted, config=hurried).sample(jr.key(0), 2)
-    assert samples.shape == (2, 14, 3)
-    samples = np.asarray(samples)
-    lengths = np.linalg.norm(samples[:, :1] - samples[:, 1:], axis=-1)
-    assert np.all((0.9 < lengths.min(axis=1)) & (lengths.min(axis=1) < 1.3))
 
 
 def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys):

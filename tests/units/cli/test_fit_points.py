@@ -90,7 +90,7 @@ def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     ("arguments", "said"),
     [
         (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
-        (["--label", "-1", "--out", "new.npz"], "but got -1"),
+        (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
         (["--label", "one", "--out", "new.npz"], "--label"),
         (["--out", "new.xyz"], "needs elements"),
         (["--out", "new.csv"], "must end in one of .npy, .npz"),

@@ -1,5 +1,7 @@
 import numpy as np
-from equistein.cli._molecule_results import molecule_numbers, molecule_pictures
+
+from equistein.models._figures import molecule_pictures
+from equistein.models._molecules import molecule_numbers
 
 
 def test_numbers_and_pictures_without_a_table_of_bonds(chem):
