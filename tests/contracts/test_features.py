@@ -3,8 +3,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from registries import classes_of
 
 from equistein.features import (
+    AbstractFeatures,
     Concatenated,
     Coordinates,
     jacobian,
@@ -225,3 +227,7 @@ def test_wrong_arguments_of_other_maps_are_refused(unchecked):
     mixed = Concatenated(SortedDistances((0, 0, 1)), SortedRowSums((0, 1, 1)))
     with pytest.raises(ValueError, match="share their group"):
         mixed.group((3, 2))
+
+
+def test_every_feature_map_is_in_the_registry():
+    assert {type(row[0]) for row in FEATURES.values()} == classes_of(AbstractFeatures)

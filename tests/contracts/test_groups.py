@@ -6,9 +6,11 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from registries import classes_of
 
 from equistein.groups import (
     AbstractFiniteGroup,
+    AbstractGroup,
     Cyclic,
     Dihedral,
     ImageRotations,
@@ -442,3 +444,7 @@ def test_groups_have_names(text, kind, order):
 def test_a_name_of_no_group_is_refused(text):
     with pytest.raises(ValueError, match="group|positive|needs"):
         parse_group(text)
+
+
+def test_every_group_is_in_the_registry():
+    assert {type(make()) for make, _ in GROUPS.values()} == classes_of(AbstractGroup)

@@ -4,10 +4,13 @@ import jax.random as jr
 import numpy as np
 import pytest
 from kernel_registry import (
+    Cauchy,
     every_kernel,
     every_ruled_kernel,
     KERNELS,
+    RULED,
 )
+from registries import classes_of
 
 from equistein.features import Radius
 from equistein.groups import (
@@ -16,7 +19,9 @@ from equistein.groups import (
     PointCloud,
 )
 from equistein.kernels import (
+    AbstractAverage,
     AbstractBandwidth,
+    AbstractKernel,
     Equivariant,
     Gradient,
     IMQ,
@@ -159,3 +164,12 @@ def test_wrong_parts_of_a_moments_kernel_are_refused(unchecked):
     x = jnp.ones(3)
     with pytest.raises(ValueError, match=r"call kernel\.at\(particles\) first"):
         Moments(Radius()).matrix(x, x)
+
+
+def test_every_kernel_rule_and_average_is_in_the_registry():
+    kernels = [make(0.7) for make, _, _ in KERNELS.values()]
+    assert {type(kernel) for kernel in kernels} - {Cauchy} == classes_of(AbstractKernel)
+    rules = {type(make().bandwidth) for make, _, _ in RULED.values()}
+    assert rules == classes_of(AbstractBandwidth)
+    averages = {type(k.average) for k in kernels if isinstance(k, Equivariant)}
+    assert averages == classes_of(AbstractAverage)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
+from registries import classes_of
 
 from equistein.groups import (
     check_invariance,
@@ -14,6 +15,7 @@ from equistein.groups import (
 )
 from equistein.targets import (
     AbstractParticleSystem,
+    AbstractTarget,
     DoubleWell,
     LennardJones,
     RotatedGaussians,
@@ -225,3 +227,9 @@ def test_double_well_starts_centred_in_its_box(key):
     assert start.shape == (100, 4, 2)
     assert np.allclose(np.mean(start, axis=1), 0, atol=1e-12)
     assert np.max(np.abs(start)) < 10
+
+
+def test_every_target_is_in_the_registry():
+    assert {type(target) for target, _ in TARGETS.values()} == classes_of(
+        AbstractTarget
+    )

@@ -11,7 +11,7 @@ from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 
 
-def check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
+def check_counts(num_steps: Any, tol: Any, record_every: Any, keep: Any) -> None:
     """Raise unless the counts of a run are what they should be.
 
     Raises:
@@ -30,6 +30,8 @@ def check_counts(num_steps: Any, tol: Any, record_every: Any) -> None:
             "`run` needs `record_every`, an integer > 0 or None, but got "
             f"{record_every!r}."
         )
+    if not _is_integer(keep) or keep < 0:
+        raise ValueError(f"`run` needs `keep`, an integer >= 0, but got {keep!r}.")
 
 
 def check_state(sampler: AbstractSampler, state: Any) -> None:

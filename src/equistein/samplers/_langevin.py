@@ -36,13 +36,15 @@ class LangevinState(eqx.Module):
 class LangevinInfo(eqx.Module):
     """What a step was like, before it moved the particles.
 
-    The norms are root mean squares over the particles.
+    The norms are root mean squares over the particles; `evaluations` counts those of
+    the score at each particle so far.
     """
 
     log_density: Scalar
     score_norm: Scalar
     update_norm: Scalar
     inverse_temperature: Scalar
+    evaluations: Int[Array, ""]
 
 
 class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
@@ -107,8 +109,9 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
         scores = beta * clipped(scores, self.score_clip)
         update = langevin_update(key, number, scores, self.step_size, self.project)
-        info = LangevinInfo(jnp.mean(values), rms(scores), rms(update), beta)
-        return LangevinState(x + update, state.step + 1), info
+        new = LangevinState(x + update, state.step + 1)
+        info = LangevinInfo(jnp.mean(values), rms(scores), rms(update), beta, new.step)
+        return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection("Langevin", self.project, shape)

@@ -36,7 +36,8 @@ class MALAState(eqx.Module):
 class MALAInfo(eqx.Module):
     """What a step was like.
 
-    The update's norm is a root mean square over the particles.
+    The update's norm is a root mean square over the particles; `evaluations` counts
+    those of the score at each particle so far, one a step and one at the start.
     """
 
     log_density: Scalar
@@ -44,6 +45,7 @@ class MALAInfo(eqx.Module):
     update_norm: Scalar
     step_size: Scalar
     inverse_temperature: Scalar
+    evaluations: Int[Array, ""]
 
 
 class MALA(AbstractSampler[MALAState, MALAInfo]):
@@ -148,8 +150,9 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
             state.step < self.num_adapt, _GAIN * (rate - self.acceptance), 0
         )
         info = MALAInfo(
-            jnp.mean(walkers.value), rate, rms(moved.point - x), step_size, beta
-        )
+            jnp.mean(walkers.value), rate, rms(moved.point - x), step_size, beta,
+            state.step + 2,
+        )  # fmt: skip
         new = MALAState(
             moved.point, moved.value, moved.score,
             state.log_step_size + gain, state.step + 1,

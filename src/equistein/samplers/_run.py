@@ -29,7 +29,9 @@ class Samples(eqx.Module):
     Attributes:
         particles: The final particles, stacked on axis 0.
         history: Arrays with one entry a recorded step: `step`, the number of the step
-            from 1, and what the sampler's info holds of it.
+            from 1, and what the sampler's info holds of it, such as `evaluations`, the
+            number of scores taken at each particle so far; with `keep`, also
+            `particles`.
         num_steps: The number of steps taken.
         converged: Whether the update fell below the tolerance.
         state: The sampler's final state; give it to `run` to go on.
@@ -77,6 +79,7 @@ def run(
     num_steps: int,
     tol: float | None = None,
     record_every: int | None = None,
+    keep: int = 0,
     initial_state: PyTree | None = None,
     progress: bool = False,
     check: bool = True,
@@ -94,6 +97,8 @@ def run(
             points; None takes all steps.
         record_every: The number of steps between two entries of the history; by
             default a hundredth of `num_steps`.
+        keep: The number of particles, the first ones, whose places the history holds
+            at each recorded step, as `particles` of shape (record, keep, *shape).
         initial_state: The `state` of earlier samples, to go on from instead of
             `particles`.
         progress: Whether to show a progress bar.
@@ -110,7 +115,7 @@ def run(
             density; it holds the last good particles.
         RunInterrupted: On Ctrl-C; it holds the run so far.
     """
-    check_counts(num_steps, tol, record_every)
+    check_counts(num_steps, tol, record_every, keep)
     if not isinstance(sampler, AbstractSampler):
         raise ValueError(
             "`sampler` must be one such as SVGD(kernel, optimizer), but got "
@@ -141,8 +146,8 @@ def run(
     try:
         with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
             for ends in calls:
-                progress_state, info, valid = _advance(
-                    key, sampler, log_density, progress_state, ends, static_tol
+                progress_state, info, valid = _record_steps(
+                    key, sampler, log_density, progress_state, ends, static_tol, keep
                 )
                 records.append(_record(info, ends, valid, progress_state))
                 bar.update(int(progress_state.state.step) - done - bar.n)
@@ -170,14 +175,15 @@ def _init(sampler, particles):
 
 
 @eqx.filter_jit
-def _advance(
+def _record_steps(
     key: Key,
     sampler: AbstractSampler,
     log_density: LogDensity,
     progress: Progress,
     ends: Int[Array, " record"],
     tol: float | None,
-) -> tuple[Progress, PyTree, Bool[Array, " record"]]:
+    keep: int,
+) -> tuple[Progress, dict[str, Array], Bool[Array, " record"]]:
     """Step to each of `ends` in turn and record the info of the last step before it."""
 
     def unrecorded_steps(progress, end):
@@ -192,7 +198,10 @@ def _advance(
         converged = progress.converged
         if tol is not None:
             converged = converged | (info.update_norm < tol)
-        return _judged(progress, state, converged, info.log_density), info
+        record = dict(vars(info))
+        if keep:
+            record["particles"] = state.particles[:keep]
+        return _judged(progress, state, converged, info.log_density), record
 
     def segment(progress, end):
         progress = jax.lax.while_loop(
@@ -248,7 +257,7 @@ def _calls(done: int, num_steps: int, every: int) -> list[Int[Array, " record"]]
 
 def _record(info, ends, valid, progress) -> dict[str, np.ndarray]:
     valid = np.asarray(valid)
-    fields = {name: np.asarray(value)[valid] for name, value in vars(info).items()}
+    fields = {name: np.asarray(value)[valid] for name, value in info.items()}
     steps = np.asarray(ends)[valid]
     if len(steps) and bool(progress.converged):
         steps[-1] = int(progress.state.step)
@@ -277,7 +286,7 @@ def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteErr
     chunk = jnp.arange(1, _CHUNK + 1) + progress.good.step
     no = jnp.zeros((), bool)
     replay = Progress(progress.good, progress.good, no, no)
-    replay, _, _ = _advance(key, sampler, log_density, replay, chunk, None)
+    replay, _, _ = _record_steps(key, sampler, log_density, replay, chunk, None, 0)
     samples = _collect(replay, records, done)
     step = int(replay.good.step) + 1
     return NonFiniteError(

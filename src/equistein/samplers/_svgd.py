@@ -44,7 +44,8 @@ class SVGDInfo(eqx.Module):
     """What a step was like, before it moved the particles.
 
     Norms are root mean squares over the particles, in the units of the points for the
-    update and of the score for the force.
+    update and of the score for the force; `evaluations` counts those of the score at
+    each particle so far.
     """
 
     log_density: Scalar
@@ -52,6 +53,7 @@ class SVGDInfo(eqx.Module):
     update_norm: Scalar
     bandwidth: Scalar
     inverse_temperature: Scalar
+    evaluations: Int[Array, ""]
 
 
 class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
@@ -175,7 +177,9 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             update = jnp.asarray(self.factor, dtype) * update
         update = update + self._langevin_step(key, state, scores)
         new = SVGDState(x + update, opt_state, bandwidth, state.step + 1)
-        info = SVGDInfo(jnp.mean(values), rms(force), rms(update), bandwidth, beta)
+        info = SVGDInfo(
+            jnp.mean(values), rms(force), rms(update), bandwidth, beta, new.step
+        )
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

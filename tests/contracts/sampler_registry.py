@@ -1,0 +1,50 @@
+"""All samplers, and what their tests share."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+import pytest
+
+from equistein.groups import Cyclic
+from equistein.kernels import (
+    Equivariant,
+    IMQ,
+    RBF,
+)
+from equistein.samplers import (
+    Geometric,
+    Langevin,
+    MALA,
+    SVGD,
+    vector_adam,
+)
+from equistein.targets import RotatedGaussians
+
+TARGET = RotatedGaussians(Cyclic(4))
+log_density = TARGET.log_density
+SAMPLERS = {  # adding a sampler to the library means adding a line here
+    "svgd": SVGD(RBF(0.7), optax.sgd(0.1)),
+    "adam": SVGD(IMQ(0.7), optax.adam(0.1)),
+    "equivariant": SVGD(Equivariant(RBF(0.7), Cyclic(4)), vector_adam(0.1)),
+    "median": SVGD(RBF(), optax.sgd(0.1)),
+    "annealed": SVGD(RBF(0.7), vector_adam(0.1), annealing=Geometric(8)),
+    "noisy": SVGD(RBF(0.7), optax.sgd(0.1), langevin=0.01, score_clip=5.0),
+    "langevin": Langevin(0.05, score_clip=5.0),
+    "mala": MALA(0.05, num_adapt=5, score_clip=5.0),
+    "annealed mala": MALA(0.05, annealing=Geometric(8)),
+}
+NOISY = [SAMPLERS[name] for name in ("noisy", "langevin", "mala", "annealed mala")]
+QUIET = {name: one for name, one in SAMPLERS.items() if one not in NOISY}
+every_sampler = pytest.mark.parametrize(
+    "sampler", SAMPLERS.values(), ids=SAMPLERS.keys()
+)
+
+
+def start(key, num=8, dtype=jnp.float64):
+    return 2 * jr.normal(key, (num, 2), dtype)
+
+
+@eqx.filter_jit
+def one_step(sampler, key, state):
+    return sampler.step(key, state, log_density)
