@@ -121,18 +121,7 @@ def run(
             "`sampler` must be one such as SVGD(kernel, optimizer), but got "
             f"{sampler!r}."
         )
-    if initial_state is not None:
-        if particles is not None:
-            raise ValueError(
-                "`run` got `initial_state` and also `particles`, which the state "
-                "holds: give one or the other."
-            )
-        check_state(sampler, initial_state)
-        state = initial_state
-    else:
-        particles = check_particles(particles, "particles")
-        sampler.check_shape(particles.shape[1:])
-        state = _init(sampler, particles)
+    state = _first_state(sampler, particles, initial_state)
     if check:
         check_density(log_density, state.particles, "particles")
         sampler.check(log_density, state.particles)
@@ -169,9 +158,21 @@ class Progress(eqx.Module):
     failed: Bool[Array, ""]
 
 
-@eqx.filter_jit
-def _init(sampler, particles):
-    return sampler.init(particles)
+def _first_state(
+    sampler: AbstractSampler, particles: Particles | None, initial_state: PyTree | None
+) -> PyTree:
+    """Return the state to go on from, or that of new particles; both are checked."""
+    if initial_state is not None:
+        if particles is not None:
+            raise ValueError(
+                "`run` got `initial_state` and also `particles`, which the state "
+                "holds: give one or the other."
+            )
+        check_state(sampler, initial_state)
+        return initial_state
+    particles = check_particles(particles, "particles")
+    sampler.check_shape(particles.shape[1:])
+    return eqx.filter_jit(sampler.init)(particles)
 
 
 @eqx.filter_jit

@@ -71,8 +71,8 @@ def parallel_tempering(
     def over_chains(move, step_sizes, key, walkers, *settings):
         """Move the chains of all temperatures and ladders."""
         keys = jr.split(key, (num, len(start)))
-        one = lambda key, walker, beta, size: move(
-            key, log_density, walker, beta, size, group.project, *settings
+        one = lambda key, walker, beta, step_size: move(
+            key, log_density, walker, beta, step_size, group.project, *settings
         )
         over_ladders = jax.vmap(one, (0, 0, None, None))
         return jax.vmap(over_ladders)(keys, walkers, betas, step_sizes)
@@ -100,20 +100,20 @@ def parallel_tempering(
         return jax.tree.map(reorder, walkers), rate
 
     def step(number, carry, warm):
-        walkers, log_sizes, accepted, swapped = carry
+        walkers, log_step_sizes, accepted, swapped = carry
         langevin_key, jump_key, swap_key = jr.split(jr.fold_in(key, number), 3)
         walkers, chance = over_chains(
-            langevin_move, jnp.exp(log_sizes), langevin_key, walkers, score_clip
+            langevin_move, jnp.exp(log_step_sizes), langevin_key, walkers, score_clip
         )
-        lengths = jnp.full((num,), jump, start.dtype)
-        walkers, _ = over_chains(jump_move, lengths, jump_key, walkers)
+        jumps = jnp.full((num,), jump, start.dtype)
+        walkers, _ = over_chains(jump_move, jumps, jump_key, walkers)
         walkers, rate = swap(swap_key, number, walkers)
         chance = jnp.mean(chance, axis=1)
         if warm:
-            log_sizes = log_sizes + 0.05 * (chance - _ACCEPTANCE)
+            log_step_sizes = log_step_sizes + 0.05 * (chance - _ACCEPTANCE)
         else:
             accepted, swapped = accepted + chance, swapped + 2 * rate
-        return walkers, log_sizes, accepted, swapped
+        return walkers, log_step_sizes, accepted, swapped
 
     def advance(carry, first):
         """Take the steps to the next sample."""
@@ -126,9 +126,9 @@ def parallel_tempering(
     walkers: Walker = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walker
     )
-    log_sizes = jnp.full((num,), jnp.log(1e-3), start.dtype)
+    log_step_sizes = jnp.full((num,), jnp.log(1e-3), start.dtype)
     zeros = jnp.zeros(num, start.dtype)
-    carry = (walkers, log_sizes, zeros, zeros[1:])
+    carry = (walkers, log_step_sizes, zeros, zeros[1:])
     carry = jax.lax.fori_loop(0, num_steps, lambda i, c: step(i, c, True), carry)
     firsts = num_steps + every * jnp.arange(num_samples)
     (_, _, accepted, swapped), points = jax.lax.scan(advance, carry, firsts)

@@ -10,6 +10,7 @@ import pytest
 from equistein.features import Radius, SortedDistances
 from equistein.groups import Cyclic, PointCloud, SpecialOrthogonal
 from equistein.kernels import (
+    AbstractScalarKernel,
     Equivariant,
     Gradient,
     IMQ,
@@ -20,7 +21,7 @@ from equistein.kernels import (
     Pullback,
     RBF,
 )
-from equistein.samplers import SVGD
+from equistein.samplers import run, SVGD
 
 X, Y = jnp.zeros(2), jnp.array([2.0, 0.0])
 
@@ -265,3 +266,25 @@ def test_median_far_from_the_origin_keeps_its_digits():
 def test_a_wrong_median_is_refused(name, value, unchecked):
     with pytest.raises(ValueError, match=f"`{name}` > 0"):
         Median(**{name: value})
+
+
+class Laplace(AbstractScalarKernel):
+    """A user's own kernel, with parameters and no bandwidth."""
+
+    rate: float = 0.7
+
+    def __call__(self, x, y):
+        return jnp.exp(-self.rate * jnp.sqrt(1 + jnp.sum((x - y) ** 2)))
+
+
+def test_a_kernel_without_a_bandwidth_runs(key):
+    kernel, x = Laplace(), jr.normal(key, (5, 2))
+    assert kernel.bandwidth == 1.0
+    assert kernel.with_bandwidth(0.3) is kernel
+    sampler, bowl = SVGD(kernel, optax.sgd(0.1)), lambda x: -jnp.sum(x**2)
+    samples = run(key, sampler, bowl, x, num_steps=1)
+    values = jax.vmap(jax.vmap(kernel, (None, 0)), (0, None))(x, x)
+    slopes = jax.vmap(jax.vmap(jax.grad(kernel, 1), (None, 0)), (0, None))(x, x)
+    force = (values @ (-2 * x) + jnp.sum(slopes, axis=1)) / 5
+    assert np.allclose(samples.particles, x + 0.1 * force)
+    assert samples.history["bandwidth"] == 1.0
