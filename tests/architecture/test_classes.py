@@ -6,11 +6,16 @@ import equinox as eqx
 import equistein
 
 DEFAULTS = {  # of abstract classes, which a class may replace
+    "AbstractGroup.project", "AbstractGroup.check_shape",
     "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
     "AbstractKernel._fixed", "AbstractKernel._squared_distances",
     "AbstractScalarKernel.stein_force", "AbstractScalarKernel.matrix",
     "AbstractRadialKernel._block_sum",
+    "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
+    "AbstractEnergies.given", "AbstractEnergies.num_classes",
+    "AbstractObjective.halve_steps", "AbstractNegatives.halve_steps",
+    "AbstractGenerator.scaled",
 }  # fmt: skip
 
 
