@@ -63,9 +63,16 @@ def levels(key, group, data):
 
 
 def formulas(key, group, data):
-    labels, charges = jnp.arange(len(data)) % 2, ((6, 8), (6, 8, 8))
+    labels, atomic_numbers = jnp.arange(len(data)) % 2, ((6, 8), (6, 8, 8))
     return formulas_energy_for(
-        key, ("CO", "COO"), data, labels, charges=charges, width=4, depth=1, noise=0.3
+        key,
+        ("CO", "COO"),
+        data,
+        labels,
+        atomic_numbers=atomic_numbers,
+        width=4,
+        depth=1,
+        noise=0.3,
     )
 
 

@@ -15,7 +15,7 @@ CHARGES = (6, 6, 8, 1, 1, 1)
 def network_and_cloud(key, dtype=jnp.float64, **settings):
     network_key, cloud_key = jr.split(key)
     settings = {"width": 8, "depth": 1, "num_centers": 8} | settings
-    network = EGNN(SPECIES, charges=CHARGES, key=network_key, **settings)
+    network = EGNN(SPECIES, atomic_numbers=CHARGES, key=network_key, **settings)
     return network, 2 * jr.normal(cloud_key, (len(SPECIES), 3), dtype)
 
 
@@ -165,7 +165,7 @@ def test_the_group_is_that_of_the_species():
         ({"num_centers": 1}, "`num_centers` of at least 2"),
         ({"reach": 0.0}, "`reach` > 0"),
         ({"reach": float("nan")}, "`reach` > 0"),
-        ({"charges": (6, 8)}, "one of `charges` for each of its 3 atoms"),
+        ({"atomic_numbers": (6, 8)}, "one of `atomic_numbers` for each of its 3 atoms"),
     ],
 )
 def test_bad_settings_are_refused(settings, message, key):

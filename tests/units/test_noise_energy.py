@@ -341,7 +341,7 @@ def mixed(key, **settings):
     data = data.at[:6, :2].add(-jnp.mean(data[:6, :2], axis=1, keepdims=True))
     labels = jnp.repeat(jnp.arange(2), 6)
     energy = formulas_energy_for(
-        key, ("CO", "CHO"), data, labels, charges=((6, 8), (6, 1, 8)), width=4,
+        key, ("CO", "CHO"), data, labels, atomic_numbers=((6, 8), (6, 1, 8)), width=4,
         depth=1, **settings,
     )  # fmt: skip
     return energy, data, labels

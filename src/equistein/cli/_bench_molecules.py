@@ -45,7 +45,7 @@ def bench_molecules() -> None:
 
 def _ours(clouds: Particles) -> Callable[[], None]:
     network = EGNN(
-        _CHARGES, charges=_CHARGES, width=_WIDTH, depth=_DEPTH, key=jr.key(1)
+        _CHARGES, atomic_numbers=_CHARGES, width=_WIDTH, depth=_DEPTH, key=jr.key(1)
     )
     score = eqx.filter_jit(lambda network, x: jax.vmap(jax.grad(network))(x))
     return _repeated(lambda: score(network, clouds).block_until_ready())

@@ -104,7 +104,9 @@ def _of_one_formula(
     """
     several = "formulas" in fitted.about
     rows = fitted.about.get("formulas", [])
-    rows = [fitted.about["charges"]] if "charges" in fitted.about else rows
+    rows = (
+        [fitted.about["atomic_numbers"]] if "atomic_numbers" in fitted.about else rows
+    )
     known = [symbols_of(row) for row in rows]
     names = [formula(row) for row in known]
     if wanted is not None and wanted not in names:

@@ -25,7 +25,8 @@ class Problem:
     """What is fitted to what.
 
     Attributes:
-        group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3 or point-cloud.
+        group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3, image-rotations,
+            image-reflections or point-cloud.
         dim: For a point cloud, the dimension of space.
         species: For a point cloud, one label a particle, as in "C C O"; by default the
             elements of an .xyz file, or all particles alike.

@@ -36,7 +36,7 @@ def for_data(
     *,
     network: Literal["features", "graph"] = "features",
     settings: Settings | None = None,
-    charges: Sequence[int] | None = None,
+    atomic_numbers: Sequence[int] | None = None,
 ) -> Model:
     """Return an energy, its training and its generator that suit a group and data.
 
@@ -54,14 +54,15 @@ def for_data(
             its known energy (floating point, NaN where unknown), or None.
         network: `features` or `graph`.
         settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`.
-        charges: For `graph`, the nuclear charge of each particle, if it is an atom.
+        atomic_numbers: For `graph`, the atomic number of each particle, if it is
+            an atom.
 
     Raises:
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
     if network == "graph":
-        return _graph_model(key, group, data, labels, settings, charges)
+        return _graph_model(key, group, data, labels, settings, atomic_numbers)
     if network != "features":
         raise ValueError(f"`network` must be features or graph, but got {network!r}.")
     settings = ContrastiveSettings() if settings is None else settings
@@ -119,7 +120,7 @@ def for_formulas(
     data: Particles,
     labels: Any,
     *,
-    charges: Sequence[Sequence[int]],
+    atomic_numbers: Sequence[Sequence[int]],
     settings: DenoisingSettings | None = None,
 ) -> Model:
     """Return a model of molecules of several formulas, on one graph network.
@@ -129,15 +130,15 @@ def for_formulas(
         formulas: The elements of the atoms of each formula.
         data: Molecules, centered, with rows of zeros behind those of small formulas.
         labels: The number of the formula of each.
-        charges: The nuclear charges of the atoms of each formula.
+        atomic_numbers: The nuclear atomic_numbers of the atoms of each formula.
         settings: The settings.
     """
     settings = settings or DenoisingSettings()
     energy = masked_energy_for(
-        key, formulas, data, jnp.asarray(labels), charges=charges, width=settings.width,
-        depth=settings.depth, noise=settings.noise,
+        key, formulas, data, jnp.asarray(labels), atomic_numbers=atomic_numbers,
+        width=settings.width, depth=settings.depth, noise=settings.noise,
     )  # fmt: skip
-    about = {"formulas": [list(map(int, row)) for row in charges]}
+    about = {"formulas": [list(map(int, row)) for row in atomic_numbers]}
     return dataclasses.replace(denoising_model(energy, data, settings), about=about)
 
 
@@ -147,7 +148,7 @@ def _graph_model(
     data: Particles,
     labels: Any,
     settings: Settings | None,
-    charges: Sequence[int] | None,
+    atomic_numbers: Sequence[int] | None,
 ) -> Model:
     settings = DenoisingSettings() if settings is None else settings
     if not isinstance(settings, DenoisingSettings):
@@ -165,13 +166,13 @@ def _graph_model(
             "features."
         )
     energy = graph_energy_for(
-        key, group, data, charges=charges, width=settings.width, depth=settings.depth,
-        noise=settings.noise,
+        key, group, data, atomic_numbers=atomic_numbers, width=settings.width,
+        depth=settings.depth, noise=settings.noise,
     )  # fmt: skip
     model = denoising_model(energy, data, settings)
-    if charges is None:
+    if atomic_numbers is None:
         return model
-    about = {"charges": list(map(int, charges))}
+    about = {"atomic_numbers": list(map(int, atomic_numbers))}
     return dataclasses.replace(model, about=about)
 
 

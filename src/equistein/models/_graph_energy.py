@@ -19,7 +19,7 @@ def graph_energy_for(
     group: PointCloud,
     data: Particles,
     *,
-    charges: Sequence[int] | None = None,
+    atomic_numbers: Sequence[int] | None = None,
     width: int = 64,
     depth: int = 4,
     noise: float | None = None,
@@ -32,7 +32,7 @@ def graph_energy_for(
         key: The source of the weights.
         group: The symmetry.
         data: The data, stacked on axis 0.
-        charges: The nuclear charge of each particle, if it is an atom.
+        atomic_numbers: The atomic number of each particle, if it is an atom.
         width: The number of units of the network.
         depth: The number of its layers.
         noise: The least noise; None is a 20th of the median distance to the nearest
@@ -50,8 +50,8 @@ def graph_energy_for(
         )
     nearest, farthest = spans(data)
     network = EGNN(
-        group.species, charges=charges, dim=group.dim, width=width, depth=depth,
-        reach=1.25 * farthest, key=key,
+        group.species, atomic_numbers=atomic_numbers, dim=group.dim, width=width,
+        depth=depth, reach=1.25 * farthest, key=key,
     )  # fmt: skip
     return NoiseEnergy(network, data, nearest / 20 if noise is None else noise)
 
@@ -62,7 +62,7 @@ def masked_energy_for(
     data: Particles,
     labels: Int[Array, " particle"],
     *,
-    charges: Sequence[Sequence[int]],
+    atomic_numbers: Sequence[Sequence[int]],
     width: int = 64,
     depth: int = 4,
     noise: float | None = None,
@@ -74,7 +74,7 @@ def masked_energy_for(
         species: The elements of the atoms of each formula.
         data: Molecules, centered, with rows of zeros behind those of small formulas.
         labels: The number of the formula of each.
-        charges: The nuclear charges of the atoms of each formula.
+        atomic_numbers: The nuclear atomic_numbers of the atoms of each formula.
         width: The number of units of the network.
         depth: The number of its layers.
         noise: The least noise; None is a 20th of the median distance to the nearest
@@ -83,7 +83,7 @@ def masked_energy_for(
     Raises:
         ValueError: If a number is not positive, or all atoms are at one place.
     """
-    known = dict(zip(sum(map(list, species), []), sum(map(list, charges), []),
+    known = dict(zip(sum(map(list, species), []), sum(map(list, atomic_numbers), []),
                      strict=True))  # fmt: skip
     names = list(known)
     formulas = [tuple(names.index(symbol) for symbol in row) for row in species]
@@ -92,7 +92,7 @@ def masked_energy_for(
     scale = (float(jnp.sum(data**2)) / coordinates) ** 0.5
     nearest, farthest = spans(data, sizes)
     network = EGNN(
-        names, charges=list(known.values()), dim=data.shape[2], width=width,
+        names, atomic_numbers=list(known.values()), dim=data.shape[2], width=width,
         depth=depth, reach=1.25 * farthest, key=key,
     ).of((0,) * data.shape[1])  # fmt: skip
     energy = NoiseEnergy(network, data, nearest / 20 if noise is None else noise)

@@ -33,7 +33,7 @@ class Model:
         batch_size: The number of data points of each.
         ema: The decay of the running mean of the weights.
         rollback: When a fit goes back.
-        about: What is kept with the learned density, such as the charges of atoms.
+        about: What is kept with the learned density, such as the atomic numbers.
     """
 
     energy: AbstractEnergies

@@ -33,7 +33,7 @@ def of_formula(fitted: Fitted, number: int) -> Fitted:
     about = dict(fitted.about)
     formulas = about.pop("formulas", None)
     if formulas is not None:
-        about["charges"] = formulas[number]
+        about["atomic_numbers"] = formulas[number]
     return Fitted(
         one, fitted.history, fitted.events, generator.generators[number], reference,
         about,

@@ -114,7 +114,7 @@ class MessageLayer(eqx.Module):
 class EGNN(AbstractNoiseNetwork):
     r"""An E(n)-invariant function of atoms in space, with messages between all pairs.
 
-    Atoms begin with an embedding of their species, one-hot with a nuclear charge and
+    Atoms begin with an embedding of their species, one-hot with the nuclear charge and
     its square if there is one; pairs are seen through Gaussians of their distances
     $\sqrt{r^2 + (\ell / 1000)^2}$, with $\ell$ the reach, so the function is smooth,
     also where atoms coincide. Each layer is `MessageLayer`; the sum of a function of
@@ -126,7 +126,7 @@ class EGNN(AbstractNoiseNetwork):
 
     Args:
         species: One label for each atom.
-        charges: The nuclear charge of each atom, if it has one.
+        atomic_numbers: The atomic number of each atom, if it has one.
         dim: The dimension of space.
         width: The number of units.
         depth: The number of layers.
@@ -159,7 +159,7 @@ class EGNN(AbstractNoiseNetwork):
         self,
         species: Sequence[Hashable],
         *,
-        charges: Sequence[int] | None = None,
+        atomic_numbers: Sequence[int] | None = None,
         dim: int = 3,
         width: int = 64,
         depth: int = 4,
@@ -177,17 +177,17 @@ class EGNN(AbstractNoiseNetwork):
                 )
         if not 0 < reach < float("inf"):
             raise ValueError(f"EGNN needs `reach` > 0, but got {reach!r}.")
-        if charges is not None and len(charges) != len(species):
+        if atomic_numbers is not None and len(atomic_numbers) != len(species):
             raise ValueError(
-                f"EGNN needs one of `charges` for each of its {len(species)} atoms, "
-                f"but got {len(charges)}."
+                f"EGNN needs one of `atomic_numbers` for each of its {len(species)} "
+                f"atoms, but got {len(atomic_numbers)}."
             )
         self.species = encode_species(species)
         self.dim = dim
         self.reach = jnp.asarray(reach, jnp.zeros(()).dtype)
         self.num_centers = num_centers
         self.kinds = jnp.array(self.species)
-        self.traits = _traits(self.species, charges)
+        self.traits = _traits(self.species, atomic_numbers)
         keys = jr.split(key, 5 + depth)
         num_edges = num_centers + 2
         self.embedding = eqx.nn.Linear(self.traits.shape[1], width, key=keys[0])
@@ -255,13 +255,15 @@ def _readout(width: int, key: Key) -> eqx.nn.MLP:
 
 
 def _traits(
-    species: tuple[int, ...], charges: Sequence[int] | None
+    species: tuple[int, ...], atomic_numbers: Sequence[int] | None
 ) -> Float[Array, "kind trait"]:
     """Return what is known of each species: which it is, and its charge."""
     num = max(species) + 1
     columns = [np.eye(num)]
-    if charges is not None:
+    if atomic_numbers is not None:
         table = np.zeros(num)
-        table[list(species)] = np.asarray(charges) / 9  # fluorine: small molecules
+        table[list(species)] = (
+            np.asarray(atomic_numbers) / 9
+        )  # fluorine: small molecules
         columns += [table[:, None], table[:, None] ** 2]
     return jnp.asarray(np.concatenate(columns, axis=1), jnp.zeros(()).dtype)

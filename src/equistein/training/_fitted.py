@@ -27,7 +27,7 @@ class Fitted(eqx.Module):
             scale from then on.
         generator: How samples are drawn, or None.
         reference: A normal law as wide as the data's box, on the energy's subspace.
-        about: What else is to be kept with it, such as the charges of atoms.
+        about: What else is to be kept with it, such as the atomic numbers.
     """
 
     energy: AbstractEnergies

@@ -10,7 +10,7 @@ from equistein.molecules import formula, symbols_of
 def test_a_model_comes_with_the_package(single_precision):
     assert pretrained_names() == ["c5h8o"]
     fitted = pretrained("c5h8o")
-    assert formula(symbols_of(fitted.about["charges"])) == "C5H8O"
+    assert formula(symbols_of(fitted.about["atomic_numbers"])) == "C5H8O"
     steps = fitted.generator.steps
     hurried = eqx.tree_at(lambda f: f.generator.steps.num_steps, fitted, 100)
     assert steps.num_steps > 100

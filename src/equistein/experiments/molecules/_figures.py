@@ -51,7 +51,7 @@ def pictured(symbols: Sequence[str], positions: np.ndarray) -> dict[str, np.ndar
     centered = positions - positions.mean(axis=1, keepdims=True)
     shown = centered[:_SHOWN]
     return {
-        "charges": np.array(atomic_numbers_of(symbols)),
+        "atomic_numbers": np.array(atomic_numbers_of(symbols)),
         "shown": shown,
         "orders": np.stack([infer_bonds(symbols, molecule) for molecule in shown]),
         "c_c": distances(symbols, centered, "C", "C"),
@@ -104,7 +104,7 @@ def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
 def _shown(outcome: Outcome) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Return elements, positions and bonds of the molecules of the first seed."""
     shown = outcome.arrays["shown"][:_SHOWN]
-    symbols = symbols_of(outcome.arrays["charges"][: shown.shape[1]])
+    symbols = symbols_of(outcome.arrays["atomic_numbers"][: shown.shape[1]])
     return symbols, shown, outcome.arrays["orders"][:_SHOWN]
 
 

@@ -99,7 +99,7 @@ def graph_energy(key: Key, config: NetworkConfig, reference: Reference) -> Noise
     data = jnp.asarray(reference.train, jnp.float32)
     return graph_energy_for(
         key, PointCloud(reference.symbols, 3), data,
-        charges=atomic_numbers_of(reference.symbols), width=config.width,
+        atomic_numbers=atomic_numbers_of(reference.symbols), width=config.width,
         depth=config.depth, noise=config.noise,
     )  # fmt: skip
 
