@@ -4,7 +4,16 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+from equistein.experiments.engine._experiment import Experiment
 from equistein.experiments.engine._run import create_folder, perform
+from equistein.experiments.images._images import IMAGES
+from equistein.experiments.learned._dw4 import DW4
+from equistein.experiments.learned._dw4_single_state import DW4_SINGLE_STATE
+from equistein.experiments.learned._ebm_circles import EBM_CIRCLES
+from equistein.experiments.learned._jem_c4 import JEM_C4
+from equistein.experiments.learned._lj13 import LJ13
+from equistein.experiments.molecules._molecules import MOLECULES
+from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
 from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments.systems._dw4_sampling import DW4_SAMPLING
 from equistein.experiments.systems._lj13_sampling import LJ13_SAMPLING
@@ -14,7 +23,7 @@ from equistein.experiments.toys._sample_efficiency import SAMPLE_EFFICIENCY
 from equistein.experiments.toys._shells import TWO_CIRCLES, TWO_SPHERES
 from equistein.runs import Outcome
 
-EXPERIMENTS: dict[str, Any] = {
+EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
         C4_GAUSSIANS,
@@ -22,9 +31,17 @@ EXPERIMENTS: dict[str, Any] = {
         TWO_SPHERES,
         SAMPLE_EFFICIENCY,
         ROBUSTNESS,
+        JEM_C4,
+        EBM_CIRCLES,
+        DW4,
+        DW4_SINGLE_STATE,
         DW4_SAMPLING,
         DW4_BANDWIDTHS,
         LJ13_SAMPLING,
+        LJ13,
+        MOLECULES,
+        MOLECULES_TRAINING,
+        IMAGES,
     )
 }
 

@@ -1,6 +1,9 @@
 """What drives all experiments: entries, their stages over seeds, figures, and runs."""
 
-from equistein.experiments.engine._checks import check_settings as check_settings
+from equistein.experiments.engine._checks import (
+    AbstractConfig as AbstractConfig,
+    check_settings as check_settings,
+)
 from equistein.experiments.engine._experiment import (
     Entry as Entry,
     Experiment as Experiment,

@@ -1,9 +1,33 @@
-"""Checks of the settings of an experiment."""
+"""The settings of an experiment, and their checks."""
 
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AbstractConfig:
+    """Settings of an experiment: numbers, words, and tuples of them.
+
+    Numbers are finite and positive, and tuples not empty, but for the fields that a
+    class names here.
+
+    Attributes:
+        num_seeds: The number of seeds, counted up from the run's seed.
+    """
+
+    num_seeds: int = 5
+
+    or_zero: ClassVar[Sequence[str]] = ()
+    fractions: ClassVar[Sequence[str]] = ()
+    empty: ClassVar[Sequence[str]] = ()
+
+    def __post_init__(self):
+        """Raise `ValueError` for a number that is out of range."""
+        check_settings(
+            self, or_zero=self.or_zero, fractions=self.fractions, empty=self.empty
+        )
 
 
 def check_settings(

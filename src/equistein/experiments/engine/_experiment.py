@@ -85,7 +85,7 @@ class Experiment:
         summary: What it shows, one line.
         presets: The configurations `smoke`, `quick` and `paper`.
         entries: From a configuration, the samplers or models in the order of figures.
-        figures: From a configuration, the figures.
+        figures: The figures.
         compare: From the configuration and the outcomes, further metrics by the name
             of the model, each with one value a seed, that need several models.
         check: From a configuration, raise `ValueError` or `DataError` for what the
@@ -97,7 +97,7 @@ class Experiment:
     summary: str
     presets: Mapping[str, Any]
     entries: Callable[[Any], Sequence[Entry]]
-    figures: Callable[[Any], Sequence[AbstractFigure]]
+    figures: Sequence[AbstractFigure]
     compare: Callable[[Any, Mapping[str, Outcome]], Mapping[str, dict]] = (
         _compare_nothing
     )
@@ -149,7 +149,7 @@ class Experiment:
             for place, entry in enumerate(self.entries(config))
             if entry.name in outcomes
         ]
-        drawn = {figure.name: figure.draw(shown) for figure in self.figures(config)}
+        drawn = {figure.name: figure.draw(config, shown) for figure in self.figures}
         return {name: figure for name, figure in drawn.items() if figure is not None}
 
     def words(self, config: Any, preset: str) -> Words:
@@ -166,7 +166,7 @@ class Experiment:
             lead=f"{self.summary[0].upper()}{self.summary[1:]}. {figure} of Jaini, "
             f"Holdijk and Welling (2021); preset {preset}.",
             notes={name: entry.note for name, entry in entries.items() if entry.note},
-            captions={figure.name: figure.caption for figure in self.figures(config)},
+            captions={figure.name: figure.caption for figure in self.figures},
             **about_floor,
         )
 

@@ -46,10 +46,10 @@ def level_of_models(metric: str, label: str) -> Level:
 
 def density_of_floor(
     array: str, limits: tuple[float, float]
-) -> Callable[[Shown], tuple[np.ndarray, np.ndarray] | None]:
+) -> Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None]:
     """Return the density of an array of the floor, to draw over histograms."""
 
-    def density(shown: Shown) -> tuple[np.ndarray, np.ndarray] | None:
+    def density(config: Any, shown: Shown) -> tuple[np.ndarray, np.ndarray] | None:
         for entry, outcome in shown:
             if entry.name == FLOOR:
                 values = outcome.arrays[array]
@@ -74,7 +74,7 @@ class AbstractFigure(abc.ABC):
     caption: str = dataclasses.field(default="", kw_only=True)
 
     @abc.abstractmethod
-    def draw(self, shown: Shown) -> Any | None:
+    def draw(self, config: Any, shown: Shown) -> Any | None:
         """Return the figure, or None where there is nothing to show."""
 
 
@@ -83,13 +83,13 @@ class Own(AbstractFigure):
     """A figure of its own kind.
 
     Attributes:
-        function: What draws it.
+        function: What draws it, from the configuration and the outcomes.
     """
 
-    function: Callable[[Shown], Any | None]
+    function: Callable[[Any, Shown], Any | None]
 
-    def draw(self, shown: Shown) -> Any | None:
-        return self.function(shown)
+    def draw(self, config: Any, shown: Shown) -> Any | None:
+        return self.function(config, shown)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Curves(AbstractFigure):
     log_x: bool = False
     log_y: bool = False
 
-    def draw(self, shown: Shown) -> Any | None:
+    def draw(self, config: Any, shown: Shown) -> Any | None:
         series = {}
         for entry, outcome in shown:
             values = _found(outcome.history, outcome, self.values)
@@ -155,9 +155,9 @@ class Histograms(AbstractFigure):
     label: str
     limits: tuple[float, float] | None = None
     bins: int = 60
-    exact: Callable[[Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
+    exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
 
-    def draw(self, shown: Shown) -> Any | None:
+    def draw(self, config: Any, shown: Shown) -> Any | None:
         found = {
             entry.label: _found(outcome.arrays, outcome, self.values)
             for entry, outcome in shown
@@ -166,7 +166,7 @@ class Histograms(AbstractFigure):
         if not found:
             return None
         return histograms(
-            found, self.exact and self.exact(shown), self.label, bins=self.bins,
+            found, self.exact and self.exact(config, shown), self.label, bins=self.bins,
             limits=self.limits, colors=_colors(shown),
         )  # fmt: skip
 
@@ -183,7 +183,7 @@ class Boxes(AbstractFigure):
     metric: str
     label: str
 
-    def draw(self, shown: Shown) -> Any | None:
+    def draw(self, config: Any, shown: Shown) -> Any | None:
         groups = {
             entry.label: outcome.metrics[self.metric]
             for entry, outcome in shown
@@ -208,7 +208,7 @@ class Bars(AbstractFigure):
     metrics: Sequence[str]
     label: str
 
-    def draw(self, shown: Shown) -> Any | None:
+    def draw(self, config: Any, shown: Shown) -> Any | None:
         groups = {
             entry.label: np.array([out.metrics[name].mean() for name in self.metrics])
             for entry, out in shown
@@ -234,7 +234,7 @@ class Configurations(AbstractFigure):
     reach: float | None = None
     colors: str | None = None
 
-    def draw(self, shown: Shown) -> Any | None:
+    def draw(self, config: Any, shown: Shown) -> Any | None:
         if not shown:
             return None
         num = min(self.num, *(len(outcome.samples) for _, outcome in shown))

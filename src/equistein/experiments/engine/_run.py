@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein.experiments.engine._experiment import Experiment
 from equistein.runs import (
     config_to_json,
     FLOOR,
@@ -25,7 +26,7 @@ from equistein.samplers import NonFiniteError
 
 
 def perform(
-    experiment: Any,
+    experiment: Experiment,
     config: Any,
     seed: int,
     folder: RunFolder | None,
@@ -83,7 +84,7 @@ def perform(
 
 
 def compared(
-    experiment: Any, config: Any, parts: Mapping[str, Outcome]
+    experiment: Experiment, config: Any, parts: Mapping[str, Outcome]
 ) -> dict[str, Outcome]:
     """Return the outcomes with seeds joined, and the metrics that need several."""
     outcomes = joined(parts)
@@ -94,7 +95,7 @@ def compared(
 
 
 def write_outcomes(
-    experiment: Any,
+    experiment: Experiment,
     config: Any,
     seed: int,
     folder: RunFolder,
@@ -112,7 +113,7 @@ def write_outcomes(
 
 
 def create_folder(
-    experiment: Any, config: Any, seed: int, path: pathlib.Path, preset: str
+    experiment: Experiment, config: Any, seed: int, path: pathlib.Path, preset: str
 ) -> RunFolder:
     """Make the folder of a new run, which says what is run.
 

@@ -1,9 +1,8 @@
 """A joint energy model of images that knows quarter turns (paper, section 5, E.3)."""
 
 import dataclasses
-import pathlib
+import functools
 from collections.abc import Mapping
-from typing import Literal
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -12,16 +11,11 @@ from jaxtyping import Array, Int
 
 from equistein._types import Key, Particles
 from equistein.energies import JointEnergy
-from equistein.experiments._base import Experiment, Stage
+from equistein.experiments.engine._experiment import Entry, Experiment, Trial
+from equistein.experiments.engine._outcomes import seed_outcome
+from equistein.experiments.images._config import ImagesConfig, MODELS, POOL_AFTER
 from equistein.experiments.images._data import few_labels, image_sets, ImageSets
-from equistein.experiments.images._figures import (
-    ASIDE,
-    CAPTIONS,
-    draw,
-    MODELS,
-    NOTES,
-    SHOWN,
-)
+from equistein.experiments.images._figures import FIGURES, SHOWN
 from equistein.experiments.images._scores import (
     accuracy_monitor,
     classification,
@@ -30,190 +24,120 @@ from equistein.experiments.images._scores import (
     robustness,
     sample_distance,
 )
-from equistein.experiments.learned._planar import metrics_of, seeded
+from equistein.models import contrastive_model, ContrastiveSettings, Model
 from equistein.networks import plain_twin, SteerableCNN
-from equistein.runs import FLOOR, Outcome, SEED
-from equistein.training import fit, FitConfig, Fitted
+from equistein.runs import FLOOR, Outcome
+from equistein.training import (
+    AbstractObjective,
+    Blurred,
+    CrossEntropy,
+    Fitted,
+    Monitor,
+    SamplingGenerator,
+)
 
-_FEWEST = 1_000  # there are as many training images at least
-_POOL_AFTER = {"digits": (4,), "fashion-mnist": (1, 2)}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ImagesConfig:
-    """Settings of `images`.
-
-    Attributes:
-        dataset: `digits` (8 x 8 pixels, with scikit-learn), or `fashion-mnist`.
-        download: Whether images that are not at hand may be fetched (33 MB).
-        models: Those to train, of plain, equivariant-svgd, equivariant-langevin,
-            equivariant, discriminative, semi-supervised and semi-discriminative.
-        num_seeds: The number of seeds, counted up from the run's seed;
-            equivariant-langevin and the semi-supervised models have the first alone.
-        fields: The fields of each steerable layer, of four channels each; the plain
-            twin has as many parameters.
-        epochs_digits: Epochs of `fit.epoch_batches` batches, for the digits.
-        epochs_fashion_mnist: The same for FashionMNIST.
-        labels_a_class: The labels of each class in the semi-supervised models.
-        labelled_share: The share of a batch that has labels there, on average.
-        mark: The rotated accuracy whose first iteration is told.
-        num_monitored: Test images whose accuracy is followed in training.
-        num_samples: Images drawn from each model.
-        num_of_class: Images drawn of each class.
-        num_outliers: Images of each other kind, and as many test images.
-        num_attacked: Test images that are changed to mislead the model.
-        radii: The largest change of a pixel in these attacks.
-        fit: How models are trained; `negatives` and the epochs are set by the model
-            and the data set.
-    """
-
-    dataset: Literal["digits", "fashion-mnist"] = "digits"
-    download: bool = True
-    models: tuple[str, ...] = tuple(MODELS)
-    num_seeds: int = 3
-    fields: tuple[int, ...] = (4, 8, 8, 8, 8, 8, 16, 16)
-    epochs_digits: int = 8
-    epochs_fashion_mnist: int = 15
-    labels_a_class: int = 10
-    labelled_share: float = 0.25
-    mark: float = 0.8
-    num_monitored: int = 1_000
-    num_samples: int = 256
-    num_of_class: int = 8
-    num_outliers: int = 1_000
-    num_attacked: int = 300
-    radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08)
-    fit: FitConfig = FitConfig()  # noqa: RUF009
+Known = tuple[Particles, Int[Array, " particle"]]
+"""Images with their labels, or -1."""
 
 
-def stages(
-    config: ImagesConfig, seed: int, kept: pathlib.Path | None = None
-) -> dict[str, Stage]:
-    if not config.models or len(config.fields) < max(_POOL_AFTER[config.dataset]):
-        raise ValueError(
-            "`images` needs at least one of `models`, and `fields` of at least "
-            f"{max(_POOL_AFTER[config.dataset])} layers, but got {config.models!r} and "
-            f"{config.fields!r}."
+def check(config: ImagesConfig) -> None:
+    """Raise `DataError` where the images are not at hand."""
+    sets_of(config)
+
+
+def sets_of(config: ImagesConfig) -> ImageSets:
+    """Return the images."""
+    return image_sets(config.dataset, config.download, config.num_outliers)
+
+
+def entries(config: ImagesConfig) -> list[Entry]:
+    return [
+        *(
+            Entry(
+                name=name,
+                label=MODELS[name].label,
+                note=MODELS[name].note,
+                stage=functools.partial(_learned, config, name),
+                num_seeds=1 if MODELS[name].aside else None,
+                trains=True,
+            )
+            for name in config.models
+        ),
+        Entry(
+            name=FLOOR,
+            label="held-out images",
+            stage=functools.partial(_held_out, config),
+            note="The floor is the energy distance of as many held-out images to "
+            "others. energy_distance_of_start is that of the normal laws that samples "
+            "start from: what a model adds is the difference. The calibration error's "
+            "floor is what labels drawn from the model itself would have, with as many "
+            "images. `best` is the largest area of the four scores, chosen after the "
+            "fact.",
+        ),
+    ]
+
+
+def _held_out(config: ImagesConfig, trial: Trial) -> Outcome:
+    sets, key = sets_of(config), trial.key(1)
+    half = sets.rotated[: len(halves(sets)[0])]
+    part = jr.permutation(key, half)[: config.num_samples]
+    return seed_outcome({"energy_distance": sample_distance(key, part, sets)}, part)
+
+
+def _learned(config: ImagesConfig, name: str, trial: Trial) -> Outcome:
+    sets = sets_of(config)
+    network_key, fit_key, judge_key = jr.split(trial.key(0), 3)
+    known = sets.train, sets.labels
+    if MODELS[name].few_labels:
+        known = few_labels(
+            sets, config.labels_a_class, config.labeled_fraction, trial.seed
         )
-    if not config.radii:
-        raise ValueError("`images` needs at least one of `radii`, but got none.")
-    if config.fit.batch_size > _FEWEST:
-        raise ValueError(
-            f"`fit.batch_size` must be at most {_FEWEST}, but got "
-            f"{config.fit.batch_size!r}."
-        )
-    unknown = ", ".join(sorted(set(config.models) - set(MODELS)))
-    if unknown:
-        raise ValueError(f"`models` must be of {', '.join(MODELS)}, but got {unknown}.")
-    if config.fit.epoch_batches is None:
-        raise ValueError("`images` needs `fit.epoch_batches`, the batches of an epoch.")
-    if not 0 < config.labelled_share < 1:
-        raise ValueError(
-            "`labelled_share` must be between 0 and 1, but got "
-            f"{config.labelled_share!r}."
-        )
-
-    sets = image_sets(config.dataset, config.download, config.num_outliers)
-
-    def learned(name: str, index: int) -> Outcome:
-        data_key, fit_key, judge_key = jr.split(jr.fold_in(jr.key(seed + index), 0), 3)
-        known = training_images(config, name, sets, seed + index)
-        fitted = trained(
-            data_key, fit_key, config, name, sets, known,
-            kept and kept / f"{name}{SEED}{index}.eqx",
-        )  # fmt: skip
-        return judged(judge_key, config, sets, fitted, known)
-
-    def exact() -> Outcome:
-        keys = jr.split(jr.key(seed), config.num_seeds)
-        half = sets.rotated[: len(halves(sets)[0])]
-        parts = [jr.permutation(key, half)[: config.num_samples] for key in keys]
-        distances = [
-            sample_distance(key, part, sets)
-            for key, part in zip(keys, parts, strict=True)
-        ]
-        return Outcome(
-            metrics={"energy_distance": np.array(list(map(float, distances)))},
-            samples=np.concatenate([np.asarray(part) for part in parts]),
-        )
-
-    compared = tuple(name for name in config.models if name not in ASIDE)
-    aside = tuple(name for name in config.models if name in ASIDE)
-    return (
-        seeded(learned, config.num_seeds, compared)
-        | seeded(learned, 1, aside)
-        | {FLOOR: exact}
-    )
-
-
-def network(key: Key, config: ImagesConfig, name: str, sets: ImageSets) -> SteerableCNN:
-    """Return the network of a model, untrained."""
-    shape = sets.train.shape[1:]
-    scale = float(jnp.sqrt(jnp.mean(sets.train**2)))
-    steerable = SteerableCNN(
-        shape, config.fields, pool_after=_POOL_AFTER[config.dataset],
-        out_size=len(sets.names), scale=scale, key=key,
+    num = config.num_monitored
+    follow = accuracy_monitor(sets.rotated[:num], sets.test_labels[:num])
+    fitted = model_of(network_key, config, name, sets, known).fit(
+        fit_key, *known, callbacks=[Monitor(follow)], progress=True,
+        checkpoint=trial.checkpoint(),
     )  # fmt: skip
-    return plain_twin(steerable, key=key) if name == "plain" else steerable
+    return judged(judge_key, config, sets, fitted, known)
 
 
-def trained(
-    network_key: Key,
-    fit_key: Key,
-    config: ImagesConfig,
-    name: str,
-    sets: ImageSets,
-    known: tuple[Particles, Int[Array, " particle"]],
-    checkpoint: pathlib.Path | None,
-) -> Fitted:
-    """Train a model on images with their labels or -1."""
-    negatives = {
-        "plain": "svgd",
-        "equivariant-svgd": "svgd",
-        "equivariant-langevin": "langevin",
-    }
+def model_of(
+    key: Key, config: ImagesConfig, name: str, sets: ImageSets, known: Known
+) -> Model:
+    """Return a model, untrained, with its training."""
+    kind, settings = MODELS[name], config.fit
     epochs = {
         "digits": config.epochs_digits,
         "fashion-mnist": config.epochs_fashion_mnist,
     }
-    settings = dataclasses.replace(
-        config.fit,
-        num_epochs=epochs[config.dataset],
-        negatives=negatives.get(name, "esvgd"),
-    )
-    if name.startswith("semi"):  # at the full rate some never leave the start
-        settings = dataclasses.replace(
-            settings, learning_rate=settings.learning_rate / 2
-        )
-    if name in ("discriminative", "semi-discriminative"):
-        settings = dataclasses.replace(
-            settings, contrastive=0.0, score_matching=0.0, regularization=0.0
-        )
-    data, labels = known
-    num = config.num_monitored
-    return fit(
-        fit_key, JointEnergy(network(network_key, config, name, sets)), data, settings,
-        labels=labels,
-        monitor=accuracy_monitor(sets.rotated[:num], sets.test_labels[:num]),
-        progress=True, checkpoint=checkpoint,
+    # With few labels, some models never leave the start at the full rate.
+    rate = settings.learning_rate / (2 if kind.few_labels else 1)
+    bare = dataclasses.replace(
+        settings, num_epochs=epochs[config.dataset], kernel=kind.kernel,
+        learning_rate=rate, label_weight=0.0, data_noise=0.0,
     )  # fmt: skip
+    energy = JointEnergy(network(key, config, name, sets), settings.temperature)
+    model = contrastive_model(energy, *known, bare)
+    objective: AbstractObjective = CrossEntropy()
+    if kind.contrastive:
+        objective = config.contrastive * model.objective + objective
+    if settings.data_noise:
+        objective = Blurred(objective, settings.data_noise)
+    return dataclasses.replace(model, objective=objective)
 
 
-def training_images(
-    config: ImagesConfig, name: str, sets: ImageSets, seed: int
-) -> tuple[Particles, Int[Array, " particle"]]:
-    """Return the images a model learns from, with labels or -1; labelled ones first."""
-    if not name.startswith("semi"):
-        return sets.train, sets.labels
-    return few_labels(sets, config.labels_a_class, config.labelled_share, seed)
+def network(key: Key, config: ImagesConfig, name: str, sets: ImageSets) -> SteerableCNN:
+    """Return the network of a model, untrained."""
+    steerable = SteerableCNN(
+        sets.train.shape[1:], config.fields, pool_after=POOL_AFTER[config.dataset],
+        out_size=len(sets.names), scale=float(jnp.sqrt(jnp.mean(sets.train**2))),
+        key=key,
+    )  # fmt: skip
+    return plain_twin(steerable, key=key) if name == "plain" else steerable
 
 
 def judged(
-    key: Key,
-    config: ImagesConfig,
-    sets: ImageSets,
-    fitted: Fitted,
-    known: tuple[Particles, Int[Array, " particle"]],
+    key: Key, config: ImagesConfig, sets: ImageSets, fitted: Fitted, known: Known
 ) -> Outcome:
     """Measure what a joint energy is for.
 
@@ -224,24 +148,21 @@ def judged(
         fitted: The model.
         known: The images it learned from, with their labels or -1.
     """
-    energy = fitted.energy
+    energy, generator = fitted.energy, fitted.generator
     assert isinstance(energy, JointEnergy)
+    assert isinstance(generator, SamplingGenerator)
     joint_key, class_key, start_key, distance_key = jr.split(key, 4)
     samples = fitted.sample(joint_key, config.num_samples)
     of_class = [
         fitted.sample(jr.fold_in(class_key, label), config.num_of_class, label=label)
         for label in range(len(sets.names))
     ]
-    start = fitted.start.sample(start_key, config.num_samples)
+    start = generator.start.sample(start_key, config.num_samples)
     numbers, arrays = classification(energy, sets)
     found, densities = detection(energy, sets, config.num_outliers, known)
-    densities = {
-        name: values / config.fit.temperature for name, values in densities.items()
-    }
     robust = robustness(energy, sets, config.radii, config.num_attacked)
-    history = {name: values[None] for name, values in fitted.history.items()}
-    history["step"] = history.pop("epoch") * config.fit.epoch_batches
-    reached = history["step"][history["rotated_accuracy"] >= config.mark]
+    steps = fitted.history["epoch"] * config.fit.epoch_batches
+    reached = steps[fitted.history["rotated_accuracy"] >= config.mark]
     numbers |= found | {
         _mark(config): reached[0] if len(reached) else np.inf,
         f"accuracy_attacked_{config.radii[0]:g}": robust[1],
@@ -251,16 +172,15 @@ def judged(
     }
     arrays |= densities | {
         "by_class": np.stack([np.asarray(x) for x in of_class]),
-        "start": np.asarray(start[:SHOWN]),
+        "start": start[:SHOWN],
         "robust": robust,
+        "radii": np.array([0.0, *config.radii]),
     }
-    return Outcome(
-        metrics=metrics_of(numbers),
-        samples=np.asarray(samples),
-        history=history,
-        arrays={name: np.asarray(values)[None] for name, values in arrays.items()},
+    history = {n: v for n, v in fitted.history.items() if n != "epoch"}
+    return seed_outcome(
+        numbers, samples, history=history | {"step": steps}, stacked=arrays,
         events=fitted.events,
-    )
+    )  # fmt: skip
 
 
 def compare(config: ImagesConfig, outcomes: Mapping[str, Outcome]) -> dict[str, dict]:
@@ -279,29 +199,13 @@ def _mark(config: ImagesConfig) -> str:
     return f"iterations_to_{config.mark:.2g}"
 
 
-_QUICK = FitConfig(
-    epoch_batches=50,
-    batch_size=64,
-    num_particles=32,
-    buffer_size=1_024,
-    num_steps=3,
-    reset_probability=0.1,
-    start="normals",
-    temperature=1e-4,
-    contrastive=1e-6,
-    langevin=3e-6,
-    stein_step=2e-4,
-    score_clip=1e6,
-    data_noise=0.01,
-    regularization=0.003,
-    learning_rate=1e-2,
-    warm_up=20,
-    gradient_clip=1.0,
-    ema=0.99,
-    energy_limit=1e4,
-    sample_steps=30,
-    sample_at_once=64,
-)
+_QUICK = ContrastiveSettings(
+    epoch_batches=50, batch_size=64, num_particles=32, buffer_size=1_024, num_steps=3,
+    reset_probability=0.1, start="normals", temperature=1e-4, langevin_step_size=3e-6,
+    stein_step_size=2e-4, score_clip=1e6, data_noise=0.01, regularization=3e-5,
+    learning_rate=1e-2, warm_up=20, gradient_clip=1.0, ema=0.99, energy_limit=1e8,
+    sample_steps=30, sample_at_once=64,
+)  # fmt: skip
 
 IMAGES = Experiment(
     name="images",
@@ -328,10 +232,8 @@ IMAGES = Experiment(
             ),
         ),
     },
-    stages=stages,
+    entries=entries,
+    figures=FIGURES,
     compare=compare,
-    trains=True,
-    draw=draw,
-    notes=NOTES,
-    captions=CAPTIONS,
+    check=check,
 )  # fmt: skip

@@ -11,12 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.energies import (
-    AbstractEnergy,
-    JointEnergy,
-    outlier_scores,
-    typicality,
-)
+from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.experiments.images._data import ImageSets
 from equistein.groups import ImageRotations
 from equistein.metrics import (
@@ -24,8 +19,10 @@ from equistein.metrics import (
     auroc,
     energy_distance,
     expected_calibration_error,
+    outlier_scores,
     projected_gradient_attack,
     reliability,
+    typicality,
 )
 from equistein.networks import SteerableCNN
 

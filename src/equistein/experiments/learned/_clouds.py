@@ -1,85 +1,110 @@
 """Learn a particle system from clouds: what `dw4` and `lj13` share."""
 
-import pathlib
-from typing import Protocol, runtime_checkable
+import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
 
-from equistein._types import Particles
-from equistein.energies import energy_for
-from equistein.experiments._base import seed_keys
-from equistein.groups import AbstractGroup
-from equistein.training import fit, FitConfig
-
-
-@runtime_checkable
-class CloudConfig(Protocol):
-    """The settings that learning a particle system takes."""
-
-    @property
-    def num_seeds(self) -> int: ...
-    @property
-    def num_samples(self) -> int: ...
-    @property
-    def num_epochs(self) -> int: ...
-    @property
-    def num_steps(self) -> int: ...
-    @property
-    def num_particles(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def depth(self) -> int: ...
-    @property
-    def sample_steps(self) -> int: ...
+from equistein._types import Key, Particles
+from equistein.experiments.engine._checks import AbstractConfig
+from equistein.experiments.engine._experiment import Entry, Stage, Trial
+from equistein.experiments.engine._figures import Curves
+from equistein.groups import AbstractGroup, Trivial
+from equistein.models import ContrastiveSettings, for_data
+from equistein.runs import Outcome
+from equistein.training import Fitted
 
 
-def fit_config(config: CloudConfig, num_data: int) -> FitConfig:
-    """Return the settings of the fit to so many clouds."""
-    return FitConfig(
-        num_epochs=config.num_epochs,
-        batch_size=min(128, num_data),
-        num_steps=config.num_steps,
-        num_particles=config.num_particles,
-        sample_steps=config.sample_steps,
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CloudConfig(AbstractConfig):
+    """Settings of learning a particle system.
 
-
-def learned_clouds(
-    config: CloudConfig,
-    seed: int,
-    name: str,
-    group: AbstractGroup,
-    data: Float[Array, "datum *shape"],
-    kept: pathlib.Path | None,
-) -> tuple[list[Particles], dict[str, np.ndarray]]:
-    """Fit an energy with a symmetry to clouds, once a seed, and draw new ones.
-
-    Args:
-        config: The settings.
-        seed: The first seed.
-        name: The model's name, for the files it keeps of itself.
-        group: The symmetry of the energy.
-        data: The clouds to learn from.
-        kept: The folder of these files.
-
-    Returns:
-        The samples of each seed, and the history, `(seed, epoch)`.
+    Attributes:
+        num_samples: Samples drawn from each model, from fresh starts.
+        num_epochs: Passes over the data.
+        num_steps: Sampler steps a batch.
+        num_particles: Persistent particles.
+        width: The number of units of a hidden layer.
+        depth: The number of hidden layers.
+        sample_steps: Steps to draw a sample.
     """
-    settings = fit_config(config, len(data))
-    sets, histories = [], []
-    for index, key in enumerate(seed_keys(seed, config.num_seeds, 0)):
-        energy_key, fit_key, sample_key = jr.split(key, 3)
-        widths = (config.width,) * config.depth
-        energy = energy_for(energy_key, group, data, widths=widths)
-        fitted = fit(
-            fit_key, energy, data, settings, progress=True,
-            checkpoint=kept and kept / f"{name}.{index}.eqx",
-        )  # fmt: skip
-        sets.append(fitted.sample(sample_key, config.num_samples))
-        histories.append(fitted.history)
-    history = {key: np.stack([h[key] for h in histories]) for key in histories[0]}
-    history["step"] = history.pop("epoch")
-    return sets, history
+
+    num_seeds: int = 1
+    num_samples: int = 1_000
+    num_epochs: int = 60
+    num_steps: int = 60
+    num_particles: int = 256
+    width: int = 128
+    depth: int = 3
+    sample_steps: int = 1_500
+
+
+TINY: dict[str, Any] = {
+    "num_epochs": 2, "num_steps": 4, "num_particles": 16, "width": 16,
+    "sample_steps": 40,
+}  # fmt: skip
+"""The settings of a run that is only tried out."""
+
+
+def learn_clouds(
+    config: CloudConfig,
+    trial: Trial,
+    group: AbstractGroup,
+    data: Particles,
+    **more: Any,
+) -> tuple[Fitted, Key]:
+    """Fit an energy with a symmetry to clouds; return the key of its samples too."""
+    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
+    settings = ContrastiveSettings(
+        num_epochs=config.num_epochs, batch_size=min(128, len(data)),
+        num_steps=config.num_steps, num_particles=config.num_particles,
+        widths=(config.width,) * config.depth, sample_steps=config.sample_steps, **more,
+    )  # fmt: skip
+    model = for_data(energy_key, group, data, settings=settings)
+    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
+    return fitted, sample_key
+
+
+def cloud_models(
+    config: CloudConfig,
+    group: AbstractGroup,
+    data: Callable[[], Particles],
+    describe: Callable[..., Outcome],
+    notes: tuple[str, str],
+) -> list[Entry]:
+    """Return the model that sees coordinates, and the one that knows the symmetry."""
+
+    def learned(group: AbstractGroup) -> Stage:
+        def stage(trial: Trial) -> Outcome:
+            fitted, key = learn_clouds(config, trial, group, data())
+            samples = fitted.sample(key, config.num_samples)
+            return describe(samples, history=fitted.history, events=fitted.events)
+
+        return stage
+
+    models = (
+        ("plain", "plain EBM, SVGD", Trivial(), notes[0]),
+        ("equivariant", "equivariant EBM, E-SVGD", group, notes[1]),
+    )
+    return [
+        Entry(name=name, label=label, stage=learned(each), note=note, trains=True)
+        for name, label, each, note in models
+    ]
+
+
+def _gap(outcome: Outcome) -> np.ndarray | None:
+    if "positive_energy" not in outcome.history:
+        return None
+    return outcome.history["positive_energy"] - outcome.history["negative_energy"]
+
+
+GAP = Curves(
+    "training",
+    _gap,
+    "energy of data minus energy of particles",
+    x_label="epoch",
+    level=lambda shown: (0.0, "no difference"),
+    caption="The gap that contrastive divergence closes: mean and range over seeds.",
+)

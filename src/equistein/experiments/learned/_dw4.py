@@ -1,54 +1,39 @@
 """Learn the double-well system from five configurations (paper, section 5, E.1)."""
 
 import dataclasses
-import pathlib
-from collections.abc import Mapping, Sequence
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
-from equistein.experiments._base import Experiment, seed_keys, Stage
-from equistein.experiments.learned._clouds import learned_clouds
-from equistein.groups import AbstractGroup, Trivial
+from equistein.experiments.engine._experiment import Entry, Experiment, Trial
+from equistein.experiments.engine._figures import Bars, Configurations, Histograms
+from equistein.experiments.engine._outcomes import seed_outcome
+from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
+from equistein.experiments.systems._dw4_sampling import DW4_SYSTEM
 from equistein.metrics import proportions, wasserstein_1d
-from equistein.plotting import bars, configurations, curves, histograms
 from equistein.runs import FLOOR, Outcome
-from equistein.targets import DoubleWell, Minima
+from equistein.targets import Minima
 
-_NUM_STATES = 5
+STATES = tuple(f"state_{i + 1}" for i in range(5))
+_NEAR = 0.6  # the largest gap of sorted distances to a state's
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DW4Config:
+class DW4Config(CloudConfig):
     """Settings of `dw4`.
 
     Attributes:
-        num_seeds: The number of seeds, counted up from the run's seed.
         copies: Noisy copies of each of the five minima in the data.
         noise: Their standard deviation, by coordinate.
-        num_samples: Samples drawn from each model, from fresh starts.
-        num_epochs: Passes over the data.
-        num_steps: Sampler steps a batch.
-        num_particles: Persistent particles.
-        width: The number of units of a hidden layer.
-        depth: The number of hidden layers.
-        sample_steps: Steps to draw a sample.
     """
 
-    num_seeds: int = 1
     copies: int = 200
     noise: float = 0.1
-    num_samples: int = 1_000
-    num_epochs: int = 60
-    num_steps: int = 60
-    num_particles: int = 256
-    width: int = 128
-    depth: int = 3
-    sample_steps: int = 1_500
 
 
 def noisy_copies(key: Key, minima: Minima, copies: int, noise: float) -> Particles:
@@ -58,187 +43,121 @@ def noisy_copies(key: Key, minima: Minima, copies: int, noise: float) -> Particl
     return points - jnp.mean(points, axis=1, keepdims=True)
 
 
-def stages(
-    config: DW4Config, seed: int, kept: pathlib.Path | None = None
-) -> dict[str, Stage]:
-    target = DoubleWell()
-    minima = target.minima(jr.key(0))
-    data = noisy_copies(jr.key(1), minima, config.copies, config.noise)
+def entries(config: DW4Config) -> list[Entry]:
+    target, num = DW4_SYSTEM.target, config.num_samples
 
-    def learned(name: str, group: AbstractGroup) -> Stage:
-        def stage() -> Outcome:
-            sets, history = learned_clouds(config, seed, name, group, data, kept)
-            return describe(target, minima, data, sets, history)
+    @functools.cache
+    def minima() -> Minima:
+        return target.minima(jr.key(0))
 
-        return stage
+    @functools.cache
+    def data() -> Particles:
+        return noisy_copies(jr.key(1), minima(), config.copies, config.noise)
 
-    def potential() -> Outcome:
-        keys = seed_keys(seed, config.num_seeds, 1)
-        sets = [target.sample(key, config.num_samples) for key in keys]
-        return describe(target, minima, data, sets)
+    def describe(points: Particles, **kept: Any) -> Outcome:
+        return described(minima(), data(), points, **kept)
 
-    def floor() -> Outcome:
-        copies = -(-config.num_samples // len(minima.energies))
-        sets = [
-            noisy_copies(key, minima, copies, config.noise)
-            for key in seed_keys(seed, 10, 2)
-        ]
-        return describe(target, minima, data, sets)
+    def potential(trial: Trial) -> Outcome:
+        return describe(target.sample(trial.key(1), num))
 
-    return {
-        "potential": potential,
-        "plain": learned("plain", Trivial()),
-        "equivariant": learned("equivariant", target.group),
-        FLOOR: floor,
-    }
+    def floor(trial: Trial) -> Outcome:
+        copies = -(-num // len(STATES))
+        return describe(noisy_copies(trial.key(2), minima(), copies, config.noise))
 
-
-def describe(
-    target: DoubleWell,
-    minima: Minima,
-    data: Float[Array, "datum *shape"],
-    sets: Sequence[Particles],
-    history: dict[str, np.ndarray] | None = None,
-) -> Outcome:
-    """Measure sets of configurations against the data."""
-    energy = jax.jit(jax.vmap(lambda x: -target.log_density(x)))
-    features = jax.jit(jax.vmap(target.features))
-    known, at_data = features(data), energy(data)
-    rows, states, energies, gaps_to_data = [], [], [], []
-    for points in sets:
-        values, described = energy(points), features(points)
-        labels = target.states(points, minima)
-        held = proportions(labels, _NUM_STATES)
-        gaps = jnp.max(jnp.abs(described[:, None] - minima.features[None]), axis=-1)
-        nearest = jnp.min(
-            jnp.sqrt(jnp.mean((described[:, None] - known[None]) ** 2, axis=-1)), axis=1
-        )
-        rows.append(
-            {
-                "median_energy": jnp.median(values),
-                "median_energy_of_data": jnp.median(at_data),
-                "energy_w2": wasserstein_1d(values, at_data, order=2),
-                "states_found": jnp.sum(held > 0),
-                **{f"state_{i + 1}": held[i] for i in range(_NUM_STATES)},
-                "smallest_share": jnp.min(held),
-                "largest_share": jnp.max(held),
-                "near_a_state": jnp.mean(jnp.min(gaps, axis=1) < 0.6),
-                "distance_to_data": jnp.median(nearest),
-            }
-        )
-        states.append(np.asarray(labels))
-        energies.append(np.asarray(values))
-        gaps_to_data.append(np.asarray(nearest))
-    return Outcome(
-        metrics={
-            name: np.array([float(row[name]) for row in rows]) for name in rows[0]
-        },
-        samples=np.concatenate([np.asarray(points) for points in sets]),
-        history=history or {},
-        arrays={
-            "states": np.concatenate(states),
-            "energies": np.concatenate(energies),
-            "data_energies": np.asarray(at_data),
-            "nearest": np.concatenate(gaps_to_data),
-        },
+    notes = (
+        "The network sees coordinates: what it learns of a configuration says nothing "
+        "about the same configuration turned or relabeled.",
+        "The network sees sorted distances, and the sampler's kernel is pulled back "
+        "along them.",
     )
+    return [
+        Entry(
+            name="potential",
+            label="true potential",
+            stage=potential,
+            note="Samples of the true potential at temperature 1, by Markov chains: "
+            "its states have other fractions than the data, where all are equal.",
+        ),
+        *cloud_models(config, target.group, data, describe, notes),
+        Entry(name=FLOOR, label="data", stage=floor, num_seeds=10),
+    ]
 
 
-def draw(config: DW4Config, outcomes: Mapping[str, Outcome]) -> dict:
-    runs = {_LABELS[name]: outcome for name, outcome in outcomes.items()}
-    # Ten of the first seed, spread evenly: the data comes state after state.
-    pick = np.linspace(0, config.num_samples - 1, 10).astype(int)
-    shown = {name: outcome.samples[pick] for name, outcome in runs.items()}
-    colors = np.stack([outcome.arrays["states"][pick] for outcome in runs.values()])
-    figures = {
-        "configurations": configurations(shown, 4.5, colors),
-        "energies": histograms(
-            {name: out.arrays["energies"] for name, out in runs.items()},
-            None,
-            "energy in the true potential",
-            limits=(-27.0, 5.0),
-            bins=64,
-        ),
-        "novelty": histograms(
-            {name: out.arrays["nearest"] for name, out in runs.items()},
-            None,
-            "distance to the nearest training configuration",
-            limits=(0.0, 1.5),
-            bins=60,
-        ),
-        "states": bars(
-            {
-                name: np.array(
-                    [out.metrics[f"state_{i + 1}"].mean() for i in range(_NUM_STATES)]
-                )
-                for name, out in runs.items()
-            },
-            [f"state {i + 1}" for i in range(_NUM_STATES)],
-            "share of the samples",
-        ),
+@jax.jit
+def _compared(data: Particles, minima: Minima, points: Particles):
+    energy = jax.vmap(lambda x: -DW4_SYSTEM.target.log_density(x))
+    features = jax.vmap(DW4_SYSTEM.target.features)
+    seen = features(points)
+    gaps = jnp.max(jnp.abs(seen[:, None] - minima.features[None]), axis=-1)
+    apart = jnp.mean((seen[:, None] - features(data)[None]) ** 2, axis=-1)
+    nearest = jnp.min(jnp.sqrt(apart), axis=1)
+    at_data, values = energy(data), energy(points)
+    numbers = {
+        "median_energy": jnp.median(values),
+        "median_energy_of_data": jnp.median(at_data),
+        "energy_w2": wasserstein_1d(values, at_data, order=2),
+        "near_a_state": jnp.mean(jnp.min(gaps, axis=1) < _NEAR),
+        "distance_to_data": jnp.median(nearest),
     }
-    series = {
-        name: (
-            out.history["step"][0],
-            out.history["positive_energy"] - out.history["negative_energy"],
-        )
-        for name, out in runs.items()
-        if out.history
+    return numbers, {"energies": values, "nearest": nearest}
+
+
+def described(
+    minima: Minima, data: Particles, points: Particles, **kept: Any
+) -> Outcome:
+    """Measure configurations against the data."""
+    numbers, arrays = _compared(data, minima, points)
+    states = DW4_SYSTEM.target.states(points, minima)
+    held = np.asarray(proportions(states, len(STATES)))
+    numbers |= dict(zip(STATES, held, strict=True)) | {
+        "states_found": np.sum(held > 0),
+        "smallest_share": held.min(),
+        "largest_share": held.max(),
     }
-    if series:
-        figures["training"] = curves(
-            series,
-            "energy of data minus energy of particles",
-            exact=0.0,
-            x_label="epoch",
-        )
-    return figures
+    return seed_outcome(numbers, points, arrays=arrays | {"states": states}, **kept)
 
-
-_LABELS = {
-    FLOOR: "data",
-    "potential": "true potential",
-    "plain": "plain EBM, SVGD",
-    "equivariant": "equivariant EBM, E-SVGD",
-}
 
 DW4 = Experiment(
     name="dw4",
     figure="figure dw4, section 5 and appendix E.1",
     summary="learn DW-4 from noisy copies of its five minima and draw new ones",
     presets={
-        "smoke": DW4Config(
-            copies=20,
-            num_samples=32,
-            num_epochs=2,
-            num_steps=4,
-            num_particles=16,
-            width=16,
-            sample_steps=40,
-        ),  # fmt: skip
+        "smoke": DW4Config(copies=20, num_samples=32, **TINY),
         "quick": DW4Config(),
         "paper": DW4Config(num_seeds=5, num_epochs=120),
     },
-    stages=stages,
-    trains=True,
-    draw=draw,
-    notes={
-        "potential": "Samples of the true potential at temperature 1, by Markov "
-        "chains: its states have other shares than the data, where all are equal.",
-        "plain": "The network sees coordinates: what it learns of a configuration says "
-        "nothing about the same configuration turned or relabelled.",
-        "equivariant": "The network sees sorted distances, and the sampler's kernel is "
-        "pulled back along them.",
-    },
-    captions={
-        "configurations": "Configurations as drawn from fresh starts, not relaxed; the "
-        "color tells the state each relaxes to.",
-        "energies": "Energies in the true potential. The models never see it.",
-        "novelty": "Root mean square gap of the sorted distances to those of the "
-        "nearest training configuration; `data` are fresh noisy copies of the minima. "
-        "A model that copies would have a peak at zero.",
-        "states": "The share of each state among the samples, after relaxation.",
-        "training": "The gap that contrastive divergence closes: mean and range over "
-        "the seeds.",
-    },
+    entries=entries,
+    figures=(
+        Configurations(
+            "configurations",
+            10,
+            4.5,
+            "states",
+            caption="Configurations as drawn from fresh starts, not relaxed; the color "
+            "tells the state each relaxes to.",
+        ),
+        Histograms(
+            "energies",
+            "energies",
+            "energy in the true potential",
+            limits=(-27.0, 5.0),
+            caption="Energies in the true potential. The models never see it.",
+        ),
+        Histograms(
+            "novelty",
+            "nearest",
+            "distance to the nearest training configuration",
+            limits=(0.0, 1.5),
+            caption="Root mean square gap of the sorted distances to those of the "
+            "nearest training configuration; `data` are fresh noisy copies of the "
+            "minima. A model that copies would have a peak at zero.",
+        ),
+        Bars(
+            "states",
+            STATES,
+            "fraction of the samples",
+            caption="The fraction of the samples in each state, after relaxation.",
+        ),
+        GAP,
+    ),
 )

@@ -1,201 +1,312 @@
-"""What the experiments that learn a planar density share."""
+"""Learn a planar density, with and without its symmetry: what two experiments share."""
 
+import abc
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
-from jax.scipy.special import logsumexp
+from jaxtyping import Array
 
-from equistein._types import LogDensity, Particles, Scalar
+from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.energies import AbstractEnergy
-from equistein.experiments._base import Stage
-from equistein.runs import FLOOR, Outcome, SEED
-from equistein.training import FitConfig, Fitted
-
-MODELS = {
-    "plain": "plain EBM, SVGD",
-    "equivariant-svgd": "equivariant EBM, SVGD",
-    "equivariant": "equivariant EBM, E-SVGD",
-}
-"""The models by name: only the last two know the symmetry, and only the last one's
-sampler does."""
-
-PAPER_WIDTHS = (32, 64, 64, 64, 32)
-PAPER = FitConfig(
-    num_epochs=500,
-    batch_size=32,
-    num_particles=32,
-    num_steps=10_000,
-    tolerance=1e-4,
-    stein_step=0.9,
-    langevin=0.0,
-    repel=True,
-    reset_to_data=1.0,
-    learning_rate=1e-3,
-    sample_steps=10_000,
-    sample_at_once=128,
+from equistein.experiments.engine._checks import AbstractConfig
+from equistein.experiments.engine._experiment import Entry, Trial
+from equistein.experiments.engine._figures import (
+    AbstractFigure,
+    Curves,
+    level_of_models,
+    Own,
+    Shown,
 )
-"""What the paper's settings of both experiments have in common."""
+from equistein.experiments.engine._outcomes import seed_outcome
+from equistein.experiments.learned._algorithm_1 import Algorithm1
+from equistein.experiments.learned._plane import likelihood_monitor, Plane
+from equistein.groups import AbstractGroup, Trivial
+from equistein.metrics import energy_distance
+from equistein.models import contrastive_model, ContrastiveSettings, energy_for
+from equistein.plotting import planar_energies
+from equistein.runs import FLOOR, Outcome
+from equistein.training import Monitor
+
+NUM_EXACT = 4_000
+REACH = 2.5  # half the side of the plane, over the largest radius
+_DRAWN = 140  # points along a side of a density that is drawn
+_SHOWN = 256  # samples
+_MARGIN = 5.0  # around the largest radius
 
 
-def smoke(config: Any) -> Any:
-    """Return a configuration made small enough for a test."""
-    return dataclasses.replace(
-        config,
-        num_seeds=2,
-        num_data=32,
-        num_test=64,
-        num_samples=16,
-        widths=(8, 8),
-        monitor_every=2,
-        fit=dataclasses.replace(
-            config.fit, num_epochs=4, num_steps=4, batch_size=16, sample_steps=40
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlanarConfig(AbstractConfig):
+    """Settings of `jem-c4` and `ebm-circles`.
+
+    Attributes:
+        num_data: Training points; each seed has its own.
+        num_test: Held-out points.
+        num_samples: Samples drawn of all, and of each class.
+        radii: The distance from the origin of the modes of each class, or of each ring.
+        monitor_every: The epochs between two looks at the held-out likelihood.
+        fit: How models are trained; the model sets the kernel.
+        algorithm: What is different in the paper's own training.
+    """
+
+    num_data: int = 128
+    num_test: int = 2_000
+    num_samples: int = 512
+    radii: tuple[float, float]
+    monitor_every: int = 10
+    fit: ContrastiveSettings
+    algorithm: Algorithm1 = Algorithm1()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.fit.temperature != 1:
+            raise ValueError(
+                "The experiment measures its models at temperature 1, but got "
+                f"`temperature` {self.fit.temperature!r}."
+            )
+
+
+def planar_presets(
+    radii: tuple[float, float], quick: ContrastiveSettings, paper: Mapping[str, Any]
+) -> dict[str, PlanarConfig]:
+    """Return the presets of an experiment.
+
+    Args:
+        radii: The radii.
+        quick: How models are trained.
+        paper: What is different in the paper, beside what both experiments share.
+    """
+    config = PlanarConfig(radii=radii, fit=quick)
+    tiny = dataclasses.replace(
+        quick, num_epochs=4, num_steps=4, batch_size=16, sample_steps=40, widths=(8, 8)
+    )
+    theirs = ContrastiveSettings(
+        num_epochs=500, batch_size=32, num_particles=32, num_steps=10_000,
+        widths=(32, 64, 64, 64, 32), stein_step_size=0.9, langevin_step_size=0.0,
+        reset_to_data=1.0, learning_rate=1e-3, sample_steps=10_000, sample_at_once=128,
+        bandwidth=paper["bandwidth"], label_weight=quick.label_weight,
+    )  # fmt: skip
+    return {
+        "smoke": dataclasses.replace(
+            config, num_seeds=2, num_data=32, num_test=64, num_samples=16,
+            monitor_every=2, fit=tiny,
+        ),
+        "quick": config,
+        "paper": dataclasses.replace(config, fit=theirs, algorithm=paper["algorithm"]),
+    }  # fmt: skip
+
+
+class AbstractPlanarTarget(abc.ABC):
+    """A planar density with a symmetry, and what is measured of models of it.
+
+    Attributes:
+        group: The symmetry.
+        plane: A square that holds all mass, resolved well below its finest detail.
+        num_classes: The number of classes, or None.
+    """
+
+    group: AbstractGroup
+    plane: Plane
+    num_classes: int | None = None
+
+    @abc.abstractmethod
+    def log_density(self, point) -> Scalar:
+        """Return the exact log density, normalized."""
+
+    @abc.abstractmethod
+    def sample(self, key: Key, num: int) -> tuple[Particles, Array]:
+        """Return points and their labels, to learn from."""
+
+    @abc.abstractmethod
+    def exact_samples(self, key: Key, num: int) -> list[Particles]:
+        """Return samples of all, and of each class."""
+
+    @abc.abstractmethod
+    def log_densities(self, energy: AbstractEnergy | None) -> list[LogDensity]:
+        """Return the log density of all, and of each class; None has the exact ones."""
+
+    def of_data(self, data: Particles) -> dict[str, Any]:
+        """Return metrics of what a model learns from."""
+        return {}
+
+    @abc.abstractmethod
+    def of_density(
+        self, energy: AbstractEnergy | None, points: Particles, labels: Array
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return metrics of an energy on held-out points, and arrays for figures."""
+
+    @abc.abstractmethod
+    def of_samples(self, samples: list[Particles], exact: Particles) -> dict[str, Any]:
+        """Return metrics of samples of all, and of each class."""
+
+
+def planar_entries(
+    target: AbstractPlanarTarget, notes: Mapping[str, str], config: PlanarConfig
+) -> list[Entry]:
+    """Return the exact density, and the three models to compare.
+
+    Only the last two know the symmetry, and only the last one's sampler does.
+    """
+    stage = functools.partial(_learned, target, config)
+    models = (
+        ("plain", "plain EBM, SVGD", Trivial(), "plain"),
+        ("equivariant-svgd", "equivariant EBM, SVGD", target.group, "plain"),
+        ("equivariant", "equivariant EBM, E-SVGD", target.group, "equivariant"),
+    )
+    return [
+        Entry(
+            name=FLOOR, label="target", stage=functools.partial(_exact, target, config)
+        ),
+        *(
+            Entry(
+                name=name, label=label, note=notes[name], trains=True,
+                stage=functools.partial(stage, group, kernel),
+            )
+            for name, label, group, kernel in models
+        ),
+    ]  # fmt: skip
+
+
+def _learned(
+    target: AbstractPlanarTarget,
+    config: PlanarConfig,
+    group: AbstractGroup,
+    kernel: str,
+    trial: Trial,
+) -> Outcome:
+    keys = jr.split(trial.key(0), 6)
+    data, labels = target.sample(keys[0], config.num_data)
+    points, classes = target.sample(keys[1], config.num_test)
+    # Nothing exact changes when points are moved by the group.
+    moved = jax.vmap(target.group.act)(
+        target.group.sample(keys[2], len(points)), points
+    )
+    energy = energy_for(
+        keys[3], group, data, num_classes=target.num_classes, widths=config.fit.widths
+    )
+    settings = dataclasses.replace(config.fit, kernel=kernel)
+    model = contrastive_model(energy, data, labels, settings)
+    look = Monitor(likelihood_monitor(target.plane, moved), config.monitor_every)
+    fitted = config.algorithm.applied(model, settings, data, labels).fit(
+        keys[4], data, labels, callbacks=[look], progress=True,
+        checkpoint=trial.checkpoint(),
+    )  # fmt: skip
+    sample_key, normalizer_key, exact_key = jr.split(keys[5], 3)
+    by_ais = fitted.log_normalizer(normalizer_key, num_particles=256, num_steps=1_000)
+    numbers = {
+        "log_likelihood": fitted.history["log_likelihood"][-1],
+        "log_likelihood_by_ais": jnp.mean(fitted.log_likelihood(moved, by_ais)),
+        "ais_error_bound": by_ais.error,
+        "rollbacks": len(fitted.events),
+        "true_log_likelihood": jnp.mean(jax.vmap(target.log_density)(moved)),
+        **target.of_data(data),
+    }
+    kinds = [None, *range(target.num_classes or 0)]
+    drawn = [
+        fitted.sample(key, config.num_samples, label=label)
+        for key, label in zip(jr.split(sample_key, len(kinds)), kinds, strict=True)
+    ]
+    return _outcome(
+        target, numbers, drawn, fitted.energy, (moved, classes), exact_key,
+        history=fitted.history, events=fitted.events,
+    )  # fmt: skip
+
+
+def _exact(target: AbstractPlanarTarget, config: PlanarConfig, trial: Trial) -> Outcome:
+    sample_key, exact_key, held_key = jr.split(trial.key(1), 3)
+    points, classes = target.sample(held_key, config.num_test)
+    numbers = {"log_likelihood": jnp.mean(jax.vmap(target.log_density)(points))}
+    drawn = target.exact_samples(sample_key, config.num_samples)
+    return _outcome(target, numbers, drawn, None, (points, classes), exact_key)
+
+
+def _outcome(
+    target: AbstractPlanarTarget,
+    numbers: dict[str, Any],
+    samples: list[Particles],
+    energy: AbstractEnergy | None,
+    held_out: tuple[Particles, Array],
+    key: Key,
+    **kept: Any,
+) -> Outcome:
+    exact, _ = target.sample(key, NUM_EXACT)
+    found, arrays = target.of_density(energy, *held_out)
+    numbers |= found | target.of_samples(samples, exact)
+    numbers["energy_distance"] = energy_distance(samples[0], exact)
+    arrays["log_density"] = target.plane.draw(target.log_densities(energy), _DRAWN)
+    arrays["drawn"] = np.stack([np.asarray(points) for points in samples])
+    return seed_outcome(numbers, samples[0], stacked=arrays, **kept)
+
+
+def planar_figures(
+    titles: Sequence[str], margins: tuple[float, float]
+) -> tuple[AbstractFigure, ...]:
+    """Return the densities side by side, and the curves of the likelihood.
+
+    Args:
+        titles: What each row shows: the decision, if there are classes, and densities.
+        margins: How far around the exact likelihood the curves are shown.
+    """
+
+    def energies(config: PlanarConfig, shown: Shown) -> Any:
+        columns = {}
+        for entry, outcome in shown:
+            arrays = {name: values[0] for name, values in outcome.arrays.items()}
+            drawn = zip(arrays["log_density"], arrays["drawn"], strict=True)
+            panels = [(np.exp(d), x[:_SHOWN], "density") for d, x in drawn]
+            if "decision" in arrays:
+                panels = [(arrays["decision"], None, "boundary"), *panels]
+            columns[entry.label] = panels
+        reach = max(config.radii)
+        return planar_energies(columns, titles, REACH * reach, reach + _MARGIN)
+
+    return (
+        Own(
+            "energies",
+            energies,
+            caption="The first seed: the density, normalized by quadrature, with "
+            "samples from fresh starts; with classes also where each is the likelier.",
+        ),
+        Curves(
+            "likelihood",
+            "log_likelihood",
+            "held-out log-likelihood (nats)",
+            x_label="epoch",
+            level=level_of_models("true_log_likelihood", "exact"),
+            limits=lambda level: (level - margins[0], level + margins[1]),
+            caption="The log-likelihood of held-out points by quadrature: mean and "
+            "range over the seeds.",
         ),
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class Plane:
-    """A square grid on which planar densities are integrated and drawn.
-
-    Attributes:
-        reach: Half the side of the square.
-        num: The number of points along a side.
-    """
-
-    reach: float
-    num: int
-
-    @property
-    def points(self) -> Particles:
-        ticks = jnp.linspace(-self.reach, self.reach, self.num)
-        x, y = jnp.meshgrid(ticks, ticks)
-        return jnp.stack([x, y], axis=-1).reshape(-1, 2)
-
-    def log_normalizer(self, log_density: LogDensity) -> Scalar:
-        """Return the log of the integral over the square, by the midpoint rule."""
-        side = 2 * self.reach / (self.num - 1)
-        values = jax.vmap(log_density)(self.points)
-        return logsumexp(values) + 2 * jnp.log(side)
-
-    def draw(self, log_densities: Sequence[LogDensity], num: int) -> np.ndarray:
-        """Return normalized log densities on another grid, `(density, num, num)`."""
-        points = Plane(self.reach, num).points
-
-        def normalized(log_density):
-            values = jax.vmap(log_density)(points) - self.log_normalizer(log_density)
-            return values.reshape(num, num)
-
-        return np.stack([np.asarray(normalized(f)) for f in log_densities])
-
-    def label(self, logits: Callable, num: int) -> np.ndarray:
-        """Return the likeliest class on another grid, `(num, num)`, as numbers."""
-        values = jax.vmap(logits)(Plane(self.reach, num).points)
-        return np.asarray(jnp.argmax(values, axis=1), float).reshape(num, num)
-
-
-def likelihood_monitor(
-    plane: Plane, held_out: Particles
-) -> Callable[[AbstractEnergy], dict[str, Scalar]]:
-    """Return the function that follows the held-out log-likelihood of a fit."""
-    # A partial's arrays are inputs of the compiled function, not constants in it.
-    return eqx.Partial(_likelihood, plane, held_out)
-
-
-def _likelihood(
-    plane: Plane, held_out: Particles, energy: AbstractEnergy
-) -> dict[str, Scalar]:
-    mean = jnp.mean(jax.vmap(energy.log_density)(held_out))
-    return {"log_likelihood": mean - plane.log_normalizer(energy.log_density)}
-
-
-def check_temperature(config: FitConfig) -> None:
-    """Raise unless a model is trained at the temperature it is measured at.
-
-    Raises:
-        ValueError: If the temperature is not 1.
-    """
-    if config.temperature != 1:
-        raise ValueError(
-            "The experiment measures its models at temperature 1, but got "
-            f"`temperature` {config.temperature!r}."
-        )
-
-
-def seeded(
-    stage: Callable[[str, int], Outcome],
-    num_seeds: int,
-    models: Iterable[str] = MODELS,
-) -> dict[str, Stage]:
-    """Return a stage for each model and seed."""
-    return {
-        f"{name}{SEED}{index}": lambda name=name, index=index: stage(name, index)
-        for name in models
-        for index in range(num_seeds)
-    }
-
-
-def history_of(fitted: Fitted) -> dict[str, np.ndarray]:
-    """Return a fit's history as that of one seed."""
-    history = {name: values[None] for name, values in fitted.history.items()}
-    history["step"] = history.pop("epoch")
-    return history
-
-
-def metrics_of(numbers: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return numbers as the metrics of one seed."""
-    return {name: np.array([float(value)]) for name, value in numbers.items()}
-
-
-def likelihood_curves(
-    outcomes: Mapping[str, Outcome],
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return for each model the epochs looked at and `(seed, epoch)` likelihoods."""
-    found = {}
-    for name, label in MODELS.items():
-        if name in outcomes:
-            values = outcomes[name].history["log_likelihood"]
-            seen = np.isfinite(values).all(axis=0)
-            found[label] = (outcomes[name].history["step"][0][seen], values[:, seen])
-    return found
-
-
-def epochs_to_svgd(outcomes: Mapping[str, Outcome]) -> dict[str, dict]:
+def epochs_to_svgd(
+    config: PlanarConfig, outcomes: Mapping[str, Outcome]
+) -> dict[str, dict[str, np.ndarray]]:
     """Return how soon each equivariant model is as good as SVGD's is at the end.
 
     The last likelihood of the equivariant energy trained with vanilla SVGD sets the
     mark, seed by seed; `epochs_to_svgd` is the first epoch looked at that reaches it,
     and `epochs_ratio` that of E-SVGD over that of SVGD. Never is infinity.
     """
+    del config
     both = ("equivariant-svgd", "equivariant")
     if not all(name in outcomes for name in both):
         return {}
     curves = [outcomes[name].history["log_likelihood"] for name in both]
     num = min(len(curve) for curve in curves)
-    steps = outcomes[both[0]].history["step"][0]
-    marks = curves[0][:num, -1]
-    firsts = [
-        np.array(
-            [_first(steps, row, mark) for row, mark in zip(c, marks, strict=False)]
-        )
-        for c in curves
-    ]
+    steps, marks = outcomes[both[0]].history["step"][0], curves[0][:num, -1:]
+    svgd, ours = (_first(steps, curve[:num] >= marks) for curve in curves)
     return {
-        both[0]: {"epochs_to_svgd": firsts[0]},
-        both[1]: {"epochs_to_svgd": firsts[1], "epochs_ratio": firsts[1] / firsts[0]},
+        both[0]: {"epochs_to_svgd": svgd},
+        both[1]: {"epochs_to_svgd": ours, "epochs_ratio": ours / svgd},
     }
 
 
-def labelled(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """Return the outcomes by what the figures call them, exact samples first."""
-    labels = {FLOOR: "target"} | MODELS
-    return {labels[name]: outcomes[name] for name in labels if name in outcomes}
-
-
-def _first(steps: np.ndarray, values: np.ndarray, mark: float) -> float:
-    reached = steps[np.isfinite(values) & (values >= mark)]
-    return float(reached[0]) if len(reached) else float("inf")
+def _first(steps: np.ndarray, reached: np.ndarray) -> np.ndarray:
+    return np.where(reached, steps[None], np.inf).min(axis=1)

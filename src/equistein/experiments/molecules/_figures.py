@@ -1,10 +1,11 @@
-"""The pictures of `molecules`."""
+"""The pictures of molecules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from equistein.experiments.engine._figures import Curves, Histograms, Own, Shown
 from equistein.molecules import (
     angles,
     atomic_numbers_of,
@@ -15,34 +16,11 @@ from equistein.molecules import (
     perceive,
     symbols_of,
 )
-from equistein.plotting import curves, histograms, molecule_viewer, molecules, picture
-from equistein.runs import FLOOR, Outcome
+from equistein.plotting import molecule_viewer, molecules, picture
+from equistein.runs import Outcome
 
 _SHOWN = 64
 _TURNED = 12  # molecules to turn with the mouse
-
-NOTES = {
-    "equivariant": "New molecules of an energy on an E(n)-equivariant graph network, "
-    "learned by denoising score matching at all levels of noise, and sampled while the "
-    "noise falls: by the reversed diffusion, with E-SVGD where the noise is small.",
-    "plain": "The twin without symmetry: a multilayer perceptron of the coordinates. "
-    "It sees each training molecule in one place and order only, and gives these back.",
-    "floor": "The training molecules, with distances to those held out; the models are "
-    "compared with both together. `from_qm9` is 0 where RDKit built the molecules.",
-    "authors": "The 64 molecules that the authors of the paper published.",
-}
-CAPTIONS = {
-    "angles": "Angles between bonds, in degrees.",
-    "authors": "The molecules that the authors of the paper published, with inferred "
-    "bonds.",
-    "distances": "Distances between all pairs of two elements, bonded or not.",
-    "formulas": "The same molecules as RDKit draws the inferred bonds; below, whether "
-    "RDKit itself accepts the positions.",
-    "molecules": "New molecules of the equivariant model, the first 64, with the bonds "
-    "that the paper's three steps infer.",
-    "turned": "New molecules, to turn with the mouse.",
-    "training": "The loss of denoising.",
-}
 
 
 def pictured(symbols: Sequence[str], positions: np.ndarray) -> dict[str, np.ndarray]:
@@ -61,56 +39,29 @@ def pictured(symbols: Sequence[str], positions: np.ndarray) -> dict[str, np.ndar
     }
 
 
-def draw(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
-    """Draw molecules, their formulas, and the laws of distances and angles."""
-    del config
-    named = {"data" if name == FLOOR else name: out for name, out in outcomes.items()}
-    figures: dict[str, Any] = {}
-    if "equivariant" in named:
-        symbols, shown, orders = _shown(named["equivariant"])
-        figures["molecules"] = molecules(symbols, shown, orders)
-        figures["formulas"] = picture(_formulas(symbols, shown, orders))
-        figures["turned"] = molecule_viewer(symbols, shown[:_TURNED], orders[:_TURNED])
-    if "authors" in named:
-        figures["authors"] = molecules(*_shown(named["authors"]))
-    for name, (kinds, limits, label) in {
-        "distances": (("c_c", "c_o"), (1.0, 6.0), "distance / Å"),
-        "angles": (("c_c_c", "c_c_o"), (40.0, 180.0), "angle / degrees"),
-    }.items():
-        for kind in kinds:
-            samples = {
-                model: outcome.arrays[kind]
-                for model, outcome in named.items()
-                if len(outcome.arrays[kind])
-            }
-            if not samples:
-                continue
-            words = kind.upper().replace("_", "–")
-            figures[f"{name}_{kind}"] = histograms(
-                samples, None, f"{words} {label}", limits=limits, bins=60
-            )
-    series = {
-        name: (out.history["step"][0], out.history["score_matching_loss"])
-        for name, out in named.items()
-        if "score_matching_loss" in out.history
-    }
-    if series:
-        figures["training"] = curves(
-            series, "denoising loss", x_label="epoch", log_y=True
-        )
-    return figures
+def _pictures(name: str, model: str, draw: Any, caption: str) -> Own:
+    """Return a picture of the molecules of the first seed of a model."""
+
+    def function(config: Any, shown: Shown) -> Any | None:
+        del config
+        found = {entry.name: outcome for entry, outcome in shown}
+        return draw(*_of_first_seed(found[model])) if model in found else None
+
+    return Own(name, function, caption=caption)
 
 
-def _shown(outcome: Outcome) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return elements, positions and bonds of the molecules of the first seed."""
+def _of_first_seed(outcome: Outcome) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Return elements, positions and bonds."""
     shown = outcome.arrays["shown"][:_SHOWN]
     symbols = symbols_of(outcome.arrays["atomic_numbers"][: shown.shape[1]])
     return symbols, shown, outcome.arrays["orders"][:_SHOWN]
 
 
-def _formulas(
-    symbols: Sequence[str], shown: np.ndarray, orders: np.ndarray
-) -> np.ndarray:
+def _turned(symbols: Sequence[str], shown: np.ndarray, orders: np.ndarray) -> Any:
+    return molecule_viewer(symbols, shown[:_TURNED], orders[:_TURNED])
+
+
+def _formulas(symbols: Sequence[str], shown: np.ndarray, orders: np.ndarray) -> Any:
     mols, captions = [], []
     for positions, bonds in zip(shown, orders, strict=True):
         seen = perceive(symbols, positions)
@@ -119,4 +70,53 @@ def _formulas(
             mols.append(from_bonds(symbols, bonds))
         except ValueError:
             mols.append(None)
-    return drawings(mols, captions)
+    return picture(drawings(mols, captions))
+
+
+def _histogram(kind: str, what: str, limits: tuple[float, float]) -> Histograms:
+    atoms = kind.upper().replace("_", "–")
+    name = what.partition(" ")[0]
+    caption = "Distances between all pairs of two elements, bonded or not."
+    if name == "angle":
+        caption = "Angles between bonds, in degrees."
+    label = f"{atoms} {what}"
+    return Histograms(f"{name}s_{kind}", kind, label, limits, caption=caption)
+
+
+FIGURES = (
+    _pictures(
+        "molecules",
+        "equivariant",
+        molecules,
+        "New molecules of the equivariant model, the first 64, with the bonds that the "
+        "paper's three steps infer.",
+    ),
+    _pictures(
+        "formulas",
+        "equivariant",
+        _formulas,
+        "The same molecules as RDKit draws the inferred bonds; below, whether RDKit "
+        "itself accepts the positions.",
+    ),
+    _pictures(
+        "turned", "equivariant", _turned, "New molecules, to turn with the mouse."
+    ),
+    _pictures(
+        "authors",
+        "authors",
+        molecules,
+        "The molecules that the authors of the paper published, with inferred bonds.",
+    ),
+    _histogram("c_c", "distance / Å", (1.0, 6.0)),
+    _histogram("c_o", "distance / Å", (1.0, 6.0)),
+    _histogram("c_c_c", "angle / degrees", (40.0, 180.0)),
+    _histogram("c_c_o", "angle / degrees", (40.0, 180.0)),
+    Curves(
+        "training",
+        "denoising_loss",
+        "denoising loss",
+        x_label="epoch",
+        log_y=True,
+        caption="The loss of denoising: mean and range over the seeds.",
+    ),
+)

@@ -40,7 +40,7 @@ def measure(
     del scores["num_molecules"]
     found = {p.smiles for p in perceived if p.smiles is not None}
     scores["num_held_out"] = len(found & reference.other_graphs)
-    scores |= law_distances(reference, symbols, positions)
+    scores |= distribution_gaps(reference, symbols, positions)
     moved = [relax(p.mol)[1] for p in perceived if p.mol is not None]
     moved = [number for number in moved if np.isfinite(number)]
     scores["median_relaxation"] = float(np.median(moved)) if moved else float("nan")
@@ -49,10 +49,10 @@ def measure(
     return scores
 
 
-def law_distances(
+def distribution_gaps(
     reference: Reference, symbols: Sequence[str], positions: np.ndarray
 ) -> dict[str, float]:
-    """Return Wasserstein-1 distances of the laws of distances and angles."""
+    """Return Wasserstein-1 distances of the distributions of distances and angles."""
     everything = reference.everything
     numbers = {}
     for pair in PAIRS:
@@ -87,7 +87,7 @@ def smiles_of(symbols: Sequence[str], orders: np.ndarray) -> str:
 
 
 def _gap(mine: np.ndarray, theirs: np.ndarray) -> float:
-    """Return the Wasserstein-1 distance of two laws, by 1 000 of their quantiles."""
+    """Return the Wasserstein-1 distance of two samples, by 1 000 of their quantiles."""
     if not len(mine) or not len(theirs):
         return float("nan")
     levels = (np.arange(1_000) + 0.5) / 1_000

@@ -2,13 +2,15 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 
 from equistein._types import Key, Particles
-from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
-from equistein.experiments.engine._figures import AbstractFigure, Boxes, Curves
+from equistein.experiments.engine._figures import Boxes, Curves
 from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.systems._dw4_sampling import DW4_SYSTEM
 from equistein.experiments.systems._system import quality, reference
@@ -20,11 +22,10 @@ _NUM_EXACT = 20  # sets of exact samples
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BandwidthsConfig:
+class BandwidthsConfig(AbstractConfig):
     """Settings of `dw4-bandwidths`.
 
     Attributes:
-        num_seeds: The number of seeds, counted up from the run's seed.
         num_particles: The number of particles.
         num_steps: The number of SVGD steps, annealed.
         bandwidths: The fixed bandwidths, in the units of the potential.
@@ -32,15 +33,13 @@ class BandwidthsConfig:
         num_reference: The number of reference samples.
     """
 
-    num_seeds: int = 5
     num_particles: int = 100
     num_steps: int = 2_000
     bandwidths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
     step_size: float = 0.05
     num_reference: int = 40_000
 
-    def __post_init__(self):
-        check_settings(self, empty=("bandwidths",))
+    empty: ClassVar[Sequence[str]] = ("bandwidths",)
 
 
 def entries(config: BandwidthsConfig) -> list[Entry]:
@@ -91,30 +90,28 @@ def entries(config: BandwidthsConfig) -> list[Entry]:
     ]
 
 
-def figures(config: BandwidthsConfig) -> list[AbstractFigure]:
-    del config
-    return [
-        Boxes(
-            "energy-w2",
-            "energy_w2",
-            "Wasserstein-2 of the energies",
-            caption="Distance of the energies from those of exact samples, a point a "
-            "seed; the line is what as many exact samples reach.",
-        ),
-        Boxes(
-            "distance-tv",
-            "distance_tv",
-            "total variation of the distances",
-            caption="The same for the histograms of pair distances (200 bins).",
-        ),
-        Curves(
-            "bandwidth",
-            "bandwidth",
-            "bandwidth",
-            log_y=True,
-            caption="The bandwidth over the run: mean and range over the seeds.",
-        ),
-    ]
+_FIGURES = (
+    Boxes(
+        "energy-w2",
+        "energy_w2",
+        "Wasserstein-2 of the energies",
+        caption="Distance of the energies from those of exact samples, a point a "
+        "seed; the line is what as many exact samples reach.",
+    ),
+    Boxes(
+        "distance-tv",
+        "distance_tv",
+        "total variation of the distances",
+        caption="The same for the histograms of pair distances (200 bins).",
+    ),
+    Curves(
+        "bandwidth",
+        "bandwidth",
+        "bandwidth",
+        log_y=True,
+        caption="The bandwidth over the run: mean and range over the seeds.",
+    ),
+)
 
 
 DW4_BANDWIDTHS = Experiment(
@@ -133,5 +130,5 @@ DW4_BANDWIDTHS = Experiment(
         "paper": BandwidthsConfig(num_seeds=10, num_particles=400),
     },
     entries=entries,
-    figures=figures,
+    figures=_FIGURES,
 )

@@ -50,7 +50,7 @@ def system_experiment(
         "beside vanilla, Langevin, MALA, NUTS",
         presets=presets,
         entries=functools.partial(entries, system),
-        figures=functools.partial(figures, system),
+        figures=figures(system),
         compare=compare,
     )
 
@@ -185,16 +185,15 @@ def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
     }
 
 
-def figures(system: System, config: SystemConfig) -> list[AbstractFigure]:
+def figures(system: System) -> tuple[AbstractFigure, ...]:
     """Return the figures."""
-    del config
     evaluations: dict[str, Any] = {
         "x_label": "score evaluations a particle",
         "limits": lambda level: (0.5 * level, 100 * level),
         "log_x": True,
         "log_y": True,
     }
-    return [
+    return (
         Curves(
             "energy-w2",
             "energy_w2",
@@ -241,7 +240,7 @@ def figures(system: System, config: SystemConfig) -> list[AbstractFigure]:
             "fraction of the samples",
             caption="The fraction of the samples in each minimum, after relaxation.",
         ),
-    ]
+    )
 
 
 _NOTES = {

@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -13,7 +14,7 @@ from jaxtyping import Array, Float
 
 from equistein._types import Particles, Scalar
 from equistein.data import cached_array, published_clouds
-from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.metrics import (
     geometric_wasserstein,
     pair_distances,
@@ -28,11 +29,10 @@ _REFERENCE = 1  # the version of what makes reference samples
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SystemConfig:
+class SystemConfig(AbstractConfig):
     """Settings of `dw4-sampling` and `lj13-sampling`.
 
     Attributes:
-        num_seeds: The number of seeds, counted up from the run's seed.
         num_particles: The number of particles.
         num_steps: Evaluations of the score, a particle, in the final run.
         budgets: Smaller numbers of evaluations, for the curves.
@@ -54,7 +54,6 @@ class SystemConfig:
         score_clip: The longest score.
     """
 
-    num_seeds: int = 5
     num_particles: int = 1_000
     num_steps: int = 5_000
     budgets: tuple[int, ...] = (50, 100, 200, 400, 800, 1_600)
@@ -74,11 +73,12 @@ class SystemConfig:
     nuts_step_size: float = 0.15
     score_clip: float = 100.0
 
+    or_zero: ClassVar[Sequence[str]] = ("stein_step", "noise")
+    fractions: ClassVar[Sequence[str]] = ("corrected_fraction",)
+
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
-        check_settings(
-            self, or_zero=("stein_step", "noise"), fractions=("corrected_fraction",)
-        )
+        super().__post_init__()
         for name in ("start_inverse_temperature", "annealed_fraction"):
             if getattr(self, name) > 1:
                 raise ValueError(

@@ -12,9 +12,9 @@ import optax
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import AbstractFigure, Own, Shown
+from equistein.experiments.engine._figures import Own, Shown
 from equistein.experiments.toys._sampling import density_grid, floor_of, sampled
 from equistein.groups import Cyclic
 from equistein.kernels import (
@@ -40,25 +40,20 @@ _GROUP = Cyclic(4)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class C4GaussiansConfig:
+class C4GaussiansConfig(AbstractConfig):
     """Settings of `c4-gaussians`.
 
     Attributes:
-        num_seeds: The number of seeds, counted up from the run's seed.
         num_particles: The number of particles.
         num_steps: The number of SVGD steps.
         step_size: The step size.
         bandwidth: The kernel's bandwidth; `*-median` samplers use the median rule.
     """
 
-    num_seeds: int = 5
     num_particles: int = 50
     num_steps: int = 25_000
     step_size: float = 0.02
     bandwidth: float = 0.2
-
-    def __post_init__(self):
-        check_settings(self)
 
 
 class AuthorsRule(AbstractScalarKernel):
@@ -161,28 +156,26 @@ def _measure(target: RotatedGaussians):
     return eqx.filter_jit(eqx.Partial(measure_against, _folded(exact)))
 
 
-def figures(config: C4GaussiansConfig) -> list[AbstractFigure]:
-    def samples(shown: Shown) -> Any:
-        views = {}
-        for entry, outcome in shown:
-            points = jnp.asarray(outcome.samples[: config.num_particles])
-            orbits = np.swapaxes(np.asarray(jax.vmap(_GROUP.orbit)(points)), 0, 1)
-            views[entry.label] = (
-                np.asarray(points), np.asarray(_folded(points)), orbits,
-            )  # fmt: skip
-        contours = density_grid(RotatedGaussians(_GROUP).log_density, 6.5)
-        titles = ("samples", "folded to one mode", "all rotations")
-        return planar_samples(views, titles, contours, 6.5)
+def _samples(config: C4GaussiansConfig, shown: Shown) -> Any:
+    views = {}
+    for entry, outcome in shown:
+        points = jnp.asarray(outcome.samples[: config.num_particles])
+        orbits = np.swapaxes(np.asarray(jax.vmap(_GROUP.orbit)(points)), 0, 1)
+        views[entry.label] = (np.asarray(points), np.asarray(_folded(points)), orbits)
+    contours = density_grid(RotatedGaussians(_GROUP).log_density, 6.5)
+    titles = ("samples", "folded to one mode", "all rotations")
+    return planar_samples(views, titles, contours, 6.5)
 
-    return [
-        Own(
-            "samples",
-            samples,
-            caption="The particles of the first seed: as sampled, folded to one mode, "
-            "and with all four rotations (colors). Contours: the exact density at 1, 2 "
-            "and 3 standard deviations.",
-        )
-    ]
+
+_FIGURES = (
+    Own(
+        "samples",
+        _samples,
+        caption="The particles of the first seed: as sampled, folded to one mode, and "
+        "with all four rotations (colors). Contours: the exact density at 1, 2 and 3 "
+        "standard deviations.",
+    ),
+)
 
 
 def _folded(points: Particles) -> Particles:
@@ -199,5 +192,5 @@ C4_GAUSSIANS = Experiment(
         "paper": C4GaussiansConfig(num_seeds=10),
     },
     entries=entries,
-    figures=figures,
+    figures=_FIGURES,
 )

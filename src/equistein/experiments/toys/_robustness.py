@@ -10,9 +10,9 @@ import optax
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Scalar
-from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import AbstractFigure, Boxes
+from equistein.experiments.engine._figures import Boxes
 from equistein.experiments.toys._sampling import annealed_svgd, floor_of, sampled
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
@@ -24,11 +24,11 @@ _GROUP = Cyclic(4)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RobustnessConfig:
+class RobustnessConfig(AbstractConfig):
     """Settings of `robustness`.
 
     Attributes:
-        num_starts: The number of random starts N(mu, v), mu ~ U[-5, 5)^2, v ~ U[0, 4).
+        num_seeds: The number of random starts N(mu, v), mu ~ U[-5, 5)^2, v ~ U[0, 4).
         num_particles: The number of particles.
         num_steps: The number of SVGD steps.
         step_size: That of `vanilla` and `equivariant`.
@@ -36,15 +36,12 @@ class RobustnessConfig:
         annealed_step_size: That of `annealed`, at the target.
     """
 
-    num_starts: int = 25
+    num_seeds: int = 25
     num_particles: int = 25
     num_steps: int = 5_000
     step_size: float = 0.1
     bandwidth: float = 0.25
     annealed_step_size: float = 0.05
-
-    def __post_init__(self):
-        check_settings(self)
 
 
 def entries(config: RobustnessConfig) -> list[Entry]:
@@ -76,7 +73,7 @@ def entries(config: RobustnessConfig) -> list[Entry]:
         stage = sampled(
             sampler, target.log_density, start, measure, num_steps=config.num_steps
         )
-        return Entry(name=name, stage=stage, note=note, num_seeds=config.num_starts)
+        return Entry(name=name, stage=stage, note=note)
 
     kernel, step = RBF(config.bandwidth), optax.sgd(config.step_size)
     return [
@@ -98,24 +95,22 @@ def entries(config: RobustnessConfig) -> list[Entry]:
     ]
 
 
-def figures(config: RobustnessConfig) -> list[AbstractFigure]:
-    del config
-    return [
-        Boxes(
-            "mean-log-likelihood",
-            "mean_log_likelihood",
-            "mean log-likelihood",
-            caption="Mean log-likelihood of the final particles, a point a start, with "
-            "that of exact samples. Higher than exact is collapsed.",
-        ),
-        Boxes(
-            "energy-distance-folded",
-            "energy_distance_folded",
-            "energy distance of the folded samples",
-            caption="Energy distance of the folded particles to exact samples: lower "
-            "is better, and the line is what exact samples reach.",
-        ),
-    ]
+_FIGURES = (
+    Boxes(
+        "mean-log-likelihood",
+        "mean_log_likelihood",
+        "mean log-likelihood",
+        caption="Mean log-likelihood of the final particles, a point a start, with "
+        "that of exact samples. Higher than exact is collapsed.",
+    ),
+    Boxes(
+        "energy-distance-folded",
+        "energy_distance_folded",
+        "energy distance of the folded samples",
+        caption="Energy distance of the folded particles to exact samples: lower "
+        "is better, and the line is what exact samples reach.",
+    ),
+)
 
 
 ROBUSTNESS = Experiment(
@@ -123,10 +118,10 @@ ROBUSTNESS = Experiment(
     figure="figure init, section 3",
     summary="25 random starts of 25 particles on the four Gaussians",
     presets={
-        "smoke": RobustnessConfig(num_starts=3, num_particles=8, num_steps=50),
+        "smoke": RobustnessConfig(num_seeds=3, num_particles=8, num_steps=50),
         "quick": RobustnessConfig(),
         "paper": RobustnessConfig(),
     },
     entries=entries,
-    figures=figures,
+    figures=_FIGURES,
 )

@@ -1,15 +1,16 @@
 """Few equivariant particles against many plain ones (paper, figure sample)."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import optax
 
 from equistein._types import Particles
-from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment, Stage, Trial
 from equistein.experiments.engine._figures import (
-    AbstractFigure,
     Boxes,
     Curves,
     level_of_floor,
@@ -24,11 +25,10 @@ from equistein.targets import Shells
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SampleEfficiencyConfig:
+class SampleEfficiencyConfig(AbstractConfig):
     """Settings of `sample-efficiency`.
 
     Attributes:
-        num_seeds: The number of seeds, counted up from the run's seed.
         num_particles: The number of equivariant particles.
         multiples: How many times as many particles vanilla SVGD has.
         num_steps: The number of SVGD steps.
@@ -41,7 +41,6 @@ class SampleEfficiencyConfig:
         annealed_bandwidth: The bandwidth in the radius of `annealed`.
     """
 
-    num_seeds: int = 5
     num_particles: int = 20
     multiples: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     num_steps: int = 5_000
@@ -53,8 +52,7 @@ class SampleEfficiencyConfig:
     annealed_step_size: float = 0.15
     annealed_bandwidth: float = 0.5
 
-    def __post_init__(self):
-        check_settings(self, empty=("multiples",))
+    empty: ClassVar[Sequence[str]] = ("multiples",)
 
 
 def entries(config: SampleEfficiencyConfig) -> list[Entry]:
@@ -113,28 +111,26 @@ def entries(config: SampleEfficiencyConfig) -> list[Entry]:
     ]
 
 
-def figures(config: SampleEfficiencyConfig) -> list[AbstractFigure]:
-    del config
-    return [
-        Curves(
-            "log-likelihood",
-            "log_density",
-            "mean log-likelihood",
-            level=level_of_floor("mean_log_likelihood"),
-            log_x=True,
-            limits=(-8.0, 0.0),
-            caption="Mean log-likelihood against the step: mean and range over the "
-            "seeds. Collapsed particles lie above the exact line.",
-        ),
-        Boxes(
-            "wasserstein",
-            "w1_radius",
-            "Wasserstein-1 of the radii",
-            caption="How far the distribution of the radii is from the exact one at "
-            "the end, a point a seed. The line is that of as many exact samples as "
-            "`equivariant` has particles.",
-        ),
-    ]
+_FIGURES = (
+    Curves(
+        "log-likelihood",
+        "log_density",
+        "mean log-likelihood",
+        level=level_of_floor("mean_log_likelihood"),
+        log_x=True,
+        limits=(-8.0, 0.0),
+        caption="Mean log-likelihood against the step: mean and range over the "
+        "seeds. Collapsed particles lie above the exact line.",
+    ),
+    Boxes(
+        "wasserstein",
+        "w1_radius",
+        "Wasserstein-1 of the radii",
+        caption="How far the distribution of the radii is from the exact one at "
+        "the end, a point a seed. The line is that of as many exact samples as "
+        "`equivariant` has particles.",
+    ),
+)
 
 
 SAMPLE_EFFICIENCY = Experiment(
@@ -149,5 +145,5 @@ SAMPLE_EFFICIENCY = Experiment(
         "paper": SampleEfficiencyConfig(num_seeds=10),
     },
     entries=entries,
-    figures=figures,
+    figures=_FIGURES,
 )

@@ -11,10 +11,9 @@ import numpy as np
 import optax
 
 from equistein._types import Key, Particles, Scalar
-from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import (
-    AbstractFigure,
     Histograms,
     Own,
     Shown,
@@ -42,11 +41,10 @@ _NUM_EXACT = 20_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ShellsConfig:
+class ShellsConfig(AbstractConfig):
     """Settings of `two-circles` and `two-spheres`.
 
     Attributes:
-        num_seeds: The number of seeds, counted up from the run's seed.
         dim: The dimension of space.
         radii: The radii of the two shells.
         width: Their standard deviation.
@@ -58,7 +56,6 @@ class ShellsConfig:
         annealed_step_size: That of `annealed`, at the target.
     """
 
-    num_seeds: int = 5
     dim: int = 2
     radii: tuple[float, float] = (4.0, 8.0)
     width: float = 0.5
@@ -68,9 +65,6 @@ class ShellsConfig:
     bandwidth: float = 0.005
     radial_bandwidth: float = 0.3
     annealed_step_size: float = 0.03
-
-    def __post_init__(self):
-        check_settings(self)
 
 
 def entries(config: ShellsConfig) -> list[Entry]:
@@ -161,28 +155,30 @@ def radial_density(target: Shells, num: int = 400) -> tuple[np.ndarray, np.ndarr
     return radii, density / np.trapezoid(density, radii)
 
 
-def figures(config: ShellsConfig) -> list[AbstractFigure]:
+def _samples(config: ShellsConfig, shown: Shown) -> Any:
+    first = {e.label: out.samples[: config.num_particles] for e, out in shown}
+    if config.dim != 2:
+        return spatial_samples(first, 10.0)
     target = Shells(config.radii, config.width, config.dim)
+    contours = density_grid(target.log_density, 10.5)
+    views = {label: (points,) for label, points in first.items()}
+    return planar_samples(views, ("samples",), contours, 10.5)
 
-    def samples(shown: Shown) -> Any:
-        first = {e.label: out.samples[: config.num_particles] for e, out in shown}
-        if config.dim != 2:
-            return spatial_samples(first, 10.0)
-        contours = density_grid(target.log_density, 10.5)
-        views = {label: (points,) for label, points in first.items()}
-        return planar_samples(views, ("samples",), contours, 10.5)
 
-    return [
-        Own("samples", samples, caption="The particles of the first seed."),
-        Histograms(
-            "radii",
-            lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
-            "distance from the origin",
-            limits=(0.0, max(config.radii) + 5 * config.width),
-            exact=lambda _: radial_density(target),
-            caption="Distances from the origin over all seeds, with the exact density.",
-        ),
-    ]
+def _exact(config: ShellsConfig, shown: Shown) -> tuple[np.ndarray, np.ndarray]:
+    return radial_density(Shells(config.radii, config.width, config.dim))
+
+
+_FIGURES = (
+    Own("samples", _samples, caption="The particles of the first seed."),
+    Histograms(
+        "radii",
+        lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
+        "distance from the origin",
+        exact=_exact,
+        caption="Distances from the origin over all seeds, with the exact density.",
+    ),
+)
 
 
 def _radii(points: Particles):
@@ -209,7 +205,7 @@ TWO_CIRCLES = Experiment(
         "paper": ShellsConfig(num_seeds=10, radial_bandwidth=0.005),
     },
     entries=entries,
-    figures=figures,
+    figures=_FIGURES,
 )
 
 TWO_SPHERES = Experiment(
@@ -222,5 +218,5 @@ TWO_SPHERES = Experiment(
         "paper": dataclasses.replace(_SPHERES, num_seeds=10, radial_bandwidth=0.001),
     },
     entries=entries,
-    figures=figures,
+    figures=_FIGURES,
 )
