@@ -4,6 +4,7 @@ from equistein.experiments._registry import (
     EXPERIMENTS as EXPERIMENTS,
     run_experiment as run_experiment,
 )
+from equistein.experiments.engine._checks import AbstractConfig as AbstractConfig
 from equistein.experiments.engine._experiment import (
     Entry as Entry,
     Experiment as Experiment,

@@ -19,7 +19,10 @@ IMAGES = EXPERIMENTS["images"]
         (["--models", "convolutional"], "`models` must be of plain"),
         (["--fields", "2", "2"], "`fields` of at least 4 layers"),
         (["--radii"], "`radii`"),
-        (["--labelled-share", "1.5"], "`labelled_share` must be between 0 and 1"),
+        (
+            ["--labeled-fraction", "1.5"],
+            "`labeled_fraction` must be above 0 and below 1",
+        ),
         (["--fit.batch-size", "2000"], "`fit.batch_size` must be at most 1000"),
         (["--fit.epoch-batches", "None"], "`fit.epoch_batches`"),
     ],

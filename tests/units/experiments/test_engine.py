@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
+from typing import ClassVar
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -15,7 +17,7 @@ from equistein.experiments import (
     perform,
     run_experiment,
 )
-from equistein.experiments.engine._checks import check_settings
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._figures import (
     Bars,
     Boxes,
@@ -29,13 +31,11 @@ from equistein.runs import FLOOR, RunFolder, UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(AbstractConfig):
     num_seeds: int = 2
     size: float = 1.0
     noise: float = 0.0
-
-    def __post_init__(self):
-        check_settings(self, or_zero=("noise",))
+    or_zero: ClassVar[Sequence[str]] = ("noise",)
 
 
 def stage(trial):
@@ -64,7 +64,7 @@ def experiment(*, failing=False):
             Entry(name="model", label="ours", stage=model, note="It is.", trains=True),
             Entry(name=FLOOR, label="data", stage=stage, num_seeds=3, note="A floor."),
         ],
-        figures=lambda config: [
+        figures=[
             Curves("loss", "loss", "loss", level=level_of_floor("mean"), caption="F."),
             Boxes("mean", "mean", "mean"),
             Bars("bars", ["mean"], "mean"),

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.energies import JointEnergy, outlier_scores
+from equistein.energies import JointEnergy
 from equistein.experiments.images._data import ImageSets
 from equistein.experiments.images._scores import detection, halves, sample_distance
-from equistein.metrics import auroc, energy_distance
+from equistein.metrics import auroc, energy_distance, outlier_scores
 from equistein.networks import SteerableCNN
 from equistein.plotting import reliability_diagram
 
