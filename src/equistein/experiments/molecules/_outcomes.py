@@ -86,8 +86,9 @@ def graph_energy(key: Key, config: MoleculeConfig) -> NoiseEnergy:
     """Build the energies of a graph network, untrained."""
     symbols = config.reference.symbols
     return graph_energy_for(
-        key, PointCloud(symbols, 3), config.data, atomic_numbers=atomic_numbers_of(symbols),
-        width=config.width, depth=config.depth, noise=config.noise,
+        key, PointCloud(symbols, 3), config.data,
+        atomic_numbers=atomic_numbers_of(symbols), width=config.width,
+        depth=config.depth, noise=config.noise,
     )  # fmt: skip
 
 
