@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
     """Return `particles` as a floating-point array of at least one finite point.
 
-    Of a traced array the numbers are not looked at.
+    While something is traced the numbers are not looked at.
 
     Raises:
         ValueError: If it is not one, naming what came.
@@ -32,9 +32,9 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
             f"`{name}` must be floating point, but got {particles.dtype}: use "
             f"{name}.astype(float)."
         )
-    if isinstance(particles, Tracer):
-        return particles
     bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
+    if isinstance(bad, Tracer):
+        return particles
     if bool(jnp.any(bad)):
         raise ValueError(
             f"`{name}` must be finite, but {int(jnp.sum(bad))} of {len(particles)} are "

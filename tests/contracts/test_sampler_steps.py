@@ -73,6 +73,9 @@ def test_repellers_may_be_traced(key):
 
     straight = run(key, sampler.with_repellers(y), log_density, x, num_steps=2)
     assert np.allclose(moved(x, y), straight.particles, atol=1e-12)
+    # Inside compiled code even constants are traced.
+    constant = jax.jit(lambda x: sampler.with_repellers(y).init(x).particles)
+    assert np.array_equal(constant(x), x)
 
 
 def test_a_particle_moves_away_from_a_repeller(key):

@@ -131,7 +131,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
         """Return this sampler with other fixed particles in its sums, or with none."""
-        placed = None if points is None else self._projected(points)
+        placed = None if points is None else self._placed(points)
         return _replaced(self, "repellers", placed)
 
     def scaled(self, factor: float | Scalar) -> "SVGD":
