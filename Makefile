@@ -26,17 +26,17 @@ test-slow: install
 	$(BIN)/python -m pytest -q -m slow -rs
 
 lint: install
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/pyright
 
 format: install
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
 
 bench: install
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
-	$(BIN)/equistein bench
+	$(BIN)/python -m benchmarks
 
 docs: install
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"

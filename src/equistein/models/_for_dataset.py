@@ -1,5 +1,7 @@
 """The model that suits a data set read from a file."""
 
+from typing import Literal
+
 import jax.numpy as jnp
 
 from equistein._types import Key
@@ -14,7 +16,7 @@ from equistein.models._settings import (
 from equistein.molecules import atomic_numbers_of
 
 
-def network_of(problem: Problem, dataset: Dataset) -> str:
+def network_of(problem: Problem, dataset: Dataset) -> Literal["graph", "features"]:
     """Return `graph` or `features`: what the problem's energy is made of."""
     if dataset.formulas or is_graph(problem, dataset.species):
         return "graph"

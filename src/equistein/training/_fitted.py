@@ -74,10 +74,12 @@ class Fitted(eqx.Module):
                 "`fitted.log_density`."
             )
         num_classes = self.energy.num_classes(self.reference.center.shape)
-        if None not in (label, num_classes) and not 0 <= label < num_classes:
-            raise ValueError(
-                f"`label` must be a class from 0 to {num_classes - 1}, but got {label}."
-            )
+        if label is not None and num_classes is not None:
+            if not 0 <= label < num_classes:
+                last = num_classes - 1
+                raise ValueError(
+                    f"`label` must be a class from 0 to {last}, but got {label}."
+                )
         return self.generator.sample(key, self.energy, num, label, progress=progress)
 
     def log_normalizer(

@@ -1,17 +1,15 @@
 """SVGD inside training, beside PyTorch: the negatives of `jem-c4`."""
 
 import importlib
-import importlib.util
-from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
 import optax
+from jaxtyping import Array
 
-from equistein._types import Particles
-from equistein.cli._timing import interleaved, REPEATS
+from benchmarks._timing import Contestant, is_installed, print_times, REPEATS
 from equistein.energies import JointEnergy
 from equistein.groups import Cyclic
 from equistein.kernels import AbstractKernel, Equivariant, RBF
@@ -26,8 +24,8 @@ _NUM_STEPS = 10_000
 _TORCH_STEPS = 300
 
 
-def bench_training() -> None:
-    """Print the steps per second of the sampler that training calls.
+def training() -> None:
+    """Print the microseconds of a step of the sampler that training calls.
 
     32 particles, with 32 data points as further sources, in the energy of the paper's
     MLP of two classes.
@@ -35,42 +33,23 @@ def bench_training() -> None:
     particles = 7 * jr.normal(jr.key(0), (_NUM, 2))
     data = 7 * jr.normal(jr.key(1), (_NUM, 2))
     network = MLP(2, widths=_WIDTHS, out_size=2, activation=jax.nn.relu, key=jr.key(2))
-    contestants: dict[str, tuple[Callable[[], None], int]] = {
-        "equistein, SVGD": (
-            _ours(JointEnergy(network), RBF(_BANDWIDTH), particles, data), _NUM_STEPS,
-        ),
-        "equistein, E-SVGD C4": (
-            _ours(
-                JointEnergy(Symmetrized(network, Cyclic(4))),
-                Equivariant(RBF(_BANDWIDTH), Cyclic(4)), particles, data,
-            ),
-            _NUM_STEPS,
-        ),
-    }  # fmt: skip
-    print("\nSVGD in training: 32 particles, 32 data points, MLP 2-32-64-64-64-32-2;")
-    print(f"median of {REPEATS} interleaved runs, microseconds a step")
-    if importlib.util.find_spec("torch") is None:
-        print("PyTorch is not installed, so it is left out: pip install torch")
-    else:
-        contestants |= _torch_loops(np.array(particles), np.array(data))
-    loops = {name: loop for name, (loop, _) in contestants.items()}
-    times = {
-        name: [total / contestants[name][1] for total in seconds]
-        for name, seconds in interleaved(loops)[1].items()
+    plain = JointEnergy(network)
+    symmetric = JointEnergy(Symmetrized(network, Cyclic(4)))
+    equivariant = Equivariant(RBF(_BANDWIDTH), Cyclic(4))
+    contestants = {
+        "equistein, SVGD": _ours(plain, RBF(_BANDWIDTH), particles, data),
+        "equistein, E-SVGD C4": _ours(symmetric, equivariant, particles, data),
     }
-    base = np.median(times["equistein, SVGD"])
-    print(f"{'':<34}{'median':>9}{'min':>9}{'max':>9}{'ratio':>8}{'steps/s':>10}")
-    for name, seconds in times.items():
-        middle = float(np.median(seconds))
-        print(
-            f"{name:<34}{1e6 * middle:>9.1f}{1e6 * min(seconds):>9.1f}"
-            f"{1e6 * max(seconds):>9.1f}{middle / base:>8.1f}{1 / middle:>10.0f}"
-        )
+    print("\nA step of SVGD in training: 32 particles, 32 data points, MLP")
+    print(f"2-32-64-64-64-32-2; median of {REPEATS} interleaved runs")
+    if is_installed("torch", "PyTorch"):
+        contestants |= _torch_loops(np.array(particles), np.array(data))
+    print_times(contestants, "equistein, SVGD", "us")
 
 
 def _ours(
-    energy: JointEnergy, kernel: AbstractKernel, particles: Particles, data: Particles
-) -> Callable[[], None]:
+    energy: JointEnergy, kernel: AbstractKernel, particles: Array, data: Array
+) -> Contestant:
     sampler = SVGD(kernel, optax.sgd(_STEP))
 
     @eqx.filter_jit
@@ -80,12 +59,12 @@ def _ours(
         state = advance(jr.key(0), flow, energy.log_density, state, _NUM_STEPS)
         return state.particles
 
-    return lambda: negatives(energy, particles, data).block_until_ready()
+    return Contestant(
+        lambda: negatives(energy, particles, data).block_until_ready(), _NUM_STEPS
+    )
 
 
-def _torch_loops(
-    particles: np.ndarray, data: np.ndarray
-) -> dict[str, tuple[Callable[[], None], int]]:
+def _torch_loops(particles: np.ndarray, data: np.ndarray) -> dict[str, Contestant]:
     """Return the same update in PyTorch: as it is usually written, and by hand."""
     torch = importlib.import_module("torch")
     sizes = (2, *_WIDTHS)
@@ -127,6 +106,6 @@ def _torch_loops(
             x = x + _STEP * force / len(sources)
 
     return {
-        "PyTorch, autograd for both terms": (plain, _TORCH_STEPS),
-        "PyTorch, repulsion by hand": (by_hand, _TORCH_STEPS),
+        "PyTorch, autograd for both terms": Contestant(plain, _TORCH_STEPS),
+        "PyTorch, repulsion by hand": Contestant(by_hand, _TORCH_STEPS),
     }

@@ -1,7 +1,6 @@
 """The input gradient of a steerable CNN, beside escnn and XLA's own convolution."""
 
 import importlib
-import importlib.util
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +10,15 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array
 
-from equistein._types import Particles
-from equistein.cli._timing import interleaved, print_milliseconds, REPEATS
+from benchmarks._timing import (
+    Contestant,
+    is_installed,
+    print_times,
+    repeated,
+    REPEATS,
+)
 from equistein.networks import SteerableCNN
 
 _FIELDS = (4, 8, 8, 8, 8, 8, 16, 16)
@@ -23,32 +28,31 @@ _NUM = 64
 _CALLS = 5
 
 
-def bench_images() -> None:
+def images() -> None:
     """Print the milliseconds of the gradients of 64 images in an 8-layer C4 network.
 
     What a sampler needs of a step: the gradient in the pixels. Inside a compiled loop,
     as in training, XLA's own convolution runs on one core of a CPU.
     """
-    images = jr.normal(jr.key(0), (_NUM, _SIDE, _SIDE, 1))
+    pixels = jr.normal(jr.key(0), (_NUM, _SIDE, _SIDE, 1))
     network = SteerableCNN(
-        images.shape[1:], _FIELDS, sizes=(3,) * 8, pool_after=_POOL_AFTER, out_size=10,
+        pixels.shape[1:], _FIELDS, sizes=(3,) * 8, pool_after=_POOL_AFTER, out_size=10,
         key=jr.key(1),
     )  # fmt: skip
     ours, theirs = _scores(network), _scores(_WithConvolutions(network))
-    contestants: dict[str, Callable[[], Any]] = {
-        "equistein": _repeated(lambda: ours(images).block_until_ready()),
-        "equistein, in a compiled loop": _looped(network, images),
-        "XLA convolutions": _repeated(lambda: theirs(images).block_until_ready()),
-        "XLA convolutions, in a loop": _looped(_WithConvolutions(network), images),
+    contestants = {
+        "equistein": repeated(lambda: ours(pixels).block_until_ready(), _CALLS),
+        "equistein, in a compiled loop": _looped(network, pixels),
+        "XLA convolutions": repeated(
+            lambda: theirs(pixels).block_until_ready(), _CALLS
+        ),
+        "XLA convolutions, in a loop": _looped(_WithConvolutions(network), pixels),
     }
     print(f"\nThe input gradient of a C4-steerable CNN of 8 layers, {_NUM} images of")
     print(f"{_SIDE} x {_SIDE} pixels, {_FIELDS} fields; median of {REPEATS} runs")
-    if importlib.util.find_spec("escnn") is None:
-        print("escnn is not installed, so it is left out: pip install escnn torch")
-    else:
-        contestants |= _escnn(np.array(images))
-    times = interleaved(contestants)[1]
-    print_milliseconds(times, _CALLS, "equistein, in a compiled loop")
+    if is_installed("escnn", "escnn"):
+        contestants |= _escnn(np.array(pixels))
+    print_times(contestants, "equistein, in a compiled loop")
 
 
 class _WithConvolutions(eqx.Module):
@@ -60,7 +64,7 @@ class _WithConvolutions(eqx.Module):
 
     network: SteerableCNN
 
-    def __call__(self, image: Particles) -> Any:
+    def __call__(self, image: Array) -> Any:
         maps = image
         for index, layer in enumerate(self.network.convolutions):
             side, channels = layer.size, maps.shape[-1]
@@ -77,27 +81,19 @@ class _WithConvolutions(eqx.Module):
         return self.network.head(jnp.mean(fields, axis=(0, 1)))
 
 
-def _scores(network: Callable) -> Callable[[Particles], Particles]:
+def _scores(network: Callable) -> Callable[[Array], Array]:
     return eqx.filter_jit(jax.vmap(jax.grad(lambda x: jnp.sum(network(x)))))
 
 
-def _looped(network: Callable, images: Particles) -> Callable[[], Any]:
+def _looped(network: Callable, images: Array) -> Contestant:
     gradient = jax.vmap(jax.grad(lambda x: jnp.sum(network(x))))
     loop = jax.jit(
         lambda x: jax.lax.fori_loop(0, _CALLS, lambda _, x: x + 1e-3 * gradient(x), x)
     )
-    return lambda: loop(images).block_until_ready()
+    return Contestant(lambda: loop(images).block_until_ready(), _CALLS)
 
 
-def _repeated(call: Callable[[], Any]) -> Callable[[], None]:
-    def calls() -> None:
-        for _ in range(_CALLS):
-            call()
-
-    return calls
-
-
-def _escnn(images: np.ndarray) -> dict[str, Callable[[], Any]]:
+def _escnn(images: np.ndarray) -> dict[str, Contestant]:
     """Return the same widths in escnn.
 
     Its filters are expanded once and kept, or anew in each call as it does in training;
@@ -107,7 +103,7 @@ def _escnn(images: np.ndarray) -> dict[str, Callable[[], Any]]:
     head = torch.nn.Linear(_FIELDS[-1], 10)
     pixels = torch.tensor(images.transpose(0, 3, 1, 2)).requires_grad_()
 
-    def calls(training: bool) -> Callable[[], None]:
+    def calls(training: bool) -> Contestant:
         wrap, body = _escnn_layers()
         body.train(training)
 
@@ -115,7 +111,7 @@ def _escnn(images: np.ndarray) -> dict[str, Callable[[], Any]]:
             maps = body(wrap(pixels)).tensor
             torch.autograd.grad(head(maps.mean(dim=(2, 3))).sum(), pixels)
 
-        return _repeated(gradient)
+        return repeated(gradient, _CALLS)
 
     return {
         "escnn, filters kept": calls(False), "escnn, as in training": calls(True),

@@ -2,7 +2,6 @@
 
 import functools
 import pathlib
-import time
 from collections.abc import Callable
 
 import jax
@@ -11,6 +10,7 @@ import jax.random as jr
 import numpy as np
 import optax
 
+from benchmarks._timing import seconds
 from equistein.features import PairHistogram
 from equistein.kernels import (
     AbstractKernel,
@@ -30,12 +30,8 @@ _SECONDS = 1.0  # to measure for, at least
 _TOO_LONG = 60.0  # seconds for a single step
 
 
-def bench_cost(folder: pathlib.Path) -> None:
-    """Print and draw the seconds of 1 000 steps on DW-4, for each kernel.
-
-    Args:
-        folder: Where the figure goes.
-    """
+def kernel_cost() -> None:
+    """Print and draw the seconds of 1 000 steps on DW-4, for each kernel."""
     target = DoubleWell()
     species = target.group.species
     histogram = PairHistogram(species, num_centers=8, width=1.0)
@@ -61,9 +57,9 @@ def bench_cost(folder: pathlib.Path) -> None:
         table[f"{name}: n^{slope:.2f}"] = row
         cells = "".join(f"{seconds:>11.3g}" for seconds in row)
         print(f"{name:<28}{cells}{slope:>11.2f}", flush=True)
-    folder.mkdir(parents=True, exist_ok=True)
     figure = costs(table, np.array(_NUMBERS), "seconds for 1 000 steps")
-    path = folder / "bench-cost.png"
+    path = pathlib.Path("runs") / "kernel-cost.png"
+    path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)
     print(f"Figure: {path}")
 
@@ -85,17 +81,15 @@ def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:
             continue
         x = target.start(jr.key(1), num)
         compiled = steps.lower(x, jnp.asarray(1)).compile()
-        once = _seconds(functools.partial(compiled, x, jnp.asarray(1)))
+        once = seconds(functools.partial(_wait, compiled, x, 1))
         repeats = int(np.clip(_SECONDS / once, 1, 1_000))
-        total = _seconds(functools.partial(compiled, x, jnp.asarray(repeats)))
+        total = seconds(functools.partial(_wait, compiled, x, repeats))
         row.append(1_000 * total / repeats)
     return np.array(row)
 
 
-def _seconds(call: Callable[[], jax.Array]) -> float:
-    began = time.perf_counter()
-    jax.block_until_ready(call())
-    return time.perf_counter() - began
+def _wait(compiled: Callable, x: jax.Array, num: int) -> None:
+    jax.block_until_ready(compiled(x, jnp.asarray(num)))
 
 
 def _exponent(numbers: np.ndarray, seconds: np.ndarray) -> float:

@@ -1,18 +1,21 @@
 """One score of molecules with a graph network, beside plain JAX and PyTorch."""
 
 import importlib
-import importlib.util
-from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array
 
-from equistein._types import Particles
-from equistein.cli._timing import interleaved, print_milliseconds, REPEATS
+from benchmarks._timing import (
+    Contestant,
+    is_installed,
+    print_times,
+    repeated,
+    REPEATS,
+)
 from equistein.networks import EGNN
 
 _CHARGES = (6, 6, 6, 6, 6, 8, 1, 1, 1, 1, 1, 1, 1, 1)
@@ -22,36 +25,33 @@ _DEPTH = 4
 _CALLS = 10
 
 
-def bench_molecules() -> None:
+def molecules() -> None:
     """Print the milliseconds of one score of 64 molecules of 14 atoms.
 
     The peers compute the formulas of the EGNN reference code: a message for each
     ordered pair, from both atoms and the squared distance, with attention.
     """
     clouds = 1.4 * jr.normal(jr.key(0), (_NUM, len(_CHARGES), 3))
-    contestants: dict[str, Callable[[], Any]] = {
+    contestants = {
         "equistein, EGNN": _ours(clouds),
         "plain JAX, EGNN reference": _plain(clouds),
     }
     print(f"\nOne score of {_NUM} molecules of {len(_CHARGES)} atoms with a graph")
     print(f"network of {_DEPTH} layers of {_WIDTH} units; median of {REPEATS} runs")
-    if importlib.util.find_spec("torch") is None:
-        print("PyTorch is not installed, so it is left out: pip install torch")
-    else:
+    if is_installed("torch", "PyTorch"):
         contestants["PyTorch, EGNN reference"] = _torch(np.array(clouds))
-    times = interleaved(contestants)[1]
-    print_milliseconds(times, _CALLS, "equistein, EGNN")
+    print_times(contestants, "equistein, EGNN")
 
 
-def _ours(clouds: Particles) -> Callable[[], None]:
+def _ours(clouds: Array) -> Contestant:
     network = EGNN(
         _CHARGES, atomic_numbers=_CHARGES, width=_WIDTH, depth=_DEPTH, key=jr.key(1)
     )
     score = eqx.filter_jit(lambda network, x: jax.vmap(jax.grad(network))(x))
-    return _repeated(lambda: score(network, clouds).block_until_ready())
+    return repeated(lambda: score(network, clouds).block_until_ready(), _CALLS)
 
 
-def _plain(clouds: Particles) -> Callable[[], None]:
+def _plain(clouds: Array) -> Contestant:
     """Return the reference formulas on a list of edges, as they are usually written."""
     receivers, senders = _edges()
     weights = [
@@ -73,10 +73,10 @@ def _plain(clouds: Particles) -> Callable[[], None]:
         return jnp.sum(hidden)
 
     score = jax.jit(jax.vmap(jax.grad(value)))
-    return _repeated(lambda: score(clouds).block_until_ready())
+    return repeated(lambda: score(clouds).block_until_ready(), _CALLS)
 
 
-def _torch(clouds: np.ndarray) -> Callable[[], None]:
+def _torch(clouds: np.ndarray) -> Contestant:
     torch = importlib.import_module("torch")
     receivers, senders = _edges()
     shifts = len(_CHARGES) * np.arange(_NUM)[:, None]
@@ -102,15 +102,7 @@ def _torch(clouds: np.ndarray) -> Callable[[], None]:
             hidden = hidden + silu(torch.cat([hidden, sums], dim=1) @ update) @ out
         return torch.autograd.grad(hidden.sum(), x)[0]
 
-    return _repeated(score)
-
-
-def _repeated(call: Callable[[], Any]) -> Callable[[], None]:
-    def calls():
-        for _ in range(_CALLS):
-            call()
-
-    return calls
+    return repeated(score, _CALLS)
 
 
 def _edges() -> tuple[np.ndarray, np.ndarray]:
