@@ -121,7 +121,7 @@ def prepared(
         model = for_dataset(jr.key(problem.seed), dataset, problem, settings)
         train = dataset.train()
         model.check(jr.key(problem.seed), train.points, train.labels)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise UserError(str(error)) from None
     return dataset, model
 

@@ -40,16 +40,17 @@ def for_dataset(
             of the other kind of network.
     """
     train, network = dataset.train(), network_of(problem, dataset)
+    species = train.species
     if settings is None:
         settings = DenoisingSettings() if network == "graph" else ContrastiveSettings()
     if train.formulas and isinstance(settings, DenoisingSettings):
         return for_formulas(
             key, train.formulas, train.points, jnp.asarray(train.labels),
-            charges=[atomic_numbers_of(row) for row in train.formulas],
+            atomic_numbers=[atomic_numbers_of(row) for row in train.formulas],
             settings=settings,
         )  # fmt: skip
     return for_data(
         key, train.group, train.points, train.labels, network=network,
         settings=settings,
-        charges=atomic_numbers_of(train.species) if train.species else None,
+        atomic_numbers=atomic_numbers_of(species) if species else None,
     )  # fmt: skip

@@ -62,7 +62,8 @@ def network_for(
     if isinstance(group, ImageRotations):
         return _image_network(key, group, data, num_classes)
     features = _features(group, data)
-    network = MLP(features(data[0]).size, out_size=num_classes, widths=widths, key=key)
+    num = jax.eval_shape(features, data[0]).size
+    network = MLP(num, out_size=num_classes, widths=widths, key=key)
     if not isinstance(group, AbstractFiniteGroup) or group.order == 1:
         return FeatureNetwork(network, features, data)
     # The network is averaged over rotated points, which must fit its scale as well.

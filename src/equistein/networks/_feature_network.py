@@ -45,7 +45,7 @@ class FeatureNetwork(AbstractNetwork):
         features: AbstractFeatures,
         data: Particles,
     ):
-        values = jax.vmap(features)(data)
+        values = jax.jit(jax.vmap(features))(data)
         self.network = network
         self.features = features
         self.mean = jnp.mean(values, axis=0)

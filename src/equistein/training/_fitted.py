@@ -114,9 +114,7 @@ class Fitted(eqx.Module):
             points: Such as data that was held out.
             log_normalizer: What `log_normalizer` gave.
         """
-        points = jax.vmap(self.group.project)(points)
-        values = jax.lax.map(self.log_density, points, batch_size=256)
-        return values - log_normalizer.value
+        return _log_densities(self._one(), points) - log_normalizer.value
 
     def _one(self) -> AbstractEnergy:
         """Return the energy, if it is one."""
@@ -137,6 +135,12 @@ class Fitted(eqx.Module):
             ValueError: If a part is a function of its own, which no file can hold.
         """
         save_tree(pathlib.Path(path), self)
+
+
+@eqx.filter_jit
+def _log_densities(energy: AbstractEnergy, points: Particles) -> Float[Array, " point"]:
+    points = jax.vmap(energy.group(points.shape[1:]).project)(points)
+    return jax.lax.map(energy.log_density, points, batch_size=256)
 
 
 class DivergenceError(FloatingPointError):
