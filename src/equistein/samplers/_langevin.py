@@ -108,7 +108,8 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
         scores = beta * clipped(scores, self.score_clip)
-        update = langevin_update(key, number, scores, self.step_size, self.project)
+        update = langevin_update(key, number, scores, self.step_size)
+        update = jax.vmap(self.project)(update)
         new = LangevinState(x + update, state.step + 1)
         info = LangevinInfo(jnp.mean(values), rms(scores), rms(update), beta, new.step)
         return new, info

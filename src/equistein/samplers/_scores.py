@@ -60,20 +60,18 @@ def langevin_update(
     number: Scalar,
     scores: Particles,
     step_size: StepSize,
-    project: Callable[[Point], Point],
 ) -> Particles:
-    r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle.
+    r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle, to be projected.
 
     Args:
         key: The source of the noise.
         number: The number of the step.
         scores: The scores, tempered and clipped.
         step_size: The step $\eta$, a number or a function of the step's number.
-        project: What puts the update onto the particles' subspace.
     """
     rate = step_size_at(step_size, number)
     noise = jr.normal(key, scores.shape, scores.dtype)
-    return jax.vmap(project)(rate * scores + jnp.sqrt(2 * rate) * noise)
+    return rate * scores + jnp.sqrt(2 * rate) * noise
 
 
 def rms(vectors: Float[Array, "n *shape"]) -> Scalar:

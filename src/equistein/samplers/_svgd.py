@@ -172,10 +172,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
-        update = self._projected(jnp.asarray(updates, dtype))
+        update = jnp.asarray(updates, dtype)
         if self.factor is not None:
             update = jnp.asarray(self.factor, dtype) * update
-        update = update + self._langevin_step(key, state, scores)
+        update = self._projected(update + self._langevin_step(key, state, scores))
         new = SVGDState(x + update, opt_state, bandwidth, state.step + 1)
         info = SVGDInfo(
             jnp.mean(values), rms(force), rms(update), bandwidth, beta, new.step
@@ -219,8 +219,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         if isinstance(self.langevin, int | float) and self.langevin == 0:
             return 0.0
         number = state.step.astype(scores.dtype)
-        project = self.project or self.kernel.project
-        return langevin_update(key, number, scores, self.langevin, project)
+        return langevin_update(key, number, scores, self.langevin)
 
 
 def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:
