@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union
 import tyro
 
 from equistein.data import DataError
-from equistein.experiments import create_folder, EXPERIMENTS, perform
+from equistein.experiments import create_folder, Experiment, EXPERIMENTS, perform
 from equistein.molecules import MissingRDKit
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
@@ -46,7 +46,7 @@ def run_arguments(preset: str | None) -> Any:
     return Run
 
 
-def _choice(experiment: Any, preset: str | None) -> Any:
+def _choice(experiment: Experiment, preset: str | None) -> Any:
     """Return the subcommand of an experiment, with the settings of its preset."""
     presets = experiment.presets
     size = preset if preset in presets else _PRESET
@@ -76,7 +76,7 @@ def _choice(experiment: Any, preset: str | None) -> Any:
 
 
 def start(
-    experiment: Any,
+    experiment: Experiment,
     config: Any,
     preset: str,
     seed: int,
@@ -92,7 +92,7 @@ def start(
     return execute(experiment, config, seed, folder)
 
 
-def check(experiment: Any, config: Any, seed: Any) -> None:
+def check(experiment: Experiment, config: Any, seed: Any) -> None:
     """Raise `ValueError` unless a run can begin, before it writes anything."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise ValueError(
@@ -102,7 +102,7 @@ def check(experiment: Any, config: Any, seed: Any) -> None:
     experiment.stages(config, seed)
 
 
-def execute(experiment: Any, config: Any, seed: int, folder: RunFolder) -> int:
+def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
     """Run every part that is not yet done, then write results and report."""
     began = time.perf_counter()
     preset = str(folder.read_config().get("preset"))

@@ -9,12 +9,28 @@ VERSION = 2
 """The version of config.json; one more whenever what it holds changes its meaning."""
 
 
-def _without_words(described: dict) -> dict:
-    """Drop the report's words, which version 1 kept beside the settings."""
-    return {name: value for name, value in described.items() if name != "words"}
+_RENAMED = {
+    **{
+        f"{name}step": f"{name}step_size"
+        for name in ("", "annealed_", "radial_", "mala_", "nuts_", "quiet_")
+    },
+    "lengths": "bandwidths",
+    "annealed_share": "annealed_fraction",
+    "corrected_share": "corrected_fraction",
+    "num_starts": "num_seeds",
+}
 
 
-MIGRATIONS: Mapping[int, Callable[[dict], dict]] = {1: _without_words}
+def _from_version_1(described: dict) -> dict:
+    """Drop the report's words, which stood beside the settings, and rename fields."""
+    now = {name: value for name, value in described.items() if name != "words"}
+    config = now.get("config")
+    if now.get("command") == "run" and isinstance(config, dict):
+        now["config"] = {_RENAMED.get(name, name): config[name] for name in config}
+    return now
+
+
+MIGRATIONS: Mapping[int, Callable[[dict], dict]] = {1: _from_version_1}
 """For each old version the function that makes the next one of it."""
 
 

@@ -53,6 +53,13 @@ def test_words_of_a_report_in_an_old_config_are_left_behind(tmp_path):
     assert RunFolder.open(tmp_path).read_config() == {"command": "fit"}
 
 
+def test_settings_of_an_old_config_are_read_by_their_new_names(tmp_path):
+    old = {"command": "run", "config": {"step": 0.1, "num_steps": 3, "lengths": [1]}}
+    (tmp_path / "config.json").write_text(json.dumps(old))
+    new = {"step_size": 0.1, "num_steps": 3, "bandwidths": [1]}
+    assert RunFolder.open(tmp_path).read_config()["config"] == new
+
+
 @pytest.mark.parametrize("version", [0, -1, 99, "two", None, True, 1.5])
 def test_a_version_that_is_not_known_is_refused(version, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"version": version}))
