@@ -12,7 +12,7 @@ VERSION = 2
 _RENAMED = {
     **{
         f"{name}step": f"{name}step_size"
-        for name in ("", "annealed_", "radial_", "mala_", "nuts_", "quiet_")
+        for name in ("", "annealed_", "radial_", "mala_", "nuts_", "quiet_", "sample_")
     },
     "lengths": "bandwidths",
     "annealed_share": "annealed_fraction",
