@@ -166,7 +166,7 @@ class Experiment:
             lead=f"{self.summary[0].upper()}{self.summary[1:]}. {figure} of Jaini, "
             f"Holdijk and Welling (2021); preset {preset}.",
             notes={name: entry.note for name, entry in entries.items() if entry.note},
-            captions={figure.name: figure.caption for figure in self.figures},
+            captions={figure.name: figure.about for figure in self.figures},
             **about_floor,
         )
 

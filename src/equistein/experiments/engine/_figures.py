@@ -67,11 +67,21 @@ class AbstractFigure(abc.ABC):
 
     Attributes:
         name: The name of its files.
-        caption: What it shows.
+        caption: What it shows, if there is more to say than what all such figures show.
     """
 
     name: str
     caption: str = dataclasses.field(default="", kw_only=True)
+
+    @property
+    def about(self) -> str:
+        """What it shows, in a sentence or more."""
+        return self.caption or self.usual_caption
+
+    @property
+    @abc.abstractmethod
+    def usual_caption(self) -> str:
+        """What such a figure shows."""
 
     @abc.abstractmethod
     def draw(self, config: Any, shown: Shown) -> Any | None:
@@ -87,6 +97,10 @@ class Own(AbstractFigure):
     """
 
     function: Callable[[Any, Shown], Any | None]
+
+    @property
+    def usual_caption(self) -> str:
+        return "The first seed."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         return self.function(config, shown)
@@ -117,6 +131,10 @@ class Curves(AbstractFigure):
     limits: tuple[float, float] | Callable[[float], tuple[float, float]] | None = None
     log_x: bool = False
     log_y: bool = False
+
+    @property
+    def usual_caption(self) -> str:
+        return f"{_sentence(self.label)}: mean and range over the seeds."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         series = {}
@@ -157,6 +175,11 @@ class Histograms(AbstractFigure):
     bins: int = 60
     exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
 
+    @property
+    def usual_caption(self) -> str:
+        line = "" if self.exact is None else "; the line is the exact density"
+        return f"{_sentence(self.label)}, of all seeds{line}."
+
     def draw(self, config: Any, shown: Shown) -> Any | None:
         found = {
             entry.label: _found(outcome.arrays, outcome, self.values)
@@ -183,6 +206,10 @@ class Boxes(AbstractFigure):
     metric: str
     label: str
 
+    @property
+    def usual_caption(self) -> str:
+        return f"{_sentence(self.label)}, a point a seed; the line is the floor."
+
     def draw(self, config: Any, shown: Shown) -> Any | None:
         groups = {
             entry.label: outcome.metrics[self.metric]
@@ -207,6 +234,10 @@ class Bars(AbstractFigure):
 
     metrics: Sequence[str]
     label: str
+
+    @property
+    def usual_caption(self) -> str:
+        return f"{_sentence(self.label)}: the mean over the seeds."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         groups = {
@@ -234,6 +265,10 @@ class Configurations(AbstractFigure):
     reach: float | None = None
     colors: str | None = None
 
+    @property
+    def usual_caption(self) -> str:
+        return "Configurations as they were drawn, not aligned."
+
     def draw(self, config: Any, shown: Shown) -> Any | None:
         if not shown:
             return None
@@ -253,6 +288,10 @@ class Configurations(AbstractFigure):
         first = np.abs(shown[0][1].samples)
         reach = self.reach or 1.2 * float(np.quantile(first, 0.999))
         return configurations(samples, reach, colors)
+
+
+def _sentence(label: str) -> str:
+    return label[0].upper() + label[1:]
 
 
 def _found(arrays: dict, outcome: Outcome, values: Values) -> np.ndarray | None:

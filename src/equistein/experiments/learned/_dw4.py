@@ -137,11 +137,7 @@ DW4 = Experiment(
             "tells the state each relaxes to.",
         ),
         Histograms(
-            "energies",
-            "energies",
-            "energy in the true potential",
-            limits=(-27.0, 5.0),
-            caption="Energies in the true potential. The models never see it.",
+            "energies", "energies", "energy in the true potential", limits=(-27.0, 5.0)
         ),
         Histograms(
             "novelty",
@@ -152,12 +148,7 @@ DW4 = Experiment(
             "nearest training configuration; `data` are fresh noisy copies of the "
             "minima. A model that copies would have a peak at zero.",
         ),
-        Bars(
-            "states",
-            STATES,
-            "fraction of the samples",
-            caption="The fraction of the samples in each state, after relaxation.",
-        ),
+        Bars("states", STATES, "fraction of the samples"),
         GAP,
     ),
 )

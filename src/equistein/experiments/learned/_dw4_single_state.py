@@ -186,11 +186,7 @@ DW4_SINGLE_STATE = Experiment(
             caption="The fraction of the samples within that distance of each state.",
         ),
         Histograms(
-            "energies",
-            "energies",
-            "energy in the true potential",
-            limits=(-27.0, 15.0),
-            caption="Energies in the true potential, which the model never sees.",
+            "energies", "energies", "energy in the true potential", limits=(-27.0, 15.0)
         ),
     ),
 )

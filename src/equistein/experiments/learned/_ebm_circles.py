@@ -142,7 +142,6 @@ EBM_CIRCLES = Experiment(
             lambda outcome: np.linalg.norm(outcome.samples, axis=1),
             "distance from the origin",
             exact=_exact,
-            caption="The distances of samples from the origin, with the exact density.",
         ),
         Curves(
             "profiles",
@@ -150,8 +149,6 @@ EBM_CIRCLES = Experiment(
             "density of the radius",
             x=lambda outcome: outcome.arrays["radii"],
             x_label="distance from the origin",
-            caption="The density of the distance from the origin, by quadrature: mean "
-            "and range over the seeds.",
         ),
     ),
     compare=epochs_to_svgd,

@@ -107,7 +107,6 @@ LJ13 = Experiment(
             "distances",
             "distance of two particles",
             limits=LJ13_SYSTEM.limits,
-            caption="The distances of all pairs.",
         ),
         GAP,
     ),

@@ -279,8 +279,6 @@ def planar_figures(
             x_label="epoch",
             level=level_of_models("true_log_likelihood", "exact"),
             limits=lambda level: (level - margins[0], level + margins[1]),
-            caption="The log-likelihood of held-out points by quadrature: mean and "
-            "range over the seeds.",
         ),
     )
 

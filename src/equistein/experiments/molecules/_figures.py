@@ -111,12 +111,5 @@ FIGURES = (
     _histogram("c_o", "distance / Å", (1.0, 6.0)),
     _histogram("c_c_c", "angle / degrees", (40.0, 180.0)),
     _histogram("c_c_o", "angle / degrees", (40.0, 180.0)),
-    Curves(
-        "training",
-        "denoising_loss",
-        "denoising loss",
-        x_label="epoch",
-        log_y=True,
-        caption="The loss of denoising: mean and range over the seeds.",
-    ),
+    Curves("training", "denoising_loss", "denoising loss", x_label="epoch", log_y=True),
 )

@@ -183,7 +183,7 @@ MOLECULES_TRAINING = Experiment(
     },
     entries=entries,
     figures=tuple(
-        Boxes(name.replace("_", "-"), name, label, caption=f"The {label}, by seed.")
+        Boxes(name.replace("_", "-"), name, label)
         for name, label in (
             ("atom_stability", "fraction of stable atoms"),
             ("molecule_stability", "fraction of stable molecules"),

@@ -91,26 +91,9 @@ def entries(config: BandwidthsConfig) -> list[Entry]:
 
 
 _FIGURES = (
-    Boxes(
-        "energy-w2",
-        "energy_w2",
-        "Wasserstein-2 of the energies",
-        caption="Distance of the energies from those of exact samples, a point a "
-        "seed; the line is what as many exact samples reach.",
-    ),
-    Boxes(
-        "distance-tv",
-        "distance_tv",
-        "total variation of the distances",
-        caption="The same for the histograms of pair distances (200 bins).",
-    ),
-    Curves(
-        "bandwidth",
-        "bandwidth",
-        "bandwidth",
-        log_y=True,
-        caption="The bandwidth over the run: mean and range over the seeds.",
-    ),
+    Boxes("energy-w2", "energy_w2", "Wasserstein-2 of the energies"),
+    Boxes("distance-tv", "distance_tv", "total variation of the distances"),
+    Curves("bandwidth", "bandwidth", "bandwidth", log_y=True),
 )
 
 

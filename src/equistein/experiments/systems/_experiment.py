@@ -220,7 +220,6 @@ def figures(system: System) -> tuple[AbstractFigure, ...]:
             limits=system.energies,
             bins=64,
             exact=density_of_floor("energies", system.energies),
-            caption="Histograms of the energy; the line is that of exact samples.",
         ),
         Histograms(
             "distances",
@@ -229,7 +228,6 @@ def figures(system: System) -> tuple[AbstractFigure, ...]:
             limits=system.limits,
             bins=80,
             exact=density_of_floor("distances", system.limits),
-            caption="Histograms of the pair distances.",
         ),
         Configurations(
             "configurations", 8, caption="Samples of each sampler, not aligned."
@@ -238,7 +236,6 @@ def figures(system: System) -> tuple[AbstractFigure, ...]:
             "states",
             [f"state_{i + 1}" for i in range(_NUM_STATES)],
             "fraction of the samples",
-            caption="The fraction of the samples in each minimum, after relaxation.",
         ),
     )
 

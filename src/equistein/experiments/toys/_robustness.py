@@ -2,38 +2,30 @@
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import optax
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Scalar
-from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import Boxes
-from equistein.experiments.toys._sampling import annealed_svgd, floor_of, sampled
+from equistein.experiments.toys._sampling import annealed_svgd, Toy, ToyConfig
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.metrics import energy_distance, mean_log_likelihood, mode_weights
-from equistein.samplers import SVGD
 from equistein.targets import RotatedGaussians
 
 _GROUP = Cyclic(4)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RobustnessConfig(AbstractConfig):
+class RobustnessConfig(ToyConfig):
     """Settings of `robustness`.
 
     Attributes:
         num_seeds: The number of random starts N(mu, v), mu ~ U[-5, 5)^2, v ~ U[0, 4).
-        num_particles: The number of particles.
-        num_steps: The number of SVGD steps.
-        step_size: That of `vanilla` and `equivariant`.
-        bandwidth: The kernel's bandwidth.
-        annealed_step_size: That of `annealed`, at the target.
+        annealed_step_size: The step size of `annealed`, at the target.
     """
 
     num_seeds: int = 25
@@ -44,55 +36,43 @@ class RobustnessConfig(AbstractConfig):
     annealed_step_size: float = 0.05
 
 
-def entries(config: RobustnessConfig) -> list[Entry]:
-    target = RotatedGaussians(_GROUP)
-    modes = _GROUP.orbit(target.mean)
-    folded = jax.vmap(_GROUP.canonicalize)
+def _start(key: Key, num: int) -> Particles:
+    mean_key, variance_key, normal_key = jr.split(key, 3)
+    mean = jr.uniform(mean_key, (1, 2), minval=-5.0, maxval=5.0)
+    variance = jr.uniform(variance_key, (), maxval=4.0)
+    return mean + jnp.sqrt(variance) * jr.normal(normal_key, (num, 2))
 
-    def measure_against(
-        folded_exact: Float[Array, "exact 2"], points: Particles
-    ) -> dict[str, Scalar]:
+
+def _toy() -> Toy:
+    target = RotatedGaussians(_GROUP)
+    exact = jax.vmap(_GROUP.canonicalize)(target.sample(jr.key(0), 4_000))
+
+    def measure(exact: Float[Array, "exact 2"], points: Particles) -> dict[str, Scalar]:
+        folded, modes = jax.vmap(_GROUP.canonicalize)(points), _GROUP.orbit(target.mean)
         return {
             "mean_log_likelihood": mean_log_likelihood(target.log_density, points),
-            "energy_distance_folded": energy_distance(folded(points), folded_exact),
+            "energy_distance_folded": energy_distance(folded, exact),
             "largest_mode_weight": jnp.max(mode_weights(points, modes)),
         }
 
-    measure = eqx.filter_jit(
-        eqx.Partial(measure_against, folded(target.sample(jr.key(0), 4_000)))
-    )
+    return Toy(target=target, start=_start, measure=measure, exact=exact)
 
-    def start(key: Key) -> Particles:
-        mean_key, variance_key, normal_key = jr.split(key, 3)
-        mean = jr.uniform(mean_key, (1, 2), minval=-5.0, maxval=5.0)
-        variance = jr.uniform(variance_key, (), maxval=4.0)
-        normal = jr.normal(normal_key, (config.num_particles, 2))
-        return mean + jnp.sqrt(variance) * normal
 
-    def entry(name: str, sampler: SVGD, note: str = "") -> Entry:
-        stage = sampled(
-            sampler, target.log_density, start, measure, num_steps=config.num_steps
-        )
-        return Entry(name=name, stage=stage, note=note)
-
-    kernel, step = RBF(config.bandwidth), optax.sgd(config.step_size)
-    return [
-        entry(
-            "vanilla",
-            SVGD(kernel, step),
+def entries(config: RobustnessConfig) -> list[Entry]:
+    kernel, median = RBF(config.bandwidth), Equivariant(RBF(), _GROUP)
+    samplers = {
+        "vanilla": (
+            kernel,
             "Collapses to the crests of the modes nearest to the start.",
         ),
-        entry("equivariant", SVGD(Equivariant(kernel, _GROUP), step)),
-        entry(
-            "annealed",
-            annealed_svgd(
-                Equivariant(RBF(), _GROUP), config.num_steps, config.annealed_step_size
-            ),
+        "equivariant": (Equivariant(kernel, _GROUP), ""),
+        "annealed": (
+            annealed_svgd(median, config.num_steps, config.annealed_step_size),
             "The median bandwidth between orbits, and the target reached from a high "
             "temperature.",
         ),
-        floor_of(lambda key: target.sample(key, config.num_particles), measure),
-    ]
+    }
+    return _toy().entries(config, samplers)
 
 
 _FIGURES = (

@@ -1,22 +1,16 @@
 """Few equivariant particles against many plain ones (paper, figure sample)."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 import optax
 
-from equistein._types import Particles
-from equistein.experiments.engine._checks import AbstractConfig
-from equistein.experiments.engine._experiment import Entry, Experiment, Stage, Trial
-from equistein.experiments.engine._figures import (
-    Boxes,
-    Curves,
-    level_of_floor,
-)
-from equistein.experiments.toys._sampling import annealed_svgd, floor_of, sampled
-from equistein.experiments.toys._shells import radial_measure, start_in_box
+from equistein.experiments.engine._experiment import Entry, Experiment
+from equistein.experiments.engine._figures import Boxes, Curves, level_of_floor
+from equistein.experiments.toys._sampling import annealed_svgd, ToyConfig
+from equistein.experiments.toys._shells import radial_toy
 from equistein.features import Radius
 from equistein.kernels import Pullback, RBF
 from equistein.runs import Outcome
@@ -25,16 +19,12 @@ from equistein.targets import Shells
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SampleEfficiencyConfig(AbstractConfig):
-    """Settings of `sample-efficiency`.
+class SampleEfficiencyConfig(ToyConfig):
+    """Settings of `sample-efficiency`; step size and bandwidth are those of `vanilla`.
 
     Attributes:
-        num_particles: The number of equivariant particles.
         multiples: How many times as many particles vanilla SVGD has.
-        num_steps: The number of SVGD steps.
         record_every: The number of steps between two points of the curves.
-        step_size: The step size of vanilla SVGD.
-        bandwidth: The bandwidth of vanilla SVGD.
         radial_step_size: The step size of `equivariant`.
         radial_bandwidth: The bandwidth in the radius of `equivariant`.
         annealed_step_size: The step size of `annealed`, at the target.
@@ -56,59 +46,44 @@ class SampleEfficiencyConfig(AbstractConfig):
 
 
 def entries(config: SampleEfficiencyConfig) -> list[Entry]:
-    target = Shells((4.0, 8.0), 0.5, 2)
-    measure = radial_measure(target)
-    num = config.num_particles
-
-    def stage_of(sampler: SVGD, size: int) -> Stage:
-        def start(key) -> Particles:
-            return start_in_box(key, size, 2)
-
-        plain = sampled(
-            sampler, target.log_density, start, measure,
-            num_steps=config.num_steps, record_every=config.record_every,
-        )  # fmt: skip
-
-        def stage(trial: Trial) -> Outcome:
-            outcome = plain(trial)
-            curve, steps = outcome.history["log_density"], outcome.history["step"]
-            at_100 = curve[:, np.argmin(np.abs(steps[0] - 100))]
-            outcome.metrics["gap_after_100_steps"] = np.abs(at_100 - curve[:, -1])
-            return outcome
-
-        return stage
-
-    radial = Pullback(RBF(config.radial_bandwidth), Radius())
-    hot = Pullback(RBF(config.annealed_bandwidth), Radius())
-    vanilla = SVGD(RBF(config.bandwidth), optax.sgd(config.step_size))
+    num, radius = config.num_particles, Radius()
+    radial = Pullback(RBF(config.radial_bandwidth), radius)
+    hot = Pullback(RBF(config.annealed_bandwidth), radius)
     plenty = (
         "A log-likelihood above the exact line is no merit: the particles have "
         "collapsed towards the crests of the rings."
     )
-    return [
-        Entry(
-            name=f"equivariant-{num}",
-            stage=stage_of(SVGD(radial, optax.sgd(config.radial_step_size)), num),
-            note="Converges within 100 steps; the weights of the rings are those of "
-            "the start.",
+    vanilla = SVGD(RBF(config.bandwidth), optax.sgd(config.step_size))
+    sizes = {f"vanilla-{num * many}": num * many for many in config.multiples}
+    samplers = {
+        f"equivariant-{num}": (
+            SVGD(radial, optax.sgd(config.radial_step_size)),
+            "Converges within 100 steps; the weights of the rings are those of the "
+            "start.",
         ),
-        Entry(
-            name=f"annealed-{num}",
-            stage=stage_of(
-                annealed_svgd(hot, config.num_steps, config.annealed_step_size), num
-            ),
-            note="Its weights do not depend on the start.",
+        f"annealed-{num}": (
+            annealed_svgd(hot, config.num_steps, config.annealed_step_size),
+            "Its weights do not depend on the start.",
         ),
-        *(
-            Entry(
-                name=f"vanilla-{num * multiple}",
-                stage=stage_of(vanilla, num * multiple),
-                note=plenty if multiple == max(config.multiples) else "",
-            )
-            for multiple in config.multiples
-        ),
-        floor_of(lambda key: target.sample(key, num), measure),
-    ]
+        **{
+            name: (vanilla, plenty if size == max(sizes.values()) else "")
+            for name, size in sizes.items()
+        },
+    }
+    toy = radial_toy(Shells((4.0, 8.0), 0.5, 2))
+    every = config.record_every
+    return toy.entries(config, samplers, sizes=sizes, record_every=every)
+
+
+def gaps(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dict:
+    """Return how far each mean log-likelihood is from its end after 100 steps."""
+    found = {}
+    for name, outcome in outcomes.items():
+        if outcome.history:
+            curve, steps = outcome.history["log_density"], outcome.history["step"]
+            at_100 = curve[:, np.argmin(np.abs(steps[0] - 100))]
+            found[name] = {"gap_after_100_steps": np.abs(at_100 - curve[:, -1])}
+    return found
 
 
 _FIGURES = (
@@ -122,14 +97,7 @@ _FIGURES = (
         caption="Mean log-likelihood against the step: mean and range over the "
         "seeds. Collapsed particles lie above the exact line.",
     ),
-    Boxes(
-        "wasserstein",
-        "w1_radius",
-        "Wasserstein-1 of the radii",
-        caption="How far the distribution of the radii is from the exact one at "
-        "the end, a point a seed. The line is that of as many exact samples as "
-        "`equivariant` has particles.",
-    ),
+    Boxes("wasserstein", "w1_radius", "Wasserstein-1 of the radii"),
 )
 
 
@@ -146,4 +114,5 @@ SAMPLE_EFFICIENCY = Experiment(
     },
     entries=entries,
     figures=_FIGURES,
+    compare=gaps,
 )

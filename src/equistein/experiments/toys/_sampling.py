@@ -1,12 +1,17 @@
 """What the experiments on analytic densities share."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
+import optax
+from jaxtyping import Array
 
 from equistein._types import Key, LogDensity, Particles
+from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Stage, Trial
 from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.kernels import AbstractKernel
@@ -19,9 +24,86 @@ from equistein.samplers import (
     thermal,
     vector_adam,
 )
+from equistein.targets import AbstractTarget
 
 Measure = Callable[..., Mapping[str, Any]]
 """What gives the metrics of particles; it should be compiled."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToyConfig(AbstractConfig):
+    """Settings of an experiment on an analytic density.
+
+    Attributes:
+        num_particles: The number of particles.
+        num_steps: The number of SVGD steps.
+        step_size: The step size of the samplers that have none of their own.
+        bandwidth: The bandwidth of those that have none of their own.
+    """
+
+    num_particles: int = 50
+    num_steps: int = 25_000
+    step_size: float = 0.02
+    bandwidth: float = 0.2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Toy:
+    """An analytic density, and how samplers are compared on it.
+
+    Attributes:
+        target: The density.
+        start: From a key and a number, random particles.
+        measure: From numbers of exact samples and some particles, the metrics of these.
+        exact: The numbers of exact samples.
+    """
+
+    target: AbstractTarget
+    start: Callable[[Key, int], Particles]
+    measure: Measure
+    exact: Array
+
+    def entries(
+        self,
+        config: ToyConfig,
+        samplers: Mapping[str, tuple[AbstractKernel | SVGD, str]],
+        *,
+        sizes: Mapping[str, int] | None = None,
+        record_every: int | None = None,
+    ) -> list[Entry]:
+        """Return the samplers, and the floor: sets of exact samples.
+
+        Args:
+            config: The settings.
+            samplers: For each name SVGD or, for the step size of the settings, just its
+                kernel; and a note.
+            sizes: The number of particles, where it is not that of the settings.
+            record_every: The number of steps between two records.
+        """
+        # A partial's arrays are inputs of the compiled function, not constants in it.
+        measure = eqx.filter_jit(eqx.Partial(self.measure, self.exact))
+        num, density = config.num_particles, self.target.log_density
+
+        def stage(name: str, sampler: AbstractKernel | SVGD) -> Stage:
+            if isinstance(sampler, AbstractKernel):
+                sampler = SVGD(sampler, optax.sgd(config.step_size))
+            size = (sizes or {}).get(name, num)
+            return sampled(
+                sampler, density, lambda key: self.start(key, size), measure,
+                num_steps=config.num_steps, record_every=record_every,
+            )  # fmt: skip
+
+        def floor(trial: Trial) -> Outcome:
+            points = self.target.sample(trial.key(2), num)
+            return seed_outcome(measure(points), points)
+
+        return [
+            *(
+                Entry(name=name, stage=stage(name, sampler), note=note)
+                for name, (sampler, note) in samplers.items()
+            ),
+            Entry(name=FLOOR, label="exact samples", stage=floor, num_seeds=100),
+        ]
 
 
 def sampled(
@@ -44,18 +126,6 @@ def sampled(
         return seed_outcome(metrics, samples.particles, history=samples.history)
 
     return stage
-
-
-def floor_of(
-    sample: Callable[[Key], Particles], measure: Measure, num_seeds: int = 100
-) -> Entry:
-    """Return the floor: sets of exact samples, as large as a sampler's."""
-
-    def stage(trial: Trial) -> Outcome:
-        points = sample(trial.key(2))
-        return seed_outcome(measure(points), points)
-
-    return Entry(name=FLOOR, label="exact samples", stage=stage, num_seeds=num_seeds)
 
 
 def annealed_svgd(kernel: AbstractKernel, num_steps: int, step_size: float) -> SVGD:

@@ -3,27 +3,19 @@
 import dataclasses
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 
 from equistein._types import Key, Particles, Scalar
-from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import (
-    Histograms,
-    Own,
-    Shown,
-)
+from equistein.experiments.engine._figures import Histograms, Own, Shown
 from equistein.experiments.toys._sampling import (
     annealed_svgd,
     density_grid,
-    floor_of,
-    Measure,
-    sampled,
+    Toy,
+    ToyConfig,
 )
 from equistein.features import Radius
 from equistein.groups import SpecialOrthogonal
@@ -34,23 +26,19 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.plotting import planar_samples, spatial_samples
-from equistein.samplers import SVGD
 from equistein.targets import Shells
 
 _NUM_EXACT = 20_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ShellsConfig(AbstractConfig):
+class ShellsConfig(ToyConfig):
     """Settings of `two-circles` and `two-spheres`.
 
     Attributes:
         dim: The dimension of space.
         radii: The radii of the two shells.
         width: Their standard deviation.
-        num_particles: The number of particles, from the box [-8, 8).
-        num_steps: The number of SVGD steps.
-        step_size: That of `vanilla`, `invariant` and `equivariant`.
         bandwidth: The bandwidth of `vanilla` and `invariant`, as in the paper.
         radial_bandwidth: The bandwidth in the radius of `equivariant` and `annealed`.
         annealed_step_size: That of `annealed`, at the target.
@@ -59,62 +47,46 @@ class ShellsConfig(AbstractConfig):
     dim: int = 2
     radii: tuple[float, float] = (4.0, 8.0)
     width: float = 0.5
-    num_particles: int = 50
-    num_steps: int = 25_000
-    step_size: float = 0.02
     bandwidth: float = 0.005
     radial_bandwidth: float = 0.3
     annealed_step_size: float = 0.03
 
 
 def entries(config: ShellsConfig) -> list[Entry]:
-    target = Shells(config.radii, config.width, config.dim)
-    measure = radial_measure(target)
-
-    def start(key: Key) -> Particles:
-        return start_in_box(key, config.num_particles, config.dim)
-
-    def entry(name: str, sampler: SVGD, note: str) -> Entry:
-        stage = sampled(
-            sampler, target.log_density, start, measure, num_steps=config.num_steps
-        )
-        return Entry(name=name, stage=stage, note=note)
-
-    step, plain = optax.sgd(config.step_size), RBF(config.bandwidth)
+    plain = RBF(config.bandwidth)
     radial = Pullback(RBF(config.radial_bandwidth), Radius())
     rotations = SpecialOrthogonal(config.dim)
-    invariant = Invariant(plain, rotations, num_samples=4, key=jr.key(0))
-    return [
-        entry(
-            "vanilla",
-            SVGD(plain, step),
+    samplers = {
+        "vanilla": (
+            plain,
             "Particles hardly feel one another at the paper's bandwidth: each climbs "
             "to the crest of its ring, and the rings have no width.",
         ),
-        entry(
-            "invariant",
-            SVGD(invariant, step),
+        "invariant": (
+            Invariant(plain, rotations, num_samples=4, key=jr.key(0)),
             "The paper's scalar kernel, averaged over a sample of rotations: the "
             "forces of an orbit cancel.",
         ),
-        entry(
-            "equivariant",
-            SVGD(radial, step),
+        "equivariant": (
+            radial,
             "Repulsion across whole orbits gives the rings their width. Their weights "
             "are set by the start.",
         ),
-        entry(
-            "annealed",
+        "annealed": (
             annealed_svgd(radial, config.num_steps, config.annealed_step_size),
             "From hot to the target in equal factors of the temperature: the weights "
             "no longer depend on the start.",
         ),
-        floor_of(lambda key: target.sample(key, config.num_particles), measure),
-    ]
+    }
+    return radial_toy(_target(config)).entries(config, samplers)
 
 
-def radial_measure(target: Shells) -> Measure:
-    """Return the function that measures particles by their radii."""
+def _target(config: ShellsConfig) -> Shells:
+    return Shells(config.radii, config.width, config.dim)
+
+
+def radial_toy(target: Shells) -> Toy:
+    """Return a toy that measures radii, from starts uniform in the box [-8, 8)."""
     inner, outer = (float(radius) for radius in target.radii)
     exact_weight = float(target.weights[0])
     ksd_kernel = Pullback(IMQ(1.0), Radius())
@@ -133,15 +105,11 @@ def radial_measure(target: Shells) -> Measure:
             "ksd": kernel_stein_discrepancy(target.log_density, points, ksd_kernel),
         }
 
-    # A partial's arrays are inputs of the compiled function, not constants in it.
-    return eqx.filter_jit(
-        eqx.Partial(measure, _radii(target.sample(jr.key(0), _NUM_EXACT)))
-    )
+    def start(key: Key, num: int) -> Particles:
+        return jr.uniform(key, (num, target.dim), minval=-8.0, maxval=8.0)
 
-
-def start_in_box(key: Key, num: int, dim: int) -> Particles:
-    """Draw the paper's start, uniform in the box [-8, 8)."""
-    return jr.uniform(key, (num, dim), minval=-8.0, maxval=8.0)
+    exact = _radii(target.sample(jr.key(0), _NUM_EXACT))
+    return Toy(target=target, start=start, measure=measure, exact=exact)
 
 
 def radial_density(target: Shells, num: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -159,14 +127,13 @@ def _samples(config: ShellsConfig, shown: Shown) -> Any:
     first = {e.label: out.samples[: config.num_particles] for e, out in shown}
     if config.dim != 2:
         return spatial_samples(first, 10.0)
-    target = Shells(config.radii, config.width, config.dim)
-    contours = density_grid(target.log_density, 10.5)
+    contours = density_grid(_target(config).log_density, 10.5)
     views = {label: (points,) for label, points in first.items()}
     return planar_samples(views, ("samples",), contours, 10.5)
 
 
 def _exact(config: ShellsConfig, shown: Shown) -> tuple[np.ndarray, np.ndarray]:
-    return radial_density(Shells(config.radii, config.width, config.dim))
+    return radial_density(_target(config))
 
 
 _FIGURES = (
@@ -176,7 +143,6 @@ _FIGURES = (
         lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
         "distance from the origin",
         exact=_exact,
-        caption="Distances from the origin over all seeds, with the exact density.",
     ),
 )
 
