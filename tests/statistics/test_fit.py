@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 def test_the_demo_learns_all_five_states():
     experiment = EXPERIMENTS["dw4"]
     stages = experiment.stages(experiment.presets["quick"], 0)
-    learned, plain = stages["equivariant"]().metrics, stages["plain"]().metrics
+    learned, plain = (
+        stages[f"{model}@0"]().metrics for model in ("equivariant", "plain")
+    )
     assert (learned["smallest_share"] >= 0.10).all()
     assert (learned["largest_share"] <= 0.30).all()
     gap = learned["median_energy"] - learned["median_energy_of_data"]

@@ -117,13 +117,15 @@ def test_langevin_noise_mends_the_lack_of_spread_in_many_dimensions(langevin, ke
 
 def test_few_annealed_particles_beat_many_plain_ones():
     experiment = EXPERIMENTS["sample-efficiency"]
-    stages = experiment.stages(experiment.presets["quick"], 0)
+    config = experiment.presets["quick"]
+    stages = experiment.stages(config, 0)
     few, many = (stages[name]() for name in ("annealed-20", "vanilla-640"))
     ratio = few.metrics["w1_radius"].mean() / many.metrics["w1_radius"].mean()
     assert ratio < 1 / 3
-    quick = stages["equivariant-20"]().metrics["gap_after_100_steps"]
-    assert (quick < 0.05).all()
-    assert (many.metrics["gap_after_100_steps"] > 0.05).all()
+    both = {"quick": stages["equivariant-20"](), "many": many}
+    gaps = experiment.compare(config, both)
+    assert (gaps["quick"]["gap_after_100_steps"] < 0.05).all()
+    assert (gaps["many"]["gap_after_100_steps"] > 0.05).all()
 
 
 def test_point_cloud_projection_keeps_every_particle_centred(key):

@@ -151,12 +151,6 @@ def test_wrong_settings_are_refused(wrong, said):
         Config(**wrong)
 
 
-def test_no_stein_force_and_no_noise_are_settings():
-    for name in ("dw4-sampling", "lj13-sampling"):
-        config = EXPERIMENTS[name].presets["quick"]
-        assert dataclasses.replace(config, stein_step=0.0, noise=0.0).stein_step == 0
-
-
 @pytest.mark.usefixtures("single_precision")
 def test_an_experiment_runs_from_python(tmp_path):
     smoke = EXPERIMENTS["two-circles"].presets["smoke"]

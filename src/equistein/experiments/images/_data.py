@@ -98,16 +98,16 @@ def _mnist(download: bool) -> LabeledImages | None:
 
 
 def few_labels(
-    sets: ImageSets, num: int, share: float, seed: int
+    sets: ImageSets, num: int, fraction: float, seed: int
 ) -> tuple[Float[Array, "n side side channel"], Int[Array, " n"]]:
     """Return training images of which a few of each class have a label.
 
-    These are repeated until they make the given share, or no batch would hold one.
+    These are repeated until they make the given fraction, or no batch would hold one.
 
     Args:
         sets: The images.
         num: The number of labels of each class.
-        share: The share of images with a label.
+        fraction: The fraction of images with a label.
         seed: The seed of the choice.
     """
     generator = np.random.default_rng(seed)
@@ -120,7 +120,7 @@ def few_labels(
     )
     chosen = generator.permutation(chosen)  # so that the first rows have all classes
     others = np.setdiff1d(np.arange(len(labels)), chosen)
-    copies = max(1, round(share / (1 - share) * len(others) / len(chosen)))
+    copies = max(1, round(fraction / (1 - fraction) * len(others) / len(chosen)))
     rows = np.concatenate([np.tile(chosen, copies), others])
     known = np.concatenate(
         [np.tile(labels[chosen], copies), np.full(len(others), -1, labels.dtype)]

@@ -96,12 +96,12 @@ FIGURES = (
     Own(
         "samples",
         _samples,
-        caption="The first seed. From above: where samples start (normal laws with the "
-        "mean and covariance of each class), what each model makes of such starts, and "
-        "held-out images. Samples of the equivariant models come in all orientations. "
-        "All begin at the same draws with the same randomness: where a row hardly "
-        "differs from the classifier's, which knows no density, the model adds little "
-        "to its starts.",
+        caption="The first seed. From above: where samples start (normal distributions "
+        "with the mean and covariance of each class), what each model makes of such "
+        "starts, and held-out images. Samples of the equivariant models come in all "
+        "orientations. All begin at the same draws with the same randomness: where a "
+        "row hardly differs from the classifier's, which knows no density, the model "
+        "adds little to its starts.",
     ),
     Own(
         "classes",

@@ -68,11 +68,11 @@ def entries(config: ImagesConfig) -> list[Entry]:
             label="held-out images",
             stage=functools.partial(_held_out, config),
             note="The floor is the energy distance of as many held-out images to "
-            "others. energy_distance_of_start is that of the normal laws that samples "
-            "start from: what a model adds is the difference. The calibration error's "
-            "floor is what labels drawn from the model itself would have, with as many "
-            "images. `best` is the largest area of the four scores, chosen after the "
-            "fact.",
+            "others. energy_distance_of_start is that of the normal distributions that "
+            "samples start from: what a model adds is the difference. The calibration "
+            "error's floor is what labels drawn from the model itself would have, with "
+            "as many images. `best` is the largest area of the four scores, chosen "
+            "after the fact.",
         ),
     ]
 

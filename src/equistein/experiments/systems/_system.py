@@ -187,7 +187,7 @@ def measure_all(
     if system.minima is not None:
         minima = system.minima()
         held = proportions(target.states(points, minima), len(minima.energies))
-        numbers |= {f"state_{i + 1}": float(share) for i, share in enumerate(held)}
+        numbers |= {f"state_{i + 1}": float(part) for i, part in enumerate(held)}
     published = _published(system)
     if published is not None:
         against = measure(system, published, points)
