@@ -1,9 +1,9 @@
 """What the tests of registries share."""
 
 
-def classes_of(base):
-    """Return the classes of the interface's package that are built from it."""
-    package = base.__module__.rsplit(".", 1)[0]
+def classes_of(base, package=None):
+    """Return the classes of a package, the interface's own, that are built from it."""
+    package = package or base.__module__.rsplit(".", 1)[0]
     known = [base]
     for cls in known:  # grows as we walk
         known += cls.__subclasses__()

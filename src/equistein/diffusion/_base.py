@@ -1,6 +1,7 @@
 """The interface of noise-conditional energies."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -37,6 +38,9 @@ class AbstractNoiseEnergy(AbstractEnergies):
     @abc.abstractmethod
     def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
         """Return the nearest point of the subspace that points of a kind live on."""
+
+    def check_labels(self, labels: Any) -> None:
+        """Raise `ValueError` unless labels tell the kind of each point, if need be."""
 
     @abc.abstractmethod
     def fraction_present(self, label: Int[Array, ""] | None = None) -> Scalar | float:

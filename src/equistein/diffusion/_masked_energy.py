@@ -1,6 +1,7 @@
 """Energies of molecules of several formulas, by one network."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -67,22 +68,32 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
             (self.kinds[self._checked(label)], noise),
         )
 
-    def given(self, label: int) -> NoiseEnergy:
+    def given(self, label: int | np.integer) -> NoiseEnergy:
         """Return the energies of one formula, for points without rows left over.
 
         Raises:
             ValueError: If there is no formula of this number.
         """
         num = len(self.formulas)
-        if not isinstance(label, int | np.integer) or not 0 <= label < num:
+        whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+        if not whole or not 0 <= label < num:
             raise ValueError(
                 f"`label` must be the number of a formula, from 0 to {num - 1}, but "
                 f"got {label!r}."
             )
         network = self.energy.network
         assert isinstance(network, EGNN)
-        network = network.of(self.formulas[label])
+        network = network.of(self.formulas[int(label)])
         return eqx.tree_at(lambda energy: energy.network, self.energy, network)
+
+    def check_labels(self, labels: Any) -> None:
+        numbers, num = np.asarray(self._checked(labels)), len(self.formulas)
+        whole = np.issubdtype(numbers.dtype, np.integer)
+        if not whole or (numbers < 0).any() or (numbers >= num).any():
+            raise ValueError(
+                "`labels` must be the number of the formula of every molecule, from 0 "
+                f"to {num - 1}: energies of several formulas learn none without it."
+            )
 
     def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
         return self.at(self.noise, label).project(point)
@@ -95,7 +106,7 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
         """Return no symmetry: which one there is depends on the formula."""
         return Trivial()
 
-    def _checked(self, label: Int[Array, ""] | None) -> Int[Array, ""]:
+    def _checked(self, label: Any) -> Any:
         if label is None:
             raise ValueError(
                 "`labels` are missing: energies of several formulas need the number of "

@@ -40,7 +40,7 @@ class ReverseDiffusion(AbstractGenerator[NoiseEnergy]):
     ) -> Particles:
         check_num(num)
         if condition is not None:
-            energy.given(int(condition))  # refuses it: there is one kind of points
+            energy.given(condition)  # refuses it: there is one kind of points
 
         def draw(key: Key, size: int) -> Particles:
             start_key, run_key = jr.split(key)
@@ -89,7 +89,7 @@ class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
                 "This fit knows several formulas: give the number of one as `label`, "
                 f"from 0 to {len(self.generators) - 1}."
             )
-        model = energy.given(int(condition))
+        model = energy.given(condition)
         return self.generators[int(condition)].sample(
             key, model, num, progress=progress
         )

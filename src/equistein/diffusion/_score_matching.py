@@ -35,6 +35,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
                 f"{type(energy).__name__}: take DenoisingScoreMatching(noise) for an "
                 "energy without levels of noise."
             )
+        energy.check_labels(data.labels)
         first = None if data.labels is None else data.labels[0]
         energy.project(data.points[0], first)  # refuses what does not fit
 

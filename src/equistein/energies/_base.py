@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Particles, Point, Scalar
@@ -37,7 +38,7 @@ class AbstractEnergies(eqx.Module):
         """Return the number of classes of points of this shape, None without any."""
         return None
 
-    def given(self, label: int) -> "AbstractEnergy":
+    def given(self, label: int | np.integer) -> "AbstractEnergy":
         """Return the energy of the points of one kind, such as a class.
 
         Raises:

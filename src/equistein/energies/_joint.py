@@ -65,7 +65,7 @@ class JointEnergy(AbstractEnergy):
         total = -logsumexp(logits) / self.temperature
         return total - jax.nn.log_softmax(logits)[label]
 
-    def given(self, label: int) -> "ConditionalEnergy":
+    def given(self, label: int | np.integer) -> "ConditionalEnergy":
         """Return the energy of the points of one class, $E(x, y)$ as one of x.
 
         Raises:
@@ -98,7 +98,7 @@ class ConditionalEnergy(AbstractEnergy):
     energy: JointEnergy
     label: Int[Array, ""]
 
-    def __init__(self, energy: JointEnergy, label: int):
+    def __init__(self, energy: JointEnergy, label: int | np.integer):
         integer = isinstance(label, int | np.integer) and not isinstance(label, bool)
         if not integer or label < 0:
             raise ValueError(f"`label` must be a class from 0 on, but got {label!r}.")

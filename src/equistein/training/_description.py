@@ -1,5 +1,6 @@
 """What tells one fit from another: its parts, as JSON."""
 
+import functools
 import hashlib
 from typing import Any
 
@@ -7,26 +8,29 @@ import equinox as eqx
 import jax
 import numpy as np
 
-_DEPTH = 12
 
-
-def described(part: Any, depth: int = _DEPTH) -> Any:
+def described(part: Any, within: tuple[int, ...] = ()) -> Any:
     """Return what tells a part of a fit from others, as JSON.
 
     Of an array the shape, the type and a digest; of a module the name of its class and
-    its fields; of a function its name and what it encloses.
+    its fields; of a function its name, the numbers in it and what it encloses.
+
+    Args:
+        part: Any object.
+        within: The identities of what holds it, for functions that hold themselves.
     """
     if part is None or isinstance(part, bool | int | float | str):
         return part if part == part else "nan"
-    if depth == 0:
-        return type(part).__name__
     if isinstance(part, jax.Array | np.ndarray | np.generic):
         return fingerprint(part)
+    if id(part) in within:
+        return type(part).__name__
+    within = (*within, id(part))
     if isinstance(part, dict):
-        return {str(key): described(value, depth - 1) for key, value in part.items()}
+        return {str(key): described(value, within) for key, value in part.items()}
     if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
-        return [described(value, depth - 1) for value in part]
-    return {type(part).__name__: _inside(part, depth - 1)}
+        return [described(value, within) for value in part]
+    return {type(part).__name__: _inside(part, within)}
 
 
 def fingerprint(values: Any) -> list:
@@ -36,16 +40,26 @@ def fingerprint(values: Any) -> list:
     return [*values.shape, str(values.dtype), digest]
 
 
-def _inside(part: Any, depth: int) -> Any:
+def _inside(part: Any, within: tuple[int, ...]) -> Any:
     if isinstance(part, tuple):  # a named one
-        return [described(value, depth) for value in part]
+        return [described(value, within) for value in part]
     if isinstance(part, eqx.Module):
-        return {name: described(value, depth) for name, value in vars(part).items()}
+        return {name: described(value, within) for name, value in vars(part).items()}
+    if isinstance(part, functools.partial):
+        return described([part.func, part.args, part.keywords], within)
     name = getattr(part, "__qualname__", None)
     if name is None:
         return repr(type(part))
+    part = getattr(part, "__wrapped__", part)
     cells = getattr(part, "__closure__", None) or ()
-    return [name, *(described(_content(cell), depth) for cell in cells)]
+    held = [*(getattr(part, "__defaults__", None) or ()), *map(_content, cells)]
+    return [name, *_numbers(part), *(described(each, within) for each in held)]
+
+
+def _numbers(function: Any) -> list[int | float]:
+    """Return the numbers that stand in a function."""
+    constants = getattr(getattr(function, "__code__", None), "co_consts", ())
+    return [each for each in constants if isinstance(each, int | float)]
 
 
 def _content(cell: Any) -> Any:

@@ -105,6 +105,7 @@ def fit(
     header = {
         "num_epochs": num_epochs,
         "trainer": described(trainer),
+        "energy": described(state.energy),
         "rollback": described(vars(rollback)),
         "data": fingerprint(everything.points),
         "labels": None if labels is None else fingerprint(everything.labels),

@@ -75,10 +75,11 @@ class Fitted(eqx.Module):
             )
         num_classes = self.energy.num_classes(self.reference.center.shape)
         if label is not None and num_classes is not None:
-            if not 0 <= label < num_classes:
-                last = num_classes - 1
+            whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+            if not whole or not 0 <= label < num_classes:
                 raise ValueError(
-                    f"`label` must be a class from 0 to {last}, but got {label}."
+                    f"`label` must be a class from 0 to {num_classes - 1}, but got "
+                    f"{label!r}."
                 )
         return self.generator.sample(key, self.energy, num, label, progress=progress)
 

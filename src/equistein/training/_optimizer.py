@@ -38,6 +38,12 @@ def adam(
             raise ValueError(f"`adam` needs `{name}` > 0, but got {value!r}.")
     if type(warm_up) is not int or warm_up < 0:
         raise ValueError(f"`adam` needs `warm_up`, an integer >= 0, not {warm_up!r}.")
+    for update, factor in (factors or {}).items():
+        if update < 1 or not 0 < factor < float("inf"):
+            raise ValueError(
+                "`adam` needs `factors`, positive numbers by the update (from 1 on) "
+                f"that they begin at, but got {dict(factors or {})!r}."
+            )
     steps = None if factors is None else tuple(sorted(factors.items()))
     return _adam(learning_rate, num_updates, warm_up, gradient_clip, steps)
 

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -21,7 +22,6 @@ VERSION = 1
 MIGRATIONS: dict[int, Callable[[dict], dict]] = {}
 """For each old version the function that makes its header one of the next version."""
 
-_LONGEST_HEADER = 100_000_000
 # What equinox.nn.MLP has for its last activation by default: a function with no name.
 _NO_ACTIVATION = inspect.signature(eqx.nn.MLP).parameters["final_activation"].default
 
@@ -33,9 +33,9 @@ class ModelFileError(ValueError):
 def save_tree(path: pathlib.Path, tree: Any) -> None:
     """Write a tree under a temporary name and rename it into place.
 
-    The file begins with a line that tells the version and the length of the header,
-    which is JSON: for each module its class's name and its fields, for each array its
-    number. It never names code to import.
+    The file begins with a line that tells the version, the length of the header and
+    the checksum of all that follows. The header is JSON: for each module its class's
+    name and its fields, for each array its number. It never names code to import.
 
     Args:
         path: The file.
@@ -51,19 +51,15 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
     np.savez(payload, allow_pickle=False, **named)
     content = payload.getvalue()
     header = json.dumps(
-        {
-            "version": VERSION,
-            "equistein": importlib.metadata.version("equistein"),
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "tree": description,
-        },
+        {"equistein": importlib.metadata.version("equistein"), "tree": description},
         indent=1,
     ).encode()
+    rest = header + b"\n" + content
+    first = f" {VERSION} {len(header)} {hashlib.sha256(rest).hexdigest()}\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     with open(temporary, "wb") as file:
-        file.write(MAGIC + f" {VERSION} {len(header)}\n".encode())
-        file.write(header + b"\n" + content)
+        file.write(MAGIC + first.encode() + rest)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
@@ -79,16 +75,19 @@ def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
     Raises:
         ModelFileError: If the file is none, is damaged, or needs other classes.
     """
-    header, content = _read(path)
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        arrays = [stored[str(i)] for i in range(len(stored.files))]
+    version, header, content = _read(path)
     names = {name_of(each): each for each in known}
     try:
-        return _Decoder(names, arrays).decode(header["tree"])
-    except (KeyError, TypeError, IndexError) as error:
-        raise ModelFileError(f"{path} is damaged: {error!r}.") from None
+        found = json.loads(header)
+        for old in range(version, VERSION):
+            found = MIGRATIONS[old](found)
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = [stored[str(i)] for i in range(len(stored.files))]
+        return _Decoder(names, arrays).decode(found["tree"])
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
+    except Exception as error:  # whatever a file that others wrote may hold
+        raise ModelFileError(f"{path} is damaged: {error!r}.") from None
 
 
 def name_of(part: Any) -> str:
@@ -102,37 +101,27 @@ def name_of(part: Any) -> str:
     return f"{package}.{part.__name__}" if package in libraries else part.__name__
 
 
-def _read(path: pathlib.Path) -> tuple[dict, bytes]:
-    """Return the header, of this version, and the arrays' bytes."""
+def _read(path: pathlib.Path) -> tuple[int, bytes, bytes]:
+    """Return the version, the header and the arrays' bytes, which were checked."""
     with open(path, "rb") as file:
-        first = file.readline(100).split()
-        if first[: len(MAGIC.split())] != MAGIC.split() or len(first) != 4:
-            raise ModelFileError(
-                f"{path} is no model that this version of equistein wrote. One of "
-                "before has to be fitted anew, or read with the version in its "
-                "environment.json."
-            )
-        version, length = int(first[2]), int(first[3])
-        if version > VERSION or not 0 < length < _LONGEST_HEADER:
-            raise ModelFileError(
-                f"{path} was written by a later version of equistein: update equistein."
-            )
-        try:
-            header = json.loads(file.read(length))
-        except ValueError:
-            header = None
-        file.read(1)
-        content = file.read()
-    found = header if isinstance(header, dict) else {}
-    if "tree" not in found or hashlib.sha256(content).hexdigest() != found.get(
-        "sha256"
-    ):
+        first, rest = file.readline(1_000), file.read()
+    version = re.match(MAGIC + rb" (\d{1,9})[ \n]", first)
+    if version is not None and int(version[1]) > VERSION:
+        raise ModelFileError(
+            f"{path} was written by a later version of equistein: update equistein."
+        )
+    sizes = re.fullmatch(MAGIC + rb" \d+ (\d{1,9}) ([0-9a-f]{64})\n", first)
+    if version is None or sizes is None:
+        raise ModelFileError(
+            f"{path} is no model that this version of equistein wrote. One of before "
+            "has to be fitted anew, or read with the version in its environment.json."
+        )
+    if hashlib.sha256(rest).hexdigest() != sizes[2].decode():
         raise ModelFileError(
             f"{path} is damaged: its content does not match its checksum."
         )
-    for old in range(version, VERSION):
-        found = MIGRATIONS[old](found)
-    return found, content
+    length = int(sizes[1])
+    return int(version[1]), rest[:length], rest[length + 1 :]
 
 
 class _Encoder:

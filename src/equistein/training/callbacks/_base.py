@@ -3,6 +3,8 @@
 import abc
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from equistein.energies import AbstractEnergies
 
 
@@ -31,6 +33,6 @@ class AbstractCallback(abc.ABC):
         """Return the names of the numbers it gives, for an energy of this kind."""
         return ()
 
-    def wants_to_stop(self, history: Mapping[str, Sequence[float]]) -> bool:
+    def wants_to_stop(self, history: Mapping[str, np.ndarray]) -> bool:
         """Return whether the fit should end here, from the history so far."""
         return False

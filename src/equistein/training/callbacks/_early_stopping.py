@@ -1,6 +1,6 @@
 """The end of a fit that gets no better."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -40,13 +40,13 @@ class EarlyStopping(AbstractCallback):
     ) -> dict[str, float]:
         return {}
 
-    def wants_to_stop(self, history: Mapping[str, Sequence[float]]) -> bool:
+    def wants_to_stop(self, history: Mapping[str, np.ndarray]) -> bool:
         if self.column not in history:
             raise ValueError(
                 f"EarlyStopping looks at `column` {self.column!r}, but the history has "
                 f"{', '.join(history)}: choose one of these, or add a Monitor of it."
             )
-        values = np.asarray(history[self.column], float)
+        values = history[self.column]
         if not np.isfinite(values).any():
             return False
         best = np.nanargmax(values) if self.maximize else np.nanargmin(values)

@@ -67,7 +67,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         progress: bool = False,
     ) -> Particles:
         check_num(num)
-        model = energy if condition is None else energy.given(int(condition))
+        model = energy if condition is None else energy.given(condition)
         label = None if condition is None else int(condition)
 
         def draw(key: Key, size: int) -> Particles:

@@ -155,9 +155,9 @@ class Persistent(AbstractNegatives):
     def _step_scale(self, state: PersistentState) -> Scalar:
         if self.step_factor is None:
             return state.scale
-        return state.scale * jnp.asarray(
-            self.step_factor(state.count), state.scale.dtype
-        )
+        with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
+            factor = self.step_factor(state.count)
+        return state.scale * jnp.asarray(factor, state.scale.dtype)
 
     def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:
         """Let each particle start anew with some probability."""

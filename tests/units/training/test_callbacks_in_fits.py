@@ -1,0 +1,124 @@
+"""Monitors, early stopping and functions that are told of each epoch."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from by_hand import bowl, divergence_of, fit, same
+
+from equistein.training import AbstractCallback, EarlyStopping, Monitor, OnEpoch
+
+
+@pytest.fixture
+def data(key):
+    return jr.normal(key, (16, 1))
+
+
+def precision(energy):
+    return {"precision": energy.precision}
+
+
+def test_a_monitor_looks_now_and_then(key, data):
+    fitted = fit(
+        key, bowl(2.0), data, num_epochs=5, ema=0.5, callbacks=[Monitor(precision, 2)]
+    )
+    seen = fitted.history["precision"]
+    assert np.array_equal(np.isfinite(seen), [False, True, False, True, True])
+    assert seen[-1] == fitted.energy.precision
+    assert seen[1] != seen[3]
+
+
+def test_a_monitor_does_not_change_the_fit(key, data):
+    plain = fit(key, bowl(2.0), data, num_epochs=3)
+    watched = fit(key, bowl(2.0), data, num_epochs=3, callbacks=[Monitor(precision)])
+    assert same(plain.energy, watched.energy)
+
+
+def test_a_monitor_of_a_name_that_is_taken_is_refused(key, data):
+    taken = Monitor(lambda energy: {"loss": energy.precision})
+    with pytest.raises(ValueError, match="A callback gives loss, which the history"):
+        fit(key, bowl(), data, callbacks=[taken])
+    with pytest.raises(ValueError, match="A callback gives precision, which"):
+        fit(key, bowl(), data, callbacks=[Monitor(precision), Monitor(precision)])
+
+
+@pytest.mark.parametrize("every", [0, -1, 2.0, True])
+def test_a_monitor_that_never_looks_is_refused(every, unchecked):
+    with pytest.raises(ValueError, match="Monitor needs `every`, an integer >= 1"):
+        Monitor(precision, every)
+
+
+def test_a_function_is_told_of_each_epoch_with_what_came_before(key, data):
+    told, callbacks = [], []
+    callbacks = [Monitor(precision), OnEpoch(told.append)]
+    fitted = fit(key, bowl(), data, num_epochs=3, callbacks=callbacks)
+    assert [row["epoch"] for row in told] == [1, 2, 3]
+    assert set(told[0]) == set(fitted.history)
+    assert [row["precision"] for row in told] == fitted.history["precision"].tolist()
+
+
+class Given(AbstractCallback):
+    """Gives numbers of its own, one an epoch."""
+
+    def __init__(self, values):
+        self.values = values
+        self.last = []
+
+    def columns(self, energy):
+        return ["given"]
+
+    def __call__(self, epoch, energy, row, *, last):
+        self.last.append(last)
+        return {"given": self.values[epoch - 1]}
+
+
+@pytest.mark.parametrize(
+    ("values", "patience", "maximize", "epochs"),
+    [
+        ([3.0, 2.0, 2.5, 2.6, 1.0, 0.0], 2, False, 4),
+        ([3.0, 2.0, 2.5, 1.9, 1.0, 0.0], 2, False, 6),
+        ([3.0, 2.0, 2.5, 2.6, 9.0, 1.0], 2, True, 3),
+        ([3.0, np.nan, np.nan, 2.0, np.nan, 1.0], 3, False, 6),
+        ([np.nan] * 6, 1, False, 6),
+    ],
+)
+def test_a_fit_that_gets_no_better_ends(values, patience, maximize, epochs, key, data):
+    given = Given(values)
+    stopping = EarlyStopping("given", patience, maximize=maximize)
+    fitted = fit(key, bowl(), data, num_epochs=6, callbacks=[given, stopping])
+    assert np.array_equal(fitted.history["epoch"], np.arange(1, epochs + 1))
+    assert given.last == [False] * min(epochs, 5) + [True] * (epochs - 5)
+
+
+def test_a_fit_that_ended_early_is_resumed_to_its_end(key, data, tmp_path):
+    path = tmp_path / "fit.eqx"
+    callbacks = [Given([1.0, 2.0, 3.0, 4.0]), EarlyStopping("given", 1)]
+    options = {"num_epochs": 4, "callbacks": callbacks, "checkpoint": path}
+    first = fit(key, bowl(), data, **options)
+    before = path.read_bytes()
+    again = fit(key, bowl(), data, **options)
+    assert len(again.history["loss"]) == len(first.history["loss"]) == 2
+    assert same(again.energy, first.energy)
+    assert path.read_bytes() == before
+
+
+def test_early_stopping_looks_at_a_column_that_is_there(key, data):
+    with pytest.raises(ValueError, match="`column` 'gap', but the history has .*loss"):
+        fit(key, bowl(), data, num_epochs=2, callbacks=[EarlyStopping("gap", 1)])
+    for patience in (0, -1):
+        with pytest.raises(ValueError, match="`patience`, an integer >= 1"):
+            EarlyStopping("loss", patience)
+
+
+def test_callbacks_see_the_running_mean(key, data):
+    seen = []
+
+    class Keeping(AbstractCallback):
+        def __call__(self, epoch, energy, row, *, last):
+            seen.append(energy)
+            return {}
+
+    objective = divergence_of(data)
+    fitted = fit(key, bowl(), data, objective, ema=0.9, callbacks=[Keeping()])
+    assert same(seen[-1], fitted.energy)
+    assert jnp.shape(seen[-1].precision) == ()

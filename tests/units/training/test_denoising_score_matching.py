@@ -1,0 +1,74 @@
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from by_hand import batch_of, bowl, fit
+
+from equistein.energies import AbstractEnergy
+from equistein.groups import PointCloud
+from equistein.training import adam, DenoisingScoreMatching
+
+WIDTH, NOISE = 1.3, 0.5
+BEST = 1 / (WIDTH**2 + NOISE**2)
+NUM = 100_000
+
+
+@eqx.filter_jit
+def score_matching(key, precision):
+    data_key, key = jr.split(key)
+    points = WIDTH * jr.normal(data_key, (NUM, 1))
+
+    def loss(energy):
+        return DenoisingScoreMatching(NOISE).loss(key, energy, None, batch_of(points))[
+            0
+        ]
+
+    value, slope = eqx.filter_value_and_grad(loss)(bowl(precision))
+    return value, slope.precision
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.95, 1.05, 2.0])
+def test_it_descends_to_the_precision_of_the_blurred_data(factor, key):
+    value, slope = score_matching(key, jnp.asarray(factor * BEST))
+    assert np.sign(slope) == np.sign(factor - 1)
+    # E (xi - sigma a (x + sigma xi))^2 = 1 - 2 a sigma^2 + a^2 sigma^2 / best
+    a = factor * BEST
+    exact = 1 - 2 * a * NOISE**2 + a**2 * NOISE**2 / BEST
+    assert abs(value - exact) < 5 * 2**0.5 * exact / NUM**0.5
+
+
+def test_it_does_not_find_the_precision_of_the_data_itself(key):
+    # The broken twin: without the blur the minimum would be at 1 / s^2.
+    _, slope = score_matching(key, jnp.asarray(1 / WIDTH**2))
+    assert slope > 0
+
+
+def test_its_noise_stays_on_the_subspace(key):
+    class Flat(AbstractEnergy):
+        def __call__(self, point):
+            return jnp.sum(0 * point)
+
+        def group(self, shape):
+            return PointCloud((0, 0, 0), 2)
+
+    # Without a score the loss is the mean square of the noise, 4 of 6 coordinates.
+    points = jnp.zeros((20_000, 3, 2))
+    value, _, info = DenoisingScoreMatching(NOISE).loss(
+        key, Flat(), None, batch_of(points)
+    )
+    assert abs(value - 4 / 6) < 5 * (8**0.5 / 6) / 20_000**0.5
+    assert info == {"denoising_loss": value}
+
+
+def test_it_trains_without_negatives(key):
+    data = 1.3 * jr.normal(key, (64, 1))
+    fitted = fit(
+        key, bowl(3.0), data, DenoisingScoreMatching(0.5), num_epochs=150,
+        batch_size=32, ema=0.9, optimizer=adam(0.05, 300),
+    )  # fmt: skip
+    best = 1 / (float(jnp.mean(data**2)) + 0.5**2)
+    assert abs(fitted.energy.precision / best - 1) < 0.1
+    assert set(fitted.history) == {"epoch", "loss", "denoising_loss", "scale"}
+    losses = fitted.history["denoising_loss"]
+    assert np.mean(losses[-10:]) < 0.9 * losses[0]

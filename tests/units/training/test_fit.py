@@ -1,0 +1,192 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from by_hand import (
+    bowl,
+    divergence_of,
+    fit,
+    generator_of,
+    two_clusters,
+)
+
+import equistein as es
+from equistein.energies import AbstractEnergy
+from equistein.groups import Cyclic, Trivial
+from equistein.models import energy_for
+from equistein.training import adam, check_data, CrossEntropy, OnEpoch, SquaredError
+
+
+class Tilted(AbstractEnergy):
+    """An energy without the symmetry that it declares."""
+
+    def __call__(self, point):
+        return jnp.sum(point**2) + point[0]
+
+    def group(self, shape):
+        return Cyclic(4)
+
+
+def test_a_fit_gives_an_energy_a_history_and_samples(key):
+    group, told = Cyclic(4), []
+    data = jr.normal(key, (20, 2))
+    energy = energy_for(key, group, data, widths=(4,))
+    fitted = fit(
+        key, energy, data, num_epochs=3, generator=generator_of(data),
+        callbacks=[OnEpoch(told.append)],
+    )  # fmt: skip
+    assert np.array_equal(fitted.history["epoch"], [1, 2, 3])
+    for name, values in fitted.history.items():
+        assert np.all(np.isfinite(values))
+        assert np.array_equal(values, [row[name] for row in told])
+    assert set(fitted.history) == {
+        "epoch", "loss", "scale", "positive_energy", "negative_energy",
+        "largest_energy", "score_norm", "displacement", "sampler_steps",
+    }  # fmt: skip
+    assert np.array_equal(fitted.history["scale"], np.ones(3))
+    assert fitted.events == []
+    assert fitted.energy(data[0]) != energy(data[0])
+    assert fitted.group is group or fitted.group == group
+    es.check_invariance(fitted.energy.log_density, group, data, tolerance=1e-9)
+    samples = fitted.sample(key, 7)  # more than are drawn at once
+    assert samples.shape == (7, 2)
+    assert np.all(np.isfinite(samples))
+    assert len(np.unique(samples, axis=0)) == 7
+    assert np.array_equal(fitted.sample(key, 7), samples)
+
+
+def test_the_defaults_make_one_pass_over_the_data_an_epoch(key):
+    data = jr.normal(key, (20, 2))
+    seen = []
+
+    class Counting(AbstractEnergy):
+        weight: jax.Array
+
+        def __call__(self, point):
+            return self.weight * jnp.sum(point**2)
+
+        def group(self, shape):
+            return Trivial()
+
+    labels = jnp.zeros(20)
+    fitted = fit(
+        key, Counting(jnp.ones(())), data, SquaredError(), labels=labels, num_epochs=2,
+        batch_size=6, callbacks=[OnEpoch(lambda row: seen.append(row["num_labels"]))],
+    )  # fmt: skip
+    assert seen == [18.0, 18.0]
+    assert np.array_equal(fitted.history["num_labels"], seen)
+
+
+def test_an_energy_without_its_symmetry_is_refused(key):
+    with pytest.raises(es.InvarianceError):
+        fit(key, Tilted(), jr.normal(key, (20, 2)))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: x[:1], "at least two data points"),
+        (lambda x: x[:3], "holds 3 points, fewer than a batch of 8.*at most 3"),
+        (lambda x: x.at[3, 0].set(jnp.nan), "`data` must be finite.* index 3"),
+        (lambda x: x.at[3, 0].set(-jnp.inf), "`data` must be finite.* index 3"),
+        (lambda x: x[:, :0], "at least one point"),
+        (lambda x: x[:, 0], "`data` must have shape"),
+        (lambda x: x.astype(int), "`data` must be floating point"),
+        (lambda x: None, "`data` are missing"),
+    ],
+)
+def test_wrong_data_are_refused(change, words, key, unchecked):
+    data = jr.normal(key, (10, 2))
+    with pytest.raises(ValueError, match=words):
+        fit(key, bowl(), change(data), divergence_of(data))
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"num_epochs": 0}, "`num_epochs`, an integer >= 1, but got 0"),
+        ({"num_epochs": 2.0}, "`num_epochs`, an integer >= 1"),
+        ({"epoch_batches": 0}, "`epoch_batches`, an integer >= 1"),
+        ({"epoch_batches": True}, "`epoch_batches`, an integer >= 1"),
+        ({"batch_size": 0}, "`batch_size`, an integer >= 1"),
+        ({"batch_size": -1}, "`batch_size`, an integer >= 1"),
+        ({"ema": 1.0}, "0 <= `ema` < 1, but got 1.0"),
+        ({"ema": -0.1}, "0 <= `ema` < 1"),
+        ({"ema": float("nan")}, "0 <= `ema` < 1"),
+    ],
+)
+def test_wrong_numbers_are_named(option, words, key, unchecked):
+    with pytest.raises(ValueError, match=f"`fit` needs .*{words}"):
+        fit(key, bowl(), jr.normal(key, (10, 2)), **option)
+
+
+@pytest.mark.parametrize("objective", [None, "cd", CrossEntropy])
+def test_what_is_no_objective_is_refused(objective, key, unchecked):
+    data = jr.normal(key, (10, 2))
+    with pytest.raises(ValueError, match="`objective`, such as .*ContrastiveDiv.*got"):
+        es.fit(key, bowl(), data, objective, num_epochs=1, batch_size=8)
+
+
+def test_data_are_taken_as_arrays_of_points(key):
+    data = np.asarray(jr.normal(key, (10, 2)))
+    assert isinstance(check_data(data, 8), jax.Array)
+    assert np.array_equal(check_data(data, 8), data)
+
+
+# ------------------------------------------------------------ labels teach
+
+
+def test_known_energies_are_learned(key):
+    data = jr.normal(key, (16, 1))
+    energies = 0.5 * 3.0 * data[:, 0] ** 2 + 0.5 * data[:, 0]
+    some = np.where(np.arange(16) % 3 == 0, np.nan, energies)
+    fitted = fit(
+        key, bowl(), data, SquaredError(), labels=some, num_epochs=200,
+        optimizer=adam(0.05, 400), ema=0.5,
+    )  # fmt: skip
+    assert np.isclose(fitted.energy.precision, 3.0, atol=0.02)
+    assert np.isclose(fitted.energy.slope, 0.5, atol=0.02)
+    losses = fitted.history["squared_error"]
+    assert losses[-1] < 1e-3 * losses[0]
+    assert not {"accuracy", "negative_energy"} & set(fitted.history)
+
+
+def test_a_few_labels_teach_the_classes(key):
+    data, classes = two_clusters(key)
+    labels = np.where(np.arange(32) < 6, classes, -1)
+    energy = energy_for(key, Trivial(), data, num_classes=2, widths=(8,))
+    objective = divergence_of(data, num_particles=6, num_steps=2) + CrossEntropy()
+    fitted = fit(
+        key, energy, data, objective, labels=labels, num_epochs=25, ema=0.9,
+        optimizer=adam(0.02, 100), generator=generator_of(data, num_steps=40),
+    )  # fmt: skip
+    logits = jax.vmap(fitted.energy.logits)(data)
+    assert np.mean(np.argmax(logits, axis=1) == classes) > 0.9
+    history = fitted.history
+    assert history["cross_entropy"][-1] < 0.5 * history["cross_entropy"][0]
+    assert {"negative_energy", "accuracy", "num_labels"} <= set(history)
+    assert np.all(history["num_labels"] == 6)
+    drawn = [np.asarray(fitted.sample(key, 3, label=label)) for label in (0, 1)]
+    assert np.all(np.isfinite(drawn))
+    assert not np.array_equal(*drawn)
+
+
+def test_labels_alone_train_a_classifier(key):
+    data, classes = two_clusters(key)
+    energy = energy_for(key, Trivial(), data, num_classes=2, widths=(8,))
+    options = {"num_epochs": 5, "epoch_batches": 40, "optimizer": adam(1e-2, 200)}
+    fitted = fit(key, energy, data, CrossEntropy(), labels=classes, **options)
+    assert fitted.history["accuracy"][-1] > 0.9
+    assert "negative_energy" not in fitted.history
+    # The broken twin: the classes swapped.
+    broken = fit(key, energy, data, CrossEntropy(), labels=1 - classes, **options)
+    logits = jax.vmap(broken.energy.logits)(data)
+    assert np.mean(np.argmax(logits, axis=1) == classes) < 0.2
+
+
+def test_without_cross_entropy_labels_make_no_difference_and_are_refused(key):
+    data, classes = two_clusters(key)
+    energy = energy_for(key, Trivial(), data, num_classes=2, widths=(8,))
+    with pytest.raises(ValueError, match=r"no use of them: add CrossEntropy\(\)"):
+        fit(key, energy, data, labels=classes)

@@ -1,0 +1,214 @@
+"""A fit goes on from its checkpoint, and only from its own."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+from by_hand import batch_of, bowl, divergence_of, generator_of, same, svgd
+
+import equistein as es
+from equistein.energies import TemperedEnergy
+from equistein.groups import Cyclic, Trivial
+from equistein.kernels import Equivariant, RBF
+from equistein.models import descent, energy_for
+from equistein.samplers import Langevin, SVGD
+from equistein.training import (
+    adam,
+    Blurred,
+    Box,
+    CheckpointError,
+    ContrastiveDivergence,
+    CrossEntropy,
+    Monitor,
+    Normals,
+    OnEpoch,
+    Persistent,
+    ReplayBuffer,
+    RollBack,
+)
+from equistein.training._description import described
+
+
+@pytest.fixture(scope="module")
+def data():
+    return jr.normal(jr.key(0), (20, 2))
+
+
+def run(data, key=7, energy=None, objective=None, **options):
+    objective = objective or divergence_of(data, reset_probability=0.2)
+    options = {
+        "num_epochs": 3, "batch_size": 8, "generator": generator_of(data),
+        "optimizer": optax.adam(0.01),
+    } | options  # fmt: skip
+    return es.fit(jr.key(key), energy or bowl(), data, objective, **options)
+
+
+def stop_after(epoch):
+    def stop(row):
+        if row["epoch"] == epoch:
+            raise KeyboardInterrupt
+
+    return OnEpoch(stop)
+
+
+@pytest.mark.parametrize("kind", ["persistent", "buffer"])
+def test_a_fit_repeats_itself_and_goes_on_from_a_checkpoint(kind, data, tmp_path):
+    chains = (svgd(), Box(data, Trivial()))
+    negatives = {
+        "persistent": lambda: Persistent(*chains, num_particles=6, num_steps=2),
+        "buffer": lambda: ReplayBuffer(*chains, 9, num_particles=6, num_steps=2),
+    }
+    energy = energy_for(jr.key(1), Trivial(), data, widths=(4,))
+    optimizer = optax.adam(0.01)
+    parts = {
+        "energy": energy, "objective": ContrastiveDivergence(negatives[kind]()),
+        "optimizer": optimizer,
+    }  # fmt: skip
+    straight = run(data, **parts)
+    path = tmp_path / "deep" / "fit.eqx"
+    with pytest.raises(KeyboardInterrupt):
+        run(data, **parts, checkpoint=path, callbacks=[stop_after(2)])
+    # All parts are made anew, as in another process.
+    parts["objective"] = ContrastiveDivergence(negatives[kind]())
+    parts["energy"] = energy_for(jr.key(1), Trivial(), data, widths=(4,))
+    resumed = run(data, **parts, checkpoint=path)
+    assert same(resumed.energy, straight.energy)
+    assert same(resumed.history, straight.history)
+    samples = [fitted.sample(jr.key(3), 4) for fitted in (straight, resumed)]
+    assert np.array_equal(*samples)
+    assert [file.name for file in path.parent.iterdir()] == ["fit.eqx"]
+
+
+def test_a_finished_fit_is_read_from_its_checkpoint(data, tmp_path):
+    path, told = tmp_path / "fit.eqx", []
+    first = run(data, checkpoint=path)
+    again = run(data, checkpoint=path, callbacks=[OnEpoch(told.append)])
+    assert told == []
+    assert same(again.energy, first.energy)
+    assert same(again.history, first.history)
+
+
+def slow(count):
+    return 0.5
+
+
+CHANGES = {
+    "more epochs": ({"num_epochs": 4}, "num_epochs"),
+    "another key": ({"key": 8}, "key"),
+    "other data": ({"change": lambda x: x[:15]}, "data"),
+    "one other value": ({"change": lambda x: x.at[3, 0].add(1e-6)}, "data"),
+    "another batch": ({"batch_size": 7}, "trainer"),
+    "more batches": ({"epoch_batches": 3}, "trainer"),
+    "another mean": ({"ema": 0.5}, "trainer"),
+    "another optimizer": ({"optimizer": optax.sgd(0.01)}, "trainer"),
+    "another learning rate": ({"optimizer": optax.adam(0.02)}, "trainer"),
+    "other roll-backs": ({"rollback": RollBack(energy_limit=1e5)}, "rollback"),
+    "another energy": ({"energy": bowl(2.0)}, "energy"),
+    "another temperature": ({"energy": TemperedEnergy(bowl(), 2.0)}, "energy"),
+    "a monitor": (
+        {"callbacks": [Monitor(lambda e: {"precision": e.precision})]},
+        "columns",
+    ),
+}
+NEGATIVES = {
+    "another step size": {"sampler": svgd(0.2)},
+    "another bandwidth": {"sampler": svgd(bandwidth=2.0)},
+    "more noise": {"sampler": svgd(langevin=0.2)},
+    "another sampler": {"sampler": Langevin(0.1)},
+    "another kernel": {
+        "sampler": SVGD(Equivariant(RBF(1.0), Cyclic(4)), optax.sgd(0.1), langevin=0.1)
+    },
+    "more particles": {"num_particles": 6},
+    "more steps": {"num_steps": 2},
+    "more resets": {"reset_probability": 0.3},
+    "a schedule": {"step_factor": slow},
+}
+
+
+@pytest.fixture(scope="module")
+def finished(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fit") / "fit.eqx"
+    run(data, checkpoint=path)
+    return path
+
+
+@pytest.mark.parametrize(("change", "word"), CHANGES.values(), ids=CHANGES.keys())
+def test_another_fit_s_checkpoint_is_refused(change, word, data, finished):
+    options = dict(change)
+    points = options.pop("change", lambda x: x)(data)
+    options["objective"] = divergence_of(data, reset_probability=0.2)
+    with pytest.raises(CheckpointError, match=f"other settings .*{word}"):
+        run(points, checkpoint=finished, **options)
+
+
+@pytest.mark.parametrize("change", NEGATIVES.values(), ids=NEGATIVES.keys())
+def test_a_checkpoint_of_other_negatives_is_refused(change, data, finished):
+    objective = divergence_of(data, **{"reset_probability": 0.2} | change)
+    with pytest.raises(CheckpointError, match=r"other settings \(trainer\)"):
+        run(data, checkpoint=finished, objective=objective)
+
+
+def test_a_checkpoint_of_other_labels_is_refused(data, tmp_path):
+    energy = energy_for(jr.key(1), Trivial(), data, num_classes=2, widths=(4,))
+    labels, path = np.arange(20) % 2, tmp_path / "fit.eqx"
+    options = {"energy": energy, "objective": CrossEntropy(), "checkpoint": path}
+    run(data, labels=labels, **options)
+    with pytest.raises(CheckpointError, match=r"other settings \(labels\)"):
+        run(data, labels=1 - labels, **options)
+
+
+# ------------------------------------------------------------ what tells parts apart
+
+
+def nested(data, step=0.1, noise=0.1, weight=1.0):
+    """Return an objective with its step size as deep as one can be."""
+    sampler = SVGD(
+        Equivariant(RBF(1.0), Cyclic(4)), descent(jnp.asarray(step)), langevin=noise
+    )
+    negatives = ReplayBuffer(sampler, Box(data, Cyclic(4)), 300)
+    return Blurred(ContrastiveDivergence(negatives) + weight * CrossEntropy(), 0.1)
+
+
+def test_what_lies_deep_tells_fits_apart(data):
+    one = described([nested(data)])
+    assert described([nested(data)]) == one
+    for change in ({"step": 0.2}, {"noise": 0.2}, {"weight": 2.0}):
+        assert described([nested(data, **change)]) != one
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda n: 0.5, lambda n: 0.7),
+        (lambda n, a=1: a, lambda n, a=2: a),
+        (optax.cosine_decay_schedule(1.0, 10), optax.cosine_decay_schedule(1.0, 20)),
+        (adam(0.01, 10), adam(0.01, 10, gradient_clip=2.0)),
+        (adam(0.01, 10), adam(0.01, 10, factors={3: 0.1})),
+        (jnp.arange(3), jnp.arange(3.0)),
+        (np.zeros(3), np.zeros((3, 1))),
+        (float("nan"), 0.0),
+        ({"a": 1}, {"a": 2}),
+        ((1, 2), (1, 3)),
+    ],
+)
+def test_parts_that_differ_have_other_descriptions(first, second):
+    assert described(first) != described(second)
+    assert described(first) == described(first)
+
+
+def test_starts_tell_their_data_apart(data):
+    starts = [Box(data, Trivial()), Box(2 * data, Trivial()), Normals(data, Trivial())]
+    texts = [str(described(start)) for start in starts]
+    assert len(set(texts)) == 3
+
+
+def test_functions_that_hold_themselves_are_described():
+    def one(n):
+        return two(n - 1) if n else one
+
+    def two(n):
+        return one(n - 1) if n else two
+
+    assert described(one) != described(two)
+    assert described(batch_of) == described(batch_of)

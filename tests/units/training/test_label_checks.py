@@ -1,0 +1,114 @@
+"""Labels are checked before anything is trained."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from by_hand import bowl, divergence_of, fit, generator_of, Ramps
+
+from equistein.energies import JointEnergy
+from equistein.groups import Trivial
+from equistein.metrics import Normal
+from equistein.training import check_classes, CrossEntropy, Fitted, SquaredError
+
+CLASSES = [0, 1, 2, 1, -1, 0]
+
+
+@pytest.fixture
+def data(key):
+    return jr.normal(key, (6, 2))
+
+
+@pytest.fixture
+def energy(key):
+    return JointEnergy(Ramps(jr.normal(key, (3, 2))))
+
+
+@pytest.fixture
+def never(monkeypatch):
+    """Make a fit that gets as far as training fail."""
+
+    def began(*arguments, **options):
+        raise AssertionError("the fit began")
+
+    monkeypatch.setattr("equistein.training._fit.Loop", began)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (None, "`labels` are missing: CrossEntropy needs the class"),
+        ([0, 1, 2, 1, 0], r"one number for each of the 6 data points.*\(5,\)"),
+        ([[0, 1, 2, 1, 0, 1]], r"each of the 6 data points.*\(1, 6\)"),
+        ([0, 1, 3, 1, -1, 0], "from 0 to 2, or -1 .*1 are not, the first 3 at index 2"),
+        ([0, 1, -2, -2, 1, 0], "2 are not, the first -2 at index 2"),
+        ([1, 1, 1, -1, 1, 1], "at least two classes, but hold the class 1 alone"),
+        ([-1, -1, -1, -1, -1, -1], "at least two classes, but hold none"),
+        ([0.0, 1.0, 2.0, 1.0, 0.0, 1.0], "whole numbers.*float64.*astype"),
+        ([0.0, 1.0, np.nan, 1.0, 0.0, 1.0], "whole numbers"),
+        (["a", "b", "a", "b", "a", "b"], r"classes \(integers\) or known energies"),
+        ([True, False, True, True, False, True], r"classes \(integers\).*bool"),
+    ],
+)
+def test_wrong_classes_are_refused_before_the_fit_begins(
+    labels, words, key, data, energy, never, tmp_path
+):
+    path = tmp_path / "fit.eqx"
+    objective = divergence_of(data) + CrossEntropy()
+    with pytest.raises(ValueError, match=words):
+        fit(key, energy, data, objective, labels=labels, batch_size=4, checkpoint=path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (None, "`labels` are missing: SquaredError needs the known energy"),
+        ([0.5] * 5, r"one number for each of the 6 data points.*\(5,\)"),
+        (CLASSES, r"look like classes, but SquaredError.*CrossEntropy\(\)"),
+        ([0.5, np.inf, 0.1, 0.2, 0.3, 0.4], "some are infinite"),
+        ([np.nan] * 6, "all are NaN"),
+        (["a"] * 6, r"classes \(integers\) or known energies"),
+    ],
+)
+def test_wrong_energies_are_refused_before_the_fit_begins(
+    labels, words, key, data, never
+):
+    with pytest.raises(ValueError, match=words):
+        fit(key, bowl(), data, SquaredError(), labels=labels, batch_size=4)
+
+
+def test_an_energy_without_classes_has_no_cross_entropy(key, data, never):
+    with pytest.raises(ValueError, match="a JointEnergy, but got Bowl.*no classes"):
+        fit(key, bowl(), data, CrossEntropy(), labels=CLASSES, batch_size=4)
+
+
+@pytest.mark.parametrize(
+    "kind", [list, np.array, jnp.array, lambda x: np.array(x, "i1")]
+)
+def test_right_classes_are_taken_in_any_form(kind, key, data, energy):
+    found = fit(key, energy, data, CrossEntropy(), labels=kind(CLASSES), batch_size=6)
+    assert np.isfinite(found.history["cross_entropy"]).all()
+    assert found.history["num_labels"] == 5
+
+
+@pytest.mark.parametrize("label", [-1, 3, 1.0, True, "a"])
+def test_a_class_that_is_none_is_not_drawn_from(label, key, data, energy, unchecked):
+    normal = Normal(jnp.zeros(2), 1.0, Trivial())
+    fitted = Fitted(energy, {}, [], generator_of(data), normal)
+    assert fitted.sample(key, 2, label=np.int64(2)).shape == (2, 2)
+    with pytest.raises(ValueError, match="`label` must be a class from 0 to 2, but"):
+        fitted.sample(key, 2, label=label)
+
+
+def test_an_energy_without_classes_has_none_to_draw_from(key, data):
+    with pytest.raises(ValueError, match="`label` was 0, but Bowl has no classes"):
+        generator_of(data).sample(key, bowl(), 2, 0)
+
+
+def test_the_number_of_classes_is_the_largest_plus_one():
+    assert np.array_equal(check_classes(np.array([2, -1, 0])), [2, -1, 0])
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        check_classes(np.array([2, -3, 0]))
+    with pytest.raises(ValueError, match="hold none"):
+        check_classes(np.array([], int))

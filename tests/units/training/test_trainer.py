@@ -1,0 +1,121 @@
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+from by_hand import (
+    batch_of,
+    Bowl,
+    bowl,
+    divergence_of,
+    epochs,
+    fit,
+    Jump,
+    Slope,
+    STILL,
+)
+
+from equistein.training import AbstractObjective, OnEpoch, Trainer
+
+
+class Rows(AbstractObjective):
+    """Tells which rows of the data a batch has."""
+
+    def init(self, key, energy, data):
+        return None
+
+    def loss(self, key, energy, state, batch):
+        info = {f"row_{i}": row.astype(float) for i, row in enumerate(batch.rows)}
+        labels = batch.labels
+        told = {} if labels is None else {"label": jnp.mean(labels.astype(float))}
+        return jnp.mean(batch.evaluate(energy).energy), state, info | told
+
+
+def rows_of(info):
+    names = sorted(name for name in info if name.startswith("row_"))
+    return np.stack([np.asarray(info[name]) for name in names], axis=1).astype(int)
+
+
+def test_the_running_mean_lags_behind_the_weights(key):
+    data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
+    objective = divergence_of(data)
+    (_, new), _ = epochs(key, Slope(weight), data, objective, rate=0.5, ema=0.05)
+    # The first update's decay is at most 1 / 10.
+    expected = 0.05 * weight + 0.95 * new.energy.weight
+    assert np.allclose(new.average.weight, expected)
+    (_, new), _ = epochs(key, Slope(weight), data, objective, rate=0.5, ema=0.9)
+    expected = 0.1 * weight + 0.9 * new.energy.weight
+    assert np.allclose(new.average.weight, expected)
+
+
+def test_every_point_is_seen_once_an_epoch(key):
+    data = jnp.arange(12.0)[:, None]
+    objective, line = divergence_of(data, STILL), Slope(jnp.ones(1))
+    _, (info,) = epochs(key, line, data, objective, batch_size=4)
+    assert info["positive_energy"].shape == (3,)
+    assert np.isclose(np.sum(info["positive_energy"]), np.mean(data) * 3)
+
+
+def test_rows_tell_which_points_a_batch_has(key):
+    data = jnp.arange(12.0)[:, None]
+    _, infos = epochs(
+        key, Slope(jnp.ones(1)), data, Rows(), num=2, batch_size=4,
+        labels=jnp.arange(12) // 4,
+    )  # fmt: skip
+    seen = [rows_of(info) for info in infos]
+    for rows, info in zip(seen, infos, strict=True):
+        assert np.array_equal(np.sort(rows.ravel()), np.arange(12))
+        assert np.allclose(info["loss"], rows.mean(axis=1))
+        assert np.allclose(info["label"], (rows // 4).mean(axis=1))
+    assert not np.array_equal(*seen)  # each epoch has an order of its own
+
+
+def test_epochs_of_more_than_a_pass_see_all_before_any_comes_again(key):
+    data = jnp.arange(10.0)[:, None]
+    for batches in (1, 7):  # less than a pass over the data, and more
+        fitted = fit(
+            key, Slope(jnp.ones(1)), data, Rows(), num_epochs=2, batch_size=4,
+            epoch_batches=batches,
+        )  # fmt: skip
+        assert len(fitted.history["loss"]) == 2
+    rows = np.asarray(Trainer(Rows(), optax.sgd(0.0), 4, 7, 0.0)._rows(key, 10)).ravel()
+    seen = [np.sort(part) for part in (rows[:10], rows[10:20])]
+    assert all(np.array_equal(part, np.arange(10)) for part in seen)
+    assert len(rows) == 28
+
+
+def test_an_epoch_is_compiled_once(key):
+    traced, after = [], []
+
+    class Counted(Jump):
+        def step(self, key, state, log_density):
+            traced.append(1)
+            return Jump.step(self, key, state, log_density)
+
+    data = jr.normal(key, (16, 2))
+    weak = Bowl(jnp.asarray(1.0), jnp.asarray(0.0))  # as a number is before its use
+    objective = divergence_of(data, Counted(1.0))
+    watch = OnEpoch(lambda row: after.append(len(traced)))
+    fit(key, weak, data, objective, num_epochs=4, callbacks=[watch])
+    assert after == after[:1] * 4
+    # Another fit with the same parts compiles nothing.
+    fit(key, weak, data, objective, num_epochs=4, callbacks=[watch])
+    assert after == after[:1] * 8
+
+
+def test_scaled_updates_are_smaller(key):
+
+    data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
+    trainer = Trainer(divergence_of(data, STILL), optax.sgd(0.5), 8, 1, 0.0)
+    state = trainer.init(key, Slope(weight), batch_of(data))
+    half = eqx.tree_at(lambda s: s.scale, state, state.scale / 2)
+    moves = [trainer.epoch(s, data)[0].energy.weight - weight for s in (state, half)]
+    assert np.allclose(moves[0], 2 * moves[1])
+
+
+def test_an_epoch_tells_whether_it_is_finite(key):
+    data = jr.normal(key, (8, 2))
+    _, (info,) = epochs(key, bowl(), data, divergence_of(data))
+    assert np.all(info["is_finite"])
+    _, (info,) = epochs(key, bowl(float("nan")), data, Rows())
+    assert not np.any(info["is_finite"])
