@@ -14,7 +14,8 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel._block_sum",
     "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
     "AbstractEnergies.given", "AbstractEnergies.num_classes",
-    "AbstractNoiseEnergy.check_labels", "AbstractObjective.halve_steps", "AbstractNegatives.halve_steps",
+    "AbstractNoiseEnergy.check_labels", "AbstractObjective.halve_steps",
+    "AbstractNegatives.halve_steps",
     "AbstractGenerator.scaled",
 }  # fmt: skip
 
