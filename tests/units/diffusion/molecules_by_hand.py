@@ -1,0 +1,73 @@
+"""Small clouds, and energies whose network is known."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from equistein.diffusion import NoiseEnergy
+from equistein.groups import PointCloud
+from equistein.models import graph_energy_for, masked_energy_for
+from equistein.networks import AbstractNoiseNetwork
+
+GROUP = PointCloud("COO", 3)
+
+
+def clouds(key, num=8):
+    points = jnp.eye(3)[None] + 0.1 * jr.normal(key, (num, 3, 3))
+    return jax.vmap(GROUP.project)(points)
+
+
+def energy_of(key, data, **settings):
+    return graph_energy_for(key, GROUP, data, width=4, depth=1, **settings)
+
+
+class Known(AbstractNoiseNetwork):
+    """A network of three atoms that is a factor times a known one.
+
+    With 1 the energy is that of one cloud at the origin, blurred; with 0 that of a
+    normal density.
+    """
+
+    factor: float
+    scale: jax.Array
+
+    def __call__(self, point, noise=None):
+        square, noise = jnp.sum(point**2) / 2, noise * self.scale
+        confining = square / (noise**2 + self.scale**2)
+        known = noise / self.scale * (confining - square / noise**2)
+        return self.factor * known
+
+    @property
+    def size(self):
+        return 9
+
+    def project(self, point):
+        return GROUP.project(point)
+
+    def group(self, shape):
+        return GROUP
+
+
+def known(energy, factor=0.0):
+    """Return the energy with a network that is known."""
+    return eqx.tree_at(lambda e: e.network, energy, Known(factor, energy.scale))
+
+
+def normal_energy(noise=0.5):
+    """Return the energies of a normal law of root mean square 1."""
+    data = jnp.ones((2, 3, 3)) * jnp.array([1.0, -1.0, 0.0])[None, :, None]
+    data = data / jnp.sqrt(jnp.mean(data**2))
+    return NoiseEnergy(Known(0.0, jnp.ones(())), data, noise)
+
+
+def mixed(key, **settings):
+    """Six of CO and six of HCO, with a row left over behind each CO."""
+    data = clouds(key, 12).at[:6, 2].set(0.0)
+    data = data.at[:6, :2].add(-jnp.mean(data[:6, :2], axis=1, keepdims=True))
+    labels = jnp.repeat(jnp.arange(2), 6)
+    energy = masked_energy_for(
+        key, ("CO", "CHO"), data, labels, atomic_numbers=((6, 8), (6, 1, 8)), width=4,
+        depth=1, **settings,
+    )  # fmt: skip
+    return energy, data, labels

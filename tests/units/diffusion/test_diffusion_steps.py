@@ -1,0 +1,145 @@
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from molecules_by_hand import clouds, energy_of, normal_energy
+
+from equistein.diffusion import DiffusionSteps, StepSizes
+from equistein.groups import PointCloud
+from equistein.kernels import Pullback
+from equistein.models import (
+    DenoisingSettings,
+    diffusion_steps,
+    graph_energy_for,
+    kernel_for,
+)
+
+
+def steps_of(energy, langevin=0.25, stein=0.0, num_steps=200, kernel=None):
+    sizes = StepSizes(*map(jnp.asarray, (langevin, stein, 1e3)))
+    return DiffusionSteps(sizes, num_steps, kernel)
+
+
+def sizes_of(energy, shape=(3, 3), **settings):
+    return diffusion_steps(energy, shape, DenoisingSettings(**settings)).step_sizes
+
+
+def test_step_sizes_grow_with_the_noise(key):
+    energy = energy_of(key, clouds(key), noise=0.1)
+    sizes = sizes_of(energy)
+    assert np.isclose(sizes.langevin, 0.1**2)
+    share = 0.04 * (energy.network.reach / 8) ** 2
+    assert np.isclose(sizes.stein, share * 0.1**2)
+    assert np.isclose(sizes.score_clip, 20 / 0.1)
+    later = sizes.at(jnp.asarray(4.0))
+    assert np.isclose(later.langevin, 0.4**2)
+    assert np.isclose(later.stein, share * 0.4**2)
+    assert np.isclose(later.score_clip, sizes.score_clip / 4)
+    first = sizes.at(jnp.asarray(7.0))
+    assert first.langevin == first.stein == 0
+    assert np.isclose(first.score_clip, sizes.score_clip / 7)
+
+
+def test_step_sizes_may_be_given(key):
+    energy = energy_of(key, clouds(key), noise=0.1)
+    given = {"langevin_step_size": 0.5, "stein_step_size": 0.25, "score_clip": 7.0}
+    sizes = sizes_of(energy, **given)
+    assert (sizes.langevin, sizes.stein, sizes.score_clip) == (0.5, 0.25, 7.0)
+    half = sizes.scaled(jnp.asarray(0.5))
+    assert (half.langevin, half.stein, half.score_clip) == (0.25, 0.125, 7.0)
+
+
+def test_the_clip_spares_the_scores_of_large_clouds(key):
+    data = 3 * jr.normal(key, (4, 150, 3))
+    group = PointCloud([0] * 150, 3)
+    energy = graph_energy_for(key, group, data, width=4, depth=1, noise=0.1)
+    assert sizes_of(energy, (150, 3)).score_clip > 2 * np.sqrt(450) / 0.1
+
+
+def test_the_kernel_is_left_out_with_its_step(key):
+    energy = energy_of(key, clouds(key))
+    with_force = diffusion_steps(energy, (3, 3), DenoisingSettings())
+    assert isinstance(with_force.kernel, Pullback)
+    without = diffusion_steps(energy, (3, 3), DenoisingSettings(stein_step_size=0.0))
+    assert without.kernel is None
+
+
+@eqx.filter_jit
+def run(key, energy, steps, start):
+    return steps.run(key, energy, start, jnp.zeros((), int), steps.num_steps)
+
+
+def width_at_the_end(key, steps, num=4_000):
+    """Return the mean squared coordinate at the end, in units of what is right."""
+    energy = normal_energy()
+    start = energy.start(key, num, (3, 3))
+    particles = run(jr.fold_in(key, 1), energy, steps, start)
+    assert np.allclose(jnp.mean(particles, axis=1), 0, atol=1e-9)
+    expected = (energy.noise**2 + energy.scale**2) * 2 / 3  # the center is taken off
+    return float(jnp.mean(particles**2) / expected)
+
+
+@pytest.mark.parametrize("langevin", [1e-6, 0.2, 1.0])
+def test_particles_end_with_the_variance_of_a_normal_density(langevin, key):
+    steps = steps_of(normal_energy(), langevin * 0.25)
+    error = np.sqrt(2 / (6 * 4_000))
+    assert abs(width_at_the_end(key, steps) - 1) < 4 * error + 0.01
+
+
+def test_fresh_noise_in_every_step_is_too_hot(key, monkeypatch):
+    """The broken twin: a Langevin step so long has the wrong variance."""
+
+    def fresh(self, key, number, like):
+        return jr.normal(jr.fold_in(key, number), like.shape, like.dtype)
+
+    monkeypatch.setattr(DiffusionSteps, "_noise", fresh)
+    steps = steps_of(normal_energy(), 0.25, num_steps=199)
+    assert width_at_the_end(key, steps) > 1.08
+
+
+def test_the_stein_force_acts_where_the_noise_is_small(key):
+    energy, points = energy_of(key, clouds(key), noise=0.1), clouds(key)
+    kernel = kernel_for(energy, (3, 3), 0.5)
+    take = eqx.filter_jit(DiffusionSteps.step)
+    ends = [
+        [
+            take(steps_of(energy, 0.01, size, 10, kernel), key, energy, number, points)
+            for number in (jnp.asarray(0), jnp.asarray(9))
+        ]
+        for size in (0.01, 0.0)
+    ]
+    differ = [bool(jnp.any(a != b)) for a, b in zip(*ends, strict=True)]
+    assert differ == [False, True]
+
+
+def test_the_levels_of_the_steps_are_those_of_the_energy(key):
+    energy, steps = normal_energy(), steps_of(normal_energy(), num_steps=4)
+    levels = [float(steps.level(energy, jnp.asarray(n))) for n in range(6)]
+    assert np.isclose(levels[0], energy.noise_max)
+    assert np.allclose(levels[4:], energy.noise)
+    assert np.all(np.diff(levels[:5]) < 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_nothing_depends_on_the_unit_of_the_points(unit, key):
+    data = clouds(key)
+    energy, other = energy_of(key, data), energy_of(key, unit * data)
+    assert np.isclose(other.noise, unit * energy.noise)
+    for share in (0.0, 1.0):
+        level = jnp.asarray(share)
+        here = energy.at(energy.level(level))(data[0])
+        there = other.at(other.level(level))(unit * data[0])
+        assert np.isclose(here, there)
+    sizes = [sizes_of(each) for each in (energy, other)]
+    assert np.isclose(sizes[1].langevin, unit**2 * sizes[0].langevin)
+    assert np.isclose(sizes[1].score_clip, sizes[0].score_clip / unit)
+    kernels = [kernel_for(each, (3, 3), 1.0) for each in (energy, other)]
+    points = [data, unit * data]
+    scores = [jnp.ones_like(data), jnp.ones_like(data) / unit]
+    forces = [
+        size.stein * kernel.stein_force(x, x, s)
+        for size, kernel, x, s in zip(sizes, kernels, points, scores, strict=True)
+    ]
+    assert np.allclose(unit * forces[0], forces[1], atol=1e-9 * unit)
