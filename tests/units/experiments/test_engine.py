@@ -24,8 +24,8 @@ from equistein.experiments.engine._figures import (
     Configurations,
     Curves,
     Histograms,
-    level_of_floor,
 )
+from equistein.experiments.engine._levels import level_of_floor
 from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.runs import FLOOR, RunFolder, UserError
 

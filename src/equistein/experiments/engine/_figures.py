@@ -3,62 +3,16 @@
 import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from equistein.experiments.engine._levels import Level, level_of_floor, Shown
 from equistein.plotting import bars, boxes, configurations, curves, histograms
 from equistein.runs import FLOOR, Outcome
 
-Shown = Sequence[tuple[Any, Outcome]]
-"""The entries that have an outcome, with it; their labels and colors are filled in."""
-
 Values = str | Callable[[Outcome], np.ndarray | None]
 """The name of an array of an outcome, or what makes one; None where there is none."""
-
-Level = Callable[[Shown], tuple[float, str] | None]
-"""What gives a number to compare with, and what it is."""
-
-
-def level_of_floor(metric: str) -> Level:
-    """Return the level that the floor has of a metric, on average."""
-
-    def level(shown: Shown) -> tuple[float, str] | None:
-        for entry, outcome in shown:
-            if entry.name == FLOOR and metric in outcome.metrics:
-                return float(outcome.metrics[metric].mean()), entry.label
-        return None
-
-    return level
-
-
-def level_of_models(metric: str, label: str) -> Level:
-    """Return the level that a metric of the first model sets for all."""
-
-    def level(shown: Shown) -> tuple[float, str] | None:
-        for entry, outcome in shown:
-            if entry.name != FLOOR and metric in outcome.metrics:
-                return float(outcome.metrics[metric].mean()), label
-        return None
-
-    return level
-
-
-def density_of_floor(
-    array: str, limits: tuple[float, float]
-) -> Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None]:
-    """Return the density of an array of the floor, to draw over histograms."""
-
-    def density(config: Any, shown: Shown) -> tuple[np.ndarray, np.ndarray] | None:
-        for entry, outcome in shown:
-            if entry.name == FLOOR:
-                values = outcome.arrays[array]
-                heights, edges = np.histogram(values, np.linspace(*limits, 65))
-                width = edges[1] - edges[0]
-                return (edges[1:] + edges[:-1]) / 2, heights / (values.size * width)
-        return None
-
-    return density
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,15 +27,13 @@ class AbstractFigure(abc.ABC):
     name: str
     caption: str = dataclasses.field(default="", kw_only=True)
 
-    @property
-    def about(self) -> str:
-        """What it shows, in a sentence or more."""
-        return self.caption or self.usual_caption
+    usual: ClassVar[str] = "the first seed."
 
     @property
-    @abc.abstractmethod
-    def usual_caption(self) -> str:
-        """What such a figure shows."""
+    def about(self) -> str:
+        """What it shows: its caption, or what all such figures show."""
+        text = self.caption or self.usual.format(**vars(self))
+        return text[0].upper() + text[1:]
 
     @abc.abstractmethod
     def draw(self, config: Any, shown: Shown) -> Any | None:
@@ -97,10 +49,6 @@ class Own(AbstractFigure):
     """
 
     function: Callable[[Any, Shown], Any | None]
-
-    @property
-    def usual_caption(self) -> str:
-        return "The first seed."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         return self.function(config, shown)
@@ -132,9 +80,7 @@ class Curves(AbstractFigure):
     log_x: bool = False
     log_y: bool = False
 
-    @property
-    def usual_caption(self) -> str:
-        return f"{_sentence(self.label)}: mean and range over the seeds."
+    usual: ClassVar[str] = "{label}: mean and range over the seeds."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         series = {}
@@ -175,10 +121,9 @@ class Histograms(AbstractFigure):
     bins: int = 60
     exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
 
-    @property
-    def usual_caption(self) -> str:
-        line = "" if self.exact is None else "; the line is the exact density"
-        return f"{_sentence(self.label)}, of all seeds{line}."
+    usual: ClassVar[str] = (
+        "{label}, of all seeds together, with the exact density where it is known."
+    )
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         found = {
@@ -206,9 +151,7 @@ class Boxes(AbstractFigure):
     metric: str
     label: str
 
-    @property
-    def usual_caption(self) -> str:
-        return f"{_sentence(self.label)}, a point a seed; the line is the floor."
+    usual: ClassVar[str] = "{label}, a point a seed; the line is the floor."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         groups = {
@@ -235,9 +178,7 @@ class Bars(AbstractFigure):
     metrics: Sequence[str]
     label: str
 
-    @property
-    def usual_caption(self) -> str:
-        return f"{_sentence(self.label)}: the mean over the seeds."
+    usual: ClassVar[str] = "{label}: the mean over the seeds."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         groups = {
@@ -265,9 +206,7 @@ class Configurations(AbstractFigure):
     reach: float | None = None
     colors: str | None = None
 
-    @property
-    def usual_caption(self) -> str:
-        return "Configurations as they were drawn, not aligned."
+    usual: ClassVar[str] = "configurations as they were drawn, not aligned."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         if not shown:
@@ -288,10 +227,6 @@ class Configurations(AbstractFigure):
         first = np.abs(shown[0][1].samples)
         reach = self.reach or 1.2 * float(np.quantile(first, 0.999))
         return configurations(samples, reach, colors)
-
-
-def _sentence(label: str) -> str:
-    return label[0].upper() + label[1:]
 
 
 def _found(arrays: dict, outcome: Outcome, values: Values) -> np.ndarray | None:

@@ -104,13 +104,9 @@ def entries(config: SingleStateConfig) -> list[Entry]:
         samples = trained(trial.seed).sample(key, config.num_samples)
         return described(minima(), samples)
 
-    notes = {
-        min(config.bandwidths): "Particles do not feel each other: each descends to "
-        "the energy's one orbit.",
-        max(config.bandwidths): "Repulsion across all configurations: some particles "
-        "are held where the model has never seen data, and relax to other states by "
-        "accident.",
-    }
+    notes = dict(
+        zip((min(config.bandwidths), max(config.bandwidths)), _NOTES, strict=True)
+    )
     return [
         *(
             Entry(name=f"bandwidth-{h:g}", stage=sampled(h), note=notes.get(h, ""))
@@ -128,6 +124,13 @@ def entries(config: SingleStateConfig) -> list[Entry]:
             num_seeds=1,
         ),
     ]
+
+
+_NOTES = (
+    "Particles do not feel each other: each descends to the energy's one orbit.",
+    "Repulsion across all configurations: some particles are held where the model has "
+    "never seen data, and relax to other states by accident.",
+)
 
 
 def described(minima: Minima, points: Particles) -> Outcome:

@@ -10,16 +10,19 @@ from jaxtyping import Array
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import Curves, Histograms, Shown
+from equistein.experiments.engine._figures import Curves, Histograms
+from equistein.experiments.engine._levels import Shown
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._planar import (
     AbstractPlanarTarget,
-    epochs_to_svgd,
     planar_entries,
-    planar_figures,
     planar_presets,
     PlanarConfig,
     REACH,
+)
+from equistein.experiments.learned._planar_figures import (
+    epochs_to_svgd,
+    planar_figures,
 )
 from equistein.experiments.learned._plane import Plane
 from equistein.experiments.toys._shells import radial_density

@@ -14,12 +14,14 @@ from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._planar import (
     AbstractPlanarTarget,
-    epochs_to_svgd,
     planar_entries,
-    planar_figures,
     planar_presets,
     PlanarConfig,
     REACH,
+)
+from equistein.experiments.learned._planar_figures import (
+    epochs_to_svgd,
+    planar_figures,
 )
 from equistein.experiments.learned._plane import Plane
 from equistein.groups import Cyclic

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -16,28 +16,18 @@ from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Trial
-from equistein.experiments.engine._figures import (
-    AbstractFigure,
-    Curves,
-    level_of_models,
-    Own,
-    Shown,
-)
 from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._plane import likelihood_monitor, Plane
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
 from equistein.models import contrastive_model, ContrastiveSettings, energy_for
-from equistein.plotting import planar_energies
 from equistein.runs import FLOOR, Outcome
 from equistein.training import Monitor
 
 NUM_EXACT = 4_000
 REACH = 2.5  # half the side of the plane, over the largest radius
 _DRAWN = 140  # points along a side of a density that is drawn
-_SHOWN = 256  # samples
-_MARGIN = 5.0  # around the largest radius
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -241,70 +231,3 @@ def _outcome(
     arrays["log_density"] = target.plane.draw(target.log_densities(energy), _DRAWN)
     arrays["drawn"] = np.stack([np.asarray(points) for points in samples])
     return seed_outcome(numbers, samples[0], stacked=arrays, **kept)
-
-
-def planar_figures(
-    titles: Sequence[str], margins: tuple[float, float]
-) -> tuple[AbstractFigure, ...]:
-    """Return the densities side by side, and the curves of the likelihood.
-
-    Args:
-        titles: What each row shows: the decision, if there are classes, and densities.
-        margins: How far around the exact likelihood the curves are shown.
-    """
-
-    def energies(config: PlanarConfig, shown: Shown) -> Any:
-        columns = {}
-        for entry, outcome in shown:
-            arrays = {name: values[0] for name, values in outcome.arrays.items()}
-            drawn = zip(arrays["log_density"], arrays["drawn"], strict=True)
-            panels = [(np.exp(d), x[:_SHOWN], "density") for d, x in drawn]
-            if "decision" in arrays:
-                panels = [(arrays["decision"], None, "boundary"), *panels]
-            columns[entry.label] = panels
-        reach = max(config.radii)
-        return planar_energies(columns, titles, REACH * reach, reach + _MARGIN)
-
-    return (
-        Own(
-            "energies",
-            energies,
-            caption="The first seed: the density, normalized by quadrature, with "
-            "samples from fresh starts; with classes also where each is the likelier.",
-        ),
-        Curves(
-            "likelihood",
-            "log_likelihood",
-            "held-out log-likelihood (nats)",
-            x_label="epoch",
-            level=level_of_models("true_log_likelihood", "exact"),
-            limits=lambda level: (level - margins[0], level + margins[1]),
-        ),
-    )
-
-
-def epochs_to_svgd(
-    config: PlanarConfig, outcomes: Mapping[str, Outcome]
-) -> dict[str, dict[str, np.ndarray]]:
-    """Return how soon each equivariant model is as good as SVGD's is at the end.
-
-    The last likelihood of the equivariant energy trained with vanilla SVGD sets the
-    mark, seed by seed; `epochs_to_svgd` is the first epoch looked at that reaches it,
-    and `epochs_ratio` that of E-SVGD over that of SVGD. Never is infinity.
-    """
-    del config
-    both = ("equivariant-svgd", "equivariant")
-    if not all(name in outcomes for name in both):
-        return {}
-    curves = [outcomes[name].history["log_likelihood"] for name in both]
-    num = min(len(curve) for curve in curves)
-    steps, marks = outcomes[both[0]].history["step"][0], curves[0][:num, -1:]
-    svgd, ours = (_first(steps, curve[:num] >= marks) for curve in curves)
-    return {
-        both[0]: {"epochs_to_svgd": svgd},
-        both[1]: {"epochs_to_svgd": ours, "epochs_ratio": ours / svgd},
-    }
-
-
-def _first(steps: np.ndarray, reached: np.ndarray) -> np.ndarray:
-    return np.where(reached, steps[None], np.inf).min(axis=1)

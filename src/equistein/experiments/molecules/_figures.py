@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from equistein.experiments.engine._figures import Curves, Histograms, Own, Shown
+from equistein.experiments.engine._figures import Curves, Histograms, Own
+from equistein.experiments.engine._levels import Shown
 from equistein.molecules import (
     angles,
     atomic_numbers_of,

@@ -18,10 +18,9 @@ from equistein.experiments.engine._figures import (
     Bars,
     Configurations,
     Curves,
-    density_of_floor,
     Histograms,
-    level_of_floor,
 )
+from equistein.experiments.engine._levels import density_of_floor, level_of_floor
 from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.systems._nuts import nuts_curve
 from equistein.experiments.systems._samplers import Sampler, SystemSamplers

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import Own, Shown
+from equistein.experiments.engine._figures import Own
+from equistein.experiments.engine._levels import Shown
 from equistein.experiments.toys._sampling import density_grid, Toy, ToyConfig
 from equistein.groups import Cyclic
 from equistein.kernels import AbstractScalarKernel, Equivariant, IMQ, Invariant, RBF

@@ -8,7 +8,8 @@ import numpy as np
 import optax
 
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import Boxes, Curves, level_of_floor
+from equistein.experiments.engine._figures import Boxes, Curves
+from equistein.experiments.engine._levels import level_of_floor
 from equistein.experiments.toys._sampling import annealed_svgd, ToyConfig
 from equistein.experiments.toys._shells import radial_toy
 from equistein.features import Radius

@@ -10,7 +10,8 @@ import numpy as np
 
 from equistein._types import Key, Particles, Scalar
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import Histograms, Own, Shown
+from equistein.experiments.engine._figures import Histograms, Own
+from equistein.experiments.engine._levels import Shown
 from equistein.experiments.toys._sampling import (
     annealed_svgd,
     density_grid,

@@ -1,0 +1,82 @@
+"""The figures of learned planar densities, and how soon they are learned."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from equistein.experiments.engine._figures import AbstractFigure, Curves, Own
+from equistein.experiments.engine._levels import level_of_models, Shown
+from equistein.experiments.learned._planar import PlanarConfig, REACH
+from equistein.plotting import planar_energies
+from equistein.runs import Outcome
+
+_SHOWN = 256  # samples
+_MARGIN = 5.0  # around the largest radius
+
+
+def planar_figures(
+    titles: Sequence[str], margins: tuple[float, float]
+) -> tuple[AbstractFigure, ...]:
+    """Return the densities side by side, and the curves of the likelihood.
+
+    Args:
+        titles: What each row shows: the decision, if there are classes, and densities.
+        margins: How far around the exact likelihood the curves are shown.
+    """
+
+    def energies(config: PlanarConfig, shown: Shown) -> Any:
+        columns = {}
+        for entry, outcome in shown:
+            arrays = {name: values[0] for name, values in outcome.arrays.items()}
+            drawn = zip(arrays["log_density"], arrays["drawn"], strict=True)
+            panels = [(np.exp(d), x[:_SHOWN], "density") for d, x in drawn]
+            if "decision" in arrays:
+                panels = [(arrays["decision"], None, "boundary"), *panels]
+            columns[entry.label] = panels
+        reach = max(config.radii)
+        return planar_energies(columns, titles, REACH * reach, reach + _MARGIN)
+
+    return (
+        Own(
+            "energies",
+            energies,
+            caption="The first seed: the density, normalized by quadrature, with "
+            "samples from fresh starts; with classes also where each is the likelier.",
+        ),
+        Curves(
+            "likelihood",
+            "log_likelihood",
+            "held-out log-likelihood (nats)",
+            x_label="epoch",
+            level=level_of_models("true_log_likelihood", "exact"),
+            limits=lambda level: (level - margins[0], level + margins[1]),
+        ),
+    )
+
+
+def epochs_to_svgd(
+    config: PlanarConfig, outcomes: Mapping[str, Outcome]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return how soon each equivariant model is as good as SVGD's is at the end.
+
+    The last likelihood of the equivariant energy trained with vanilla SVGD sets the
+    mark, seed by seed; `epochs_to_svgd` is the first epoch looked at that reaches it,
+    and `epochs_ratio` that of E-SVGD over that of SVGD. Never is infinity.
+    """
+    del config
+    both = ("equivariant-svgd", "equivariant")
+    if not all(name in outcomes for name in both):
+        return {}
+    curves = [outcomes[name].history["log_likelihood"] for name in both]
+    num = min(len(curve) for curve in curves)
+    steps, marks = outcomes[both[0]].history["step"][0], curves[0][:num, -1:]
+    svgd, ours = (_first(steps, curve[:num] >= marks) for curve in curves)
+    return {
+        both[0]: {"epochs_to_svgd": svgd},
+        both[1]: {"epochs_to_svgd": ours, "epochs_ratio": ours / svgd},
+    }
+
+
+def _first(steps: np.ndarray, reached: np.ndarray) -> np.ndarray:
+    return np.where(reached, steps[None], np.inf).min(axis=1)
