@@ -122,7 +122,7 @@ class Histograms(AbstractFigure):
     exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
 
     usual: ClassVar[str] = (
-        "{label}, of all seeds together, with the exact density where it is known."
+        "{label}, of all seeds together."
     )
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
