@@ -121,9 +121,7 @@ class Histograms(AbstractFigure):
     bins: int = 60
     exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
 
-    usual: ClassVar[str] = (
-        "{label}, of all seeds together."
-    )
+    usual: ClassVar[str] = "{label}, of all seeds together."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
         found = {

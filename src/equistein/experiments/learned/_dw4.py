@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
@@ -84,7 +85,9 @@ def entries(config: DW4Config) -> list[Entry]:
 
 
 @jax.jit
-def _compared(data: Particles, minima: Minima, points: Particles):
+def _compared(
+    data: Float[Array, "datum *shape"], minima: Minima, points: Particles
+) -> tuple[dict[str, Array], dict[str, Array]]:
     energy = jax.vmap(lambda x: -DW4_SYSTEM.target.log_density(x))
     features = jax.vmap(DW4_SYSTEM.target.features)
     seen = features(points)
@@ -103,7 +106,10 @@ def _compared(data: Particles, minima: Minima, points: Particles):
 
 
 def described(
-    minima: Minima, data: Particles, points: Particles, **kept: Any
+    minima: Minima,
+    data: Float[Array, "datum *shape"],
+    points: Particles,
+    **kept: Any,
 ) -> Outcome:
     """Measure configurations against the data."""
     numbers, arrays = _compared(data, minima, points)

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy
@@ -83,7 +83,9 @@ class Rings(AbstractPlanarTarget):
         }
         return numbers, {"profile": profile, "radii": radii}
 
-    def of_samples(self, samples: list[Particles], exact: Particles) -> dict[str, Any]:
+    def of_samples(
+        self, samples: list[Particles], exact: Float[Array, "exact 2"]
+    ) -> dict[str, Any]:
         mine, theirs = (jnp.linalg.norm(x, axis=1) for x in (samples[0], exact))
         return {
             "inner_weight_of_samples": jnp.mean(mine < self.middle),

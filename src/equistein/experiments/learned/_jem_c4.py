@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax.scipy.special import logsumexp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
@@ -97,7 +97,9 @@ class Classes(AbstractPlanarTarget):
         }
         return numbers, {"decision": self.plane.label(classify, _DRAWN)}
 
-    def of_samples(self, samples: list[Particles], exact: Particles) -> dict[str, Any]:
+    def of_samples(
+        self, samples: list[Particles], exact: Float[Array, "exact 2"]
+    ) -> dict[str, Any]:
         means = [_GROUP.orbit(target.mean) for target in self.targets]
         held = mode_weights(samples[0], jnp.concatenate(means))
         each = zip(samples[1:], jnp.split(exact, len(self.targets)), strict=True)

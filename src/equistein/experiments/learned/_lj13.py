@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from equistein._types import Particles
 from equistein.data import published_clouds
@@ -68,7 +69,9 @@ def entries(config: LJ13Config) -> list[Entry]:
     ]
 
 
-def described(held_out: Particles, points: Particles, **kept: Any) -> Outcome:
+def described(
+    held_out: Float[Array, "datum *shape"], points: Particles, **kept: Any
+) -> Outcome:
     """Measure configurations against those held out."""
     energy = jax.vmap(lambda x: -LJ13_SYSTEM.target.log_density(x))
     energies, distances = energy(points), pair_distances(points)

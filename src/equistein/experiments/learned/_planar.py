@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -131,7 +131,9 @@ class AbstractPlanarTarget(abc.ABC):
         """Return metrics of an energy on held-out points, and arrays for figures."""
 
     @abc.abstractmethod
-    def of_samples(self, samples: list[Particles], exact: Particles) -> dict[str, Any]:
+    def of_samples(
+        self, samples: list[Particles], exact: Float[Array, "exact 2"]
+    ) -> dict[str, Any]:
         """Return metrics of samples of all, and of each class."""
 
 
@@ -220,7 +222,7 @@ def _outcome(
     numbers: dict[str, Any],
     samples: list[Particles],
     energy: AbstractEnergy | None,
-    held_out: tuple[Particles, Array],
+    held_out: tuple[Float[Array, "point 2"], Array],
     key: Key,
     **kept: Any,
 ) -> Outcome:
