@@ -16,14 +16,17 @@ $(STAMP): pyproject.toml
 demo: install
 	$(BIN)/equistein run dw4 --preset quick
 
-# Tests compile more than they compute: less optimization takes a third off.
-test: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+# Tests compile more than they compute: what two workers compile is shared, and
+# optimized less.
+FLAGS = $$($(BIN)/python tests/xla_flags.py)
+PYTEST = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
 test test-slow: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
+test test-slow: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
 test: install
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not gpu" -rs
+	$(PYTEST) -m "not slow and not gpu"
 
 test-slow: install
-	$(BIN)/python -m pytest -q -m slow -rs
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -rs -m slow
 
 lint: install
 	$(BIN)/ruff format --check src tests benchmarks

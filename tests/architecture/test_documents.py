@@ -18,10 +18,10 @@ def blocks(language):
 
 
 @pytest.mark.parametrize("program", blocks("python"))
-def test_the_readme_s_code_runs(program):
+def test_the_readme_s_code_runs(program, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=300, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -14,7 +14,7 @@ from equistein.energies import (
     PlainEnergy,
     TemperedEnergy,
 )
-from equistein.groups import AbstractGroup, PointCloud
+from equistein.groups import AbstractGroup, ImageRotations, PointCloud
 from equistein.models._contrastive import contrastive_model
 from equistein.models._denoising import denoising_model
 from equistein.models._graph_energy import graph_energy_for, masked_energy_for
@@ -26,6 +26,8 @@ from equistein.models._settings import (
     Settings,
 )
 from equistein.training import check_classes
+
+_WIDTHS = ContrastiveSettings.widths
 
 
 def for_data(
@@ -70,6 +72,12 @@ def for_data(
         raise ValueError(
             "A network of features is trained with ContrastiveSettings, but `settings` "
             f"are {type(settings).__name__}."
+        )
+    if isinstance(group, ImageRotations) and settings.widths != _WIDTHS:
+        raise ValueError(
+            "`widths` are not for images, whose network has 8 layers of 4 to 16 "
+            f"fields, but got {settings.widths!r}: leave them out, or give a network "
+            "of your own to contrastive_model(JointEnergy(network), ...)."
         )
     energy = energy_for(
         key, group, data, num_classes=_num_classes(labels), widths=settings.widths,
