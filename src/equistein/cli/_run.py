@@ -49,7 +49,7 @@ def run_arguments(preset: str | None) -> Any:
 def _choice(experiment: Experiment, preset: str | None) -> Any:
     """Return the subcommand of an experiment, with the settings of its preset."""
     presets = experiment.presets
-    size = preset if preset in presets else _PRESET
+    size = preset if preset is not None and preset in presets else _PRESET
     settings = presets[size]
 
     @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -52,14 +52,15 @@ def advance_watched(
     Without `tol` nobody looks at the infos, and the compiler leaves them out.
     """
     no = jnp.zeros((), bool)
-    until = jnp.asarray(until, state.step.dtype)  # type: ignore[attr-defined]
+    taken: Array = state.step  # type: ignore[attr-defined]
+    until = jnp.asarray(until, taken.dtype)
 
     def step(state):
         return sampler.step(jr.fold_in(key, state.step), state, log_density)
 
     if tol is None:
         body = lambda _, state: step(state)[0]
-        return jax.lax.fori_loop(state.step, until, body, state), no
+        return jax.lax.fori_loop(taken, until, body, state), no
 
     def unfinished(carry):
         state, converged = carry

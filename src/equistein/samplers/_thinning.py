@@ -90,4 +90,4 @@ def _systematic(key: Key, total: int, size: int) -> Int[Array, " size"]:
     """
     start = jr.randint(jr.fold_in(key, total), (), 0, total)
     whole, part = np.divmod(np.arange(size) * total, size)
-    return whole + (part + start) // size
+    return jnp.asarray(whole) + (part + start) // size

@@ -86,8 +86,9 @@ class Curves(AbstractFigure):
         series = {}
         for entry, outcome in shown:
             values = _found(outcome.history, outcome, self.values)
-            if values is not None:
-                x = np.atleast_2d(_found(outcome.history, outcome, self.x))
+            steps = _found(outcome.history, outcome, self.x)
+            if values is not None and steps is not None:
+                x = np.atleast_2d(steps)
                 seen = np.isfinite(values).all(axis=0)
                 series[entry.label] = (x.mean(axis=0)[seen], values[:, seen])
         if not series:

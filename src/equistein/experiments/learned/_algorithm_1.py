@@ -6,6 +6,7 @@ from typing import Any
 import optax
 
 from equistein._types import Particles
+from equistein.energies import AbstractEnergy
 from equistein.models import (
     contrastive_model,
     ContrastiveSettings,
@@ -54,7 +55,9 @@ class Algorithm1:
         if self == Algorithm1():
             return model
         bare = dataclasses.replace(settings, label_weight=0.0, data_noise=0.0)
-        divergence = contrastive_model(model.energy, data, None, bare).objective
+        energy = model.energy
+        assert isinstance(energy, AbstractEnergy)
+        divergence = contrastive_model(energy, data, None, bare).objective
         assert isinstance(divergence, ContrastiveDivergence)
         negatives: Any = divergence.negatives
         batches = model.epoch_batches

@@ -203,8 +203,10 @@ def _learned(
         fitted.sample(key, config.num_samples, label=label)
         for key, label in zip(jr.split(sample_key, len(kinds)), kinds, strict=True)
     ]
+    energy = fitted.energy
+    assert isinstance(energy, AbstractEnergy)
     return _outcome(
-        target, numbers, drawn, fitted.energy, (moved, classes), exact_key,
+        target, numbers, drawn, energy, (moved, classes), exact_key,
         history=fitted.history, events=fitted.events,
     )  # fmt: skip
 

@@ -106,6 +106,7 @@ def _over_budgets(
 
     def stage(trial: Trial) -> Outcome:
         start, rows = _start(config, system, trial), []
+        points, numbers, seconds = start, {}, 0.0
         for budget in budgets:
             began = time.perf_counter()
             points, numbers = jax.block_until_ready(
