@@ -4,22 +4,25 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from registries import classes_of
 
-from equistein.features import Coordinates, Radius, SortedDistances
+from equistein.features import Coordinates, SortedDistances
 from equistein.groups import (
     check_invariance,
     Cyclic,
     Dihedral,
     ImageRotations,
-    Orthogonal,
     PointCloud,
     SpecialOrthogonal,
-    Trivial,
 )
+from equistein.models import network_for
 from equistein.networks import (
+    AbstractNetwork,
+    AbstractNoiseNetwork,
+    EGNN,
     FeatureNetwork,
     MLP,
-    network_for,
+    NoiseMLP,
     plain_twin,
     SteerableCNN,
     Symmetrized,
@@ -88,6 +91,11 @@ NETWORKS = {  # adding a network to the library means adding a line here
             key, PointCloud("COO", 2), data, num_classes=out, widths=(8,)
         ),
     ),
+    "noise mlp": ((3, 2), lambda key, data, out: NoiseMLP(6, widths=(8,), key=key)),
+    "graph": (
+        (3, 2),
+        lambda key, data, out: EGNN("COO", dim=2, width=4, depth=1, key=key),
+    ),
 }
 every_network = pytest.mark.parametrize(
     ("shape", "make"), NETWORKS.values(), ids=NETWORKS.keys()
@@ -100,12 +108,21 @@ def network_and_data(key, shape, make, out, dtype=jnp.float64):
     return make(network_key, data, out), data
 
 
+def test_every_network_of_the_library_is_tried(key):
+    tried = {
+        type(network_and_data(key, shape, make, None)[0])
+        for shape, make in NETWORKS.values()
+    }
+    assert tried == classes_of(AbstractNetwork, "equistein.")
+
+
 @every_network
 def test_each_output_has_the_declared_symmetry(shape, make, key):
     network, data = network_and_data(key, shape, make, 3)
-    assert network(data[0]).shape == (3,)
+    num = 1 if isinstance(network, AbstractNoiseNetwork) else 3
+    assert network(data[0]).shape == ((3,) if num == 3 else ())
     blend = jnp.array([1.0, -0.3, 0.7])  # no symmetry of one output hides another's
-    value = lambda x: jnp.sum(blend * network(x))
+    value = lambda x: jnp.sum(blend[:num] * network(x))
     check_invariance(value, network.group(shape), data, tolerance=1e-9)
 
 
@@ -116,80 +133,14 @@ def test_compiled_network_equals_eager(shape, make, key):
     assert np.allclose(eqx.filter_jit(network)(data[0]), network(data[0]))
 
 
-def test_an_mlp_is_a_smooth_function_of_points_of_any_shape(key):
-    network = MLP(6, widths=(8, 8), key=key)
-    x = jr.normal(key, (3, 2))
-    assert network(x).shape == ()
-    assert np.all(np.isfinite(jax.hessian(network)(x)))
-
-
-def test_an_mlp_by_hand(key):
-    network = MLP(2, widths=(3, 4), out_size=2, activation=jnp.tanh, key=key)
-    x = jnp.array([0.3, -0.7])
-    hidden = x
-    for layer in network.layers[:-1]:
-        hidden = jnp.tanh(layer.weight @ hidden + layer.bias)
-    last = network.layers[-1]
-    assert [layer.weight.shape for layer in network.layers] == [(3, 2), (4, 3), (2, 4)]
-    assert np.allclose(network(x), last.weight @ hidden + last.bias)
-
-
-def test_an_mlp_without_hidden_layers_is_linear(key):
-    network = MLP(2, widths=(), key=key)
-    x, y = jr.normal(key, (2, 2))
-    slope = network(x) + network(y) - network(jnp.zeros(2))
-    assert np.isclose(network(x + y), slope)
-
-
-def test_symmetrized_network_is_the_mean_over_the_orbit(key):
-    ramp = FeatureNetwork(jnp.sum, Coordinates(), jr.normal(key, (20, 2)))
-    network = Symmetrized(ramp, Cyclic(4))
-    x = jnp.array([0.3, 0.1])
-    values = [ramp(y) for y in Cyclic(4).orbit(x)]
-    assert np.isclose(network(x), np.mean(values))
-    assert np.std(values) > 0.1
-
-
-def test_walls_are_out_of_the_data_s_way(key):
-    data = jr.normal(key, (20, 2))
-    flat = FeatureNetwork(lambda z: jnp.zeros((), z.dtype), Coordinates(), data)
-    assert np.allclose(jax.vmap(flat)(data), 0, atol=1e-12)
-    corner = jnp.max(data, axis=0) + 2 * jnp.std(data, axis=0)
-    assert np.isclose(flat(corner), -0.5 * (2**2 + 2**2))
-
-
-def test_walls_lower_every_class_alike(key):
-    data = jr.normal(key, (20, 2))
-    flat = FeatureNetwork(lambda z: jnp.arange(3.0), Coordinates(), data)
-    corner = jnp.max(data, axis=0) + 2 * jnp.std(data, axis=0)
-    assert np.allclose(flat(corner), jnp.arange(3.0) - 4.0)
-
-
-def test_constant_features_are_refused(key):
-    data = jr.normal(key, (20, 3)).at[:, 1].set(2.0)
-    with pytest.raises(ValueError, match="1 of its 3 features .* index 1"):
-        FeatureNetwork(jnp.sum, Coordinates(), data)
-    on_a_circle = data / jnp.linalg.norm(data, axis=1, keepdims=True)
-    with pytest.raises(ValueError, match="features are constant"):
-        FeatureNetwork(jnp.sum, Radius(), on_a_circle)
-
-
-def test_averaging_over_an_infinite_group_is_refused(key, unchecked):
-    ramp = FeatureNetwork(jnp.sum, Coordinates(), jr.normal(key, (20, 2)))
-    with pytest.raises(ValueError, match="finite `symmetry`"):
-        Symmetrized(ramp, SpecialOrthogonal(2))
-
-
-@pytest.mark.parametrize(
-    ("group", "shape", "kind"),
-    [
-        (Trivial(), (2,), FeatureNetwork), (Cyclic(4), (2,), Symmetrized),
-        (Orthogonal(3), (3,), FeatureNetwork),
-        (PointCloud((0, 0, 0), 2), (3, 2), FeatureNetwork),
-    ],
-)  # fmt: skip
-def test_each_symmetry_has_its_network(group, shape, kind, key):
-    data = jr.normal(key, (20, *shape))
-    network = network_for(key, group, data, widths=(4,))
-    assert isinstance(network, kind)
-    assert type(network.group(shape)) is type(group)
+@every_network
+def test_levels_of_noise_are_scalar_functions_of_their_own(shape, make, key):
+    network, data = network_and_data(key, shape, make, None)
+    if not isinstance(network, AbstractNoiseNetwork):
+        return
+    levels = jnp.array([0.05, 0.5, 2.0])
+    values = jax.vmap(lambda noise: network(data[0], noise))(levels)
+    assert np.ptp(values) > 1e-3
+    assert network.size == data[0].size
+    point = network.project(data[0] + 1.0)
+    assert np.allclose(network.project(point), point)

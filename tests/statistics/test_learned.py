@@ -6,11 +6,12 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.energies import energy_for, JointEnergy
+from equistein.energies import JointEnergy
 from equistein.experiments import EXPERIMENTS
 from equistein.groups import Orthogonal
+from equistein.models import ContrastiveSettings, energy_for, for_data
 from equistein.targets import Shells
-from equistein.training import fit, FitConfig
+from equistein.training import DenoisingScoreMatching, fit
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
@@ -57,15 +58,12 @@ def test_two_rings_are_learned_from_points_and_energies():
 def test_score_matching_fits_the_same_energy():
     target = Shells((3.0, 6.0), 0.5, 2)
     data = target.sample(jr.key(0), 1_000)
-    config = FitConfig(num_epochs=80, contrastive=0.0, score_matching=1.0, noise=0.3)
     scores = {}
-    for name, settings in {
-        "matched": config,
-        # The broken twin: trained on pure noise around the data.
-        "blurred": dataclasses.replace(config, noise=10.0),
-    }.items():
+    # The broken twin is trained on pure noise around the data.
+    for name, noise in {"matched": 0.3, "blurred": 10.0}.items():
         energy = energy_for(jr.key(1), Orthogonal(2), data)
-        fitted = fit(jr.key(2), energy, data, settings)
+        objective = DenoisingScoreMatching(noise)
+        fitted = fit(jr.key(2), energy, data, objective, num_epochs=80)
         learned = jax.vmap(jax.grad(fitted.log_density))(data)
         true = jax.vmap(jax.grad(target.log_density))(data)
         scores[name] = float(jnp.sqrt(jnp.mean((learned - true) ** 2)))
@@ -86,11 +84,11 @@ def test_few_labels_are_enough_where_the_density_parts_the_classes():
     classes = np.repeat([0, 1], 200)
     few = np.full(400, -1)
     few[[0, 1, 200, 201]] = classes[[0, 1, 200, 201]]
-    config = FitConfig(num_epochs=100, num_particles=64)
+    settings = ContrastiveSettings(num_epochs=100, num_particles=64)
 
     def accuracy(labels):
-        energy = energy_for(jr.key(1), Orthogonal(2), data, num_classes=2)
-        fitted = fit(jr.key(2), energy, data, config, labels=labels)
+        model = for_data(jr.key(1), Orthogonal(2), data, labels, settings=settings)
+        fitted = model.fit(jr.key(2), data, labels)
         assert isinstance(fitted.energy, JointEnergy)
         guessed = jnp.argmax(jax.vmap(fitted.energy.logits)(data), axis=1)
         return float(jnp.mean(guessed == classes))

@@ -12,11 +12,13 @@ import jax
 import optax
 
 from equistein.models._samplers import descend, no_state
+from equistein.samplers import everywhere
 from equistein.training import Fitted, load_tree, ModelFileError
 
 _FUNCTIONS = (
     jax.nn.silu, jax.nn.relu, jax.nn.gelu, jax.nn.tanh, jax.nn.sigmoid, jax.nn.softplus,
     jax.nn.elu, jax.numpy.tanh, jax.numpy.sin, descend, no_state,
+    everywhere,
 )  # fmt: skip
 _CLASSES = (
     eqx.nn.Linear, eqx.nn.MLP, eqx.nn.Conv, eqx.nn.Conv2d, eqx.nn.LayerNorm,

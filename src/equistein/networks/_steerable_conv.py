@@ -115,9 +115,7 @@ class SteerableConv(eqx.Module):
 
     def matrix(self) -> Float[Array, "row column"]:
         """Return the filters of all elements, for patches as rows."""
-        group = self.group
-        reflections = None if isinstance(group, Trivial) else group.reflections
-        taps = _turned_taps(reflections, self.size, self.lifting)
+        taps = _turned_taps(self.group.order, self.size, self.lifting)
         filters = jnp.swapaxes(self.weight[taps], 2, 3)  # tap, h, in, g, out
         rows = taps.shape[0] * taps.shape[1] * self.weight.shape[1]
         return filters.reshape(rows, -1)
@@ -202,14 +200,13 @@ def mean_pool(maps: Float[Array, "y x channel"]) -> Float[Array, "v u channel"]:
 
 
 @functools.cache
-def _turned_taps(reflections: bool | None, size: int, lifting: bool) -> np.ndarray:
+def _turned_taps(order: int, size: int, lifting: bool) -> np.ndarray:
     """Return which weight each tap of each output element has.
 
     Returns:
         An array `(tap, input element, output element)` of indices into the weights of
-        the identity; `reflections` None is the trivial group.
+        the identity; the order is 1 without symmetry, 8 with reflections, and else 4.
     """
-    order = {None: 1, False: 4, True: 8}[reflections]
     inputs = 1 if lifting else order
     first = np.arange(size**2 * inputs).reshape(size, size, inputs)
     taps = np.empty((size, size, inputs, order), int)

@@ -34,7 +34,7 @@ from equistein.samplers._run import (
     RunInterrupted as RunInterrupted,
     Samples as Samples,
 )
-from equistein.samplers._scores import clipped as clipped
+from equistein.samplers._scores import clipped as clipped, everywhere as everywhere
 from equistein.samplers._svgd import (
     SVGD as SVGD,
     SVGDInfo as SVGDInfo,

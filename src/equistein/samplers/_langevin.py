@@ -14,6 +14,7 @@ from equistein.samplers._scores import (
     check_projection,
     check_score_clip,
     clipped,
+    everywhere,
     inverse_temperature,
     langevin_update,
     rms,
@@ -83,7 +84,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         *,
         annealing: Schedule | None = None,
         score_clip: float | Scalar | None = None,
-        project: Callable[[Point], Point] = lambda point: point,
+        project: Callable[[Point], Point] = everywhere,
     ):
         check_step_size("Langevin", "step_size", step_size, zero=False)
         check_score_clip("Langevin", score_clip)

@@ -15,6 +15,7 @@ from equistein.samplers._scores import (
     check_annealing,
     check_projection,
     check_score_clip,
+    everywhere,
     inverse_temperature,
     rms,
 )
@@ -95,7 +96,7 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         acceptance: float = 0.574,
         annealing: Schedule | None = None,
         score_clip: float | Scalar | None = None,
-        project: Callable[[Point], Point] = lambda point: point,
+        project: Callable[[Point], Point] = everywhere,
     ):
         check_step_size("MALA", "step_size", step_size, zero=False)
         if not 0 < acceptance < 1:

@@ -79,6 +79,11 @@ def rms(vectors: Float[Array, "n *shape"]) -> Scalar:
     return jnp.sqrt(jnp.sum(vectors**2) / len(vectors))
 
 
+def everywhere(point: Point) -> Point:
+    """Return a point itself: the projection of particles that live everywhere."""
+    return point
+
+
 def check_projection(
     name: str, project: Callable[[Point], Point], shape: tuple[int, ...]
 ) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equistein.models import pretrained, pretrained_names
-from equistein.molecules import formula, symbols_of
+from equistein.molecules import formula, score_molecules, symbols_of
 
 
 def test_a_model_comes_with_the_package(single_precision):
@@ -23,3 +23,15 @@ def test_a_model_comes_with_the_package(single_precision):
 def test_a_model_that_does_not_come_with_the_package_is_refused():
     with pytest.raises(ValueError, match="no pretrained model 'benzene', only c5h8o"):
         pretrained("benzene")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("single_precision")
+def test_its_molecules_are_as_good_as_ever(chem):
+    fitted = pretrained("c5h8o")
+    symbols = symbols_of(fitted.about["atomic_numbers"])
+    samples = np.asarray(fitted.sample(jr.key(0), 128))
+    scores = score_molecules(symbols, samples, set())
+    assert scores.atom_stability > 0.96
+    assert scores.molecule_stability > 0.86
+    assert scores.validity > 0.90

@@ -1,17 +1,17 @@
-"""Denoising at all levels, and annealing, recover a law that is known."""
+"""Denoising at all levels and reverse diffusion recover a law that is known."""
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.energies import graph_energy_for
 from equistein.groups import PointCloud
 from equistein.metrics import wasserstein_1d
-from equistein.training import DENOISING, fit
+from equistein.models import DenoisingSettings, for_data
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
@@ -49,27 +49,30 @@ def worst(points, exact):
     return float(max(gaps)), share
 
 
-def test_denoising_and_annealing_recover_lengths_angles_and_weights():
+def test_denoising_and_reverse_diffusion_recover_lengths_angles_and_weights():
     data, exact = bent(jr.key(0), NUM), bent(jr.key(1), NUM)
-    energy = graph_energy_for(jr.key(2), GROUP, data, width=32, depth=2, noise=0.03)
-    config = dataclasses.replace(
-        DENOISING, num_epochs=40, batch_size=64, sample_steps=400, sample_at_once=NUM
-    )
-    fitted = fit(jr.key(3), energy, data, config)
+    settings = DenoisingSettings(
+        num_epochs=40, batch_size=64, sample_steps=400, sample_at_once=NUM, width=32,
+        depth=2, noise=0.03,
+    )  # fmt: skip
+
+    def fitted_with(settings):
+        model = for_data(jr.key(2), GROUP, data, network="graph", settings=settings)
+        return model.fit(jr.key(3), data)
+
+    fitted = fitted_with(settings)
     gap, share = worst(fitted.sample(jr.key(4), NUM), exact)
     error = np.sqrt(2 * SHARE * (1 - SHARE) / NUM)  # of the data and of the samples
     bound = 4 * error + 0.03
     assert abs(share - SHARE) < bound
     assert abs(share - 1 / 2) > bound  # as it would be if both angles were alike
     assert gap < BAR
-    # The broken twins: nothing learned, and no time to anneal.
-    untrained = dataclasses.replace(config, num_epochs=1, num_passes=1)
-    untrained = dataclasses.replace(untrained, learning_rate=1e-12, warm_up=0)
-    gap, _ = worst(
-        fit(jr.key(3), energy, data, untrained).sample(jr.key(4), NUM), exact
+    # The broken twins: nothing learned, and no time to diffuse.
+    untrained = dataclasses.replace(
+        settings, num_epochs=1, epoch_batches=1, learning_rate=1e-12, warm_up=0
     )
+    gap, _ = worst(fitted_with(untrained).sample(jr.key(4), NUM), exact)
     assert gap > BAR
-    hurried = dataclasses.replace(config, sample_steps=2)
-    rushed = dataclasses.replace(fitted, config=hurried)
+    rushed = eqx.tree_at(lambda f: f.generator.steps.num_steps, fitted, 2)
     gap, _ = worst(rushed.sample(jr.key(4), NUM), exact)
     assert gap > BAR

@@ -3,12 +3,11 @@ import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
-from equistein.energies import energy_for
 from equistein.experiments import EXPERIMENTS
 from equistein.groups import Cyclic, Trivial
 from equistein.metrics import energy_distance
+from equistein.models import ContrastiveSettings, for_data
 from equistein.targets import RotatedGaussians
-from equistein.training import fit, FitConfig
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
@@ -34,9 +33,11 @@ def test_an_energy_of_one_mode_s_data_learns_the_orbit(group):
     target = RotatedGaussians(Cyclic(4))
     exact = target.sample(jr.key(0), 1_000)
     data = jax.vmap(Cyclic(4).canonicalize)(exact)
-    config = FitConfig(num_epochs=30, langevin=1e-2, num_steps=40)
-    energy = energy_for(jr.key(1), group, data, widths=(64, 64))
-    samples = fit(jr.key(2), energy, data, config).sample(jr.key(3), 512)
+    settings = ContrastiveSettings(
+        num_epochs=30, langevin_step_size=1e-2, num_steps=40, widths=(64, 64)
+    )
+    model = for_data(jr.key(1), group, data, settings=settings)
+    samples = model.fit(jr.key(2), data).sample(jr.key(3), 512)
     floor = energy_distance(target.sample(jr.key(4), 512), exact)
     apart = energy_distance(samples, exact)
     assert bool(apart < 20 * floor) == (group == Cyclic(4)), (apart, floor)

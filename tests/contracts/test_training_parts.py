@@ -1,0 +1,290 @@
+"""What every objective, negatives, generator, start and callback does."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+from registries import classes_of
+from training_registry import (
+    arrays,
+    batch_of,
+    CALLBACKS,
+    GENERATORS,
+    GROUPS,
+    NEGATIVES,
+    NUM,
+    OBJECTIVES,
+    plain,
+    points,
+    SHAPE,
+    STARTS,
+)
+
+import equistein as es
+from equistein.energies import fixed
+from equistein.training import (
+    AbstractCallback,
+    AbstractGenerator,
+    AbstractNegatives,
+    AbstractObjective,
+    AbstractStart,
+    DenoisingScoreMatching,
+)
+
+ALL = "equistein."
+every_objective = pytest.mark.parametrize(
+    ("make", "energy", "labels"), OBJECTIVES.values(), ids=OBJECTIVES.keys()
+)
+every_negatives = pytest.mark.parametrize(
+    "make", NEGATIVES.values(), ids=NEGATIVES.keys()
+)
+every_generator = pytest.mark.parametrize(
+    ("make", "energy", "conditions"), GENERATORS.values(), ids=GENERATORS.keys()
+)
+every_start = pytest.mark.parametrize("make", STARTS.values(), ids=STARTS.keys())
+every_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS.keys())
+
+
+def test_every_part_of_the_library_is_tried():
+    def kinds(rows):
+        return {type(row[0]() if isinstance(row, tuple) else row()) for row in rows}
+
+    assert kinds(OBJECTIVES.values()) == classes_of(AbstractObjective, ALL)
+    assert kinds(NEGATIVES.values()) == classes_of(AbstractNegatives, ALL)
+    assert kinds(GENERATORS.values()) == classes_of(AbstractGenerator, ALL)
+    assert kinds(CALLBACKS.values()) == classes_of(AbstractCallback, ALL)
+    starts = {type(make(GROUPS["none"])) for make in STARTS.values()}
+    assert starts == classes_of(AbstractStart, ALL)
+
+
+def classes_in(*modules):
+    values = [value for module in modules for value in vars(module).values()]
+    return {value for value in values if isinstance(value, type)}
+
+
+def test_the_faces_of_the_library_hold_them_all():
+    assert classes_of(AbstractObjective, ALL) <= classes_in(es.objectives)
+    assert classes_of(AbstractNegatives, ALL) <= classes_in(es.negatives)
+    for kind in (AbstractGenerator, AbstractStart, AbstractCallback):
+        assert classes_of(kind, ALL) <= classes_in(es.training, es.diffusion)
+
+
+# ------------------------------------------------------------ objectives
+
+
+@eqx.filter_jit
+def gradients(key, objective, energy, state, batch):
+    points, labels, rows = batch
+
+    @eqx.filter_value_and_grad(has_aux=True)
+    def loss(energy):
+        value, after, info = objective.loss(
+            key, energy, state, es.training.Batch(points, labels, rows)
+        )
+        return value, (after, info)
+
+    return loss(energy)
+
+
+def tried(key, objective, energy, labels, dtype=None):
+    """Return value, gradient, state before and after, and info of a batch."""
+    batch = batch_of(labels, dtype)
+    state = objective.init(key, energy, batch)
+    parts = (batch.points, batch.labels, batch.rows)
+    (value, (after, info)), gradient = gradients(key, objective, energy, state, parts)
+    return value, gradient, state, after, info
+
+
+def shapes(tree):
+    return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), arrays(tree))
+
+
+@every_objective
+def test_a_loss_is_a_number_with_a_finite_gradient(make, energy, labels, key):
+    objective, energy = make(), energy()
+    value, gradient, before, after, info = tried(key, objective, energy, labels)
+    assert value.shape == ()
+    assert np.isfinite(value)
+    leaves = jax.tree.leaves(arrays(gradient))
+    assert all(np.all(np.isfinite(leaf)) for leaf in leaves)
+    assert max(np.max(np.abs(leaf)) for leaf in leaves) > 0
+    # The state keeps its form, so that an epoch is one loop; numbers are scalars.
+    assert shapes(before) == shapes(after)
+    assert jax.tree.structure(before) == jax.tree.structure(after)
+    assert info
+    assert all(jnp.shape(number) == () for number in info.values())
+    halved = objective.halve_steps(after)
+    assert shapes(halved) == shapes(after)
+    # The same key, the same loss.
+    again = tried(key, objective, energy, labels)
+    assert again[0] == value
+    assert objective.uses_labels or labels is None
+
+
+@every_objective
+def test_objectives_add(make, energy, labels, key):
+    objective, energy = make(), energy()
+    total = 0.5 * objective
+    value, gradient, _, _, info = tried(key, total, energy, labels)
+    alone_key = jr.split(key, 1)[0]
+    state = objective.init(alone_key, energy, batch_of(labels))
+    batch = batch_of(labels)
+    parts = (batch.points, batch.labels, batch.rows)
+    terms = list(objective.terms) if hasattr(objective, "terms") else None
+    if terms is None:
+        (alone, (_, found)), slope = gradients(
+            alone_key, objective, energy, state, parts
+        )
+        assert np.isclose(value, 0.5 * alone)
+        assert set(info) == set(found)
+        for one, other in zip(
+            jax.tree.leaves(arrays(gradient)), jax.tree.leaves(arrays(slope)),
+            strict=True,
+        ):  # fmt: skip
+            assert np.allclose(one, 0.5 * other, atol=1e-12)
+    else:
+        assert total.terms == tuple((0.5 * weight, part) for weight, part in terms)
+
+
+@every_objective
+def test_a_loss_has_the_precision_of_the_data(make, energy, labels, key):
+    with jax.enable_x64(False):
+        if labels is not None:
+            kind = np.float32 if labels.dtype == np.float64 else np.int32
+            labels = jnp.asarray(np.asarray(labels).astype(kind))
+        value, *_ = tried(key, make(), energy(), labels, jnp.float32)
+        assert value.dtype == jnp.float32
+        assert np.isfinite(value)
+
+
+# ------------------------------------------------------------ negatives
+
+
+@every_negatives
+def test_negatives_are_drawn_by_the_key_alone(make, key):
+    negatives, energy, batch = make(), plain(), batch_of()
+    state = negatives.init(key, energy, batch)
+    before = shapes(state)
+
+    @eqx.filter_jit
+    def draw(key, energy, state):
+        return negatives.draw(key, fixed(energy), state, batch_of())
+
+    drawn, after, info = draw(key, energy, state)
+    assert drawn.shape == (4, *SHAPE)
+    assert np.all(np.isfinite(drawn))
+    assert shapes(after) == before
+    assert jax.tree.structure(after) == jax.tree.structure(state)
+    assert all(jnp.shape(number) == () for number in info.values())
+    again = draw(key, energy, state)
+    assert np.array_equal(again[0], drawn)
+    other = draw(jr.fold_in(key, 1), energy, state)
+    assert not np.array_equal(other[0], drawn)
+    further, _, _ = draw(key, energy, after)
+    assert not np.array_equal(further, drawn)
+    assert shapes(negatives.halve_steps(after)) == before
+
+
+@every_negatives
+def test_no_gradient_flows_through_negatives(make, key):
+    negatives, batch = make(), batch_of()
+    state = negatives.init(key, plain(), batch)
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def slopes(energy):
+        drawn, _, _ = negatives.draw(key, fixed(energy), state, batch_of())
+        return jnp.sum(drawn**2)
+
+    assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(slopes(plain())))
+
+
+# ------------------------------------------------------------ generators
+
+
+@every_generator
+def test_a_generator_draws_as_many_as_it_is_asked_for(make, energy, conditions, key):
+    generator, energy = make(), energy()
+    drawn = {}
+    for condition in conditions:
+        found = generator.sample(key, energy, 4, condition)  # more than at once
+        assert found.shape[0] == 4
+        assert found.dtype == jnp.float64
+        assert np.all(np.isfinite(found))
+        assert len(np.unique(found.reshape(4, -1), axis=0)) == 4
+        assert np.array_equal(found, generator.sample(key, energy, 4, condition))
+        drawn[condition] = found
+    other = generator.sample(jr.fold_in(key, 1), energy, 4, conditions[0])
+    assert not np.array_equal(other, drawn[conditions[0]])
+    if conditions == [None, 0, 1]:
+        assert not np.array_equal(drawn[0], drawn[1])
+    smaller = generator.scaled(jnp.asarray(0.25)).sample(key, energy, 4, conditions[0])
+    assert not np.array_equal(smaller, drawn[conditions[0]])
+
+
+@every_generator
+def test_a_generator_refuses_conditions_that_are_none(
+    make, energy, conditions, key, unchecked
+):
+    generator, energy = make(), energy()
+    wrong = [0] if conditions == [None] else [-1, 1.0, True, "a"]
+    for condition in wrong:
+        with pytest.raises(ValueError, match="`label`"):
+            generator.sample(key, energy, 2, condition)
+    if None not in conditions:
+        with pytest.raises(ValueError, match="`label`"):
+            generator.sample(key, energy, 2)
+    for num in (0, 2.0, True):
+        with pytest.raises(ValueError, match="`num`, an integer >= 1"):
+            generator.sample(key, energy, num, conditions[0])
+
+
+@every_generator
+def test_a_generator_draws_in_single_precision(make, energy, conditions, key):
+    with jax.enable_x64(False):
+        found = make().sample(key, energy(), 2, conditions[-1])
+        assert found.dtype == jnp.float32
+        assert np.all(np.isfinite(found))
+
+
+# ------------------------------------------------------------ starts
+
+
+@every_start
+@every_group
+def test_a_start_is_a_law_on_the_subspace(make, group, key):
+    start = make(group)
+    found = start.sample(key, 50)
+    assert found.shape == (50, *SHAPE)
+    assert np.all(np.isfinite(found))
+    assert np.allclose(jax.vmap(group.project)(found), found, atol=1e-12)
+    assert np.array_equal(start.sample(key, 50), found)
+    assert not np.array_equal(start.sample(jr.fold_in(key, 1), 50), found)
+    assert start.group == group
+    assert start.center.shape == SHAPE
+    assert start.reach > 0
+    assert start.sample(key, 2, 0).shape == (2, *SHAPE)
+
+
+# ------------------------------------------------------------ callbacks
+
+
+@pytest.mark.parametrize("make", CALLBACKS.values(), ids=CALLBACKS.keys())
+def test_a_callback_gives_the_columns_that_it_promises(make, key):
+    callback, energy = make(), plain()
+    row = {"loss": 1.0}
+    columns = callback.columns(energy)
+    for epoch, last in ((1, False), (2, False), (3, True)):
+        found = callback(epoch, energy, row, last=last)
+        assert set(found) <= set(columns)
+        assert all(isinstance(value, float) for value in found.values())
+    assert set(callback(3, energy, row, last=True)) == set(columns)
+    assert not callback.wants_to_stop({"loss": np.ones(3)})
+    fitted = es.fit(
+        key, energy, points(), DenoisingScoreMatching(0.3), num_epochs=1,
+        batch_size=NUM, optimizer=optax.sgd(0.1), callbacks=[callback],
+    )  # fmt: skip
+    assert set(columns) <= set(fitted.history)

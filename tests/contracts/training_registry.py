@@ -1,0 +1,165 @@
+"""The parts of a fit, all small, and energies that they are for."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+
+from equistein.diffusion import (
+    DiffusionContrastiveDivergence,
+    DiffusionSteps,
+    FormulaGenerator,
+    NoiseConditionalScoreMatching,
+    NoiseEnergy,
+    ReverseDiffusion,
+    StepSizes,
+)
+from equistein.energies import JointEnergy, PlainEnergy
+from equistein.groups import Cyclic, PointCloud, Trivial
+from equistein.kernels import RBF
+from equistein.models import masked_energy_for
+from equistein.networks import MLP, NoiseMLP
+from equistein.samplers import Langevin, SVGD
+from equistein.training import (
+    Batch,
+    Blurred,
+    Box,
+    ContrastiveDivergence,
+    CrossEntropy,
+    DenoisingScoreMatching,
+    EarlyStopping,
+    Monitor,
+    Normals,
+    OnEpoch,
+    Persistent,
+    ReplayBuffer,
+    SamplingGenerator,
+    SquaredError,
+)
+
+NUM, SHAPE = 8, (3, 2)
+
+
+def points(dtype=None):
+    return jr.normal(jr.key(0), (NUM, *SHAPE), dtype or jnp.zeros(()).dtype)
+
+
+def plain():
+    return PlainEnergy(MLP(6, widths=(4,), key=jr.key(1)))
+
+
+def joint():
+    return JointEnergy(MLP(6, widths=(4,), out_size=2, key=jr.key(1)))
+
+
+def levels():
+    return NoiseEnergy(NoiseMLP(6, widths=(4,), key=jr.key(1)), points(), 0.3)
+
+
+def formulas():
+    return masked_energy_for(
+        jr.key(1), ("CO", "COO"), points(), jnp.arange(NUM) % 2,
+        atomic_numbers=((6, 8), (6, 8, 8)), width=4, depth=1, noise=0.3,
+    )  # fmt: skip
+
+
+def svgd():
+    step = jnp.full((), 0.1, points().dtype)
+    return SVGD(RBF(1.0), optax.sgd(0.1), langevin=step)
+
+
+FEW = {"num_particles": 4, "num_steps": 2, "reset_probability": 0.5}
+NEGATIVES = {  # adding negatives to the library means adding a line here
+    "persistent": lambda: Persistent(svgd(), start(), **FEW),
+    "reset to data": lambda: Persistent(
+        Langevin(0.1), start(), reset_to_data=0.5, **FEW
+    ),
+    "until still": lambda: Persistent(svgd(), start(), tolerance=0.1, **FEW),
+    "repelled": lambda: Persistent(
+        SVGD(RBF(1.0), optax.sgd(0.1)), start(), repel=True, **FEW
+    ),
+    "buffer": lambda: ReplayBuffer(svgd(), start(), 9, **FEW),
+}
+
+
+def start():
+    return Box(points(), Trivial())
+
+
+def diffusion_steps():
+    sizes = StepSizes(*(jnp.full((), x, points().dtype) for x in (0.1, 0.01, 50.0)))
+    return DiffusionSteps(sizes, 4, RBF(1.0))
+
+
+def divergence():
+    return ContrastiveDivergence(NEGATIVES["persistent"]())
+
+
+CLASSES, ENERGIES = jnp.arange(NUM) % 2, jnp.linspace(-1.0, 1.0, NUM)
+OBJECTIVES = {  # adding an objective to the library means adding a line here
+    "contrastive divergence": (divergence, plain, None),
+    "cross entropy": (CrossEntropy, joint, CLASSES),
+    "squared error": (SquaredError, plain, ENERGIES),
+    "denoising": (lambda: DenoisingScoreMatching(0.3), plain, None),
+    "blurred": (lambda: Blurred(divergence(), 0.1), plain, None),
+    "sum": (lambda: divergence() + 0.1 * CrossEntropy(), joint, CLASSES),
+    "all levels": (NoiseConditionalScoreMatching, levels, None),
+    "all formulas": (NoiseConditionalScoreMatching, formulas, CLASSES),
+    "diffusion": (
+        lambda: DiffusionContrastiveDivergence(
+            diffusion_steps(), num_particles=4, num_steps=2
+        ),
+        levels, None,
+    ),
+}  # fmt: skip
+
+
+def reverse():
+    return ReverseDiffusion(diffusion_steps(), SHAPE, 3)
+
+
+GENERATORS = {  # a generator, an energy, and the conditions that it knows
+    "sampler": (
+        lambda: SamplingGenerator(svgd(), start(), num_steps=3, num_at_once=3),
+        plain, [None],
+    ),
+    "sampler of classes": (
+        lambda: SamplingGenerator(svgd(), start(), num_steps=3, num_at_once=3),
+        joint, [None, 0, 1],
+    ),
+    "reverse diffusion": (reverse, levels, [None]),
+    "formulas": (
+        lambda: FormulaGenerator(
+            tuple(
+                ReverseDiffusion(diffusion_steps(), (num, 2), 3) for num in (2, 3)
+            )
+        ),
+        formulas, [0, 1],
+    ),
+}  # fmt: skip
+STARTS = {  # adding a start to the library means adding a line here
+    "box": lambda group: Box(data_of(group), group),
+    "normals": lambda group: Normals(data_of(group), group),
+    "normals of classes": lambda group: Normals(data_of(group), group, CLASSES, 2),
+}
+GROUPS = {"none": Trivial(), "cyclic": Cyclic(4), "cloud": PointCloud("COO", 2)}
+
+
+def data_of(group):
+    return jax.vmap(group.project)(points() + 1.0)
+
+
+CALLBACKS = {  # adding a callback to the library means adding a line here
+    "monitor": lambda: Monitor(lambda energy: {"number": jnp.ones(())}, every=2),
+    "early stopping": lambda: EarlyStopping("loss", 100),
+    "on epoch": lambda: OnEpoch(lambda row: None),
+}
+
+
+def batch_of(labels=None, dtype=None):
+    return Batch(points(dtype), labels, jnp.arange(NUM))
+
+
+def arrays(tree):
+    return eqx.filter(tree, eqx.is_array)

@@ -1,0 +1,325 @@
+"""What suits a group and data, and what is refused before anything is trained."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.diffusion import NoiseConditionalScoreMatching, NoiseEnergy
+from equistein.energies import JointEnergy, PlainEnergy, TemperedEnergy
+from equistein.features import Concatenated, Coordinates, PairHistogram, Radius
+from equistein.groups import (
+    AbstractGroup,
+    Cyclic,
+    Dihedral,
+    ImageRotations,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+    Trivial,
+)
+from equistein.kernels import Equivariant, Pullback, RBF
+from equistein.models import (
+    ContrastiveSettings,
+    DenoisingSettings,
+    energy_for,
+    features_of,
+    for_data,
+    graph_energy_for,
+    kernel_for,
+    network_for,
+)
+from equistein.networks import (
+    AbstractNetwork,
+    FeatureNetwork,
+    SteerableCNN,
+    Symmetrized,
+)
+from equistein.samplers import Langevin, SVGD
+from equistein.training import (
+    Blurred,
+    Box,
+    ContrastiveDivergence,
+    CrossEntropy,
+    Normals,
+    ReplayBuffer,
+    SquaredError,
+    Sum,
+)
+
+GROUPS = {  # a group, the shape of a point, its network, kernel and features
+    "trivial": (Trivial(), (2,), FeatureNetwork, RBF, Coordinates),
+    "cyclic": (Cyclic(4), (2,), Symmetrized, Equivariant, Coordinates),
+    "dihedral": (Dihedral(3), (2, 2), Symmetrized, Equivariant, Coordinates),
+    "rotations": (SpecialOrthogonal(2), (2,), FeatureNetwork, Pullback, Radius),
+    "orthogonal": (Orthogonal(3), (3,), FeatureNetwork, Pullback, Radius),
+    "cloud": (PointCloud("COO", 2), (3, 2), FeatureNetwork, Pullback, Concatenated),
+    "images": (ImageRotations(), (4, 4, 1), SteerableCNN, Equivariant, Coordinates),
+}
+SMALL = ContrastiveSettings(
+    widths=(4,), num_epochs=1, batch_size=8, num_particles=4, num_steps=2,
+    sample_steps=4, sample_at_once=4,
+)  # fmt: skip
+
+
+def data_for(shape, num=20):
+    return jr.normal(jr.key(0), (num, *shape))
+
+
+@pytest.mark.parametrize(
+    ("group", "shape", "network", "kernel", "features"), GROUPS.values(), ids=GROUPS
+)
+def test_each_symmetry_has_its_parts(group, shape, network, kernel, features):
+    model = for_data(jr.key(1), group, data_for(shape), settings=SMALL)
+    assert isinstance(model.energy, PlainEnergy)
+    assert isinstance(model.energy.network, network)
+    # The radius of a point knows no reflection: its group is the larger one.
+    larger = Orthogonal if isinstance(group, SpecialOrthogonal) else type(group)
+    assert type(model.energy.group(shape)) is larger
+    assert isinstance(features_of(model.energy), features)
+    negatives = model.objective.negatives
+    for sampler in (negatives.sampler, model.generator.sampler):
+        assert isinstance(sampler, SVGD)
+        assert isinstance(sampler.kernel, kernel)
+    assert isinstance(negatives.start, Box)
+    assert isinstance(kernel_for(model.energy, shape, 0.5), kernel)
+    assert isinstance(kernel_for(TemperedEnergy(model.energy, 2.0), shape), kernel)
+
+
+def test_graphs_are_trained_by_denoising(key):
+    group, data = PointCloud("COO", 3), data_for((3, 3))
+    settings = DenoisingSettings(width=4, depth=1)
+    model = for_data(
+        key, group, data, network="graph", settings=settings, atomic_numbers=(6, 8, 8)
+    )
+    assert isinstance(model.energy, NoiseEnergy)
+    assert isinstance(model.objective, NoiseConditionalScoreMatching)
+    assert isinstance(features_of(model.energy), PairHistogram)
+    assert isinstance(model.generator.steps.kernel, Pullback)
+    assert model.about == {"atomic_numbers": [6, 8, 8]}
+
+
+def test_labels_choose_the_energy_and_the_objective(key):
+    data, classes = data_for((2,)), np.arange(20) % 3 - 1
+
+    def made(labels, **settings):
+        settings = ContrastiveSettings(**{"widths": (4,), "batch_size": 8} | settings)
+        return for_data(key, Cyclic(4), data, labels, settings=settings)
+
+    joint = made(classes, label_weight=0.5)
+    assert isinstance(joint.energy, JointEnergy)
+    assert joint.energy.num_classes((2,)) == 2
+    (one, divergence), (weight, supervised) = joint.objective.terms
+    assert (one, weight) == (1.0, 0.5)
+    assert isinstance(divergence, ContrastiveDivergence)
+    assert isinstance(supervised, CrossEntropy)
+    assert isinstance(made(classes, label_weight=0.0).objective, ContrastiveDivergence)
+    known = made(np.linspace(0, 1, 20))
+    assert isinstance(known.energy, PlainEnergy)
+    assert isinstance(known.objective.terms[1][1], SquaredError)
+    blurred = made(classes, data_noise=0.1).objective
+    assert isinstance(blurred, Blurred)
+    assert isinstance(blurred.objective, Sum)
+    # Known energies are those of the points themselves.
+    (_, first), (_, second) = made(
+        np.linspace(0, 1, 20), data_noise=0.1
+    ).objective.terms
+    assert isinstance(first, Blurred)
+    assert isinstance(second, SquaredError)
+
+
+def test_settings_choose_the_parts(key):
+    data, classes = data_for((2,)), np.arange(20) % 2
+
+    def made(**settings):
+        settings = ContrastiveSettings(**{"widths": (4,), "batch_size": 8} | settings)
+        return for_data(key, Cyclic(4), data, classes, settings=settings)
+
+    hot = made(temperature=2.0)
+    assert hot.energy.temperature == 2.0
+    divergence = made(buffer_size=300).objective.terms[0][1]
+    assert isinstance(divergence.negatives, ReplayBuffer)
+    plain = made(kernel="plain", bandwidth=0.7).generator.sampler
+    assert isinstance(plain.kernel, RBF)
+    assert isinstance(made(kernel="none").generator.sampler, Langevin)
+    normals = made(start="normals").generator.start
+    assert isinstance(normals, Normals)
+    assert normals.means.shape == (2, 2)
+    without = for_data(
+        key, Cyclic(4), data, settings=ContrastiveSettings(temperature=2.0, widths=(4,))
+    )
+    assert isinstance(without.energy, TemperedEnergy)
+
+
+def test_step_sizes_left_open_are_set_by_the_data(key):
+    data = data_for((2,)).at[0].set(jnp.array([4.0, 0.0]))
+    data = jnp.clip(data, -4.0, 4.0)
+    group = Cyclic(4)
+
+    def sampler(**settings):
+        settings = ContrastiveSettings(widths=(4,), batch_size=8, **settings)
+        model = for_data(key, group, data, settings=settings)
+        return model.objective.negatives.sampler
+
+    reach = float(jnp.max(jnp.abs(data)))
+    found = sampler()
+    assert np.isclose(found.langevin, (0.01 * reach) ** 2)
+    assert np.isclose(found.score_clip, 450 / reach)
+    updates, _ = found.optimizer.update(jnp.ones(()), None)
+    assert np.isclose(-updates, (0.01 * reach) ** 2)
+    given = sampler(langevin_step_size=0.5, stein_step_size=0.25, score_clip=7.0)
+    assert (given.langevin, given.score_clip) == (0.5, 7.0)
+    assert given.optimizer.update(jnp.ones(()), None)[0] == -0.25
+    assert sampler(langevin_step_size=0.0).langevin == 0.0
+
+
+def test_new_samples_cool_at_the_end(key):
+    settings = ContrastiveSettings(
+        widths=(4,), batch_size=8, sample_steps=100, cooling_fraction=0.3,
+        langevin_step_size=0.5,
+    )  # fmt: skip
+    model = for_data(key, Trivial(), data_for((2,)), settings=settings)
+    step = model.generator.sampler.langevin
+    assert [float(step(jnp.asarray(n, float))) for n in (0, 70)] == [0.5, 0.5]
+    assert np.isclose(step(jnp.asarray(85.0)), 0.5 * (1 - 0.95 / 2))
+    assert np.isclose(step(jnp.asarray(100.0)), 0.5 * 0.05)
+
+
+@pytest.mark.parametrize(
+    ("num", "epochs"), [(2_000, 60), (1_280, 60), (1_000, 72), (255, 500), (128, 500)]
+)
+def test_epochs_left_open_make_five_hundred_batches_or_sixty(num, epochs, key):
+    data = data_for((2,), num)
+    settings = ContrastiveSettings(widths=(4,))
+    model = for_data(key, Trivial(), data, settings=settings)
+    assert model.num_epochs == epochs
+    assert model.epoch_batches == num // 128
+
+
+# ------------------------------------------------------------ refusals
+
+
+class Spin(AbstractGroup):
+    """A continuous group that the library does not know; it says nothing of order."""
+
+    def act(self, element, point):
+        return point
+
+    def compose(self, left, right):
+        return left
+
+    def inverse(self, element):
+        return element
+
+    def sample(self, key, num):
+        return jnp.zeros(num)
+
+    def canonicalize(self, point):
+        return point
+
+
+class Round(AbstractNetwork):
+    """A network with a continuous symmetry but no features."""
+
+    def __call__(self, point):
+        return -jnp.sum(point**2)
+
+    def group(self, shape):
+        return Orthogonal(shape[-1])
+
+
+def test_an_unknown_continuous_group_has_no_network(key):
+    data = data_for((2,))
+    for make in (network_for, energy_for, for_data):
+        with pytest.raises(ValueError, match="No invariant features are known.*Spin"):
+            make(key, Spin(), data)
+
+
+def test_a_network_without_features_has_no_kernel():
+    with pytest.raises(ValueError, match="give the sampler of the negatives a kernel"):
+        kernel_for(PlainEnergy(Round()), (3,), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("group", "shape", "words"),
+    [
+        (Cyclic(4), (3,), "acts on points of shape"),
+        (SpecialOrthogonal(3), (4, 3), "one vector"),
+        (PointCloud((0, 0), 2, reflections=False), (2, 2), "mirror images"),
+        (PointCloud((0, 0), 2), (3, 2), "acts on points of shape"),
+    ],
+)
+def test_a_symmetry_that_does_not_suit_is_refused(group, shape, words, key):
+    with pytest.raises(ValueError, match=words):
+        for_data(key, group, data_for(shape))
+
+
+def test_a_constant_column_has_no_energy(key):
+    data = data_for((2,)).at[:, 1].set(3.0)
+    with pytest.raises(ValueError, match="constant, the first at index 1.*Drop"):
+        for_data(key, Trivial(), data)
+
+
+@pytest.mark.parametrize("num", [1, 0, -2])
+def test_one_class_is_no_joint_energy(num, key):
+    with pytest.raises(ValueError, match="`num_classes` >= 2.*nothing to tell apart"):
+        energy_for(key, Trivial(), data_for((2,)), num_classes=num)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"network": "transformer"}, "`network` must be features or graph, but got"),
+        ({"settings": DenoisingSettings()}, "trained with ContrastiveSettings, but"),
+        ({"network": "graph", "settings": SMALL}, "with DenoisingSettings, but `sett"),
+        ({"network": "graph", "labels": np.arange(20) % 2}, "learns no classes"),
+        ({"network": "graph", "group": Trivial()}, "symmetry of a PointCloud, but got"),
+        ({"labels": np.zeros(20, int)}, "hold the class 0 alone"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(option, words, key, unchecked):
+    given = {"group": PointCloud("CO", 3), "data": data_for((2, 3))} | option
+    group, data = given.pop("group"), given.pop("data")
+    with pytest.raises(ValueError, match=words):
+        for_data(key, group, data, **given)
+
+
+def test_a_model_is_checked_before_it_is_trained(key, monkeypatch):
+    def began(*arguments, **options):
+        raise AssertionError("the fit began")
+
+    monkeypatch.setattr("equistein.training._fit.Loop", began)
+    data, labels = data_for((2,)), np.arange(20) % 2
+    model = for_data(key, Cyclic(4), data, labels, settings=SMALL)
+    model.check(key, data, labels)
+    for points, known, words in (
+        (data[:5], labels[:5], "fewer than a batch of 8"),
+        (data.at[3, 0].set(jnp.nan), labels, "`data` must be finite"),
+        (data, None, "`labels` are missing"),
+        (data, labels[:-1], "one number for each of the 20"),
+        (data, labels + 1, "from 0 to 1, or -1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.check(key, points, known)
+    plain = for_data(key, Cyclic(4), data, settings=SMALL)
+    with pytest.raises(ValueError, match="no use of them"):
+        plain.check(key, data, labels)
+
+
+def test_the_network_built_for_images_halves_what_can_be_halved(key):
+    for side, halvings in ((28, 2), (8, 1), (9, 0)):
+        network = network_for(
+            key, ImageRotations(), jr.uniform(key, (2, side, side)), num_classes=3
+        )
+        assert network.group((side, side)) == ImageRotations()
+        assert len(network.pool_after) == halvings
+        assert jax.eval_shape(network, jnp.zeros((side, side))).shape == (3,)
+
+
+def test_graphs_see_a_quarter_further_than_the_data(key):
+    data = data_for((2, 3))
+    energy = graph_energy_for(key, PointCloud("CO", 3), data, width=4, depth=1)
+    gaps = jnp.linalg.norm(data[:, 0] - data[:, 1], axis=1)
+    assert np.isclose(energy.network.reach, 1.25 * jnp.max(gaps))
+    assert np.isclose(energy.noise, jnp.median(gaps) / 20)
