@@ -12,8 +12,8 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = "import sys; from equistein.cli import main; sys.exit(main(sys.argv[1:]))"
 SETTINGS = "--group trivial --num-epochs 2000 --batch-size 8 --num-particles 8".split()
-SETTINGS += "--num-steps 20 --sample-steps 20000 --num-samples 24 --width 8".split()
-SETTINGS += "--depth 1 --bandwidth 1 --buffer-size 20 --sample-at-once 8".split()
+SETTINGS += "--num-steps 20 --sample-steps 20000 --num-samples 24 --widths 8".split()
+SETTINGS += "--bandwidth 1 --buffer-size 20 --sample-at-once 8".split()
 # Each phase but the first needs those before it to be over, so they come in order.
 KILLS = ["import", "training", "training", "import", "training", "training"]
 KILLS += ["sampling", "import", "sampling", "sampling"]
