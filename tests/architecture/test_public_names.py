@@ -55,7 +55,7 @@ def test_contract_class_has_its_methods(name):
 def test_results_have_the_fields_of_the_contract():
     samples = {"particles", "history", "num_steps", "converged"}
     assert samples <= set(es.Samples.__dataclass_fields__)
-    fitted = {"energy", "particles", "history"}
+    fitted = {"energy", "history", "generator"}
     assert fitted <= set(es.Fitted.__dataclass_fields__)
 
 

@@ -1,5 +1,7 @@
 """Learned densities in files: what es.models makes, and what is one's own."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -41,7 +43,10 @@ MODELS = {  # a group, the shape of a point, labels, and how it is made
     "joint": (Cyclic(4), (2,), np.arange(16) % 2, {"settings": CONTRASTIVE}),
     "features": (Orthogonal(3), (3,), None, {"settings": NORMALS}),
     "cloud": (PointCloud("COO", 2), (3, 2), None, {"settings": CONTRASTIVE}),
-    "images": (ImageRotations(), (4, 4, 1), np.arange(16) % 2, {"settings": NORMALS}),
+    "images": (
+        ImageRotations(), (4, 4, 1), np.arange(16) % 2,
+        {"settings": dataclasses.replace(NORMALS, widths=None)},
+    ),
     "graph": (
         PointCloud("COO", 3), (3, 3), None,
         {"settings": DENOISING, "network": "graph", "atomic_numbers": (6, 8, 8)},
