@@ -75,7 +75,7 @@ def data_for(shape, num=20):
 def test_each_symmetry_has_its_parts(group, shape, network, kernel, features):
     settings = SMALL
     if isinstance(group, ImageRotations):  # whose network has widths of its own
-        settings = dataclasses.replace(SMALL, widths=None)
+        settings = dataclasses.replace(SMALL, widths=ContrastiveSettings.widths)
     model = for_data(jr.key(1), group, data_for(shape), settings=settings)
     assert isinstance(model.energy, PlainEnergy)
     assert isinstance(model.energy.network, network)

@@ -45,7 +45,7 @@ MODELS = {  # a group, the shape of a point, labels, and how it is made
     "cloud": (PointCloud("COO", 2), (3, 2), None, {"settings": CONTRASTIVE}),
     "images": (
         ImageRotations(), (4, 4, 1), np.arange(16) % 2,
-        {"settings": dataclasses.replace(NORMALS, widths=None)},
+        {"settings": dataclasses.replace(NORMALS, widths=ContrastiveSettings.widths)},
     ),
     "graph": (
         PointCloud("COO", 3), (3, 3), None,
