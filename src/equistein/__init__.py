@@ -22,7 +22,7 @@ from equistein.groups import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
-from equistein.models import load as load
+from equistein.models import load as load, Model as Model
 from equistein.samplers import (
     as_blackjax as as_blackjax,
     Langevin as Langevin,

@@ -10,12 +10,15 @@ import equistein as es
 
 CONTRACT = [
     "groups.Trivial", "groups.Cyclic", "groups.Dihedral", "groups.SpecialOrthogonal",
-    "groups.Orthogonal", "groups.PointCloud",
+    "groups.Orthogonal", "groups.ImageRotations", "groups.PointCloud",
     "kernels.RBF", "kernels.IMQ", "kernels.Invariant", "kernels.Equivariant",
-    "kernels.Pullback", "kernels.Median",
-    "features.Radius", "features.SortedDistances",
+    "kernels.Pullback", "kernels.Gradient", "kernels.Median",
+    "features.Radius", "features.SortedDistances", "features.PairHistogram",
     "targets.RotatedGaussians", "targets.Shells", "targets.DoubleWell",
-    "SVGD", "run", "Samples", "fit", "Fitted", "check_invariance", "as_blackjax",
+    "targets.LennardJones", "SVGD", "Langevin", "MALA", "run", "Samples", "as_blackjax",
+    "objectives.ContrastiveDivergence", "negatives.Persistent",
+    "negatives.ReplayBuffer", "fit", "Fitted", "load", "models.for_data", "Model",
+    "check_invariance",
 ]  # fmt: skip
 METHODS = {
     "groups.Cyclic": ["act", "sample", "canonicalize", "elements", "orbit", "order"],
@@ -28,7 +31,9 @@ METHODS = {
     "targets.Shells": ["log_density", "sample"],
     "targets.DoubleWell": ["log_density", "sample"],
     "SVGD": ["init", "step"],
-    "Fitted": ["sample"],
+    "Langevin": ["init", "step"],
+    "MALA": ["init", "step"],
+    "Fitted": ["sample", "save"],
 }
 PACKAGES = ["equistein"] + [
     info.name for info in pkgutil.iter_modules(es.__path__, "equistein.") if info.ispkg
@@ -55,8 +60,10 @@ def test_contract_class_has_its_methods(name):
 def test_results_have_the_fields_of_the_contract():
     samples = {"particles", "history", "num_steps", "converged"}
     assert samples <= set(es.Samples.__dataclass_fields__)
-    fitted = {"energy", "history", "generator"}
+    fitted = {"energy", "generator", "history"}
     assert fitted <= set(es.Fitted.__dataclass_fields__)
+    model = {"energy", "objective", "generator"}
+    assert model <= set(es.Model.__dataclass_fields__)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
