@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from command_line import status, TINY
+from command_line import status, TINY_IMAGES
 
 
 def save_images(path, shape):
@@ -15,7 +15,7 @@ def save_images(path, shape):
 @pytest.mark.slow
 def test_images_are_fitted_and_drawn(tmp_path, capsys):
     save_images(tmp_path / "images.npz", (6, 6))
-    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *TINY]
+    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *TINY_IMAGES]
     out = tmp_path / "run"
     assert status(*arguments, "--start", "normals", "--out", out) == 0
     assert (out / "figures" / "samples.png").exists()
