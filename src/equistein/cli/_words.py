@@ -15,7 +15,7 @@ _LIKELY = (
     "data's box."
 )
 _DENOISED = (
-    "Samples annealed from noise, compared with one half of the data by a smooth "
+    "Samples by reverse diffusion, compared with one half of the data by a smooth "
     "histogram of their distances. The denoising loss, over all levels of noise, is "
     "better the lower it is. Stable atoms have bonds, by a table of lengths of H, "
     "C, N, O and F, that sum to their valence; valid molecules are those that RDKit "
