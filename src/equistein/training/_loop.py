@@ -153,7 +153,8 @@ def columns_of(
     """Return the names of the history's columns.
 
     Raises:
-        ValueError: If two parts give a column the same name.
+        ValueError: If two parts give a column the same name, or a callback looks at one
+            that there is not.
     """
     _, infos = eqx.filter_eval_shape(trainer.epoch, state, data.points, data.labels)
     names = [*sorted(set(infos) - {"is_finite"}), "scale"]
@@ -166,6 +167,8 @@ def columns_of(
                 "choose other names."
             )
         names += found
+    for callback in callbacks:
+        callback.check(names)
     return names
 
 

@@ -33,6 +33,10 @@ class AbstractCallback(abc.ABC):
         """Return the names of the numbers it gives, for an energy of this kind."""
         return ()
 
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise `ValueError` if the history lacks a column that it looks at."""
+        del columns  # most look at none
+
     def wants_to_stop(self, history: Mapping[str, np.ndarray]) -> bool:
         """Return whether the fit should end here, from the history so far."""
         return False

@@ -1,6 +1,6 @@
 """The end of a fit that gets no better."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -40,12 +40,14 @@ class EarlyStopping(AbstractCallback):
     ) -> dict[str, float]:
         return {}
 
-    def wants_to_stop(self, history: Mapping[str, np.ndarray]) -> bool:
-        if self.column not in history:
+    def check(self, columns: Sequence[str]) -> None:
+        if self.column not in columns:
             raise ValueError(
                 f"EarlyStopping looks at `column` {self.column!r}, but the history has "
-                f"{', '.join(history)}: choose one of these, or add a Monitor of it."
+                f"{', '.join(columns)}: choose one of these, or add a Monitor of it."
             )
+
+    def wants_to_stop(self, history: Mapping[str, np.ndarray]) -> bool:
         values = history[self.column]
         if not np.isfinite(values).any():
             return False
