@@ -15,7 +15,8 @@ def save_images(path, shape):
 @pytest.mark.slow
 def test_images_are_fitted_and_drawn(tmp_path, capsys):
     save_images(tmp_path / "images.npz", (6, 6))
-    arguments = ["fit", tmp_path / "images.npz", "--group", "image-rotations", *TINY_IMAGES]
+    data, group = tmp_path / "images.npz", "image-rotations"
+    arguments = ["fit", data, "--group", group, *TINY_IMAGES]
     out = tmp_path / "run"
     assert status(*arguments, "--start", "normals", "--out", out) == 0
     assert (out / "figures" / "samples.png").exists()
