@@ -86,11 +86,13 @@ class Curves(AbstractFigure):
         series = {}
         for entry, outcome in shown:
             values = _found(outcome.history, outcome, self.values)
+            if values is None:
+                continue
             steps = _found(outcome.history, outcome, self.x)
-            if values is not None and steps is not None:
-                x = np.atleast_2d(steps)
-                seen = np.isfinite(values).all(axis=0)
-                series[entry.label] = (x.mean(axis=0)[seen], values[:, seen])
+            assert steps is not None
+            seen = np.isfinite(values).all(axis=0)
+            x = np.atleast_2d(steps).mean(axis=0)
+            series[entry.label] = (x[seen], values[:, seen])
         if not series:
             return None
         level = self.level and self.level(shown)
