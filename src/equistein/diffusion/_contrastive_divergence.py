@@ -116,11 +116,7 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
         blurred = batch.points + level * jax.vmap(energy.project)(noise)
         above, below = jax.vmap(model)(blurred), jax.vmap(model)(after)
         weight = level / jax.lax.stop_gradient(energy.scale)
-        gap, info = divergence(above, below, 0.0)
-        loss = weight * gap
-        if self.regularization:
-            squares = jnp.mean(above**2) + jnp.mean(below**2)
-            loss += self.regularization * squares
+        loss, info = divergence(above, below, self.regularization, weight)
         info |= {
             "score_norm": score_norm(fixed(model), after),
             "displacement": displacement(before, after),

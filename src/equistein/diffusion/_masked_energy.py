@@ -28,6 +28,9 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
         formulas: The kinds of the atoms of each formula, by number.
         scale: The root mean square coordinate of the data.
         noise_max: The largest noise.
+
+    Raises:
+        ValueError: If the network of the energy does not take atoms of any kind.
     """
 
     energy: NoiseEnergy
@@ -44,6 +47,11 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
         scale: Scalar,
         noise_max: Scalar,
     ):
+        if not isinstance(energy.network, EGNN):
+            raise ValueError(
+                "MaskedNoiseEnergy needs an `energy` on an EGNN, which takes atoms of "
+                f"any kind, but got one on {type(energy.network).__name__}."
+            )
         self.energy = eqx.tree_at(
             lambda e: (e.scale, e.noise_max), energy, (scale, noise_max)
         )
@@ -82,7 +90,7 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
                 f"got {label!r}."
             )
         network = self.energy.network
-        assert isinstance(network, EGNN)
+        assert isinstance(network, EGNN)  # as the constructor saw to
         network = network.of(self.formulas[int(label)])
         return eqx.tree_at(lambda energy: energy.network, self.energy, network)
 

@@ -10,14 +10,13 @@ from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.kernels import AbstractKernel, RBF
 from equistein.models._kernel import kernel_for
-from equistein.models._model import Model
+from equistein.models._model import Model, model_of
 from equistein.models._samplers import CoolingStep, sampler_for
 from equistein.models._settings import ContrastiveSettings
 from equistein.training import (
     AbstractNegatives,
     AbstractObjective,
     AbstractStart,
-    adam,
     Blurred,
     Box,
     ContrastiveDivergence,
@@ -25,7 +24,6 @@ from equistein.training import (
     Normals,
     Persistent,
     ReplayBuffer,
-    RollBack,
     SamplingGenerator,
     SquaredError,
 )
@@ -69,25 +67,12 @@ def contrastive_model(
     negatives = negatives_for(sampler(langevin), start, settings)
     batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
     num_epochs = settings.num_epochs or max(60, -(-500 // batches))
-    return Model(
-        energy=energy,
-        objective=objective_for(negatives, labels, settings),
-        generator=SamplingGenerator(
-            sampler(cooling), start, num_steps=settings.sample_steps,
-            num_at_once=settings.sample_at_once,
-        ),
-        optimizer=adam(
-            settings.learning_rate, num_epochs * batches, warm_up=settings.warm_up,
-            gradient_clip=settings.gradient_clip,
-        ),
-        num_epochs=num_epochs,
-        epoch_batches=batches,
-        batch_size=settings.batch_size,
-        ema=settings.ema,
-        rollback=RollBack(
-            max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
-        ),
+    objective = objective_for(negatives, labels, settings)
+    generator = SamplingGenerator(
+        sampler(cooling), start, num_steps=settings.sample_steps,
+        num_at_once=settings.sample_at_once,
     )  # fmt: skip
+    return model_of(energy, objective, generator, settings, num_epochs, batches)
 
 
 def start_for(

@@ -14,10 +14,10 @@ from equistein.diffusion import (
     StepSizes,
 )
 from equistein.models._kernel import kernel_for
-from equistein.models._model import Model
+from equistein.models._model import Model, model_of
 from equistein.models._settings import DenoisingSettings
 from equistein.networks import AbstractNoiseNetwork, EGNN
-from equistein.training import AbstractGenerator, adam, RollBack
+from equistein.training import AbstractGenerator
 
 _STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
 _REACH = 8.0
@@ -38,22 +38,9 @@ def denoising_model(
     settings = settings or DenoisingSettings()
     batches = settings.epoch_batches
     num_epochs = settings.num_epochs or -(-9_600 // batches)
-    return Model(
-        energy=energy,
-        objective=NoiseConditionalScoreMatching(),
-        generator=reverse_diffusion(energy, data.shape[1:], settings),
-        optimizer=adam(
-            settings.learning_rate, num_epochs * batches, warm_up=settings.warm_up,
-            gradient_clip=settings.gradient_clip,
-        ),
-        num_epochs=num_epochs,
-        epoch_batches=batches,
-        batch_size=settings.batch_size,
-        ema=settings.ema,
-        rollback=RollBack(
-            max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
-        ),
-    )  # fmt: skip
+    generator = reverse_diffusion(energy, data.shape[1:], settings)
+    objective = NoiseConditionalScoreMatching()
+    return model_of(energy, objective, generator, settings, num_epochs, batches)
 
 
 def reverse_diffusion(

@@ -8,9 +8,11 @@ import optax
 
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
+from equistein.models._settings import Settings
 from equistein.training import (
     AbstractGenerator,
     AbstractObjective,
+    adam,
     check_data,
     fit,
     Fitted,
@@ -76,3 +78,39 @@ class Model:
         data = check_data(data, self.batch_size)
         everything = prepared(self.energy, data, self.objective, labels)
         self.objective.init(key, self.energy, everything)
+
+
+def model_of(
+    energy: AbstractEnergies,
+    objective: AbstractObjective,
+    generator: AbstractGenerator,
+    settings: Settings,
+    num_epochs: int,
+    epoch_batches: int,
+) -> Model:
+    """Return a model that is trained as the settings say.
+
+    Args:
+        energy: The energy, untrained.
+        objective: What is minimized.
+        generator: How new points are drawn.
+        settings: What is left to say of the training.
+        num_epochs: The number of epochs.
+        epoch_batches: The number of batches of each.
+    """
+    return Model(
+        energy=energy,
+        objective=objective,
+        generator=generator,
+        optimizer=adam(
+            settings.learning_rate, num_epochs * epoch_batches,
+            warm_up=settings.warm_up, gradient_clip=settings.gradient_clip,
+        ),
+        num_epochs=num_epochs,
+        epoch_batches=epoch_batches,
+        batch_size=settings.batch_size,
+        ema=settings.ema,
+        rollback=RollBack(
+            max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
+        ),
+    )  # fmt: skip

@@ -66,10 +66,15 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         return self.negatives.halve_steps(state)
 
 
-def divergence(above, below, regularization: float) -> tuple[Scalar, Info]:
-    """Return the loss of the energies of data and of negatives, with their means."""
+def divergence(
+    above, below, regularization: float, weight: Scalar | float = 1.0
+) -> tuple[Scalar, Info]:
+    """Return the loss of the energies of data and of negatives, with their means.
+
+    The weight is that of their difference, beside the regularization.
+    """
     positive, negative = jnp.mean(above), jnp.mean(below)
-    loss = positive - negative
+    loss = weight * (positive - negative)
     if regularization:
         loss += regularization * (jnp.mean(above**2) + jnp.mean(below**2))
     largest = jnp.maximum(jnp.max(jnp.abs(above)), jnp.max(jnp.abs(below)))
