@@ -15,6 +15,7 @@ from equistein.cli._given import given
 from equistein.cli._run import default_folder, INTERRUPTED
 from equistein.cli._words import words_of_fit
 from equistein.models import (
+    AbstractSettings,
     ContrastiveSettings,
     Dataset,
     DenoisingSettings,
@@ -25,7 +26,6 @@ from equistein.models import (
     of_formula,
     Problem,
     read_dataset,
-    Settings,
 )
 from equistein.molecules import formula
 from equistein.runs import (
@@ -84,7 +84,10 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
 
 
 def start(
-    data: pathlib.Path, problem: Problem, settings: Settings, out: pathlib.Path | None
+    data: pathlib.Path,
+    problem: Problem,
+    settings: AbstractSettings,
+    out: pathlib.Path | None,
 ) -> int:
     """Check everything, make the run folder, and fit."""
     dataset, model = prepared(data, problem, settings)
@@ -109,7 +112,7 @@ def start(
 
 
 def prepared(
-    data: pathlib.Path, problem: Problem, settings: Settings
+    data: pathlib.Path, problem: Problem, settings: AbstractSettings
 ) -> tuple[Dataset, Model]:
     """Return the data and the untrained model, all checked.
 

@@ -50,7 +50,7 @@ from equistein.models._samplers import (
 )
 from equistein.models._scores import scores as scores
 from equistein.models._settings import (
+    AbstractSettings as AbstractSettings,
     ContrastiveSettings as ContrastiveSettings,
     DenoisingSettings as DenoisingSettings,
-    Settings as Settings,
 )

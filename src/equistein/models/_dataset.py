@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from equistein._numbers import check_fields
 from equistein._types import Particles
 from equistein.data import as_particles, DataError, read_labels, read_points
 from equistein.groups import AbstractGroup, parse_group, Trivial
@@ -51,16 +52,9 @@ class Problem:
     ais_steps: int = 1_000
 
     def __post_init__(self):
-        for name in ("num_samples", "ais_steps"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ValueError(f"`{name}` must be at least 1, but got {value}.")
-        if not 0 <= self.held_out < 1:
-            raise ValueError(
-                f"`held_out` must be at least 0 and below 1, but got {self.held_out}."
-            )
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"`seed` must be from 0 to 2^63 - 1, but got {self.seed}.")
+        check_fields(self, or_zero=("held_out", "seed"), below_one=("held_out",))
+        if self.seed >= 2**63:
+            raise ValueError(f"`seed` must be below 2^63, but got {self.seed}.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,9 +21,9 @@ from equistein.models._graph_energy import graph_energy_for, masked_energy_for
 from equistein.models._model import Model
 from equistein.models._network import network_for
 from equistein.models._settings import (
+    AbstractSettings,
     ContrastiveSettings,
     DenoisingSettings,
-    Settings,
 )
 from equistein.training import check_classes
 
@@ -37,7 +37,7 @@ def for_data(
     labels: Any = None,
     *,
     network: Literal["features", "graph"] = "features",
-    settings: Settings | None = None,
+    settings: AbstractSettings | None = None,
     atomic_numbers: Sequence[int] | None = None,
 ) -> Model:
     """Return an energy, its training and its generator that suit a group and data.
@@ -155,7 +155,7 @@ def _graph_model(
     group: AbstractGroup,
     data: Particles,
     labels: Any,
-    settings: Settings | None,
+    settings: AbstractSettings | None,
     atomic_numbers: Sequence[int] | None,
 ) -> Model:
     settings = DenoisingSettings() if settings is None else settings

@@ -9,9 +9,9 @@ from equistein.models._dataset import Dataset, is_graph, Problem
 from equistein.models._for_data import for_data, for_formulas
 from equistein.models._model import Model
 from equistein.models._settings import (
+    AbstractSettings,
     ContrastiveSettings,
     DenoisingSettings,
-    Settings,
 )
 from equistein.molecules import atomic_numbers_of
 
@@ -24,7 +24,10 @@ def network_of(problem: Problem, dataset: Dataset) -> Literal["graph", "features
 
 
 def for_dataset(
-    key: Key, dataset: Dataset, problem: Problem, settings: Settings | None = None
+    key: Key,
+    dataset: Dataset,
+    problem: Problem,
+    settings: AbstractSettings | None = None,
 ) -> Model:
     """Return a model of the part of a data set that training sees.
 

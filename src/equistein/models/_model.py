@@ -8,7 +8,7 @@ import optax
 
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
-from equistein.models._settings import Settings
+from equistein.models._settings import AbstractSettings
 from equistein.training import (
     AbstractGenerator,
     AbstractObjective,
@@ -84,7 +84,7 @@ def model_of(
     energy: AbstractEnergies,
     objective: AbstractObjective,
     generator: AbstractGenerator,
-    settings: Settings,
+    settings: AbstractSettings,
     num_epochs: int,
     epoch_batches: int,
 ) -> Model:

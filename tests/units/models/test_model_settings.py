@@ -16,7 +16,8 @@ CONTRASTIVE = [
     ("regularization", INF), ("reset_probability", 1.5), ("cooling_fraction", -0.1),
     ("reset_to_data", 1.5), ("buffer_size", 0), ("buffer_size", 255),
     ("temperature", 0.0), ("temperature", INF), ("label_weight", -1.0),
-    ("data_noise", -0.1), ("start", "data"), ("kernel", "rbf"),
+    ("data_noise", -0.1), ("start", "data"), ("kernel", "rbf"), ("widths", ()),
+    ("widths", (4, 0)),
 ]  # fmt: skip
 DENOISING = [("width", 0), ("depth", 0), ("noise", 0.0), ("noise", NAN)]
 CASES = [

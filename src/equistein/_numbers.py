@@ -1,0 +1,93 @@
+"""Checks of numbers that a user gives."""
+
+import dataclasses
+import math
+import sys
+from collections.abc import Collection
+from types import NoneType
+from typing import Any, get_args, get_origin, Literal
+
+
+def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
+    """Raise unless numbers are integers from `least` on.
+
+    Args:
+        owner: Who needs them, such as "Persistent".
+        least: The smallest that will do.
+        numbers: The numbers, by the names of their arguments.
+
+    Raises:
+        ValueError: If one is not, naming it.
+    """
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+            raise ValueError(
+                f"{owner} needs `{name}`, an integer >= {least}, but got {number!r}."
+            )
+
+
+def check_positive(owner: str, zero: bool = False, **numbers: Any) -> None:
+    """Raise unless numbers are positive and finite.
+
+    Args:
+        owner: Who needs them.
+        zero: Whether they may be zero as well.
+        numbers: The numbers, by the names of their arguments.
+
+    Raises:
+        ValueError: If one is not, naming it.
+    """
+    for name, number in numbers.items():
+        if not 0 <= number < math.inf or (number == 0 and not zero):
+            raise ValueError(
+                f"{owner} needs `{name}` {'>=' if zero else '>'} 0, but got {number!r}."
+            )
+
+
+def check_fields(
+    settings: Any,
+    *,
+    or_zero: Collection[str] = (),
+    fractions: Collection[str] = (),
+    below_one: Collection[str] = (),
+) -> None:
+    """Raise unless the fields of a dataclass are of their types, and numbers positive.
+
+    Looks at numbers, tuples of them, which must not be empty, and choices (`Literal`).
+
+    Args:
+        settings: A dataclass.
+        or_zero: The numbers that may be zero as well.
+        fractions: The numbers that are 1 at most.
+        below_one: The numbers that are below 1.
+
+    Raises:
+        ValueError: If one is not, with its name, what was expected and what came.
+    """
+    for field in dataclasses.fields(settings):
+        name, value, kind = field.name, getattr(settings, field.name), field.type
+        kinds: tuple[Any, ...] = get_args(kind) or (kind,)
+        if get_origin(kind) is Literal:
+            good, wanted = value in kinds, f"one of {', '.join(kinds)}"
+        elif (value is None and NoneType in kinds) or not {int, float} & {*kinds}:
+            continue
+        else:
+            whole, zero = int in kinds, name in or_zero
+            wanted = f"a {'whole' if whole else 'finite'} number "
+            wanted += "from 0 on" if zero else "above 0"
+            most = sys.float_info.max
+            if name in fractions:
+                wanted, most = wanted + ", at most 1", 1.0
+            elif name in below_one:
+                wanted, most = wanted + ", below 1", math.nextafter(1, 0)
+            values = value if get_origin(kind) is tuple else (value,)
+            good = values and all(_in_range(v, whole, zero, most) for v in values)
+            wanted = f"one or more, each {wanted}" if values is value else wanted
+        if not good:
+            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")
+
+
+def _in_range(value: Any, whole: bool, zero: bool, most: float) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        return False
+    return 0 <= value <= most and (zero or value > 0)
