@@ -18,8 +18,8 @@ from equistein.experiments.engine._figures import (
     Histograms as Histograms,
     Own as Own,
 )
-from equistein.experiments.engine._outcomes import seed_outcome as seed_outcome
 from equistein.experiments.engine._run import (
     create_folder as create_folder,
     perform as perform,
 )
+from equistein.runs import seed_outcome as seed_outcome

@@ -17,7 +17,7 @@ from equistein.models._dataset import Dataset
 from equistein.models._features import features_of
 from equistein.models._molecules import molecule_numbers
 from equistein.models._scores import scores
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Fitted
 
 _SHOWN_CLASSES = 4
@@ -76,12 +76,11 @@ def judge(
         numbers |= molecule_numbers(dataset.species, *arrays)
     floor = _compared(fitted, described, first[:num], others)
     outcomes = {
-        "model": Outcome(
-            metrics=_metrics(numbers), samples=np.asarray(samples),
-            history=_history(fitted), events=fitted.events,
+        "model": seed_outcome(
+            numbers, samples, history=fitted.history, events=fitted.events
         ),
-        FLOOR: Outcome(metrics=_metrics(floor), samples=np.asarray(first[:num])),
-    }  # fmt: skip
+        FLOOR: seed_outcome(floor, first[:num]),
+    }
     pictures = figures(
         fitted.group,
         features=(described(data), described(samples)),
@@ -123,16 +122,6 @@ def _compared(
         "median_model_energy": jnp.median(energies),
     }
     return {name: float(value) for name, value in numbers.items()}
-
-
-def _metrics(numbers: Mapping[str, float]) -> dict[str, np.ndarray]:
-    return {name: np.array([value]) for name, value in numbers.items()}
-
-
-def _history(fitted: Fitted) -> dict[str, np.ndarray]:
-    """Return a fit's history as that of one seed."""
-    history = {name: values[None] for name, values in fitted.history.items()}
-    return history | {"step": history.pop("epoch")}
 
 
 def _of_classes(

@@ -11,6 +11,7 @@ from equistein.runs._outcome import (
     joined as joined,
     Outcome as Outcome,
     SEED as SEED,
+    seed_outcome as seed_outcome,
 )
 from equistein.runs._report import Words as Words, write_report as write_report
 from equistein.runs._results import (

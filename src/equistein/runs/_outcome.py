@@ -1,10 +1,11 @@
 """What one sampler or model of a run gave."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import ArrayLike
 
 FLOOR = "exact"
 """The stage whose outcome is the floor: exact samples against exact samples."""
@@ -30,6 +31,42 @@ class Outcome:
     history: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     events: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+
+def seed_outcome(
+    metrics: Mapping[str, Any],
+    samples: ArrayLike,
+    *,
+    history: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, Any] | None = None,
+    stacked: Mapping[str, Any] | None = None,
+    events: Sequence[dict] = (),
+) -> Outcome:
+    """Return the outcome of one seed.
+
+    Args:
+        metrics: Numbers by name.
+        samples: The samples, `(n, *shape)`.
+        history: Columns with one entry a record, with `step` among them, or `epoch` in
+            its place.
+        arrays: What figures need besides, which is concatenated over the seeds.
+        stacked: The same, which is stacked over the seeds.
+        events: What happened on the way.
+    """
+    columns = {
+        name: np.asarray(values)[None] for name, values in (history or {}).items()
+    }
+    if "step" not in columns and "epoch" in columns:
+        columns["step"] = columns.pop("epoch")
+    kept = {name: np.asarray(values) for name, values in (arrays or {}).items()}
+    kept |= {name: np.asarray(v)[None] for name, v in (stacked or {}).items()}
+    return Outcome(
+        metrics={name: np.array([float(value)]) for name, value in metrics.items()},
+        samples=np.asarray(samples),
+        history=columns,
+        arrays=kept,
+        events=list(events),
+    )
 
 
 def joined(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:

@@ -26,8 +26,7 @@ from equistein.experiments.engine._figures import (
     Histograms,
 )
 from equistein.experiments.engine._levels import level_of_floor
-from equistein.experiments.engine._outcomes import seed_outcome
-from equistein.runs import FLOOR, RunFolder, UserError
+from equistein.runs import FLOOR, RunFolder, seed_outcome, UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

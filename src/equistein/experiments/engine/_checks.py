@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -11,7 +11,7 @@ class AbstractConfig:
     """Settings of an experiment: numbers, words, and tuples of them.
 
     Numbers are finite and positive, and tuples not empty, but for the fields that a
-    class names here.
+    class names here. Settings inside the configuration check themselves.
 
     Attributes:
         num_seeds: The number of seeds, counted up from the run's seed.
@@ -22,48 +22,32 @@ class AbstractConfig:
     or_zero: ClassVar[Sequence[str]] = ()
     fractions: ClassVar[Sequence[str]] = ()
     empty: ClassVar[Sequence[str]] = ()
+    at_most: ClassVar[Mapping[str, float]] = {}
 
     def __post_init__(self):
         """Raise `ValueError` for a number that is out of range."""
-        check_settings(
-            self, or_zero=self.or_zero, fractions=self.fractions, empty=self.empty
-        )
-
-
-def check_settings(
-    config: Any,
-    *,
-    or_zero: Sequence[str] = (),
-    fractions: Sequence[str] = (),
-    empty: Sequence[str] = (),
-) -> None:
-    """Raise unless the numbers of a configuration are what they can be.
-
-    Settings inside the configuration have checked themselves.
-
-    Args:
-        config: A dataclass of numbers, words, and tuples of them.
-        or_zero: The fields that may be zero; all others must be positive.
-        fractions: Those that must be above 0 and below 1.
-        empty: The tuples that may be empty.
-
-    Raises:
-        ValueError: Naming the field, what was expected and what came.
-    """
-    for field in dataclasses.fields(config):
-        name, value = field.name, getattr(config, field.name)
-        numbers = value if isinstance(value, tuple) else (value,)
-        if not numbers and name not in empty:
-            raise ValueError(f"`{name}` must hold at least one value, but is empty.")
-        for number in numbers:
-            if isinstance(number, bool | str) or dataclasses.is_dataclass(number):
-                continue
-            if not (isinstance(number, int | float) and math.isfinite(number)):
-                raise ValueError(f"`{name}` must be finite, but got {value!r}.")
-            if name in fractions and not 0 < number < 1:
+        for field in dataclasses.fields(self):
+            name, value = field.name, getattr(self, field.name)
+            numbers = value if isinstance(value, tuple) else (value,)
+            if not numbers and name not in self.empty:
                 raise ValueError(
-                    f"`{name}` must be above 0 and below 1, but got {value!r}."
+                    f"`{name}` must hold at least one value, but is empty."
                 )
-            if number < 0 or (number == 0 and name not in or_zero):
-                least = "positive, or zero" if name in or_zero else "positive"
-                raise ValueError(f"`{name}` must be {least}, but got {value!r}.")
+            for number in numbers:
+                missed = self._missed(name, number)
+                if missed is not None:
+                    raise ValueError(f"`{name}` must be {missed}, but got {value!r}.")
+
+    def _missed(self, name: str, number: Any) -> str | None:
+        """Return what a number of a field should be and is not, if there is such."""
+        if isinstance(number, bool | str) or dataclasses.is_dataclass(number):
+            return None
+        if not (isinstance(number, int | float) and math.isfinite(number)):
+            return "finite"
+        if name in self.at_most and number > self.at_most[name]:
+            return f"at most {self.at_most[name]}"
+        if name in self.fractions:
+            return None if 0 < number < 1 else "above 0 and below 1"
+        if name in self.or_zero:
+            return None if number >= 0 else "positive, or zero"
+        return None if number > 0 else "positive"

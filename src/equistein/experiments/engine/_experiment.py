@@ -67,14 +67,6 @@ class Entry:
     trains: bool = False
 
 
-def _compare_nothing(config: Any, outcomes: Mapping[str, Outcome]) -> dict:
-    return {}
-
-
-def _check_nothing(config: Any) -> None:
-    pass
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experiment:
     """An experiment: configurations, entries, figures, and words.
@@ -98,10 +90,8 @@ class Experiment:
     presets: Mapping[str, Any]
     entries: Callable[[Any], Sequence[Entry]]
     figures: Sequence[AbstractFigure]
-    compare: Callable[[Any, Mapping[str, Outcome]], Mapping[str, dict]] = (
-        _compare_nothing
-    )
-    check: Callable[[Any], None] = _check_nothing
+    compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
+    check: Callable[[Any], None] = lambda config: None
 
     def stages(
         self, config: Any, seed: int, folder: pathlib.Path | None = None
@@ -124,10 +114,8 @@ class Experiment:
                 for index in range(entry.num_seeds or config.num_seeds)
             ]
             parts = {trial.name: [trial] for trial in trials}
-            for name, these in (
-                parts if entry.trains else {entry.name: trials}
-            ).items():
-                stages[name] = functools.partial(_outcome_of, entry.stage, these)
+            for name, part in (parts if entry.trains else {entry.name: trials}).items():
+                stages[name] = functools.partial(_outcome_of, entry.stage, part)
         return stages
 
     def draw(self, config: Any, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:

@@ -83,27 +83,26 @@ class Curves(AbstractFigure):
     usual: ClassVar[str] = "{label}: mean and range over the seeds."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
-        series = {}
-        for entry, outcome in shown:
-            values = _found(outcome.history, outcome, self.values)
-            if values is None:
-                continue
-            steps = _found(outcome.history, outcome, self.x)
-            assert steps is not None
-            seen = np.isfinite(values).all(axis=0)
-            x = np.atleast_2d(steps).mean(axis=0)
-            series[entry.label] = (x[seen], values[:, seen])
+        series = _rows(shown, self._series)
         if not series:
             return None
         level = self.level and self.level(shown)
         limits = self.limits
         if callable(limits):
             limits = limits(level[0]) if level else None
-        told = {"exact": level[0], "exact_label": level[1]} if level else {}
         return curves(
             series, self.label, x_label=self.x_label, log_x=self.log_x,
-            log_y=self.log_y, limits=limits, colors=_colors(shown), **told,
+            log_y=self.log_y, limits=limits, colors=_colors(shown), **_told(level),
         )  # fmt: skip
+
+    def _series(self, outcome: Outcome) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return where the values are, and what they are."""
+        values = _found(outcome.history, outcome, self.values)
+        steps = _found(outcome.history, outcome, self.x)
+        if values is None or steps is None:
+            return None
+        seen = np.isfinite(values).all(axis=0)
+        return np.atleast_2d(steps).mean(axis=0)[seen], values[:, seen]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,17 +126,17 @@ class Histograms(AbstractFigure):
     usual: ClassVar[str] = "{label}, of all seeds together."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
-        found = {
-            entry.label: _found(outcome.arrays, outcome, self.values)
-            for entry, outcome in shown
-        }
-        found = {k: v for k, v in found.items() if v is not None and len(v)}
+        found = _rows(shown, self._values)
         if not found:
             return None
         return histograms(
             found, self.exact and self.exact(config, shown), self.label, bins=self.bins,
             limits=self.limits, colors=_colors(shown),
         )  # fmt: skip
+
+    def _values(self, outcome: Outcome) -> np.ndarray | None:
+        values = _found(outcome.arrays, outcome, self.values)
+        return None if values is None or not len(values) else values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,16 +154,12 @@ class Boxes(AbstractFigure):
     usual: ClassVar[str] = "{label}, a point a seed; the line is the floor."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
-        groups = {
-            entry.label: outcome.metrics[self.metric]
-            for entry, outcome in shown
-            if entry.name != FLOOR and self.metric in outcome.metrics
-        }
+        models = [pair for pair in shown if pair[0].name != FLOOR]
+        groups = _rows(models, lambda outcome: outcome.metrics.get(self.metric))
         if not groups:
             return None
-        level = level_of_floor(self.metric)(shown)
-        told = {"exact": level[0], "exact_label": level[1]} if level else {}
-        return boxes(groups, self.label, colors=_colors(shown), **told)
+        level = _told(level_of_floor(self.metric)(shown))
+        return boxes(groups, self.label, colors=_colors(shown), **level)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,15 +177,16 @@ class Bars(AbstractFigure):
     usual: ClassVar[str] = "{label}: the mean over the seeds."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
-        groups = {
-            entry.label: np.array([out.metrics[name].mean() for name in self.metrics])
-            for entry, out in shown
-            if all(name in out.metrics for name in self.metrics)
-        }
+        groups = _rows(shown, self._means)
+        if not groups:
+            return None
         names = [name.replace("_", " ") for name in self.metrics]
-        return (
-            bars(groups, names, self.label, colors=_colors(shown)) if groups else None
-        )
+        return bars(groups, names, self.label, colors=_colors(shown))
+
+    def _means(self, outcome: Outcome) -> np.ndarray | None:
+        if not set(self.metrics) <= set(outcome.metrics):
+            return None
+        return np.array([outcome.metrics[name].mean() for name in self.metrics])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,21 +209,28 @@ class Configurations(AbstractFigure):
         if not shown:
             return None
         num = min(self.num, *(len(outcome.samples) for _, outcome in shown))
-        picks = [np.linspace(0, len(o.samples) - 1, num).astype(int) for _, o in shown]
-        colors = None
-        if self.colors is not None:
-            colors = np.stack(
-                [
-                    o.arrays[self.colors][p]
-                    for p, (_, o) in zip(picks, shown, strict=True)
-                ]
-            )
-        samples = {
-            e.label: o.samples[p] for p, (e, o) in zip(picks, shown, strict=True)
-        }
+
+        def pick(outcome: Outcome, values: np.ndarray) -> np.ndarray:
+            return values[np.linspace(0, len(outcome.samples) - 1, num).astype(int)]
+
+        name, colors = self.colors, None
+        if name is not None:
+            colors = np.stack([pick(out, out.arrays[name]) for _, out in shown])
         first = np.abs(shown[0][1].samples)
         reach = self.reach or 1.2 * float(np.quantile(first, 0.999))
-        return configurations(samples, reach, colors)
+        rows = _rows(shown, lambda outcome: pick(outcome, outcome.samples))
+        return configurations(rows, reach, colors)
+
+
+def _rows(shown: Shown, of: Callable[[Outcome], Any | None]) -> dict[str, Any]:
+    """Return what each entry has to show, by its label, where it has something."""
+    found = {entry.label: of(outcome) for entry, outcome in shown}
+    return {label: values for label, values in found.items() if values is not None}
+
+
+def _told(level: tuple[float, str] | None) -> dict[str, Any]:
+    """Return a level as plotting wants it."""
+    return {} if level is None else {"exact": level[0], "exact_label": level[1]}
 
 
 def _found(arrays: dict, outcome: Outcome, values: Values) -> np.ndarray | None:

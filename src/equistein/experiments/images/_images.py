@@ -12,7 +12,6 @@ from jaxtyping import Array, Int
 from equistein._types import Key, Particles
 from equistein.energies import JointEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.images._config import ImagesConfig, MODELS, POOL_AFTER
 from equistein.experiments.images._data import few_labels, image_sets, ImageSets
 from equistein.experiments.images._figures import FIGURES, SHOWN
@@ -26,7 +25,7 @@ from equistein.experiments.images._scores import (
 )
 from equistein.models import contrastive_model, ContrastiveSettings, Model
 from equistein.networks import plain_twin, SteerableCNN
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import (
     AbstractObjective,
     Blurred,

@@ -13,11 +13,10 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Particles
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Bars, Configurations, Histograms
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
 from equistein.experiments.systems._dw4_sampling import DW4_SYSTEM
 from equistein.metrics import proportions, wasserstein_1d
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.targets import Minima
 
 STATES = tuple(f"state_{i + 1}" for i in range(5))

@@ -13,14 +13,13 @@ from equistein._types import Key, Particles
 from equistein.data import published_clouds
 from equistein.experiments.engine._experiment import Entry, Experiment, Stage, Trial
 from equistein.experiments.engine._figures import Bars, Configurations, Histograms
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.learned._clouds import CloudConfig, learn_clouds, TINY
 from equistein.experiments.learned._dw4 import noisy_copies, STATES
 from equistein.experiments.systems._dw4_sampling import DW4_SYSTEM
 from equistein.features import SortedDistances
 from equistein.kernels import Pullback, RBF
 from equistein.metrics import proportions
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import run, SVGD, vector_adam
 from equistein.targets import Minima
 from equistein.training import Fitted

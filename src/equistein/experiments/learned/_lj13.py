@@ -12,12 +12,11 @@ from equistein._types import Particles
 from equistein.data import published_clouds
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Configurations, Histograms
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
 from equistein.experiments.systems._lj13_sampling import LJ13_SYSTEM
 from equistein.experiments.systems._system import measure, reference
 from equistein.metrics import pair_distances
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,12 @@ from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Trial
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._plane import likelihood_monitor, Plane
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
 from equistein.models import contrastive_model, ContrastiveSettings, energy_for
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Monitor
 
 NUM_EXACT = 4_000

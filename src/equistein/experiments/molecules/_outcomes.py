@@ -13,14 +13,13 @@ from equistein._types import Key
 from equistein.diffusion import NoiseEnergy
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.molecules._data import Reference, reference_molecules
 from equistein.experiments.molecules._figures import pictured
 from equistein.experiments.molecules._scores import measure
 from equistein.groups import PointCloud
 from equistein.models import graph_energy_for
 from equistein.molecules import atomic_numbers_of, atoms_of, has_rdkit
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Fitted
 
 

@@ -11,12 +11,11 @@ from equistein._types import Key, Particles
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Boxes, Curves
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.systems._dw4_sampling import DW4_SYSTEM
 from equistein.experiments.systems._system import quality, reference
 from equistein.experiments.toys._sampling import annealed_svgd, sampled
 from equistein.kernels import Equivariant, MaximumDiscrepancy, RBF
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 
 _NUM_EXACT = 20  # sets of exact samples
 

@@ -21,7 +21,6 @@ from equistein.experiments.engine._figures import (
     Histograms,
 )
 from equistein.experiments.engine._levels import density_of_floor, level_of_floor
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.experiments.systems._nuts import nuts_curve
 from equistein.experiments.systems._samplers import Sampler, SystemSamplers
 from equistein.experiments.systems._system import (
@@ -32,7 +31,7 @@ from equistein.experiments.systems._system import (
     SystemConfig,
 )
 from equistein.metrics import pair_distances
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 
 _NUM_STATES = 5
 

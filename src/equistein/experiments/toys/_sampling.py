@@ -13,9 +13,8 @@ from jaxtyping import Array
 from equistein._types import Key, LogDensity, Particles
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Stage, Trial
-from equistein.experiments.engine._outcomes import seed_outcome
 from equistein.kernels import AbstractKernel
-from equistein.runs import FLOOR, Outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import (
     AbstractSampler,
     Geometric,
