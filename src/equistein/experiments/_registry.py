@@ -15,12 +15,13 @@ from equistein.experiments.learned._lj13 import LJ13
 from equistein.experiments.molecules._molecules import MOLECULES
 from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
 from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
-from equistein.experiments.systems._dw4_sampling import DW4_SAMPLING
-from equistein.experiments.systems._lj13_sampling import LJ13_SAMPLING
-from equistein.experiments.toys._c4_gaussians import C4_GAUSSIANS
-from equistein.experiments.toys._robustness import ROBUSTNESS
-from equistein.experiments.toys._sample_efficiency import SAMPLE_EFFICIENCY
-from equistein.experiments.toys._shells import TWO_CIRCLES, TWO_SPHERES
+from equistein.experiments.systems._sampling import DW4_SAMPLING, LJ13_SAMPLING
+from equistein.experiments.toys._gaussians import C4_GAUSSIANS, ROBUSTNESS
+from equistein.experiments.toys._shells import (
+    SAMPLE_EFFICIENCY,
+    TWO_CIRCLES,
+    TWO_SPHERES,
+)
 from equistein.runs import Outcome
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -36,7 +36,10 @@ from equistein.models._judge import judge as judge, Judgement as Judgement
 from equistein.models._kernel import kernel_for as kernel_for
 from equistein.models._load import load as load
 from equistein.models._model import Model as Model
-from equistein.models._molecules import molecule_numbers as molecule_numbers
+from equistein.models._molecules import (
+    known_graphs as known_graphs,
+    molecule_numbers as molecule_numbers,
+)
 from equistein.models._network import network_for as network_for
 from equistein.models._of_formula import of_formula as of_formula
 from equistein.models._pretrained import (

@@ -15,11 +15,12 @@ from equistein.features import Coordinates
 from equistein.metrics import energy_distance, wasserstein_1d
 from equistein.models._dataset import Dataset
 from equistein.models._features import features_of
-from equistein.models._molecules import molecule_numbers
+from equistein.models._molecules import known_graphs, molecule_numbers
 from equistein.models._scores import scores
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Fitted
 
+_KNOWN = 5_000  # molecules of the data that new ones are compared with
 _SHOWN_CLASSES = 4
 _SAMPLES_OF_CLASS = 128
 
@@ -72,8 +73,8 @@ def judge(
     numbers = _compared(fitted, described, samples[:num], others)
     numbers |= scores(score_key, fitted, dataset, ais_steps)
     if dataset.species is not None:
-        arrays = np.asarray(data), np.asarray(samples)
-        numbers |= molecule_numbers(dataset.species, *arrays)
+        known = known_graphs(dataset.species, np.asarray(data[:_KNOWN]))
+        numbers |= molecule_numbers(dataset.species, np.asarray(samples), known)
     floor = _compared(fitted, described, first[:num], others)
     outcomes = {
         "model": seed_outcome(

@@ -1,23 +1,38 @@
 """The scores of new molecules."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from equistein.molecules import (
     has_rdkit,
     perceive,
+    Perceived,
     score_molecules,
     stable_atoms,
     VALENCES,
 )
 
-_COMPARED = 5_000  # known molecules that new ones are compared with
+
+def known_graphs(species: Sequence[str], positions: np.ndarray) -> frozenset[str]:
+    """Return the graphs of molecules as SMILES; none without RDKit.
+
+    Args:
+        species: The element of each atom.
+        positions: Where the atoms are, `(molecule, atom, 3)`, in Angstrom.
+    """
+    if not has_rdkit():
+        return frozenset()
+    seen = (perceive(species, np.asarray(p, np.float64)).smiles for p in positions)
+    return frozenset(smiles for smiles in seen if smiles is not None)
 
 
 def molecule_numbers(
-    species: Sequence[str], data: np.ndarray, samples: np.ndarray
+    species: Sequence[str],
+    samples: np.ndarray,
+    known: Collection[str],
+    perceived: Sequence[Perceived] | None = None,
 ) -> dict[str, float]:
     """Return the scores of new molecules.
 
@@ -26,10 +41,10 @@ def molecule_numbers(
 
     Args:
         species: The element of each atom.
-        data: The molecules that are known, `(molecule, atom, 3)`, in Angstrom.
-        samples: New ones.
+        samples: New molecules, `(molecule, atom, 3)`, in Angstrom.
+        known: The graphs of those that are known, as `known_graphs` gives them.
+        perceived: What `perceive` made of each new one, if that is known already.
     """
-    data = np.asarray(data[:_COMPARED], np.float64)
     samples = np.asarray(samples, np.float64)
     if not has_rdkit():
         if not set(species) <= set(VALENCES):
@@ -39,9 +54,7 @@ def molecule_numbers(
             "atom_stability": float(stable.mean()),
             "molecule_stability": float(stable.all(axis=1).mean()),
         }
-    seen = (perceive(species, molecule).smiles for molecule in data)
-    known = {smiles for smiles in seen if smiles is not None}
-    numbers = dataclasses.asdict(score_molecules(species, samples, known))
+    numbers = dataclasses.asdict(score_molecules(species, samples, known, perceived))
     del numbers["num_molecules"]
     if not set(species) <= set(VALENCES):
         del numbers["atom_stability"], numbers["molecule_stability"]

@@ -25,7 +25,6 @@ from equistein.experiments.engine._figures import (
     Curves,
     Histograms,
 )
-from equistein.experiments.engine._levels import level_of_floor
 from equistein.runs import FLOOR, RunFolder, seed_outcome, UserError
 
 
@@ -64,7 +63,7 @@ def experiment(*, failing=False):
             Entry(name=FLOOR, label="data", stage=stage, num_seeds=3, note="A floor."),
         ],
         figures=[
-            Curves("loss", "loss", "loss", level=level_of_floor("mean"), caption="F."),
+            Curves("loss", "loss", "loss", level="mean", caption="F."),
             Boxes("mean", "mean", "mean"),
             Bars("bars", ["mean"], "mean"),
             Histograms("values", "values", "value"),
@@ -138,11 +137,11 @@ def test_a_color_is_that_of_the_entry_whatever_else_is_there():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"size": 0.0}, "`size` must be positive, but got 0.0"),
-        ({"size": float("inf")}, "`size` must be finite"),
-        ({"size": float("nan")}, "`size` must be finite"),
-        ({"noise": -1.0}, "`noise` must be positive, or zero"),
-        ({"num_seeds": 0}, "`num_seeds` must be positive"),
+        ({"size": 0.0}, "`size` must be a finite number above 0, but got 0.0"),
+        ({"size": float("inf")}, "`size` must be a finite number"),
+        ({"size": float("nan")}, "`size` must be a finite number"),
+        ({"noise": -1.0}, "`noise` must be a finite number from 0 on"),
+        ({"num_seeds": 0}, "`num_seeds` must be a whole number above 0"),
     ],
 )
 def test_wrong_settings_are_refused(wrong, said):

@@ -23,16 +23,25 @@ def test_no_stein_force_is_a_setting(name):
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        ("c4-gaussians", {"num_steps": 0}, "`num_steps` must be positive"),
-        ("two-circles", {"radii": (4.0, -8.0)}, "`radii` must be positive"),
-        ("dw4-sampling", {"corrected_fraction": 1.0}, "above 0 and below 1"),
-        ("dw4-sampling", {"annealed_fraction": 1.5}, "`annealed_fraction` must be at"),
+        (
+            "c4-gaussians",
+            {"num_steps": 0},
+            "`num_steps` must be a whole number above 0",
+        ),
+        (
+            "two-circles",
+            {"radii": (4.0, -8.0)},
+            "`radii` must be one or more, each a finite number above 0",
+        ),
+        ("dw4-sampling", {"corrected_fraction": 1.0}, "above 0, below 1"),
+        ("dw4-sampling", {"annealed_fraction": 1.5}, "above 0, at most 1"),
         ("dw4-sampling", {"num_particles": 1}, "`num_particles` must be at least 2"),
         ("dw4-sampling", {"pair_budget": 1}, "`pair_budget` must be at least"),
-        ("dw4-sampling", {"budgets": ()}, "`budgets` must hold at least one value"),
+        ("dw4-sampling", {"budgets": ()}, "`budgets` must be one or more"),
         ("molecules", {"noise": 0.6}, "`noise` must be at most"),
         ("images", {"models": ("convolutional",)}, "`models` must be of plain"),
         ("images", {"fields": (2, 2)}, "`fields` of at least 4 layers"),
+        ("images", {"models": ()}, "`models` must be of plain"),
         ("images", {"labeled_fraction": 1.5}, "`labeled_fraction`"),
     ],
 )

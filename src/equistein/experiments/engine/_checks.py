@@ -1,17 +1,18 @@
 """The settings of an experiment, and their checks."""
 
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
+
+from equistein._numbers import check_fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractConfig:
     """Settings of an experiment: numbers, words, and tuples of them.
 
-    Numbers are finite and positive, and tuples not empty, but for the fields that a
-    class names here. Settings inside the configuration check themselves.
+    Numbers are finite and positive, and tuples of them not empty. A class names the
+    fields that may be zero as well, those that are 1 at most, and those below 1.
 
     Attributes:
         num_seeds: The number of seeds, counted up from the run's seed.
@@ -21,33 +22,11 @@ class AbstractConfig:
 
     or_zero: ClassVar[Sequence[str]] = ()
     fractions: ClassVar[Sequence[str]] = ()
-    empty: ClassVar[Sequence[str]] = ()
-    at_most: ClassVar[Mapping[str, float]] = {}
+    below_one: ClassVar[Sequence[str]] = ()
 
     def __post_init__(self):
         """Raise `ValueError` for a number that is out of range."""
-        for field in dataclasses.fields(self):
-            name, value = field.name, getattr(self, field.name)
-            numbers = value if isinstance(value, tuple) else (value,)
-            if not numbers and name not in self.empty:
-                raise ValueError(
-                    f"`{name}` must hold at least one value, but is empty."
-                )
-            for number in numbers:
-                missed = self._missed(name, number)
-                if missed is not None:
-                    raise ValueError(f"`{name}` must be {missed}, but got {value!r}.")
-
-    def _missed(self, name: str, number: Any) -> str | None:
-        """Return what a number of a field should be and is not, if there is such."""
-        if isinstance(number, bool | str) or dataclasses.is_dataclass(number):
-            return None
-        if not (isinstance(number, int | float) and math.isfinite(number)):
-            return "finite"
-        if name in self.at_most and number > self.at_most[name]:
-            return f"at most {self.at_most[name]}"
-        if name in self.fractions:
-            return None if 0 < number < 1 else "above 0 and below 1"
-        if name in self.or_zero:
-            return None if number >= 0 else "positive, or zero"
-        return None if number > 0 else "positive"
+        check_fields(
+            self, or_zero=self.or_zero, fractions=self.fractions,
+            below_one=self.below_one,
+        )  # fmt: skip

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from equistein.experiments.engine._levels import Level, level_of_floor, Shown
 from equistein.plotting import bars, boxes, configurations, curves, histograms
 from equistein.runs import FLOOR, Outcome
+
+Shown = Sequence[tuple[Any, Outcome]]
+"""The entries that have an outcome, with it; their labels and colors are filled in."""
 
 Values = str | Callable[[Outcome], np.ndarray | None]
 """The name of an array of an outcome, or what makes one; None where there is none."""
@@ -65,7 +67,9 @@ class Curves(AbstractFigure):
         label: What the values are.
         x: Where they are, likewise.
         x_label: What the horizontal axis counts.
-        level: A number to compare with, a line.
+        level: A number to compare with, a line; or a metric, whose mean it is.
+        level_label: What the line is. Without it a metric is that of the floor, and
+            with it that of the first entry that has it.
         limits: The range of values shown, or what makes it from the level.
         log_x: Whether the horizontal axis is logarithmic.
         log_y: Whether the vertical axis is.
@@ -75,7 +79,8 @@ class Curves(AbstractFigure):
     label: str
     x: Values = "step"
     x_label: str = "step"
-    level: Level | None = None
+    level: float | str | None = None
+    level_label: str = ""
     limits: tuple[float, float] | Callable[[float], tuple[float, float]] | None = None
     log_x: bool = False
     log_y: bool = False
@@ -86,13 +91,13 @@ class Curves(AbstractFigure):
         series = _rows(shown, self._series)
         if not series:
             return None
-        level = self.level and self.level(shown)
+        line = _line(shown, self.level, self.level_label)
         limits = self.limits
         if callable(limits):
-            limits = limits(level[0]) if level else None
+            limits = limits(line["exact"]) if line else None
         return curves(
             series, self.label, x_label=self.x_label, log_x=self.log_x,
-            log_y=self.log_y, limits=limits, colors=_colors(shown), **_told(level),
+            log_y=self.log_y, limits=limits, colors=_colors(shown), **line,
         )  # fmt: skip
 
     def _series(self, outcome: Outcome) -> tuple[np.ndarray, np.ndarray] | None:
@@ -115,13 +120,15 @@ class Histograms(AbstractFigure):
         limits: The range shown.
         bins: The number of bins.
         exact: What gives values and the exact density at them, a line.
+        floor_line: Whether the line is the density of the floor, within the limits.
     """
 
     values: Values
     label: str
     limits: tuple[float, float] | None = None
     bins: int = 60
-    exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray] | None] | None = None
+    exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray]] | None = None
+    floor_line: bool = False
 
     usual: ClassVar[str] = "{label}, of all seeds together."
 
@@ -129,10 +136,24 @@ class Histograms(AbstractFigure):
         found = _rows(shown, self._values)
         if not found:
             return None
+        exact = self._floor(shown) if self.floor_line else None
+        if self.exact is not None:
+            exact = self.exact(config, shown)
         return histograms(
-            found, self.exact and self.exact(config, shown), self.label, bins=self.bins,
-            limits=self.limits, colors=_colors(shown),
+            found, exact, self.label, bins=self.bins, limits=self.limits,
+            colors=_colors(shown),
         )  # fmt: skip
+
+    def _floor(self, shown: Shown) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return values and the density of the floor at them."""
+        floors = [outcome for entry, outcome in shown if entry.name == FLOOR]
+        values = self._values(floors[0]) if floors else None
+        if values is None:
+            return None
+        edges = np.linspace(*(self.limits or (values.min(), values.max())), 65)
+        heights, _ = np.histogram(values, edges)
+        density = heights / (values.size * (edges[1] - edges[0]))
+        return (edges[1:] + edges[:-1]) / 2, density
 
     def _values(self, outcome: Outcome) -> np.ndarray | None:
         values = _found(outcome.arrays, outcome, self.values)
@@ -158,8 +179,8 @@ class Boxes(AbstractFigure):
         groups = _rows(models, lambda outcome: outcome.metrics.get(self.metric))
         if not groups:
             return None
-        level = _told(level_of_floor(self.metric)(shown))
-        return boxes(groups, self.label, colors=_colors(shown), **level)
+        line = _line(shown, self.metric)
+        return boxes(groups, self.label, colors=_colors(shown), **line)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,9 +249,15 @@ def _rows(shown: Shown, of: Callable[[Outcome], Any | None]) -> dict[str, Any]:
     return {label: values for label, values in found.items() if values is not None}
 
 
-def _told(level: tuple[float, str] | None) -> dict[str, Any]:
-    """Return a level as plotting wants it."""
-    return {} if level is None else {"exact": level[0], "exact_label": level[1]}
+def _line(shown: Shown, level: float | str | None, label: str = "") -> dict[str, Any]:
+    """Return the line to compare with, as plotting wants it, or nothing."""
+    if isinstance(level, float):
+        return {"exact": level, "exact_label": label}
+    for entry, outcome in shown:
+        if level in outcome.metrics and (label or entry.name == FLOOR):
+            mean = float(outcome.metrics[level].mean())
+            return {"exact": mean, "exact_label": label or entry.label}
+    return {}
 
 
 def _found(arrays: dict, outcome: Outcome, values: Values) -> np.ndarray | None:

@@ -128,7 +128,7 @@ class ImagesConfig(AbstractConfig):
     radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08)
     fit: ContrastiveSettings
 
-    fractions: ClassVar[Sequence[str]] = ("labeled_fraction",)
+    below_one: ClassVar[Sequence[str]] = ("labeled_fraction",)
 
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
@@ -136,7 +136,10 @@ class ImagesConfig(AbstractConfig):
         unknown = ", ".join(sorted(set(self.models) - set(MODELS)))
         fewest = max(POOL_AFTER[self.dataset])
         for wrong, message in (
-            (unknown, f"`models` must be of {', '.join(MODELS)}, but got {unknown}."),
+            (
+                unknown or not self.models,
+                f"`models` must be of {', '.join(MODELS)}, but got {unknown}.",
+            ),
             (
                 len(self.fields) < fewest,
                 f"`images` needs `fields` of at least {fewest} layers, but got "

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from equistein.data import class_names
-from equistein.experiments.engine._figures import Curves, Own
-from equistein.experiments.engine._levels import Shown
+from equistein.experiments.engine._figures import Curves, Own, Shown
 from equistein.experiments.images._config import ImagesConfig
 from equistein.plotting import histograms, image_rows, reliability_diagram
 from equistein.runs import FLOOR, Outcome

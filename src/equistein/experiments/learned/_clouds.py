@@ -105,6 +105,7 @@ GAP = Curves(
     _gap,
     "energy of data minus energy of particles",
     x_label="epoch",
-    level=lambda shown: (0.0, "no difference"),
+    level=0.0,
+    level_label="no difference",
     caption="The gap that contrastive divergence closes: mean and range over seeds.",
 )

@@ -14,7 +14,7 @@ from equistein._types import Key, Particles
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Bars, Configurations, Histograms
 from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
-from equistein.experiments.systems._dw4_sampling import DW4_SYSTEM
+from equistein.experiments.systems._system import DW4_SYSTEM
 from equistein.metrics import proportions, wasserstein_1d
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.targets import Minima

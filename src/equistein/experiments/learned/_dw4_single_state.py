@@ -15,7 +15,7 @@ from equistein.experiments.engine._experiment import Entry, Experiment, Stage, T
 from equistein.experiments.engine._figures import Bars, Configurations, Histograms
 from equistein.experiments.learned._clouds import CloudConfig, learn_clouds, TINY
 from equistein.experiments.learned._dw4 import noisy_copies, STATES
-from equistein.experiments.systems._dw4_sampling import DW4_SYSTEM
+from equistein.experiments.systems._system import DW4_SYSTEM
 from equistein.features import SortedDistances
 from equistein.kernels import Pullback, RBF
 from equistein.metrics import proportions

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import Curves, Histograms
-from equistein.experiments.engine._levels import Shown
+from equistein.experiments.engine._figures import Curves, Histograms, Shown
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._planar import (
     AbstractPlanarTarget,

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,8 +12,7 @@ from equistein.data import published_clouds
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Configurations, Histograms
 from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
-from equistein.experiments.systems._lj13_sampling import LJ13_SYSTEM
-from equistein.experiments.systems._system import measure, reference
+from equistein.experiments.systems._system import LJ13_SYSTEM, reference
 from equistein.metrics import pair_distances
 from equistein.runs import FLOOR, Outcome, seed_outcome
 
@@ -72,9 +70,9 @@ def described(
     held_out: Float[Array, "datum *shape"], points: Particles, **kept: Any
 ) -> Outcome:
     """Measure configurations against those held out."""
-    energy = jax.vmap(lambda x: -LJ13_SYSTEM.target.log_density(x))
+    energy = LJ13_SYSTEM.energy
     energies, distances = energy(points), pair_distances(points)
-    numbers = measure(LJ13_SYSTEM, held_out, points) | {
+    numbers = LJ13_SYSTEM.quality(held_out, points) | {
         "median_energy": jnp.median(energies),
         "median_energy_of_data": jnp.median(energy(held_out)),
         "closest_pair": jnp.median(jnp.min(distances, axis=1)),

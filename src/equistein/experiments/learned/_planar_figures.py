@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein.experiments.engine._figures import AbstractFigure, Curves, Own
-from equistein.experiments.engine._levels import level_of_models, Shown
+from equistein.experiments.engine._figures import AbstractFigure, Curves, Own, Shown
 from equistein.experiments.learned._planar import PlanarConfig, REACH
 from equistein.plotting import planar_energies
 from equistein.runs import Outcome
@@ -49,7 +48,8 @@ def planar_figures(
             "log_likelihood",
             "held-out log-likelihood (nats)",
             x_label="epoch",
-            level=level_of_models("true_log_likelihood", "exact"),
+            level="true_log_likelihood",
+            level_label="exact",
             limits=lambda level: (level - margins[0], level + margins[1]),
         ),
     )

@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from equistein.experiments.engine._figures import Curves, Histograms, Own
-from equistein.experiments.engine._levels import Shown
+from equistein.experiments.engine._figures import Curves, Histograms, Own, Shown
+from equistein.experiments.molecules._reference import GEOMETRY
 from equistein.molecules import (
-    angles,
-    atomic_numbers_of,
-    distances,
     drawings,
     from_bonds,
     infer_bonds,
@@ -24,38 +21,24 @@ _SHOWN = 64
 _TURNED = 12  # molecules to turn with the mouse
 
 
-def pictured(symbols: Sequence[str], positions: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what the pictures need of a set of molecules."""
-    positions = np.asarray(positions, np.float64)
-    centered = positions - positions.mean(axis=1, keepdims=True)
-    shown = centered[:_SHOWN]
-    return {
-        "atomic_numbers": np.array(atomic_numbers_of(symbols)),
-        "shown": shown,
-        "orders": np.stack([infer_bonds(symbols, molecule) for molecule in shown]),
-        "c_c": distances(symbols, centered, "C", "C"),
-        "c_o": distances(symbols, centered, "C", "O"),
-        "c_c_c": angles(symbols, centered, "C", "C", "C"),
-        "c_c_o": angles(symbols, centered, "C", "C", "O"),
-    }
+def _molecules(outcome: Outcome) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return elements and positions."""
+    numbers = outcome.arrays["atomic_numbers"][: outcome.samples.shape[1]]
+    return symbols_of(numbers), np.asarray(outcome.samples, np.float64)
 
 
 def _pictures(name: str, model: str, draw: Any, caption: str) -> Own:
-    """Return a picture of the molecules of the first seed of a model."""
+    """Return a picture of the first molecules of a model, with inferred bonds."""
 
     def function(config: Any, shown: Shown) -> Any | None:
-        del config
-        found = {entry.name: outcome for entry, outcome in shown}
-        return draw(*_of_first_seed(found[model])) if model in found else None
+        found = [outcome for entry, outcome in shown if entry.name == model]
+        if not found:
+            return None
+        symbols, positions = _molecules(found[0])
+        first = positions[:_SHOWN] - positions[:_SHOWN].mean(axis=1, keepdims=True)
+        return draw(symbols, first, np.stack([infer_bonds(symbols, m) for m in first]))
 
     return Own(name, function, caption=caption)
-
-
-def _of_first_seed(outcome: Outcome) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Return elements, positions and bonds."""
-    shown = outcome.arrays["shown"][:_SHOWN]
-    symbols = symbols_of(outcome.arrays["atomic_numbers"][: shown.shape[1]])
-    return symbols, shown, outcome.arrays["orders"][:_SHOWN]
 
 
 def _turned(symbols: Sequence[str], shown: np.ndarray, orders: np.ndarray) -> Any:
@@ -74,15 +57,17 @@ def _formulas(symbols: Sequence[str], shown: np.ndarray, orders: np.ndarray) -> 
     return picture(drawings(mols, captions))
 
 
-def _histogram(kind: str, what: str, limits: tuple[float, float]) -> Histograms:
-    atoms = kind.upper().replace("_", "–")
-    name = what.partition(" ")[0]
-    caption = "Distances between all pairs of two elements, bonded or not."
-    if name == "angle":
-        caption = "Angles between bonds, in degrees."
-    label = f"{atoms} {what}"
-    return Histograms(f"{name}s_{kind}", kind, label, limits, caption=caption)
+def _histogram(name: str, measured: str, label: str, *about: Any) -> Histograms:
+    """Return histograms of distances or angles of all molecules."""
+    function, (limits, caption) = GEOMETRY[measured], about
+    return Histograms(
+        name, lambda outcome: function(*_molecules(outcome)), label, limits,
+        caption=caption,
+    )  # fmt: skip
 
+
+_DISTANCE = (1.0, 6.0), "Distances between all pairs of two elements, bonded or not."
+_ANGLE = (40.0, 180.0), "Angles between bonds, in degrees."
 
 FIGURES = (
     _pictures(
@@ -108,9 +93,9 @@ FIGURES = (
         molecules,
         "The molecules that the authors of the paper published, with inferred bonds.",
     ),
-    _histogram("c_c", "distance / Å", (1.0, 6.0)),
-    _histogram("c_o", "distance / Å", (1.0, 6.0)),
-    _histogram("c_c_c", "angle / degrees", (40.0, 180.0)),
-    _histogram("c_c_o", "angle / degrees", (40.0, 180.0)),
+    _histogram("distances_c_c", "c_c", "C–C distance / Å", *_DISTANCE),
+    _histogram("distances_c_o", "c_o", "C–O distance / Å", *_DISTANCE),
+    _histogram("angles_c_c_c", "angle_c_c_c", "C–C–C angle / degrees", *_ANGLE),
+    _histogram("angles_c_c_o", "angle_c_c_o", "C–C–O angle / degrees", *_ANGLE),
     Curves("training", "denoising_loss", "denoising loss", x_label="epoch", log_y=True),
 )

@@ -2,16 +2,16 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import jax.random as jr
 
+from equistein._types import Key
 from equistein.diffusion import NoiseEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
-from equistein.experiments.molecules._data import authors_molecules
 from equistein.experiments.molecules._figures import FIGURES
-from equistein.experiments.molecules._outcomes import (
+from equistein.experiments.molecules._learning import (
     check,
     floor_of_data,
     graph_energy,
@@ -19,7 +19,8 @@ from equistein.experiments.molecules._outcomes import (
     outcome_of,
     outcome_of_fits,
 )
-from equistein.models import denoising_model, DenoisingSettings
+from equistein.experiments.molecules._reference import authors_molecules
+from equistein.models import denoising_model
 from equistein.networks import NoiseMLP
 from equistein.runs import Outcome
 
@@ -48,58 +49,68 @@ class MoleculesConfig(MoleculeConfig):
     or_zero: ClassVar[Sequence[str]] = ("stein_step", "langevin")
 
 
+EnergyFor = Callable[[Key, MoleculesConfig], NoiseEnergy]
+"""What builds untrained energies."""
+
+
 def entries(config: MoleculesConfig) -> list[Entry]:
+    def entry(name: str, energy_for: EnergyFor, num_epochs: int, note: str) -> Entry:
+        stage = functools.partial(_learned, config, energy_for, num_epochs)
+        return Entry(name=name, stage=stage, note=note, trains=True)
+
     listed = [
-        Entry(
-            name="equivariant",
-            stage=functools.partial(_learned, config, True),
-            note="New molecules of an energy on an E(n)-equivariant graph network, "
-            "learned by denoising score matching at all levels of noise, and sampled "
-            "while the noise falls: by the reverse diffusion, with E-SVGD where the "
-            "noise is small.",
-            trains=True,
+        entry(
+            "equivariant",
+            graph_energy,
+            config.num_epochs,
+            "New molecules of an energy on an E(n)-equivariant graph network, learned "
+            "by denoising score matching at all levels of noise, and sampled while the "
+            "noise falls: by the reverse diffusion, with E-SVGD where the noise is "
+            "small.",
         ),
-        Entry(
-            name="plain",
-            stage=functools.partial(_learned, config, False),
-            note="The twin without symmetry: a multilayer perceptron of the "
-            "coordinates. It sees each training molecule in one place and order only, "
-            "and gives these back.",
-            trains=True,
+        entry(
+            "plain",
+            _plain,
+            config.plain_epochs,
+            "The twin without symmetry: a multilayer perceptron of the coordinates. It "
+            "sees each training molecule in one place and order only, and gives these "
+            "back.",
         ),
     ]
     published = authors_molecules() if config.formula == "C5H8O" else None
     if published is not None:
-        listed.append(
-            Entry(
-                name="authors",
-                stage=lambda trial: outcome_of(config.reference, *published),
-                note="The 64 molecules that the authors of the paper published.",
-                num_seeds=1,
-            )
-        )
+        note = "The 64 molecules that the authors of the paper published."
+
+        def authors(trial: Trial) -> Outcome:
+            return outcome_of(*published, config.reference.measure(*published))
+
+        listed.append(Entry(name="authors", stage=authors, note=note, num_seeds=1))
     return [*listed, floor_of_data(config)]
 
 
-def _learned(config: MoleculesConfig, equivariant: bool, trial: Trial) -> Outcome:
-    data = config.data
+def _plain(key: Key, config: MoleculesConfig) -> NoiseEnergy:
+    """Build the energies of a perceptron of the coordinates, untrained."""
+    widths = (config.plain_width,) * 3
+    network = NoiseMLP(config.data[0].size, widths=widths, key=key)
+    return NoiseEnergy(network, config.data, config.noise)
+
+
+def _learned(
+    config: MoleculesConfig,
+    energy_for: EnergyFor,
+    num_epochs: int,
+    trial: Trial,
+) -> Outcome:
     network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
-    if equivariant:
-        energy = graph_energy(network_key, config)
-    else:
-        widths = (config.plain_width,) * 3
-        network = NoiseMLP(data[0].size, widths=widths, key=network_key)
-        energy = NoiseEnergy(network, data, config.noise)
-    settings = DenoisingSettings(
-        num_epochs=config.num_epochs if equivariant else config.plain_epochs,
-        batch_size=min(config.batch_size, len(data)),
-        learning_rate=config.learning_rate,
+    settings = config.denoising(
+        num_epochs, learning_rate=config.learning_rate,
         stein_step_size=config.stein_step * config.noise**2,
         langevin_step_size=config.langevin * config.noise**2,
-        sample_steps=config.sample_steps,
+    )  # fmt: skip
+    model = denoising_model(energy_for(network_key, config), config.data, settings)
+    fitted = model.fit(
+        fit_key, config.data, checkpoint=trial.checkpoint(), progress=True
     )
-    model = denoising_model(energy, data, settings)
-    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
     return outcome_of_fits(config, sample_key, [fitted])
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax.random as jr
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from equistein.diffusion import DiffusionContrastiveDivergence, NoiseEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Boxes
-from equistein.experiments.molecules._outcomes import (
+from equistein.experiments.molecules._learning import (
     check,
     floor_of_data,
     graph_energy,
@@ -22,7 +22,6 @@ from equistein.models import (
     contrastive_model,
     ContrastiveSettings,
     denoising_model,
-    DenoisingSettings,
     diffusion_steps,
     Model,
 )
@@ -52,11 +51,6 @@ class MoleculesTrainingConfig(MoleculeConfig):
     num_particles: int = 32
     num_steps: int = 10
 
-    @property
-    def batch(self) -> int:
-        """The molecules of a batch, of which there may be fewer."""
-        return min(self.batch_size, len(self.data))
-
 
 Phase = Callable[[NoiseEnergy], Model]
 """What makes the model of a fit from the energy it goes on with."""
@@ -66,20 +60,14 @@ def denoising(
     config: MoleculesTrainingConfig, num_epochs: int, energy: NoiseEnergy
 ) -> Model:
     """Return a fit by score matching at all levels of noise."""
-    settings = DenoisingSettings(
-        num_epochs=num_epochs, batch_size=config.batch, sample_steps=config.sample_steps
-    )
-    return denoising_model(energy, config.data, settings)
+    return denoising_model(energy, config.data, config.denoising(num_epochs))
 
 
 def annealed(
     config: MoleculesTrainingConfig, num_epochs: int, rate: float, energy: NoiseEnergy
 ) -> Model:
     """Return a fit by contrastive divergence at all levels of noise."""
-    settings = DenoisingSettings(
-        num_epochs=num_epochs, batch_size=config.batch, learning_rate=rate,
-        sample_steps=config.sample_steps,
-    )  # fmt: skip
+    settings = config.denoising(num_epochs, learning_rate=rate)
     objective = DiffusionContrastiveDivergence(
         diffusion_steps(energy, config.data.shape[1:], settings),
         num_particles=config.num_particles, num_steps=config.num_steps,
@@ -96,15 +84,15 @@ def persistent(
 
     Steps and clip are those of the last level of reverse diffusion.
     """
-    finest, defaults = config.noise**2, DenoisingSettings()
+    finest, alike = config.noise**2, config.denoising(num_epochs)
     settings = ContrastiveSettings(
-        num_epochs=num_epochs, epoch_batches=defaults.epoch_batches,
-        batch_size=config.batch, learning_rate=1e-3, warm_up=defaults.warm_up,
-        ema=defaults.ema, num_particles=config.num_particles,
+        num_epochs=num_epochs, epoch_batches=alike.epoch_batches,
+        batch_size=alike.batch_size, learning_rate=1e-3, warm_up=alike.warm_up,
+        ema=alike.ema, num_particles=config.num_particles,
         num_steps=config.num_steps, reset_probability=0.02, regularization=1e-4,
         langevin_step_size=0.25 * finest, stein_step_size=0.01 * finest,
         score_clip=20 / config.noise, data_noise=config.noise,
-        sample_steps=config.sample_steps, sample_at_once=defaults.sample_at_once,
+        sample_steps=alike.sample_steps, sample_at_once=alike.sample_at_once,
     )  # fmt: skip
     return contrastive_model(energy, config.data, None, settings)
 
@@ -112,41 +100,42 @@ def persistent(
 def entries(config: MoleculesTrainingConfig) -> list[Entry]:
     first, second = config.refined_epochs
     some, fit_of = config.contrastive_epochs, functools.partial
-    ways: dict[str, tuple[str, list[Phase]]] = {
-        "denoising": (
+
+    def entry(name: str, note: str, *phases: Phase) -> Entry:
+        stage = functools.partial(_learned, config, phases)
+        return Entry(name=name, note=note, trains=True, stage=stage)
+
+    return [
+        entry(
+            "denoising",
             "Score matching at all levels of noise; new molecules come by reverse "
             "diffusion.",
-            [fit_of(denoising, config, config.denoising_epochs)],
+            fit_of(denoising, config, config.denoising_epochs),
         ),
-        "contrastive": (
+        entry(
+            "contrastive",
             "As in the paper: one energy, persistent particles moved by E-SVGD; new "
             "molecules start in a box around the data.",
-            [fit_of(persistent, config, some)],
+            fit_of(persistent, config, some),
         ),
-        "annealed": (
+        entry(
+            "annealed",
             "Contrastive divergence at all levels of noise, whose particles follow the "
             "reverse diffusion from the largest to the least, again and again.",
-            [fit_of(annealed, config, some, 1e-3)],
+            fit_of(annealed, config, some, 1e-3),
         ),
-        "refined": (
+        entry(
+            "refined",
             "`denoising` for most of the time, then `annealed` from its weights.",
-            [fit_of(denoising, config, first), fit_of(annealed, config, second, 1e-4)],
-        ),
-    }
-    return [
-        *(
-            Entry(
-                name=name, note=note, trains=True,
-                stage=functools.partial(_learned, config, phases),
-            )
-            for name, (note, phases) in ways.items()
+            fit_of(denoising, config, first),
+            fit_of(annealed, config, second, 1e-4),
         ),
         floor_of_data(config),
-    ]  # fmt: skip
+    ]
 
 
 def _learned(
-    config: MoleculesTrainingConfig, phases: list[Phase], trial: Trial
+    config: MoleculesTrainingConfig, phases: Sequence[Phase], trial: Trial
 ) -> Outcome:
     network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
     begun_before = trial.checkpoint(".0")

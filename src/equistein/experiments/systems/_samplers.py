@@ -1,9 +1,12 @@
 """The samplers that are compared on particle systems."""
 
 import dataclasses
+import functools
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -12,7 +15,9 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Scalar
 from equistein.diagnostics import effective_sample_size
-from equistein.experiments.systems._system import System, SystemConfig
+from equistein.experiments.systems._config import SystemConfig
+from equistein.experiments.systems._system import System
+from equistein.experiments.toys._sampling import annealed_svgd
 from equistein.features import PairHistogram
 from equistein.kernels import AbstractKernel, Moments, Pullback, RBF
 from equistein.samplers import (
@@ -24,7 +29,6 @@ from equistein.samplers import (
     SVGD,
     thermal,
     thin,
-    vector_adam,
 )
 
 _SNAPSHOTS = 16  # of the correcting chains, to thin
@@ -32,9 +36,28 @@ _FINE_BINS = 100  # of the distances that thinning looks at
 
 Budget = Int[Array, ""]
 
+Sampled = tuple[Particles, dict[str, Scalar]]
+"""Particles and further numbers."""
 
-Sampler = Callable[[Key, Particles, Budget], tuple[Particles, dict[str, Scalar]]]
-"""From a key, a start and a number of evaluations, particles and further numbers."""
+
+class Snapshot(NamedTuple):
+    """Particles on the way, and what they took.
+
+    Attributes:
+        points: The particles.
+        evaluations: Evaluations of the score, a particle.
+        seconds: Without compilation.
+        numbers: Further numbers.
+    """
+
+    points: Particles
+    evaluations: float
+    seconds: float
+    numbers: dict[str, Scalar]
+
+
+Curve = Callable[[Key, Particles], list[Snapshot]]
+"""From a key and a start, the particles after more and more evaluations."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,42 +72,41 @@ class SystemSamplers:
     config: SystemConfig
     system: System
 
-    def equivariant(self, key: Key, start: Particles, num_steps: Budget):
+    def equivariant(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """E-SVGD with noise, and Metropolis-adjusted chains that correct its bias."""
         flow_key, chain_key = jr.split(key)
         particles, left = self._flowed(flow_key, start, num_steps)
         return self._corrected(chain_key, particles, left)[-1], {}
 
-    def thinned(self, key: Key, start: Particles, num_steps: Budget):
+    def thinned(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """The same, thinned from several snapshots of the chains."""
         flow_key, chain_key, thin_key = jr.split(key, 3)
         particles, left = self._flowed(flow_key, start, num_steps)
         snapshots = self._corrected(chain_key, particles, left)
         pool = snapshots.reshape(-1, *start.shape[1:])
         levels = jax.vmap(self.system.target.log_density)(pool)
-        features = fine_features(self.system, pool)
-        chosen = thin(thin_key, features, levels, len(start))
+        chosen = thin(thin_key, self._fine_features(pool), levels, len(start))
         chosen = jr.permutation(jr.fold_in(thin_key, 1), chosen)  # not by energy
         worth = effective_sample_size(levels.reshape(_SNAPSHOTS, -1).T)
         return pool[chosen], {"pool_effective_size": worth}
 
-    def quiet(self, key: Key, start: Particles, num_steps: Budget):
+    def quiet(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """E-SVGD without noise."""
         kernel = Pullback(RBF(), self.system.target.features)
-        return self._deterministic(kernel, key, start, num_steps)
+        return self._annealed(kernel, key, start, num_steps)
 
-    def vanilla(self, key: Key, start: Particles, num_steps: Budget):
+    def vanilla(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """SVGD, which does not know the symmetry."""
-        return self._deterministic(RBF(), key, start, num_steps)
+        return self._annealed(RBF(), key, start, num_steps)
 
-    def langevin(self, key: Key, start: Particles, num_steps: Budget):
+    def langevin(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """Annealed Langevin chains, whose step falls at the end."""
         annealing = self._annealing(num_steps)
         rate = _tempered(self.config.noise, annealing, num_steps, 0.05)
         chains = Langevin(rate, annealing=annealing, **self._shared)
         return self._moved(key, chains, start, num_steps), {}
 
-    def mala(self, key: Key, start: Particles, num_steps: Budget):
+    def mala(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """Annealed Metropolis-adjusted Langevin chains."""
         adapted = (self.config.annealed_fraction * num_steps).astype(int)
         chains = MALA(
@@ -98,7 +120,7 @@ class SystemSamplers:
         project = self.system.target.group.project
         return {"score_clip": self.config.score_clip, "project": project}
 
-    def _annealing(self, num_steps: Float[Array, ""] | Budget) -> Geometric:
+    def _annealing(self, num_steps: Budget) -> Geometric:
         config = self.config
         return Geometric(
             config.annealed_fraction * num_steps, start=config.start_inverse_temperature
@@ -109,6 +131,13 @@ class SystemSamplers:
     ) -> Particles:
         log_density, state = self.system.target.log_density, sampler.init(start)
         return advance(key, sampler, log_density, state, num_steps).particles
+
+    def _annealed(
+        self, kernel: AbstractKernel, key: Key, start: Particles, num_steps: Budget
+    ) -> Sampled:
+        size, annealing = self.config.quiet_step_size, self._annealing(num_steps)
+        flow = annealed_svgd(kernel, num_steps, size, annealing, **self._shared)
+        return self._moved(key, flow, start, num_steps), {}
 
     def _flowed(
         self, key: Key, start: Particles, num_steps: Budget
@@ -145,14 +174,12 @@ class SystemSamplers:
 
         return jax.lax.scan(snapshot, state, jnp.arange(_SNAPSHOTS))[1]
 
-    def _deterministic(
-        self, kernel: AbstractKernel, key: Key, start: Particles, num_steps: Budget
-    ) -> tuple[Particles, dict[str, Scalar]]:
-        annealing = self._annealing(num_steps)
-        rate = thermal(self.config.quiet_step_size, annealing, num_steps)
-        adam = vector_adam(rate, b1=0.0, b2=0.9)
-        flow = SVGD(kernel, adam, annealing=annealing, **self._shared)
-        return self._moved(key, flow, start, num_steps), {}
+    def _fine_features(self, pool: Particles) -> Float[Array, "n feature"]:
+        """Return what thinning looks at: the distances, in fine bins."""
+        low, high = self.system.limits
+        num = round(_FINE_BINS * high / (high - low)) + 1
+        species = self.system.target.group.species
+        return jax.vmap(PairHistogram(species, reach=high, num_centers=num))(pool)
 
 
 def _tempered(
@@ -162,9 +189,63 @@ def _tempered(
     return thermal(step_size, annealing, num_steps, power=1.0, last=last)
 
 
-def fine_features(system: System, pool: Particles) -> Float[Array, "n feature"]:
-    """Return what thinning looks at: the distances, in fine bins."""
-    low, high = system.limits
-    num = round(_FINE_BINS * high / (high - low)) + 1
-    histogram = PairHistogram(system.target.group.species, reach=high, num_centers=num)
-    return jax.vmap(histogram)(pool)
+def over_budgets(config: SystemConfig, system: System, name: str) -> Curve:
+    """Return what runs a sampler anew for each number of evaluations."""
+    sampler, over_pairs, _ = SAMPLERS[name]
+    # One compilation serves all numbers of steps.
+    move = eqx.filter_jit(functools.partial(sampler, SystemSamplers(config, system)))
+    last = min(config.pair_budget, config.num_steps) if over_pairs else config.num_steps
+
+    def curve(key: Key, start: Particles) -> list[Snapshot]:
+        snapshots = []
+        for budget in sorted({b for b in config.budgets if b < last} | {last}):
+            began = time.perf_counter()
+            moved = jax.block_until_ready(move(key, start, jnp.asarray(budget)))
+            seconds = time.perf_counter() - began
+            snapshots.append(Snapshot(moved[0], budget, seconds, moved[1]))
+        return snapshots
+
+    return curve
+
+
+Sampler = Callable[[SystemSamplers, Key, Particles, Budget], Sampled]
+
+SAMPLERS: dict[str, tuple[Sampler, bool, str]] = {
+    "equivariant": (
+        SystemSamplers.equivariant,
+        False,
+        "E-SVGD with the `Moments` kernel on a smooth histogram of distances and "
+        "Langevin noise, annealed; the last quarter of the evaluations is MALA, which "
+        "takes the step's bias away. Its particles end as good as independent ones.",
+    ),
+    "thinned": (
+        SystemSamplers.thinned,
+        False,
+        "The same, and then the particles are chosen from sixteen snapshots of the "
+        "last chains, so that they represent them: better than independent samples in "
+        "what is measured here, and no longer independent.",
+    ),
+    "quiet": (
+        SystemSamplers.quiet,
+        True,
+        "E-SVGD without noise: the kernel pulled back along sorted distances, "
+        "annealed. Under-dispersed, and biased where distances tie.",
+    ),
+    "vanilla": (
+        SystemSamplers.vanilla,
+        True,
+        "SVGD with the median rule, annealed: under-dispersed.",
+    ),
+    "langevin": (
+        SystemSamplers.langevin,
+        False,
+        "The noise of `equivariant` alone, with smaller steps at the end.",
+    ),
+    "mala": (
+        SystemSamplers.mala,
+        False,
+        "Annealed Metropolis-adjusted Langevin chains with an adapted step size: the "
+        "baseline to beat.",
+    ),
+}
+"""For each name the sampler, whether it sums over all pairs, and a note."""

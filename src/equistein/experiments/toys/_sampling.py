@@ -1,6 +1,7 @@
 """What the experiments on analytic densities share."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,63 +9,67 @@ import equinox as eqx
 import jax
 import numpy as np
 import optax
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from equistein._types import Key, LogDensity, Particles
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Stage, Trial
 from equistein.kernels import AbstractKernel
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.samplers import (
-    AbstractSampler,
-    Geometric,
-    run,
-    SVGD,
-    thermal,
-    vector_adam,
-)
+from equistein.samplers import Geometric, run, SVGD, thermal, vector_adam
 from equistein.targets import AbstractTarget
-
-Measure = Callable[..., Mapping[str, Any]]
-"""What gives the metrics of particles; it should be compiled."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ToyConfig(AbstractConfig):
-    """Settings of an experiment on an analytic density.
+class SamplingConfig(AbstractConfig):
+    """Settings of samplers side by side.
 
     Attributes:
         num_particles: The number of particles.
         num_steps: The number of SVGD steps.
         step_size: The step size of the samplers that have none of their own.
-        bandwidth: The bandwidth of those that have none of their own.
     """
 
     num_particles: int = 50
     num_steps: int = 25_000
     step_size: float = 0.02
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToyConfig(SamplingConfig):
+    """Settings of an experiment on an analytic density.
+
+    Attributes:
+        bandwidth: The bandwidth of the samplers that have none of their own.
+    """
+
     bandwidth: float = 0.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Toy:
-    """An analytic density, and how samplers are compared on it.
+    """A density, and how samplers are compared on it.
 
     Attributes:
         target: The density.
         start: From a key and a number, random particles.
-        measure: From numbers of exact samples and some particles, the metrics of these.
-        exact: The numbers of exact samples.
+        measure: From the target, numbers of exact samples and some particles, the
+            metrics of these.
+        exact: What gives the numbers of exact samples.
+        floor: From a trial and a number, other exact samples; by default the target's.
+        num_floors: The number of their sets.
     """
 
     target: AbstractTarget
     start: Callable[[Key, int], Particles]
-    measure: Measure
-    exact: Array
+    measure: Callable[[Any, Array, Particles], Mapping[str, Any]]
+    exact: Callable[[], Array]
+    floor: Callable[[Trial, int], Particles] | None = None
+    num_floors: int = 100
 
     def entries(
         self,
-        config: ToyConfig,
+        config: SamplingConfig,
         samplers: Mapping[str, tuple[AbstractKernel | SVGD, str]],
         *,
         sizes: Mapping[str, int] | None = None,
@@ -79,55 +84,57 @@ class Toy:
             sizes: The number of particles, where it is not that of the settings.
             record_every: The number of steps between two records.
         """
-        # A partial's arrays are inputs of the compiled function, not constants in it.
-        measure = eqx.filter_jit(eqx.Partial(self.measure, self.exact))
-        num, density = config.num_particles, self.target.log_density
 
-        def stage(name: str, sampler: AbstractKernel | SVGD) -> Stage:
+        @functools.cache
+        def measure() -> Callable[[Particles], Mapping[str, Any]]:
+            # A partial's arrays are inputs of the compiled function, not constants.
+            known = eqx.Partial(self.measure, self.target, self.exact())
+            return eqx.filter_jit(known)
+
+        def sampled(sampler: AbstractKernel | SVGD, num: int) -> Stage:
             if isinstance(sampler, AbstractKernel):
                 sampler = SVGD(sampler, optax.sgd(config.step_size))
-            size = (sizes or {}).get(name, num)
-            return sampled(
-                sampler, density, lambda key: self.start(key, size), measure,
-                num_steps=config.num_steps, record_every=record_every,
-            )  # fmt: skip
+
+            def stage(trial: Trial) -> Outcome:
+                start = self.start(trial.key(0), num)
+                samples = run(
+                    trial.key(1), sampler, self.target.log_density, start,
+                    num_steps=config.num_steps, record_every=record_every,
+                )  # fmt: skip
+                points = samples.particles
+                return seed_outcome(measure()(points), points, history=samples.history)
+
+            return stage
 
         def floor(trial: Trial) -> Outcome:
-            points = self.target.sample(trial.key(2), num)
-            return seed_outcome(measure(points), points)
+            draw = self.floor or (lambda trial, n: self.target.sample(trial.key(2), n))
+            points = draw(trial, num)
+            return seed_outcome(measure()(points), points)
 
+        num, sizes = config.num_particles, sizes or {}
         return [
             *(
-                Entry(name=name, stage=stage(name, sampler), note=note)
+                Entry(
+                    name=name, stage=sampled(sampler, sizes.get(name, num)), note=note
+                )
                 for name, (sampler, note) in samplers.items()
             ),
-            Entry(name=FLOOR, label="exact samples", stage=floor, num_seeds=100),
+            Entry(
+                name=FLOOR,
+                label="exact samples",
+                stage=floor,
+                num_seeds=self.num_floors,
+            ),
         ]
 
 
-def sampled(
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    start: Callable[[Key], Particles],
-    measure: Measure,
-    *,
-    num_steps: int,
-    record_every: int | None = None,
-) -> Stage:
-    """Return the stage that runs a sampler from a random start and measures its end."""
-
-    def stage(trial: Trial) -> Outcome:
-        samples = run(
-            trial.key(1), sampler, log_density, start(trial.key(0)),
-            num_steps=num_steps, record_every=record_every,
-        )  # fmt: skip
-        metrics = measure(samples.particles)
-        return seed_outcome(metrics, samples.particles, history=samples.history)
-
-    return stage
-
-
-def annealed_svgd(kernel: AbstractKernel, num_steps: int, step_size: float) -> SVGD:
+def annealed_svgd(
+    kernel: AbstractKernel,
+    num_steps: int | Int[Array, ""],
+    step_size: float,
+    annealing: Geometric | None = None,
+    **more: Any,
+) -> SVGD:
     """Return SVGD from hot to the target in equal factors of the temperature.
 
     While hot, the modes overlap: mass moves between them and the start is forgotten.
@@ -137,12 +144,16 @@ def annealed_svgd(kernel: AbstractKernel, num_steps: int, step_size: float) -> S
 
     Args:
         kernel: The kernel.
-        num_steps: The number of steps of the whole run; 80 % of them anneal.
+        num_steps: The number of steps of the whole run.
         step_size: The step size at the target, in the units of the points.
+        annealing: The temperatures; by default 80 % of the steps anneal.
+        more: Further arguments of `SVGD`.
     """
-    annealing = Geometric(max(1, round(0.8 * num_steps)), start=0.01)
+    if annealing is None:
+        annealing = Geometric(max(1, round(0.8 * num_steps)), start=0.01)
     rate = thermal(step_size, annealing, num_steps)
-    return SVGD(kernel, vector_adam(rate, b1=0.0, b2=0.9), annealing=annealing)
+    adam = vector_adam(rate, b1=0.0, b2=0.9)
+    return SVGD(kernel, adam, annealing=annealing, **more)
 
 
 def density_grid(log_density: LogDensity, reach: float, num: int = 160) -> np.ndarray:

@@ -1,17 +1,19 @@
-"""Concentric circles and spheres (paper, section 3 and appendix C)."""
+"""Concentric circles and spheres (paper, section 3, figures esvgd and sample)."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float
 
-from equistein._types import Key, Particles, Scalar
+from equistein._types import Particles, Scalar
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import Histograms, Own
-from equistein.experiments.engine._levels import Shown
+from equistein.experiments.engine._figures import Boxes, Curves, Histograms, Own, Shown
 from equistein.experiments.toys._sampling import (
     annealed_svgd,
     density_grid,
@@ -27,9 +29,9 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.plotting import planar_samples, spatial_samples
+from equistein.runs import Outcome
+from equistein.samplers import SVGD
 from equistein.targets import Shells
-
-_NUM_EXACT = 20_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,8 +54,52 @@ class ShellsConfig(ToyConfig):
     radial_bandwidth: float = 0.3
     annealed_step_size: float = 0.03
 
+    @property
+    def target(self) -> Shells:
+        """The density."""
+        return Shells(self.radii, self.width, self.dim)
 
-def entries(config: ShellsConfig) -> list[Entry]:
+
+def _toy(target: Shells) -> Toy:
+    """Return a toy that measures radii, from starts uniform in the box [-8, 8)."""
+    return Toy(
+        target=target,
+        start=lambda key, num: jr.uniform(
+            key, (num, target.dim), minval=-8.0, maxval=8.0
+        ),
+        measure=_measure,
+        exact=lambda: _radii(target.sample(jr.key(0), 20_000)),
+    )
+
+
+def _measure(
+    target: Shells, exact_radii: Float[Array, " exact"], points: Particles
+) -> dict[str, Scalar]:
+    radii, ksd_kernel = _radii(points), Pullback(IMQ(1.0), Radius())
+    inside = radii < jnp.mean(target.radii)
+    weight = jnp.mean(inside)
+    return {
+        "inner_weight": weight,
+        "inner_weight_error": jnp.abs(weight - target.weights[0]),
+        "inner_sd": _sd(radii, inside),
+        "outer_sd": _sd(radii, ~inside),
+        "w1_radius": wasserstein_1d(radii, exact_radii),
+        "mean_log_likelihood": mean_log_likelihood(target.log_density, points),
+        "ksd": kernel_stein_discrepancy(target.log_density, points, ksd_kernel),
+    }
+
+
+def _radii(points: Particles) -> Float[Array, " particle"]:
+    return jnp.linalg.norm(points, axis=-1)
+
+
+def _sd(values: Float[Array, " n"], chosen: Bool[Array, " n"]) -> Scalar:
+    """Return the standard deviation of those chosen; 0 where none is."""
+    return jnp.where(jnp.any(chosen), jnp.std(values, where=chosen), 0)
+
+
+def shell_entries(config: ShellsConfig) -> list[Entry]:
+    """Return SVGD with each kernel."""
     plain = RBF(config.bandwidth)
     radial = Pullback(RBF(config.radial_bandwidth), Radius())
     rotations = SpecialOrthogonal(config.dim)
@@ -79,38 +125,7 @@ def entries(config: ShellsConfig) -> list[Entry]:
             "no longer depend on the start.",
         ),
     }
-    return radial_toy(_target(config)).entries(config, samplers)
-
-
-def _target(config: ShellsConfig) -> Shells:
-    return Shells(config.radii, config.width, config.dim)
-
-
-def radial_toy(target: Shells) -> Toy:
-    """Return a toy that measures radii, from starts uniform in the box [-8, 8)."""
-    inner, outer = (float(radius) for radius in target.radii)
-    exact_weight = float(target.weights[0])
-    ksd_kernel = Pullback(IMQ(1.0), Radius())
-
-    def measure(exact_radii: jax.Array, points: Particles) -> dict[str, Scalar]:
-        radii = _radii(points)
-        inside = radii < (inner + outer) / 2
-        weight = jnp.mean(inside)
-        return {
-            "inner_weight": weight,
-            "inner_weight_error": jnp.abs(weight - exact_weight),
-            "inner_sd": _sd(radii, inside),
-            "outer_sd": _sd(radii, ~inside),
-            "w1_radius": wasserstein_1d(radii, exact_radii),
-            "mean_log_likelihood": mean_log_likelihood(target.log_density, points),
-            "ksd": kernel_stein_discrepancy(target.log_density, points, ksd_kernel),
-        }
-
-    def start(key: Key, num: int) -> Particles:
-        return jr.uniform(key, (num, target.dim), minval=-8.0, maxval=8.0)
-
-    exact = _radii(target.sample(jr.key(0), _NUM_EXACT))
-    return Toy(target=target, start=start, measure=measure, exact=exact)
+    return _toy(config.target).entries(config, samplers)
 
 
 def radial_density(target: Shells, num: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -128,34 +143,9 @@ def _samples(config: ShellsConfig, shown: Shown) -> Any:
     first = {e.label: out.samples[: config.num_particles] for e, out in shown}
     if config.dim != 2:
         return spatial_samples(first, 10.0)
-    contours = density_grid(_target(config).log_density, 10.5)
+    contours = density_grid(config.target.log_density, 10.5)
     views = {label: (points,) for label, points in first.items()}
     return planar_samples(views, ("samples",), contours, 10.5)
-
-
-def _exact(config: ShellsConfig, shown: Shown) -> tuple[np.ndarray, np.ndarray]:
-    return radial_density(_target(config))
-
-
-_FIGURES = (
-    Own("samples", _samples, caption="The particles of the first seed."),
-    Histograms(
-        "radii",
-        lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
-        "distance from the origin",
-        exact=_exact,
-    ),
-)
-
-
-def _radii(points: Particles):
-    return jnp.sqrt(jnp.sum(points**2, axis=-1))
-
-
-def _sd(values: jax.Array, chosen: jax.Array) -> Scalar:
-    count = jnp.maximum(jnp.sum(chosen), 1).astype(values.dtype)
-    mean = jnp.sum(jnp.where(chosen, values, 0)) / count
-    return jnp.sqrt(jnp.sum(jnp.where(chosen, (values - mean) ** 2, 0)) / count)
 
 
 _SPHERES = ShellsConfig(dim=3, radii=(4.0, 9.0), width=0.3, num_particles=100,
@@ -171,11 +161,20 @@ TWO_CIRCLES = Experiment(
         "quick": ShellsConfig(),
         "paper": ShellsConfig(num_seeds=10, radial_bandwidth=0.005),
     },
-    entries=entries,
-    figures=_FIGURES,
+    entries=shell_entries,
+    figures=(
+        Own("samples", _samples, caption="The particles of the first seed."),
+        Histograms(
+            "radii",
+            lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
+            "distance from the origin",
+            exact=lambda config, shown: radial_density(config.target),
+        ),
+    ),
 )
 
-TWO_SPHERES = Experiment(
+TWO_SPHERES = dataclasses.replace(
+    TWO_CIRCLES,
     name="two-spheres",
     figure="figure sample-spheres, appendix C.1",
     summary="two spheres with SO(3) symmetry: widths and weights of the spheres",
@@ -184,6 +183,98 @@ TWO_SPHERES = Experiment(
         "quick": _SPHERES,
         "paper": dataclasses.replace(_SPHERES, num_seeds=10, radial_bandwidth=0.001),
     },
-    entries=entries,
-    figures=_FIGURES,
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SampleEfficiencyConfig(ToyConfig):
+    """Settings of `sample-efficiency`; step size and bandwidth are those of `vanilla`.
+
+    Attributes:
+        multiples: How many times as many particles vanilla SVGD has.
+        record_every: The number of steps between two points of the curves.
+        radial_step_size: The step size of `equivariant`.
+        radial_bandwidth: The bandwidth in the radius of `equivariant`.
+        annealed_step_size: The step size of `annealed`, at the target.
+        annealed_bandwidth: The bandwidth in the radius of `annealed`.
+    """
+
+    num_particles: int = 20
+    multiples: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    num_steps: int = 5_000
+    record_every: int = 10
+    step_size: float = 0.05
+    bandwidth: float = 0.1
+    radial_step_size: float = 0.2
+    radial_bandwidth: float = 0.3
+    annealed_step_size: float = 0.15
+    annealed_bandwidth: float = 0.5
+
+
+def efficiency_entries(config: SampleEfficiencyConfig) -> list[Entry]:
+    """Return few equivariant particles, and more and more plain ones."""
+    num = config.num_particles
+    radial = Pullback(RBF(config.radial_bandwidth), Radius())
+    hot = Pullback(RBF(config.annealed_bandwidth), Radius())
+    samplers: dict[str, tuple[Any, str]] = {
+        f"equivariant-{num}": (
+            SVGD(radial, optax.sgd(config.radial_step_size)),
+            "Converges within 100 steps; the weights of the rings are those of the "
+            "start.",
+        ),
+        f"annealed-{num}": (
+            annealed_svgd(hot, config.num_steps, config.annealed_step_size),
+            "Its weights do not depend on the start.",
+        ),
+    }
+    sizes = {f"vanilla-{num * many}": num * many for many in config.multiples}
+    for name in sizes:
+        samplers[name] = (RBF(config.bandwidth), "")
+    samplers[max(sizes, key=sizes.__getitem__)] = (
+        RBF(config.bandwidth),
+        "A log-likelihood above the exact line is no merit: the particles have "
+        "collapsed towards the crests of the rings.",
+    )
+    toy = _toy(Shells((4.0, 8.0), 0.5, 2))
+    every = config.record_every
+    return toy.entries(config, samplers, sizes=sizes, record_every=every)
+
+
+def gaps(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dict:
+    """Return how far each mean log-likelihood is from its end after 100 steps."""
+    found = {}
+    for name, outcome in outcomes.items():
+        if outcome.history:
+            curve, steps = outcome.history["log_density"], outcome.history["step"]
+            at_100 = curve[:, np.argmin(np.abs(steps[0] - 100))]
+            found[name] = {"gap_after_100_steps": np.abs(at_100 - curve[:, -1])}
+    return found
+
+
+SAMPLE_EFFICIENCY = Experiment(
+    name="sample-efficiency",
+    figure="figure sample, section 3",
+    summary="20 equivariant particles against up to 640 plain ones on two circles",
+    presets={
+        "smoke": SampleEfficiencyConfig(
+            num_seeds=2, num_particles=8, multiples=(1, 2), num_steps=120
+        ),
+        "quick": SampleEfficiencyConfig(),
+        "paper": SampleEfficiencyConfig(num_seeds=10),
+    },
+    entries=efficiency_entries,
+    figures=(
+        Curves(
+            "log-likelihood",
+            "log_density",
+            "mean log-likelihood",
+            level="mean_log_likelihood",
+            log_x=True,
+            limits=(-8.0, 0.0),
+            caption="Mean log-likelihood against the step: mean and range over the "
+            "seeds. Collapsed particles lie above the exact line.",
+        ),
+        Boxes("wasserstein", "w1_radius", "Wasserstein-1 of the radii"),
+    ),
+    compare=gaps,
 )

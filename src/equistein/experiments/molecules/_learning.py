@@ -1,4 +1,4 @@
-"""What both experiments on molecules learn from, check, and measure."""
+"""What both experiments on molecules learn, check, and measure."""
 
 import collections
 import dataclasses
@@ -12,12 +12,10 @@ from jaxtyping import Array, Float
 from equistein._types import Key
 from equistein.diffusion import NoiseEnergy
 from equistein.experiments.engine._checks import AbstractConfig
-from equistein.experiments.engine._experiment import Entry
-from equistein.experiments.molecules._data import Reference, reference_molecules
-from equistein.experiments.molecules._figures import pictured
-from equistein.experiments.molecules._scores import measure
+from equistein.experiments.engine._experiment import Entry, Trial
+from equistein.experiments.molecules._reference import Reference, reference_molecules
 from equistein.groups import PointCloud
-from equistein.models import graph_energy_for
+from equistein.models import DenoisingSettings, graph_energy_for
 from equistein.molecules import atomic_numbers_of, atoms_of, has_rdkit
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Fitted
@@ -31,7 +29,8 @@ class MoleculeConfig(AbstractConfig):
         formula: The formula, such as C5H8O.
         download: Whether QM9 may be fetched where it is not at hand (86 MB).
         num_samples: Molecules drawn from each model.
-        batch_size: Molecules a batch; an epoch has 64 batches.
+        batch_size: Molecules a batch, of which there may be fewer; an epoch has 64
+            batches.
         width: The number of units of the graph network.
         depth: The number of its layers.
         noise: The least noise, in Angstrom.
@@ -65,6 +64,13 @@ class MoleculeConfig(AbstractConfig):
         """The molecules that are learned from."""
         return jnp.asarray(self.reference.train, jnp.float32)
 
+    def denoising(self, num_epochs: int, **more: Any) -> DenoisingSettings:
+        """Return how energies of all levels of noise are trained and sampled."""
+        return DenoisingSettings(
+            num_epochs=num_epochs, batch_size=min(self.batch_size, len(self.data)),
+            sample_steps=self.sample_steps, **more,
+        )  # fmt: skip
+
 
 def check(config: MoleculeConfig) -> None:
     """Raise `ValueError` for a formula or tools that do not do."""
@@ -92,43 +98,42 @@ def graph_energy(key: Key, config: MoleculeConfig) -> NoiseEnergy:
 
 
 def outcome_of(
-    reference: Reference, symbols: Sequence[str], positions: np.ndarray, **kept: Any
+    symbols: Sequence[str], positions: np.ndarray, metrics: dict[str, Any], **kept: Any
 ) -> Outcome:
-    """Return scores and pictures of molecules."""
-    positions = np.asarray(positions, np.float32)
-    numbers = measure(reference, symbols, positions) | kept.pop("metrics", {})
-    return seed_outcome(numbers, positions, arrays=pictured(symbols, positions), **kept)
+    """Return molecules with their scores."""
+    arrays = {"atomic_numbers": atomic_numbers_of(symbols)}
+    samples = np.asarray(positions, np.float32)
+    return seed_outcome(metrics, samples, arrays=arrays, **kept)
 
 
 def outcome_of_fits(
     config: MoleculeConfig, key: Key, fits: Sequence[Fitted], **metrics: float
 ) -> Outcome:
     """Draw from the last of fits, each of which went on from the one before."""
-    samples = fits[-1].sample(key, config.num_samples, progress=True)
-    columns = {}
-    for name in sorted({name for fit in fits for name in fit.history}):
-        missing = [np.full(len(fit.history["epoch"]), np.nan) for fit in fits]
-        pairs = zip(fits, missing, strict=True)
-        columns[name] = np.concatenate([f.history.get(name, m) for f, m in pairs])
-    columns["step"] = 1 + np.arange(len(columns.pop("epoch")))
+    samples = np.asarray(fits[-1].sample(key, config.num_samples, progress=True))
+    none = [np.full(len(fit.history["epoch"]), np.nan) for fit in fits]
+    history = {
+        name: np.concatenate(
+            [fit.history.get(name, no) for fit, no in zip(fits, none, strict=True)]
+        )
+        for name in sorted({name for fit in fits for name in fit.history})
+    }
+    history["epoch"] = 1 + np.arange(len(history["epoch"]))
     events = [event for fit in fits for event in fit.events]
-    return outcome_of(
-        config.reference, config.reference.symbols, np.asarray(samples),
-        history=columns, events=events, metrics={"rollbacks": len(events)} | metrics,
-    )  # fmt: skip
+    symbols = config.reference.symbols
+    metrics |= config.reference.measure(symbols, samples) | {"rollbacks": len(events)}
+    return outcome_of(symbols, samples, metrics, history=history, events=events)
 
 
 def floor_of_data(config: MoleculeConfig) -> Entry:
     """Return the floor: the training molecules, compared with those held out."""
 
-    def stage(trial):
-        reference = config.reference
-        apart = dataclasses.replace(reference, train=reference.others)
-        numbers = measure(apart, reference.symbols, reference.train)
-        numbers["from_qm9"] = reference.source.startswith("QM9")
-        everything = reference.everything
-        arrays = pictured(reference.symbols, everything)
-        return seed_outcome(numbers, np.asarray(everything, np.float32), arrays=arrays)
+    def stage(trial: Trial) -> Outcome:
+        known = config.reference
+        apart = dataclasses.replace(known, train=known.others)
+        metrics = apart.measure(known.symbols, known.train)
+        metrics["from_qm9"] = known.source.startswith("QM9")
+        return outcome_of(known.symbols, known.everything, metrics)
 
     return Entry(
         name=FLOOR,

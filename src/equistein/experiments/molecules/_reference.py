@@ -1,18 +1,26 @@
-"""The molecules that `molecules` learns from and compares with."""
+"""The molecules that are learned from and compared with, and what is measured."""
 
 import dataclasses
 import functools
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
+from equistein.models import known_graphs, molecule_numbers
 from equistein.molecules import (
+    angles,
     atomic_numbers_of,
     atoms_of,
+    distances,
     embed,
+    from_bonds,
+    graph_smiles,
+    infer_bonds,
     isomers,
     perceive,
+    relax,
     symbols_of,
 )
 
@@ -27,7 +35,7 @@ class Reference:
         symbols: The element of each atom.
         train: The positions that are learned from, `(molecule, atom, 3)`.
         others: Those that are held out.
-        train_graphs: The SMILES of the training molecules.
+        graphs: The SMILES of all molecules.
         other_graphs: Those of the others.
         source: Where they come from.
     """
@@ -35,7 +43,7 @@ class Reference:
     symbols: tuple[str, ...]
     train: np.ndarray
     others: np.ndarray
-    train_graphs: frozenset[str]
+    graphs: frozenset[str]
     other_graphs: frozenset[str]
     source: str
 
@@ -44,10 +52,59 @@ class Reference:
         """The positions of all molecules."""
         return np.concatenate([self.train, self.others])
 
-    @property
-    def graphs(self) -> frozenset[str]:
-        """The SMILES of all molecules."""
-        return self.train_graphs | self.other_graphs
+    def measure(self, symbols: Sequence[str], positions: np.ndarray) -> dict:
+        """Return the scores of molecules, one number each.
+
+        Args:
+            symbols: The element of each atom; they may be in another order.
+            positions: Where the atoms are, `(molecule, atom, 3)`, in Angstrom.
+        """
+        positions = np.asarray(positions, np.float64)
+        perceived = [perceive(symbols, molecule) for molecule in positions]
+        numbers = molecule_numbers(symbols, positions, self.graphs, perceived)
+        found = {seen.smiles for seen in perceived}
+        numbers["num_held_out"] = len(found & self.other_graphs)
+        for name, measured in GEOMETRY.items():
+            mine = measured(symbols, positions)
+            theirs = measured(self.symbols, self.everything)
+            numbers[f"w1_{name}"] = _gap(mine, theirs)
+        moved = [relax(seen.mol)[1] for seen in perceived if seen.mol is not None]
+        moved = [number for number in moved if np.isfinite(number)]
+        numbers["median_relaxation"] = float(np.median(moved)) if moved else np.nan
+        alike = [
+            _inferred(symbols, molecule) == seen.smiles
+            for molecule, seen in zip(positions, perceived, strict=True)
+            if seen.smiles is not None
+        ]
+        numbers["inferred_alike"] = float(np.mean(alike)) if alike else np.nan
+        return numbers
+
+
+GEOMETRY = {
+    "c_c": lambda symbols, positions: distances(symbols, positions, "C", "C"),
+    "c_o": lambda symbols, positions: distances(symbols, positions, "C", "O"),
+    "angle_c_c_c": lambda symbols, positions: angles(symbols, positions, *"CCC"),
+    "angle_c_c_o": lambda symbols, positions: angles(symbols, positions, *"CCO"),
+}
+"""Distances and angles whose distributions are compared, in Angstrom and degrees."""
+
+
+def _gap(mine: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the Wasserstein-1 distance of two samples, by 1 000 of their quantiles."""
+    if not len(mine) or not len(theirs):
+        return float("nan")
+    levels = (np.arange(1_000) + 0.5) / 1_000
+    gaps = np.quantile(mine, levels) - np.quantile(theirs, levels)
+    return float(np.mean(np.abs(gaps)))
+
+
+def _inferred(symbols: Sequence[str], positions: np.ndarray) -> str | None:
+    """Return the graph of the paper's bonds as SMILES, or None where it is none."""
+    orders = infer_bonds(symbols, positions - positions.mean(axis=0))
+    try:
+        return graph_smiles(from_bonds(symbols, orders))
+    except ValueError:
+        return None
 
 
 @functools.cache
@@ -80,12 +137,9 @@ def reference_molecules(formula: str, download: bool) -> Reference:
             f"{len(centered)} of {formula}."
         )
 
-    def graphs(positions):
-        seen = (perceive(symbols, molecule).smiles for molecule in positions)
-        return frozenset(smiles for smiles in seen if smiles is not None)
-
     train, others = centered[is_train], centered[~is_train]
-    return Reference(symbols, train, others, graphs(train), graphs(others), source)
+    graphs = [known_graphs(symbols, positions) for positions in (train, others)]
+    return Reference(symbols, train, others, graphs[0] | graphs[1], graphs[1], source)
 
 
 def authors_molecules() -> tuple[tuple[str, ...], np.ndarray] | None:

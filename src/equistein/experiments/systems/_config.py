@@ -1,0 +1,73 @@
+"""The settings of sampling a particle system."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar
+
+from equistein.experiments.engine._checks import AbstractConfig
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SystemConfig(AbstractConfig):
+    """Settings of `dw4-sampling` and `lj13-sampling`.
+
+    Attributes:
+        num_particles: The number of particles.
+        num_steps: Evaluations of the score, a particle, in the final run.
+        budgets: Smaller numbers of evaluations, for the curves.
+        pair_budget: The largest number for the samplers that sum over all pairs.
+        num_reference: The number of reference samples.
+        num_geometric: The number of clouds in the geometric distance.
+        stein_step: The step of `equivariant` along the Stein force; 0 for none.
+        noise: The Langevin step of `equivariant`, and of `langevin` before it cools; 0
+            for none.
+        start_inverse_temperature: The first inverse temperature, at most 1.
+        annealed_fraction: The fraction of the steps that anneal, at most 1.
+        corrected_fraction: That of the evaluations that `equivariant` ends with MALA.
+        num_bins: The centers of its features, a smooth histogram of distances.
+        bin_width: The width of a bin.
+        reach: The last center.
+        quiet_step_size: The step size of `quiet` and `vanilla`, in units of length.
+        mala_step_size: The first step size of MALA.
+        nuts_step_size: The step size of NUTS.
+        score_clip: The longest score.
+    """
+
+    num_particles: int = 1_000
+    num_steps: int = 5_000
+    budgets: tuple[int, ...] = (50, 100, 200, 400, 800, 1_600)
+    pair_budget: int = 1_600
+    num_reference: int = 40_000
+    num_geometric: int = 1_000
+    stein_step: float = 0.015
+    noise: float = 0.01
+    start_inverse_temperature: float = 0.1
+    annealed_fraction: float = 0.9
+    corrected_fraction: float = 0.25
+    num_bins: int = 8
+    bin_width: float = 1.0
+    reach: float = 8.0
+    quiet_step_size: float = 0.05
+    mala_step_size: float = 0.01
+    nuts_step_size: float = 0.15
+    score_clip: float = 100.0
+
+    or_zero: ClassVar[Sequence[str]] = ("stein_step", "noise")
+    fractions: ClassVar[Sequence[str]] = (
+        "start_inverse_temperature",
+        "annealed_fraction",
+    )
+    below_one: ClassVar[Sequence[str]] = ("corrected_fraction",)
+
+    def __post_init__(self):
+        """Raise `ValueError` for settings that do not go together."""
+        super().__post_init__()
+        if self.num_particles < 2:
+            raise ValueError(
+                f"`num_particles` must be at least 2, but got {self.num_particles!r}."
+            )
+        if self.pair_budget < min((*self.budgets, self.num_steps)):
+            raise ValueError(
+                "`pair_budget` must be at least the smallest of `budgets`, but got "
+                f"{self.pair_budget!r}."
+            )
