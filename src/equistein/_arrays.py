@@ -6,6 +6,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from equistein._numbers import is_integer
+
 
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
     """Return `particles` as a floating-point array of at least one finite point.
@@ -49,5 +51,5 @@ def check_num(num: int) -> None:
     Raises:
         ValueError: If `num` is not a positive integer.
     """
-    if isinstance(num, bool) or not isinstance(num, int) or num < 1:
+    if not is_integer(num) or num < 1:
         raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")

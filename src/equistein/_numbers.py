@@ -7,6 +7,13 @@ from collections.abc import Collection
 from types import NoneType
 from typing import Any, get_args, get_origin, Literal
 
+import numpy as np
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is a whole number, one of NumPy's included."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
 
 def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
     """Raise unless numbers are integers from `least` on.
@@ -20,7 +27,7 @@ def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
         ValueError: If one is not, naming it.
     """
     for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        if type(number) is not int or number < least:
             raise ValueError(
                 f"{owner} needs `{name}`, an integer >= {least}, but got {number!r}."
             )

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int, PyTree, UInt32
 
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import NoiseEnergy
 from equistein.diffusion._steps import DiffusionSteps
@@ -69,20 +70,9 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
         num_steps: int = 10,
         regularization: float = 0.0,
     ):
-        for name, number in (
-            ("num_particles", num_particles),
-            ("num_steps", num_steps),
-        ):
-            if type(number) is not int or number < 1:
-                raise ValueError(
-                    f"DiffusionContrastiveDivergence needs `{name}`, an integer >= 1, "
-                    f"but got {number!r}."
-                )
-        if not 0 <= regularization < float("inf"):
-            raise ValueError(
-                "DiffusionContrastiveDivergence needs `regularization` >= 0, but got "
-                f"{regularization!r}."
-            )
+        owner = type(self).__name__
+        check_integers(owner, num_particles=num_particles, num_steps=num_steps)
+        check_positive(owner, zero=True, regularization=regularization)
         self.steps = steps
         self.num_particles = num_particles
         self.num_steps = num_steps

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
+from equistein._numbers import is_integer
 from equistein._types import Point, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._noise_energy import NoiseEnergy
@@ -83,8 +84,7 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
             ValueError: If there is no formula of this number.
         """
         num = len(self.formulas)
-        whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
-        if not whole or not 0 <= label < num:
+        if not is_integer(label) or not 0 <= label < num:
             raise ValueError(
                 f"`label` must be the number of a formula, from 0 to {num - 1}, but "
                 f"got {label!r}."

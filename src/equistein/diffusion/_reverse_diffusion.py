@@ -6,12 +6,13 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from equistein._arrays import check_num
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy
 from equistein.diffusion._noise_energy import NoiseEnergy
 from equistein.diffusion._steps import DiffusionSteps
 from equistein.samplers import NonFiniteError, Samples
-from equistein.training import AbstractGenerator, check_num, in_parts
+from equistein.training import AbstractGenerator, in_parts
 
 
 class ReverseDiffusion(AbstractGenerator[NoiseEnergy]):

@@ -6,9 +6,9 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
+from equistein._numbers import check_positive, is_integer
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy, Evaluation
-from equistein.energies._tempered import check_temperature
 from equistein.groups import AbstractGroup
 from equistein.networks import AbstractNetwork
 
@@ -44,7 +44,7 @@ class JointEnergy(AbstractEnergy):
                 f"`group`, but got {type(network).__name__}. Derive a class from "
                 "es.networks.AbstractNetwork with `__call__` and `group`."
             )
-        check_temperature("JointEnergy", temperature)
+        check_positive("JointEnergy", temperature=temperature)
         self.network = network
         self.temperature = float(temperature)
 
@@ -99,8 +99,7 @@ class ConditionalEnergy(AbstractEnergy):
     label: Int[Array, ""]
 
     def __init__(self, energy: JointEnergy, label: int | np.integer):
-        integer = isinstance(label, int | np.integer) and not isinstance(label, bool)
-        if not integer or label < 0:
+        if not is_integer(label) or label < 0:
             raise ValueError(f"`label` must be a class from 0 on, but got {label!r}.")
         self.energy = energy
         self.label = jnp.asarray(label)

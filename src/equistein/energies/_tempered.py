@@ -1,5 +1,6 @@
 """An energy at another temperature."""
 
+from equistein._numbers import check_positive
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy
 from equistein.groups import AbstractGroup
@@ -20,7 +21,7 @@ class TemperedEnergy(AbstractEnergy):
     temperature: float
 
     def __init__(self, energy: AbstractEnergy, temperature: float):
-        check_temperature("TemperedEnergy", temperature)
+        check_positive("TemperedEnergy", temperature=temperature)
         self.energy = energy
         self.temperature = float(temperature)
 
@@ -29,13 +30,3 @@ class TemperedEnergy(AbstractEnergy):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.energy.group(shape)
-
-
-def check_temperature(name: str, temperature: float) -> None:
-    """Raise unless a temperature is positive and finite.
-
-    Raises:
-        ValueError: If it is not.
-    """
-    if not 0 < temperature < float("inf"):
-        raise ValueError(f"{name} needs `temperature` > 0, but got {temperature!r}.")

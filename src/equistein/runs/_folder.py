@@ -1,13 +1,14 @@
 """The run folder: files written atomically, and read as what nobody vouches for."""
 
+import io
 import json
-import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from equistein._files import write_whole
 from equistein.runs._config import migrated, VERSION
 
 
@@ -100,22 +101,16 @@ class RunFolder:
         self.write(name, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Write a file under a temporary name and rename it into place."""
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
+        """Write a file, whole or not at all."""
         data = content.encode() if isinstance(content, str) else content
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
+        write_whole(self.path / name, data)
 
     def write_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Write arrays by name into an .npz file."""
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.stem}.part.npz")
-        plain = {key: np.asarray(value) for key, value in arrays.items()}
-        np.savez(temporary, allow_pickle=False, **plain)
-        os.replace(temporary, path)
+        content = io.BytesIO()
+        plain: dict[str, Any] = {k: np.asarray(value) for k, value in arrays.items()}
+        np.savez(content, allow_pickle=False, **plain)
+        self.write(name, content.getvalue())
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
         """Return the arrays of an .npz file.

@@ -40,7 +40,6 @@ from equistein.training.callbacks import (
 )
 from equistein.training.generators import (
     AbstractGenerator as AbstractGenerator,
-    check_num as check_num,
     in_parts as in_parts,
     SamplingGenerator as SamplingGenerator,
 )

@@ -3,11 +3,12 @@
 import hashlib
 import io
 import json
-import os
 import pathlib
 from typing import Any
 
 import equinox as eqx
+
+from equistein._files import write_whole
 
 FORMAT = 2
 
@@ -17,24 +18,18 @@ class CheckpointError(ValueError):
 
 
 def save_checkpoint(path: pathlib.Path, state: Any, header: dict[str, Any]) -> None:
-    """Write a training state under a temporary name and rename it into place.
+    """Write a training state into a file.
 
     Args:
         path: The file.
         state: A pytree; its arrays are written.
         header: What tells whether the file fits, as a JSON object.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     payload = io.BytesIO()
     eqx.tree_serialise_leaves(payload, state)
     arrays = payload.getvalue()
     line = {"format": FORMAT, "sha256": hashlib.sha256(arrays).hexdigest(), **header}
-    temporary = path.with_name(f".{path.name}.part")
-    with open(temporary, "wb") as file:
-        file.write(json.dumps(line).encode() + b"\n" + arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    write_whole(path, json.dumps(line).encode() + b"\n" + arrays)
 
 
 def load_checkpoint(path: pathlib.Path, like: Any, header: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ import jax.random as jr
 import optax
 
 from equistein._arrays import check_particles
+from equistein._numbers import check_integers
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
 from equistein.metrics import Normal
@@ -160,10 +161,7 @@ def check_data(data: Any, batch_size: int) -> Particles:
     data = check_particles(data, "data")
     if len(data) < 2:
         raise ValueError(f"`fit` needs at least two data points, but got {len(data)}.")
-    if type(batch_size) is not int or batch_size < 1:
-        raise ValueError(
-            f"`fit` needs `batch_size`, an integer >= 1, but got {batch_size!r}."
-        )
+    check_integers("`fit`", batch_size=batch_size)
     if len(data) < batch_size:
         raise ValueError(
             f"`data` holds {len(data)} points, fewer than a batch of {batch_size}: "
@@ -181,10 +179,6 @@ def _check_numbers(
             "`fit` needs `objective`, such as "
             f"es.objectives.ContrastiveDivergence(negatives), but got {objective!r}."
         )
-    for name, number in (("num_epochs", num_epochs), ("epoch_batches", epoch_batches)):
-        if type(number) is not int or number < 1:
-            raise ValueError(
-                f"`fit` needs `{name}`, an integer >= 1, but got {number!r}."
-            )
+    check_integers("`fit`", num_epochs=num_epochs, epoch_batches=epoch_batches)
     if not 0 <= ema < 1:
         raise ValueError(f"`fit` needs 0 <= `ema` < 1, but got {ema!r}.")

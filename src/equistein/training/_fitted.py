@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._numbers import is_integer
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
@@ -75,8 +76,7 @@ class Fitted(eqx.Module):
             )
         num_classes = self.energy.num_classes(self.reference.center.shape)
         if label is not None and num_classes is not None:
-            whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
-            if not whole or not 0 <= label < num_classes:
+            if not is_integer(label) or not 0 <= label < num_classes:
                 raise ValueError(
                     f"`label` must be a class from 0 to {num_classes - 1}, but got "
                     f"{label!r}."

@@ -1,5 +1,6 @@
 """The loop over epochs, with checkpoints and roll-backs."""
 
+import dataclasses
 import pathlib
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from equistein.training.callbacks import AbstractCallback
 from equistein.training.generators import AbstractGenerator
 
 
+@dataclasses.dataclass
 class Loop:
     """A fit under way.
 
@@ -36,27 +38,20 @@ class Loop:
         header: What tells that it belongs to this fit.
     """
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        data: Batch,
-        state: TrainState,
-        history: History,
-        rollback: RollBack,
-        generator: AbstractGenerator | None,
-        reference: Normal,
-        callbacks: tuple[AbstractCallback, ...],
-        num_epochs: int,
-        checkpoint: pathlib.Path | None,
-        header: dict[str, Any],
-    ):
-        self.trainer, self.data = trainer, data
-        self.state = self.good = state
-        self.history, self.rollback = history, rollback
-        self.generator, self.reference = generator, reference
-        self.callbacks = callbacks
-        self.num_epochs = num_epochs
-        self.checkpoint, self.header = checkpoint, header
+    trainer: Trainer
+    data: Batch
+    state: TrainState
+    history: History
+    rollback: RollBack
+    generator: AbstractGenerator | None
+    reference: Normal
+    callbacks: tuple[AbstractCallback, ...]
+    num_epochs: int
+    checkpoint: pathlib.Path | None
+    header: dict[str, Any]
+
+    def __post_init__(self):
+        self.good = self.state
 
     def saved(self) -> tuple:
         """Return what a checkpoint holds."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 import optax
 
+from equistein._numbers import check_integers, check_positive
+
 
 def adam(
     learning_rate: float,
@@ -30,14 +32,11 @@ def adam(
     Raises:
         ValueError: If a number is not positive.
     """
-    for name, value in (
-        ("learning_rate", learning_rate), ("num_updates", num_updates),
-        ("gradient_clip", gradient_clip),
-    ):  # fmt: skip
-        if not 0 < value < float("inf"):
-            raise ValueError(f"`adam` needs `{name}` > 0, but got {value!r}.")
-    if type(warm_up) is not int or warm_up < 0:
-        raise ValueError(f"`adam` needs `warm_up`, an integer >= 0, not {warm_up!r}.")
+    check_positive(
+        "`adam`", learning_rate=learning_rate, num_updates=num_updates,
+        gradient_clip=gradient_clip,
+    )  # fmt: skip
+    check_integers("`adam`", least=0, warm_up=warm_up)
     for update, factor in (factors or {}).items():
         if update < 1 or not 0 < factor < float("inf"):
             raise ValueError(

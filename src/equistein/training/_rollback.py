@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
+from equistein._numbers import check_integers, check_positive
 from equistein.training._trainer import TrainState
 from equistein.training.objectives import AbstractObjective
 
@@ -28,15 +29,8 @@ class RollBack:
     energy_limit: float = 1e6
 
     def __post_init__(self):
-        if type(self.max_rollbacks) is not int or self.max_rollbacks < 0:
-            raise ValueError(
-                "RollBack needs `max_rollbacks`, an integer >= 0, but got "
-                f"{self.max_rollbacks!r}."
-            )
-        if not self.energy_limit > 0:
-            raise ValueError(
-                f"RollBack needs `energy_limit` > 0, but got {self.energy_limit!r}."
-            )
+        check_integers("RollBack", least=0, max_rollbacks=self.max_rollbacks)
+        check_positive("RollBack", energy_limit=self.energy_limit)
 
     def trouble(self, infos: dict[str, Array]) -> str | None:
         """Return why an epoch is not to be kept, or None."""

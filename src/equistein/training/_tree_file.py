@@ -6,7 +6,6 @@ import inspect
 import io
 import json
 import math
-import os
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +15,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from equistein._files import write_whole
 
 MAGIC = b"equistein tree"
 VERSION = 1
@@ -31,7 +32,7 @@ class ModelFileError(ValueError):
 
 
 def save_tree(path: pathlib.Path, tree: Any) -> None:
-    """Write a tree under a temporary name and rename it into place.
+    """Write a tree into a file.
 
     The file begins with a line that tells the version, the length of the header and
     the checksum of all that follows. The header is JSON: for each module its class's
@@ -56,13 +57,7 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
     ).encode()
     rest = header + b"\n" + content
     first = f" {VERSION} {len(header)} {hashlib.sha256(rest).hexdigest()}\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    with open(temporary, "wb") as file:
-        file.write(MAGIC + first.encode() + rest)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    write_whole(path, MAGIC + first.encode() + rest)
 
 
 def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:

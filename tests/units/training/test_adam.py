@@ -61,7 +61,7 @@ def test_the_same_arguments_give_the_same_object():
         ({"num_updates": 0}, "`num_updates` > 0"),
         ({"gradient_clip": float("inf")}, "`gradient_clip` > 0"),
         ({"gradient_clip": -1.0}, "`gradient_clip` > 0"),
-        ({"warm_up": -1}, "`warm_up`, an integer >= 0, not -1"),
+        ({"warm_up": -1}, "`warm_up`, an integer >= 0, but got -1"),
         ({"warm_up": 1.5}, "`warm_up`, an integer >= 0"),
         ({"factors": {0: 0.5}}, "`factors`"),
         ({"factors": {3: 0.0}}, "`factors`"),

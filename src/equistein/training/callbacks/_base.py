@@ -7,19 +7,17 @@ import numpy as np
 
 from equistein.energies import AbstractEnergies
 
+Row = Mapping[str, float]
+"""The numbers of an epoch by name."""
+
 
 class AbstractCallback(abc.ABC):
     """Something that looks at a fit after each epoch."""
 
     @abc.abstractmethod
     def __call__(
-        self,
-        epoch: int,
-        energy: AbstractEnergies,
-        row: Mapping[str, float],
-        *,
-        last: bool,
-    ) -> Mapping[str, float]:
+        self, epoch: int, energy: AbstractEnergies, row: Row, *, last: bool
+    ) -> Row:
         """Look at an epoch, and return numbers for the history.
 
         Args:

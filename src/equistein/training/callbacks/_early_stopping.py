@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from equistein._numbers import check_integers
 from equistein.energies import AbstractEnergies
-from equistein.training.callbacks._base import AbstractCallback
+from equistein.training.callbacks._base import AbstractCallback, Row
 
 
 class EarlyStopping(AbstractCallback):
@@ -21,23 +22,14 @@ class EarlyStopping(AbstractCallback):
     """
 
     def __init__(self, column: str, patience: int, *, maximize: bool = False):
-        if type(patience) is not int or patience < 1:
-            raise ValueError(
-                "EarlyStopping needs `patience`, an integer >= 1, but got "
-                f"{patience!r}."
-            )
+        check_integers("EarlyStopping", patience=patience)
         self.column = column
         self.patience = patience
         self.maximize = maximize
 
     def __call__(
-        self,
-        epoch: int,
-        energy: AbstractEnergies,
-        row: Mapping[str, float],
-        *,
-        last: bool,
-    ) -> dict[str, float]:
+        self, epoch: int, energy: AbstractEnergies, row: Row, *, last: bool
+    ) -> Row:
         return {}
 
     def check(self, columns: Sequence[str]) -> None:

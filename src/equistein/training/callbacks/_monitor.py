@@ -5,9 +5,10 @@ from typing import Any
 
 import equinox as eqx
 
+from equistein._numbers import check_integers
 from equistein._types import Scalar
 from equistein.energies import AbstractEnergies
-from equistein.training.callbacks._base import AbstractCallback
+from equistein.training.callbacks._base import AbstractCallback, Row
 
 
 class Monitor(AbstractCallback):
@@ -27,10 +28,7 @@ class Monitor(AbstractCallback):
         function: Callable[[Any], Mapping[str, Scalar]],
         every: int = 1,
     ):
-        if type(every) is not int or every < 1:
-            raise ValueError(
-                f"Monitor needs `every`, an integer >= 1, but got {every!r}."
-            )
+        check_integers("Monitor", every=every)
         self.function = eqx.filter_jit(function)
         self.every = every
 
@@ -38,13 +36,8 @@ class Monitor(AbstractCallback):
         return list(eqx.filter_eval_shape(self.function, energy))
 
     def __call__(
-        self,
-        epoch: int,
-        energy: AbstractEnergies,
-        row: Mapping[str, float],
-        *,
-        last: bool,
-    ) -> dict[str, float]:
+        self, epoch: int, energy: AbstractEnergies, row: Row, *, last: bool
+    ) -> Row:
         if epoch % self.every and not last:
             return {}
         return {name: float(value) for name, value in self.function(energy).items()}

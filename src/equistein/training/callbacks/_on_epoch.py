@@ -1,9 +1,9 @@
 """A function that is told of each epoch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from equistein.energies import AbstractEnergies
-from equistein.training.callbacks._base import AbstractCallback
+from equistein.training.callbacks._base import AbstractCallback, Row
 
 
 class OnEpoch(AbstractCallback):
@@ -17,12 +17,7 @@ class OnEpoch(AbstractCallback):
         self.function = function
 
     def __call__(
-        self,
-        epoch: int,
-        energy: AbstractEnergies,
-        row: Mapping[str, float],
-        *,
-        last: bool,
-    ) -> dict[str, float]:
+        self, epoch: int, energy: AbstractEnergies, row: Row, *, last: bool
+    ) -> Row:
         self.function({"epoch": epoch, **row})
         return {}

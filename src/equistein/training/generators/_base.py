@@ -59,10 +59,3 @@ def in_parts(
     for index in progress_bar(range(-(-num // size)), disable=not progress):
         parts.append(draw(jr.fold_in(key, index), size))
     return jnp.concatenate(parts)[:num]
-
-
-def check_num(num: int) -> None:
-    """Raise `ValueError` unless a number of points is a positive integer."""
-    integer = isinstance(num, int | np.integer) and not isinstance(num, bool)
-    if not integer or num < 1:
-        raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")

@@ -4,14 +4,12 @@ import equinox as eqx
 import jax.random as jr
 import numpy as np
 
+from equistein._arrays import check_num
+from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler, run
-from equistein.training.generators._base import (
-    AbstractGenerator,
-    check_num,
-    in_parts,
-)
+from equistein.training.generators._base import AbstractGenerator, in_parts
 from equistein.training.starts import AbstractStart
 
 
@@ -46,12 +44,9 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
                 "SamplingGenerator needs `sampler`, one such as SVGD(kernel, "
                 f"optimizer), but got {sampler!r}."
             )
-        for name, number in (("num_steps", num_steps), ("num_at_once", num_at_once)):
-            if type(number) is not int or number < 1:
-                raise ValueError(
-                    f"SamplingGenerator needs `{name}`, an integer >= 1, but got "
-                    f"{number!r}."
-                )
+        check_integers(
+            "SamplingGenerator", num_steps=num_steps, num_at_once=num_at_once
+        )
         self.sampler = sampler
         self.start = start
         self.num_steps = num_steps

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler, advance, SVGD
@@ -88,23 +89,16 @@ class Persistent(AbstractNegatives):
         step_factor: Callable[[Any], Any] | None = None,
     ):
         _check_parts(sampler, start, repel)
-        for name, number in (
-            ("num_particles", num_particles),
-            ("num_steps", num_steps),
-        ):
-            if type(number) is not int or number < 1:
-                raise ValueError(
-                    f"Negatives need `{name}`, an integer >= 1, but got {number!r}."
-                )
+        check_integers("Persistent", num_particles=num_particles, num_steps=num_steps)
         for name, chance in (
             ("reset_probability", reset_probability), ("reset_to_data", reset_to_data),
         ):  # fmt: skip
             if not 0 <= chance <= 1:
                 raise ValueError(
-                    f"Negatives need `{name}` between 0 and 1, but got {chance!r}."
+                    f"Persistent needs `{name}` between 0 and 1, but got {chance!r}."
                 )
-        if tolerance is not None and not tolerance > 0:
-            raise ValueError(f"Negatives need `tolerance` > 0, but got {tolerance!r}.")
+        if tolerance is not None:
+            check_positive("Persistent", tolerance=tolerance)
         self.sampler = sampler
         self.start = start
         self.num_particles = num_particles

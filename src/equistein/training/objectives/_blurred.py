@@ -6,6 +6,7 @@ import jax
 import jax.random as jr
 from jaxtyping import PyTree
 
+from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
@@ -33,8 +34,7 @@ class Blurred(AbstractObjective[Any]):
     noise: float
 
     def __init__(self, objective: AbstractObjective, noise: float):
-        if not 0 < noise < float("inf"):
-            raise ValueError(f"Blurred needs `noise` > 0, but got {noise!r}.")
+        check_positive("Blurred", noise=noise)
         self.objective = objective
         self.noise = float(noise)
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy, fixed
 from equistein.training._batch import Batch
@@ -42,11 +43,7 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
                 "ContrastiveDivergence needs `negatives`, such as "
                 f"es.negatives.Persistent(sampler, start), but got {negatives!r}."
             )
-        if not 0 <= regularization < float("inf"):
-            raise ValueError(
-                "ContrastiveDivergence needs `regularization` >= 0, but got "
-                f"{regularization!r}."
-            )
+        check_positive(type(self).__name__, zero=True, regularization=regularization)
         self.negatives = negatives
         self.regularization = float(regularization)
 

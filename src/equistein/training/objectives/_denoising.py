@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PyTree
 
+from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.training._batch import Batch
@@ -32,10 +33,7 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     noise: float
 
     def __init__(self, noise: float):
-        if not 0 < noise < float("inf"):
-            raise ValueError(
-                f"DenoisingScoreMatching needs `noise` > 0, but got {noise!r}."
-            )
+        check_positive("DenoisingScoreMatching", noise=noise)
         self.noise = float(noise)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
