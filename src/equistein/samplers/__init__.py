@@ -1,6 +1,7 @@
 """SVGD and its variants, the one loop `advance`, and the one driver `run`."""
 
 from equistein.samplers._advance import advance as advance
+from equistein.samplers._annealed_svgd import annealed_svgd as annealed_svgd
 from equistein.samplers._annealing import (
     Geometric as Geometric,
     Power as Power,

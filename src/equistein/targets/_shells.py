@@ -100,6 +100,19 @@ class Shells(AbstractTarget):
         unit = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
         return invert(uniform, shells)[:, None] * unit
 
+    def radial_density(
+        self, num: int = 400
+    ) -> tuple[Float[Array, " num"], Float[Array, " num"]]:
+        r"""Return radii, and the density $r^{d-1} m(r) / \int r^{d-1} m$ at them.
+
+        Args:
+            num: The number of radii, from 0 to five widths beyond the last shell.
+        """
+        last = jnp.max(self.radii + 5 * self.widths)
+        radii = jnp.linspace(0, last, num, dtype=self.radii.dtype)
+        shells = jnp.mean(jnp.exp(jax.vmap(self._log_shells)(radii)), axis=1)
+        return radii, radii ** (self.dim - 1) * shells / jnp.mean(self._masses())
+
     def _log_shells(self, radius: Scalar) -> Float[Array, " shell"]:
         radii, widths = (x.astype(radius.dtype) for x in (self.radii, self.widths))
         squared = ((radius - radii) / widths) ** 2

@@ -42,7 +42,7 @@ Stage = Callable[[Trial], Outcome]
 """What makes the outcome of one seed."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Entry:
     """A sampler or model of an experiment; `exact` is the floor to compare with.
 
@@ -50,8 +50,8 @@ class Entry:
         name: What results and the report's table call it.
         stage: What makes its outcome, seed by seed. What all seeds share, such as a
             compiled sampler, is made before.
-        label: What figures call it; by default its name.
         note: A sentence that its numbers need.
+        label: What figures call it; by default its name.
         color: The number of its color in figures; by default its place.
         num_seeds: The number of its seeds, where it is not that of the configuration.
         trains: Whether it is trained: then each seed is a part of the run of its own,
@@ -60,8 +60,9 @@ class Entry:
 
     name: str
     stage: Stage
-    label: str = ""
     note: str = ""
+    _: dataclasses.KW_ONLY
+    label: str = ""
     color: int | None = None
     num_seeds: int | None = None
     trains: bool = False

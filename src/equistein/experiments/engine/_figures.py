@@ -127,7 +127,7 @@ class Histograms(AbstractFigure):
     label: str
     limits: tuple[float, float] | None = None
     bins: int = 60
-    exact: Callable[[Any, Shown], tuple[np.ndarray, np.ndarray]] | None = None
+    exact: Callable[[Any, Shown], tuple[Any, Any]] | None = None
     floor_line: bool = False
 
     usual: ClassVar[str] = "{label}, of all seeds together."
@@ -138,7 +138,8 @@ class Histograms(AbstractFigure):
             return None
         exact = self._floor(shown) if self.floor_line else None
         if self.exact is not None:
-            exact = self.exact(config, shown)
+            values, density = self.exact(config, shown)
+            exact = np.asarray(values), np.asarray(density)
         return histograms(
             found, exact, self.label, bins=self.bins, limits=self.limits,
             colors=_colors(shown),

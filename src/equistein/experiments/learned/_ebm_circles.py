@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment
-from equistein.experiments.engine._figures import Curves, Histograms, Shown
+from equistein.experiments.engine._figures import Curves, Histograms
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._planar import (
     AbstractPlanarTarget,
@@ -24,7 +24,6 @@ from equistein.experiments.learned._planar_figures import (
     planar_figures,
 )
 from equistein.experiments.learned._plane import Plane
-from equistein.experiments.toys._shells import radial_density
 from equistein.groups import Orthogonal
 from equistein.metrics import wasserstein_1d
 from equistein.models import ContrastiveSettings
@@ -106,10 +105,6 @@ def entries(config: PlanarConfig) -> list[Entry]:
     return planar_entries(Rings(config.radii), _NOTES, config)
 
 
-def _exact(config: PlanarConfig, shown: Shown) -> tuple[np.ndarray, np.ndarray]:
-    return radial_density(Shells(config.radii, _WIDTH, 2))
-
-
 _NOTES = {
     "plain": "The network sees coordinates. All models get the true energies of the "
     "data, as known energies, in the squared error of the paper.",
@@ -145,7 +140,7 @@ EBM_CIRCLES = Experiment(
             "radii",
             lambda outcome: np.linalg.norm(outcome.samples, axis=1),
             "distance from the origin",
-            exact=_exact,
+            exact=lambda config, _: Shells(config.radii, _WIDTH, 2).radial_density(),
         ),
         Curves(
             "profiles",

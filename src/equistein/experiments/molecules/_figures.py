@@ -7,13 +7,7 @@ import numpy as np
 
 from equistein.experiments.engine._figures import Curves, Histograms, Own, Shown
 from equistein.experiments.molecules._reference import GEOMETRY
-from equistein.molecules import (
-    drawings,
-    from_bonds,
-    infer_bonds,
-    perceive,
-    symbols_of,
-)
+from equistein.molecules import drawings, from_bonds, infer_bonds, perceive, symbols_of
 from equistein.plotting import molecule_viewer, molecules, picture
 from equistein.runs import Outcome
 

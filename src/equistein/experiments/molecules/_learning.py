@@ -135,12 +135,9 @@ def floor_of_data(config: MoleculeConfig) -> Entry:
         metrics["from_qm9"] = known.source.startswith("QM9")
         return outcome_of(known.symbols, known.everything, metrics)
 
-    return Entry(
-        name=FLOOR,
-        label="data",
-        stage=stage,
-        num_seeds=1,
-        note="The floor is the training molecules, with distances to those held out; "
-        "the models are compared with both together. `from_qm9` is 0 where RDKit built "
-        "the molecules.",
+    note = (
+        "The floor is the training molecules, with distances to those held out; the "
+        "models are compared with both together. `from_qm9` is 0 where RDKit built the "
+        "molecules."
     )
+    return Entry(FLOOR, stage, note, label="data", num_seeds=1)

@@ -1,7 +1,6 @@
 """Learn the isomers of a formula, and generate new molecules."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -49,17 +48,29 @@ class MoleculesConfig(MoleculeConfig):
     or_zero: ClassVar[Sequence[str]] = ("stein_step", "langevin")
 
 
-EnergyFor = Callable[[Key, MoleculesConfig], NoiseEnergy]
-"""What builds untrained energies."""
-
-
 def entries(config: MoleculesConfig) -> list[Entry]:
-    def entry(name: str, energy_for: EnergyFor, num_epochs: int, note: str) -> Entry:
-        stage = functools.partial(_learned, config, energy_for, num_epochs)
-        return Entry(name=name, stage=stage, note=note, trains=True)
+    def learned(
+        name: str,
+        energy_for: Callable[[Key, MoleculesConfig], NoiseEnergy],
+        num_epochs: int,
+        note: str,
+    ) -> Entry:
+        def stage(trial: Trial) -> Outcome:
+            network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
+            energy, data = energy_for(network_key, config), config.data
+            settings = config.denoising(
+                num_epochs, learning_rate=config.learning_rate,
+                stein_step_size=config.stein_step * config.noise**2,
+                langevin_step_size=config.langevin * config.noise**2,
+            )  # fmt: skip
+            model, path = denoising_model(energy, data, settings), trial.checkpoint()
+            fitted = model.fit(fit_key, data, checkpoint=path, progress=True)
+            return outcome_of_fits(config, sample_key, [fitted])
+
+        return Entry(name, stage, note, trains=True)
 
     listed = [
-        entry(
+        learned(
             "equivariant",
             graph_energy,
             config.num_epochs,
@@ -68,7 +79,7 @@ def entries(config: MoleculesConfig) -> list[Entry]:
             "noise falls: by the reverse diffusion, with E-SVGD where the noise is "
             "small.",
         ),
-        entry(
+        learned(
             "plain",
             _plain,
             config.plain_epochs,
@@ -84,7 +95,7 @@ def entries(config: MoleculesConfig) -> list[Entry]:
         def authors(trial: Trial) -> Outcome:
             return outcome_of(*published, config.reference.measure(*published))
 
-        listed.append(Entry(name="authors", stage=authors, note=note, num_seeds=1))
+        listed.append(Entry("authors", authors, note, num_seeds=1))
     return [*listed, floor_of_data(config)]
 
 
@@ -93,25 +104,6 @@ def _plain(key: Key, config: MoleculesConfig) -> NoiseEnergy:
     widths = (config.plain_width,) * 3
     network = NoiseMLP(config.data[0].size, widths=widths, key=key)
     return NoiseEnergy(network, config.data, config.noise)
-
-
-def _learned(
-    config: MoleculesConfig,
-    energy_for: EnergyFor,
-    num_epochs: int,
-    trial: Trial,
-) -> Outcome:
-    network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
-    settings = config.denoising(
-        num_epochs, learning_rate=config.learning_rate,
-        stein_step_size=config.stein_step * config.noise**2,
-        langevin_step_size=config.langevin * config.noise**2,
-    )  # fmt: skip
-    model = denoising_model(energy_for(network_key, config), config.data, settings)
-    fitted = model.fit(
-        fit_key, config.data, checkpoint=trial.checkpoint(), progress=True
-    )
-    return outcome_of_fits(config, sample_key, [fitted])
 
 
 MOLECULES = Experiment(

@@ -103,7 +103,7 @@ def entries(config: MoleculesTrainingConfig) -> list[Entry]:
 
     def entry(name: str, note: str, *phases: Phase) -> Entry:
         stage = functools.partial(_learned, config, phases)
-        return Entry(name=name, note=note, trains=True, stage=stage)
+        return Entry(name, stage, note, trains=True)
 
     return [
         entry(

@@ -5,9 +5,9 @@ import dataclasses
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import Boxes, Curves
 from equistein.experiments.systems._system import DW4_SYSTEM, reference
-from equistein.experiments.toys._sampling import annealed_svgd, SamplingConfig, Toy
+from equistein.experiments.toys._sampling import SamplingConfig, Toy
 from equistein.kernels import Equivariant, MaximumDiscrepancy, RBF
-from equistein.samplers import SVGD
+from equistein.samplers import annealed_svgd, SVGD
 
 _NUM_EXACT = 20  # sets of exact samples
 

@@ -17,12 +17,12 @@ from equistein._types import Key, Particles, Scalar
 from equistein.diagnostics import effective_sample_size
 from equistein.experiments.systems._config import SystemConfig
 from equistein.experiments.systems._system import System
-from equistein.experiments.toys._sampling import annealed_svgd
 from equistein.features import PairHistogram
 from equistein.kernels import AbstractKernel, Moments, Pullback, RBF
 from equistein.samplers import (
     AbstractSampler,
     advance,
+    annealed_svgd,
     Geometric,
     Langevin,
     MALA,

@@ -53,16 +53,15 @@ def entries(system: System, config: SystemConfig) -> list[Entry]:
         return stage
 
     listed = [
-        Entry(
-            name=FLOOR, label="as many exact samples", stage=floor, num_seeds=num_floors
-        )
+        Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors),
+        *(
+            Entry(name, sampled(over_budgets(config, system, name)), note)
+            for name, (_, _, note) in SAMPLERS.items()
+        ),
     ]
-    for name, (_, _, note) in SAMPLERS.items():
-        stage = sampled(over_budgets(config, system, name))
-        listed.append(Entry(name=name, stage=stage, note=note))
     if importlib.util.find_spec("blackjax") is not None:
         stage = sampled(functools.partial(nuts, config, system))
-        listed.append(Entry(name="nuts", stage=stage, note=_NUTS))
+        listed.append(Entry("nuts", stage, _NUTS))
     return listed
 
 

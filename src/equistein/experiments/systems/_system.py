@@ -22,12 +22,7 @@ from equistein.metrics import (
     virial,
     wasserstein_1d,
 )
-from equistein.targets import (
-    AbstractParticleSystem,
-    DoubleWell,
-    LennardJones,
-    Minima,
-)
+from equistein.targets import AbstractParticleSystem, DoubleWell, LennardJones, Minima
 
 _REFERENCE = 1  # the version of what makes reference samples
 
@@ -75,10 +70,7 @@ class System:
         return _quality(self, exact, points)
 
     def metrics(
-        self,
-        exact: Float[Array, "exact *shape"],
-        points: Particles,
-        num_geometric: int,
+        self, exact: Float[Array, "exact *shape"], points: Particles, num_geometric: int
     ) -> dict[str, Any]:
         """Return all metrics of some particles.
 
@@ -122,19 +114,13 @@ def reference(system: System, num: int, part: int) -> Float[Array, "n *shape"]:
         part: Which independent set: 0 to compare with, 1 for the floor.
     """
     target = system.target
-    settings = {
-        "version": _REFERENCE,
-        "target": repr(target),
-        "num": num,
-        "part": part,
-    }
-    draws = cached_array(
-        f"{system.name}-reference",
-        settings,
-        (num, target.num_particles, target.dim),
-        lambda: np.asarray(target.sample(jr.key(1_000 + part), num)),
-    )
-    return jnp.asarray(draws)
+    settings = {"version": _REFERENCE, "target": repr(target), "num": num, "part": part}
+    shape = (num, target.num_particles, target.dim)
+
+    def draw() -> np.ndarray:
+        return np.asarray(target.sample(jr.key(1_000 + part), num))
+
+    return jnp.asarray(cached_array(f"{system.name}-reference", settings, shape, draw))
 
 
 @eqx.filter_jit

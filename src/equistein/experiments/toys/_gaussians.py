@@ -12,12 +12,7 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import Boxes, Own, Shown
-from equistein.experiments.toys._sampling import (
-    annealed_svgd,
-    density_grid,
-    Toy,
-    ToyConfig,
-)
+from equistein.experiments.toys._sampling import planar_figure, Toy, ToyConfig
 from equistein.groups import Cyclic
 from equistein.kernels import AbstractScalarKernel, Equivariant, IMQ, Invariant, RBF
 from equistein.metrics import (
@@ -27,7 +22,7 @@ from equistein.metrics import (
     mode_weights,
     wasserstein_1d,
 )
-from equistein.plotting import planar_samples
+from equistein.samplers import annealed_svgd
 from equistein.targets import RotatedGaussians
 
 _GROUP = Cyclic(4)
@@ -122,14 +117,12 @@ def c4_entries(config: ToyConfig) -> list[Entry]:
 
 
 def _samples(config: ToyConfig, shown: Shown) -> Any:
-    views = {}
-    for entry, outcome in shown:
-        points = jnp.asarray(outcome.samples[: config.num_particles])
-        orbits = np.swapaxes(np.asarray(jax.vmap(_GROUP.orbit)(points)), 0, 1)
-        views[entry.label] = (np.asarray(points), np.asarray(_folded(points)), orbits)
-    contours = density_grid(RotatedGaussians(_GROUP).log_density, 6.5)
+    def views(points: Particles) -> list[np.ndarray]:
+        orbits = jnp.swapaxes(jax.vmap(_GROUP.orbit)(points), 0, 1)
+        return [np.asarray(seen) for seen in (points, _folded(points), orbits)]
+
     titles = ("samples", "folded to one mode", "all rotations")
-    return planar_samples(views, titles, contours, 6.5)
+    return planar_figure(config, shown, RotatedGaussians(_GROUP), 6.5, views, titles)
 
 
 C4_GAUSSIANS = Experiment(

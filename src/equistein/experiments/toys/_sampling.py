@@ -2,21 +2,24 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
-from equistein._types import Key, LogDensity, Particles
+from equistein._types import Key, Particles
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Stage, Trial
+from equistein.experiments.engine._figures import Shown
 from equistein.kernels import AbstractKernel
+from equistein.plotting import planar_samples
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.samplers import Geometric, run, SVGD, thermal, vector_adam
+from equistein.samplers import run, SVGD
 from equistein.targets import AbstractTarget
 
 
@@ -114,52 +117,24 @@ class Toy:
         num, sizes = config.num_particles, sizes or {}
         return [
             *(
-                Entry(
-                    name=name, stage=sampled(sampler, sizes.get(name, num)), note=note
-                )
+                Entry(name, sampled(sampler, sizes.get(name, num)), note)
                 for name, (sampler, note) in samplers.items()
             ),
-            Entry(
-                name=FLOOR,
-                label="exact samples",
-                stage=floor,
-                num_seeds=self.num_floors,
-            ),
+            Entry(FLOOR, floor, label="exact samples", num_seeds=self.num_floors),
         ]
 
 
-def annealed_svgd(
-    kernel: AbstractKernel,
-    num_steps: int | Int[Array, ""],
-    step_size: float,
-    annealing: Geometric | None = None,
-    **more: Any,
-) -> SVGD:
-    """Return SVGD from hot to the target in equal factors of the temperature.
-
-    While hot, the modes overlap: mass moves between them and the start is forgotten.
-    Their weights freeze where the barrier closes, by when the tempered weights are
-    close to the exact ones. Normalized steps (no momentum) of a fixed fraction of the
-    thermal width keep the particles moving at every temperature.
-
-    Args:
-        kernel: The kernel.
-        num_steps: The number of steps of the whole run.
-        step_size: The step size at the target, in the units of the points.
-        annealing: The temperatures; by default 80 % of the steps anneal.
-        more: Further arguments of `SVGD`.
-    """
-    if annealing is None:
-        annealing = Geometric(max(1, round(0.8 * num_steps)), start=0.01)
-    rate = thermal(step_size, annealing, num_steps)
-    adam = vector_adam(rate, b1=0.0, b2=0.9)
-    return SVGD(kernel, adam, annealing=annealing, **more)
-
-
-def density_grid(log_density: LogDensity, reach: float, num: int = 160) -> np.ndarray:
-    """Return the density of a planar target on a square grid, for contours."""
-    ticks = np.linspace(-reach, reach, num, dtype=np.float32)
-    x, y = np.meshgrid(ticks, ticks)
-    points = np.stack([x, y], axis=-1).reshape(-1, 2)
-    values = jax.vmap(log_density)(jax.numpy.asarray(points))
-    return np.exp(np.asarray(values)).reshape(num, num)
+def planar_figure(
+    config: SamplingConfig,
+    shown: Shown,
+    target: AbstractTarget,
+    reach: float,
+    views: Callable[[Any], Sequence[np.ndarray]] = lambda points: [points],
+    titles: Sequence[str] = ("samples",),
+) -> Any:
+    """Return the particles of the first seed, over contours of the exact density."""
+    ticks = jnp.linspace(-reach, reach, 160)
+    grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
+    density = jnp.exp(jax.vmap(jax.vmap(target.log_density))(grid))
+    first = {e.label: views(o.samples[: config.num_particles]) for e, o in shown}
+    return planar_samples(first, titles, np.asarray(density), reach)

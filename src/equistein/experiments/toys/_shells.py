@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -14,12 +13,7 @@ from jaxtyping import Array, Bool, Float
 from equistein._types import Particles, Scalar
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import Boxes, Curves, Histograms, Own, Shown
-from equistein.experiments.toys._sampling import (
-    annealed_svgd,
-    density_grid,
-    Toy,
-    ToyConfig,
-)
+from equistein.experiments.toys._sampling import planar_figure, Toy, ToyConfig
 from equistein.features import Radius
 from equistein.groups import SpecialOrthogonal
 from equistein.kernels import IMQ, Invariant, Pullback, RBF
@@ -28,9 +22,9 @@ from equistein.metrics import (
     mean_log_likelihood,
     wasserstein_1d,
 )
-from equistein.plotting import planar_samples, spatial_samples
+from equistein.plotting import spatial_samples
 from equistein.runs import Outcome
-from equistein.samplers import SVGD
+from equistein.samplers import annealed_svgd, SVGD
 from equistein.targets import Shells
 
 
@@ -128,24 +122,11 @@ def shell_entries(config: ShellsConfig) -> list[Entry]:
     return _toy(config.target).entries(config, samplers)
 
 
-def radial_density(target: Shells, num: int = 400) -> tuple[np.ndarray, np.ndarray]:
-    """Return radii and the exact density of a sample's radius at them."""
-    last = float(jnp.max(target.radii + 5 * target.widths))
-    radii = np.linspace(1e-3, last, num)
-    along = jnp.zeros((num, target.dim))
-    along = along.at[:, 0].set(jnp.asarray(radii, along.dtype))
-    log_m = np.asarray(jax.vmap(target.log_density)(along))
-    density = radii ** (target.dim - 1) * np.exp(log_m)
-    return radii, density / np.trapezoid(density, radii)
-
-
 def _samples(config: ShellsConfig, shown: Shown) -> Any:
+    if config.dim == 2:
+        return planar_figure(config, shown, config.target, 10.5)
     first = {e.label: out.samples[: config.num_particles] for e, out in shown}
-    if config.dim != 2:
-        return spatial_samples(first, 10.0)
-    contours = density_grid(config.target.log_density, 10.5)
-    views = {label: (points,) for label, points in first.items()}
-    return planar_samples(views, ("samples",), contours, 10.5)
+    return spatial_samples(first, 10.0)
 
 
 _SPHERES = ShellsConfig(dim=3, radii=(4.0, 9.0), width=0.3, num_particles=100,
@@ -168,7 +149,7 @@ TWO_CIRCLES = Experiment(
             "radii",
             lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
             "distance from the origin",
-            exact=lambda config, shown: radial_density(config.target),
+            exact=lambda config, shown: config.target.radial_density(),
         ),
     ),
 )
@@ -228,13 +209,13 @@ def efficiency_entries(config: SampleEfficiencyConfig) -> list[Entry]:
         ),
     }
     sizes = {f"vanilla-{num * many}": num * many for many in config.multiples}
-    for name in sizes:
-        samplers[name] = (RBF(config.bandwidth), "")
-    samplers[max(sizes, key=sizes.__getitem__)] = (
-        RBF(config.bandwidth),
+    plenty = (
         "A log-likelihood above the exact line is no merit: the particles have "
-        "collapsed towards the crests of the rings.",
+        "collapsed towards the crests of the rings."
     )
+    for name, size in sizes.items():
+        most = size == max(sizes.values())
+        samplers[name] = (RBF(config.bandwidth), plenty if most else "")
     toy = _toy(Shells((4.0, 8.0), 0.5, 2))
     every = config.record_every
     return toy.entries(config, samplers, sizes=sizes, record_every=every)
