@@ -73,5 +73,5 @@ def _compiled(config: SystemConfig, system: System) -> tuple[Callable, ...]:
 
         return jax.lax.fori_loop(0, num, one, (states, jnp.zeros((), dtype)))
 
-    down = eqx.filter_jit(SystemSamplers(config, system).mala)
+    down = eqx.filter_jit(SystemSamplers(config, system).named("mala"))
     return down, jax.jit(jax.vmap(algorithm.init)), transitions

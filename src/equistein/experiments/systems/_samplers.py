@@ -72,6 +72,11 @@ class SystemSamplers:
     config: SystemConfig
     system: System
 
+    def named(self, name: str) -> Callable[[Key, Particles, Budget], Sampled]:
+        """Return a sampler by its name, one of `SAMPLERS`."""
+        two_phases = {"equivariant": self.equivariant, "thinned": self.thinned}
+        return two_phases.get(name, functools.partial(self.one_phase, name))
+
     def equivariant(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """E-SVGD with noise, and Metropolis-adjusted chains that correct its bias."""
         flow_key, chain_key = jr.split(key)
@@ -90,30 +95,26 @@ class SystemSamplers:
         worth = effective_sample_size(levels.reshape(_SNAPSHOTS, -1).T)
         return pool[chosen], {"pool_effective_size": worth}
 
-    def quiet(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
-        """E-SVGD without noise."""
-        kernel = Pullback(RBF(), self.system.target.features)
-        return self._annealed(kernel, key, start, num_steps)
+    def one_phase(
+        self, name: str, key: Key, start: Particles, num_steps: Budget
+    ) -> Sampled:
+        """One of the samplers that anneal over all evaluations."""
+        config, annealing = self.config, self._annealing(num_steps)
+        shared: dict[str, Any] = self._shared | {"annealing": annealing}
+        rate = _tempered(config.noise, annealing, num_steps, 0.05)
+        adapted = (config.annealed_fraction * num_steps).astype(int)
+        sorted_distances = Pullback(RBF(), self.system.target.features)
 
-    def vanilla(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
-        """SVGD, which does not know the symmetry."""
-        return self._annealed(RBF(), key, start, num_steps)
+        def svgd(kernel: AbstractKernel) -> SVGD:
+            return annealed_svgd(kernel, num_steps, config.quiet_step_size, **shared)
 
-    def langevin(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
-        """Annealed Langevin chains, whose step falls at the end."""
-        annealing = self._annealing(num_steps)
-        rate = _tempered(self.config.noise, annealing, num_steps, 0.05)
-        chains = Langevin(rate, annealing=annealing, **self._shared)
-        return self._moved(key, chains, start, num_steps), {}
-
-    def mala(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
-        """Annealed Metropolis-adjusted Langevin chains."""
-        adapted = (self.config.annealed_fraction * num_steps).astype(int)
-        chains = MALA(
-            self.config.mala_step_size, num_adapt=adapted,
-            annealing=self._annealing(num_steps), **self._shared,
-        )  # fmt: skip
-        return self._moved(key, chains, start, num_steps), {}
+        samplers: dict[str, AbstractSampler] = {
+            "quiet": svgd(sorted_distances),
+            "vanilla": svgd(RBF()),
+            "langevin": Langevin(rate, **shared),
+            "mala": MALA(config.mala_step_size, num_adapt=adapted, **shared),
+        }
+        return self._moved(key, samplers[name], start, num_steps), {}
 
     @property
     def _shared(self) -> dict[str, Any]:
@@ -131,13 +132,6 @@ class SystemSamplers:
     ) -> Particles:
         log_density, state = self.system.target.log_density, sampler.init(start)
         return advance(key, sampler, log_density, state, num_steps).particles
-
-    def _annealed(
-        self, kernel: AbstractKernel, key: Key, start: Particles, num_steps: Budget
-    ) -> Sampled:
-        size, annealing = self.config.quiet_step_size, self._annealing(num_steps)
-        flow = annealed_svgd(kernel, num_steps, size, annealing, **self._shared)
-        return self._moved(key, flow, start, num_steps), {}
 
     def _flowed(
         self, key: Key, start: Particles, num_steps: Budget
@@ -191,10 +185,10 @@ def _tempered(
 
 def over_budgets(config: SystemConfig, system: System, name: str) -> Curve:
     """Return what runs a sampler anew for each number of evaluations."""
-    sampler, over_pairs, _ = SAMPLERS[name]
-    # One compilation serves all numbers of steps.
-    move = eqx.filter_jit(functools.partial(sampler, SystemSamplers(config, system)))
+    samplers, over_pairs = SystemSamplers(config, system), SAMPLERS[name][0]
     last = min(config.pair_budget, config.num_steps) if over_pairs else config.num_steps
+    # One compilation serves all numbers of steps.
+    move = eqx.filter_jit(samplers.named(name))
 
     def curve(key: Key, start: Particles) -> list[Snapshot]:
         snapshots = []
@@ -208,44 +202,36 @@ def over_budgets(config: SystemConfig, system: System, name: str) -> Curve:
     return curve
 
 
-Sampler = Callable[[SystemSamplers, Key, Particles, Budget], Sampled]
-
-SAMPLERS: dict[str, tuple[Sampler, bool, str]] = {
+SAMPLERS = {
     "equivariant": (
-        SystemSamplers.equivariant,
         False,
         "E-SVGD with the `Moments` kernel on a smooth histogram of distances and "
         "Langevin noise, annealed; the last quarter of the evaluations is MALA, which "
         "takes the step's bias away. Its particles end as good as independent ones.",
     ),
     "thinned": (
-        SystemSamplers.thinned,
         False,
         "The same, and then the particles are chosen from sixteen snapshots of the "
         "last chains, so that they represent them: better than independent samples in "
         "what is measured here, and no longer independent.",
     ),
     "quiet": (
-        SystemSamplers.quiet,
         True,
         "E-SVGD without noise: the kernel pulled back along sorted distances, "
         "annealed. Under-dispersed, and biased where distances tie.",
     ),
     "vanilla": (
-        SystemSamplers.vanilla,
         True,
         "SVGD with the median rule, annealed: under-dispersed.",
     ),
     "langevin": (
-        SystemSamplers.langevin,
         False,
         "The noise of `equivariant` alone, with smaller steps at the end.",
     ),
     "mala": (
-        SystemSamplers.mala,
         False,
         "Annealed Metropolis-adjusted Langevin chains with an adapted step size: the "
         "baseline to beat.",
     ),
 }
-"""For each name the sampler, whether it sums over all pairs, and a note."""
+"""For each name whether the sampler sums over all pairs, and a note."""

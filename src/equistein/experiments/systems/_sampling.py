@@ -56,7 +56,7 @@ def entries(system: System, config: SystemConfig) -> list[Entry]:
         Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors),
         *(
             Entry(name, sampled(over_budgets(config, system, name)), note)
-            for name, (_, _, note) in SAMPLERS.items()
+            for name, (_, note) in SAMPLERS.items()
         ),
     ]
     if importlib.util.find_spec("blackjax") is not None:
