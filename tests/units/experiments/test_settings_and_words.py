@@ -51,12 +51,6 @@ def test_settings_are_refused_where_they_are_built(name, wrong, said):
         dataclasses.replace(quick, **wrong)
 
 
-def test_a_planar_model_is_measured_at_the_temperature_it_is_trained_at():
-    quick = EXPERIMENTS["jem-c4"].presets["quick"]
-    with pytest.raises(ValueError, match="at temperature 1"):
-        dataclasses.replace(quick, fit=dataclasses.replace(quick.fit, temperature=0.5))
-
-
 @pytest.mark.parametrize("name", ["molecules", "molecules-training"])
 def test_a_formula_that_cannot_be_compared_is_refused(name):
     experiment = EXPERIMENTS[name]
@@ -84,7 +78,7 @@ def test_the_paper_s_own_training_repels_and_stops_early():
     data = RotatedGaussians(Cyclic(4)).sample(jr.key(0), 64)
     energy = energy_for(jr.key(1), Cyclic(4), data, widths=(4,))
     model = contrastive_model(energy, data, None, paper.fit)
-    changed = paper.algorithm.applied(model, paper.fit, data, None)
+    changed = paper.algorithm.applied(model, paper.fit.learning_rate)
     assert isinstance(changed.objective, ContrastiveDivergence)
     negatives = changed.objective.negatives
     assert negatives.repel
@@ -93,6 +87,6 @@ def test_the_paper_s_own_training_repels_and_stops_early():
     batches = model.epoch_batches
     factors = [float(negatives.step_factor(e * batches)) for e in (0, 251, 401)]
     assert factors == pytest.approx([1.0, 0.5 / 0.9, 0.1 / 0.9])
-    assert Algorithm1().applied(model, paper.fit, data, None) is model
+    assert Algorithm1().applied(model, 1e-3) is model
     with pytest.raises(ValueError, match="`step_epochs` must rise"):
         Algorithm1(step_epochs=(2, 1), step_factors=(1.0, 1.0))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from equistein.experiments.engine._checks import AbstractConfig
+from equistein.experiments.images._data import Dataset, image_sets, ImageSets
 from equistein.models import ContrastiveSettings
 
 _FEWEST = 1_000  # there are as many training images at least
@@ -21,6 +22,7 @@ class Trained:
         kernel: The kernel of its negatives.
         few_labels: Whether it knows the classes of a few images only.
         contrastive: Whether it is a density, or a classifier alone.
+        steerable: Whether its network knows quarter turns.
         aside: Whether it has one seed only, beside those that are compared.
     """
 
@@ -29,6 +31,7 @@ class Trained:
     kernel: Literal["equivariant", "plain", "none"] = "equivariant"
     few_labels: bool = False
     contrastive: bool = True
+    steerable: bool = True
     aside: bool = False
 
 
@@ -38,6 +41,7 @@ MODELS = {
         note="A CNN without symmetry, of as many parameters, trained on upright images "
         "as all the others.",
         kernel="plain",
+        steerable=False,
     ),
     "equivariant-svgd": Trained(
         label="equivariant JEM, SVGD",
@@ -110,7 +114,7 @@ class ImagesConfig(AbstractConfig):
     """
 
     num_seeds: int = 3
-    dataset: Literal["digits", "fashion-mnist"] = "digits"
+    dataset: Dataset = "digits"
     download: bool = True
     models: tuple[str, ...] = tuple(MODELS)
     fields: tuple[int, ...] = (4, 8, 8, 8, 8, 8, 16, 16)
@@ -133,27 +137,23 @@ class ImagesConfig(AbstractConfig):
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        unknown = ", ".join(sorted(set(self.models) - set(MODELS)))
+        if not self.models or not set(self.models) <= set(MODELS):
+            raise ValueError(
+                f"`models` must be of {', '.join(MODELS)}, but got {self.models!r}."
+            )
         fewest = max(POOL_AFTER[self.dataset])
-        for wrong, message in (
-            (
-                unknown or not self.models,
-                f"`models` must be of {', '.join(MODELS)}, but got {unknown}.",
-            ),
-            (
-                len(self.fields) < fewest,
+        if len(self.fields) < fewest:
+            raise ValueError(
                 f"`images` needs `fields` of at least {fewest} layers, but got "
-                f"{self.fields!r}.",
-            ),
-            (
-                self.fit.batch_size > _FEWEST,
+                f"{self.fields!r}."
+            )
+        if self.fit.batch_size > _FEWEST:
+            raise ValueError(
                 f"`fit.batch_size` must be at most {_FEWEST}, but got "
-                f"{self.fit.batch_size!r}.",
-            ),
-            (
-                self.fit.epoch_batches is None,
-                "`images` needs `fit.epoch_batches`, the batches of an epoch.",
-            ),
-        ):
-            if wrong:
-                raise ValueError(message)
+                f"{self.fit.batch_size!r}."
+            )
+
+    @property
+    def sets(self) -> ImageSets:
+        """The images; `DataError` where they are not at hand."""
+        return image_sets(self.dataset, self.download, self.num_outliers)

@@ -11,10 +11,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from equistein._types import Particles
 from equistein.data import DataError, labeled_images, LabeledImages
 from equistein.groups import ImageRotations
 
 Dataset = Literal["digits", "fashion-mnist"]
+LabeledPoints = tuple[Particles, Int[Array, " particle"]]
+"""Images with their classes, or -1 where they are unknown."""
+
 _KEY = 1_234  # of the turns, the noise and the shuffles: the same for all models
 
 
@@ -97,9 +101,7 @@ def _mnist(download: bool) -> LabeledImages | None:
     return found
 
 
-def few_labels(
-    sets: ImageSets, num: int, fraction: float, seed: int
-) -> tuple[Float[Array, "n side side channel"], Int[Array, " n"]]:
+def few_labels(sets: ImageSets, num: int, fraction: float, seed: int) -> LabeledPoints:
     """Return training images of which a few of each class have a label.
 
     These are repeated until they make the given fraction, or no batch would hold one.
@@ -112,17 +114,11 @@ def few_labels(
     """
     generator = np.random.default_rng(seed)
     labels = np.asarray(sets.labels)
-    chosen = np.concatenate(
-        [
-            generator.permutation(np.flatnonzero(labels == label))[:num]
-            for label in range(len(sets.names))
-        ]
-    )
+    of_class = [np.flatnonzero(labels == label) for label in range(len(sets.names))]
+    chosen = np.concatenate([generator.permutation(rows)[:num] for rows in of_class])
     chosen = generator.permutation(chosen)  # so that the first rows have all classes
     others = np.setdiff1d(np.arange(len(labels)), chosen)
     copies = max(1, round(fraction / (1 - fraction) * len(others) / len(chosen)))
     rows = np.concatenate([np.tile(chosen, copies), others])
-    known = np.concatenate(
-        [np.tile(labels[chosen], copies), np.full(len(others), -1, labels.dtype)]
-    )
+    known = np.where(np.isin(rows, chosen), labels[rows], -1)
     return sets.train[rows], jnp.asarray(known)

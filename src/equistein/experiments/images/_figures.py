@@ -2,29 +2,17 @@
 
 from typing import Any
 
-import numpy as np
-
 from equistein.data import class_names
 from equistein.experiments.engine._figures import Curves, Own, Shown
 from equistein.experiments.images._config import ImagesConfig
 from equistein.plotting import histograms, image_rows, reliability_diagram
-from equistein.runs import FLOOR, Outcome
 
 SHOWN = 16
 """The number of images of a row."""
 
 
-def _models(shown: Shown) -> list[tuple[str, Outcome]]:
-    return [(entry.label, out) for entry, out in shown if entry.name != FLOOR]
-
-
-def _equivariant(shown: Shown) -> Outcome | None:
-    found = {entry.name: outcome for entry, outcome in shown}
-    return found.get("equivariant")
-
-
 def _reliability(config: ImagesConfig, shown: Shown) -> Any | None:
-    models = _models(shown)
+    models = [(e.label, out) for e, out in shown if "reliability" in out.arrays]
     if not models:
         return None
     return reliability_diagram(
@@ -36,35 +24,32 @@ def _reliability(config: ImagesConfig, shown: Shown) -> Any | None:
 
 def _samples(config: ImagesConfig, shown: Shown) -> Any | None:
     joint = [(e, out) for e, out in shown if not e.name.startswith("semi")]
-    models = _models(joint)
-    if not models:
+    starts = [out.arrays["start"][0] for _, out in joint if "start" in out.arrays]
+    if not starts:
         return None
-    rows = {"start": models[0][1].arrays["start"][0][:SHOWN]}
-    return image_rows(rows | {e.label: out.samples[:SHOWN] for e, out in joint})
+    rows = {e.label: out.samples[:SHOWN] for e, out in joint}
+    return image_rows({"start": starts[0][:SHOWN]} | rows)
 
 
 def _classes(config: ImagesConfig, shown: Shown) -> Any | None:
-    found = _equivariant(shown)
-    if found is None:
-        return None
-    names = class_names(config.dataset)
-    return image_rows(dict(zip(names, found.arrays["by_class"][0], strict=True)))
+    for entry, out in shown:
+        if entry.name == "equivariant":
+            names = class_names(config.dataset)
+            return image_rows(dict(zip(names, out.arrays["by_class"][0], strict=True)))
+    return None
 
 
 def _outliers(config: ImagesConfig, shown: Shown) -> Any | None:
-    found = _equivariant(shown)
-    if found is None:
-        return None
-    densities = {
-        name.removeprefix("density_"): values[0]
-        for name, values in found.arrays.items()
-        if name.startswith("density_")
-    }
-    return histograms(densities, None, "-E(x), the log density up to a constant")
-
-
-def _robust(outcome: Outcome) -> np.ndarray | None:
-    return outcome.arrays.get("robust")
+    for entry, out in shown:
+        if entry.name == "equivariant":
+            densities = {
+                name.removeprefix("density_"): values[0]
+                for name, values in out.arrays.items()
+                if name.startswith("density_")
+            }
+            label = "-E(x), the log density up to a constant"
+            return histograms(densities, None, label)
+    return None
 
 
 FIGURES = (
@@ -85,9 +70,9 @@ FIGURES = (
     ),
     Curves(
         "robustness",
-        _robust,
+        lambda outcome: outcome.arrays.get("robust"),
         "accuracy on rotated test images",
-        x=lambda outcome: outcome.arrays["radii"],
+        x=lambda outcome: outcome.arrays.get("radii"),
         x_label="largest change of a pixel",
         caption="The accuracy on turned images whose pixels were changed, each by at "
         "most the radius, to mislead the model (projected gradient attack, 10 steps): "

@@ -3,24 +3,31 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
+from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float
 
-from equistein._types import Key, Particles
+from equistein._types import Key
 from equistein.energies import JointEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
-from equistein.experiments.images._config import ImagesConfig, MODELS, POOL_AFTER
-from equistein.experiments.images._data import few_labels, image_sets, ImageSets
+from equistein.experiments.images._config import (
+    ImagesConfig,
+    MODELS,
+    POOL_AFTER,
+    Trained,
+)
+from equistein.experiments.images._data import few_labels, LabeledPoints
 from equistein.experiments.images._figures import FIGURES, SHOWN
 from equistein.experiments.images._scores import (
-    accuracy_monitor,
     classification,
     detection,
     halves,
     robustness,
+    rotated_accuracy,
     sample_distance,
 )
 from equistein.models import contrastive_model, ContrastiveSettings, Model
@@ -35,87 +42,88 @@ from equistein.training import (
     SamplingGenerator,
 )
 
-Known = tuple[Particles, Int[Array, " particle"]]
-"""Images with their labels, or -1."""
-
 
 def check(config: ImagesConfig) -> None:
     """Raise `DataError` where the images are not at hand."""
-    sets_of(config)
-
-
-def sets_of(config: ImagesConfig) -> ImageSets:
-    """Return the images."""
-    return image_sets(config.dataset, config.download, config.num_outliers)
+    _ = config.sets
 
 
 def entries(config: ImagesConfig) -> list[Entry]:
     return [
         *(
             Entry(
-                name=name,
-                label=MODELS[name].label,
-                note=MODELS[name].note,
-                stage=functools.partial(_learned, config, name),
-                num_seeds=1 if MODELS[name].aside else None,
-                trains=True,
+                name, functools.partial(_learned, config, kind), kind.note,
+                label=kind.label, num_seeds=1 if kind.aside else None, trains=True,
             )
-            for name in config.models
+            for name, kind in ((name, MODELS[name]) for name in config.models)
         ),
         Entry(
-            name=FLOOR,
-            label="held-out images",
-            stage=functools.partial(_held_out, config),
-            note="The floor is the energy distance of as many held-out images to "
+            FLOOR,
+            functools.partial(_held_out, config),
+            "The floor is the energy distance of as many held-out images to "
             "others. energy_distance_of_start is that of the normal distributions that "
             "samples start from: what a model adds is the difference. The calibration "
             "error's floor is what labels drawn from the model itself would have, with "
             "as many images. `best` is the largest area of the four scores, chosen "
             "after the fact.",
+            label="held-out images",
         ),
-    ]
+    ]  # fmt: skip
 
 
 def _held_out(config: ImagesConfig, trial: Trial) -> Outcome:
-    sets, key = sets_of(config), trial.key(1)
+    sets, key = config.sets, trial.key(1)
     half = sets.rotated[: len(halves(sets)[0])]
     part = jr.permutation(key, half)[: config.num_samples]
     return seed_outcome({"energy_distance": sample_distance(key, part, sets)}, part)
 
 
-def _learned(config: ImagesConfig, name: str, trial: Trial) -> Outcome:
-    sets = sets_of(config)
+def _learned(config: ImagesConfig, kind: Trained, trial: Trial) -> Outcome:
+    sets, num = config.sets, config.num_monitored
     network_key, fit_key, judge_key = jr.split(trial.key(0), 3)
     known = sets.train, sets.labels
-    if MODELS[name].few_labels:
+    if kind.few_labels:
         known = few_labels(
             sets, config.labels_a_class, config.labeled_fraction, trial.seed
         )
-    num = config.num_monitored
-    follow = accuracy_monitor(sets.rotated[:num], sets.test_labels[:num])
-    fitted = model_of(network_key, config, name, sets, known).fit(
-        fit_key, *known, callbacks=[Monitor(follow)], progress=True,
-        checkpoint=trial.checkpoint(),
+    model = model_of(network_key, config, kind, known)
+    # A partial's arrays are inputs of the compiled function, not constants in it.
+    held_out = sets.rotated[:num], sets.test_labels[:num]
+    fitted = model.fit(
+        fit_key, *known, callbacks=[Monitor(eqx.Partial(rotated_accuracy, *held_out))],
+        checkpoint=trial.checkpoint(), progress=True,
     )  # fmt: skip
-    return judged(judge_key, config, sets, fitted, known)
+    history = dict(fitted.history)
+    steps = history["step"] = history.pop("epoch") * model.epoch_batches
+    reached = steps[history["rotated_accuracy"] >= config.mark]
+    numbers, arrays, samples = judged(judge_key, config, fitted, known)
+    numbers[_mark(config)] = reached[0] if len(reached) else np.inf
+    return seed_outcome(
+        numbers, samples, history=history, stacked=arrays, events=fitted.events
+    )
 
 
 def model_of(
-    key: Key, config: ImagesConfig, name: str, sets: ImageSets, known: Known
+    key: Key, config: ImagesConfig, kind: Trained, known: LabeledPoints
 ) -> Model:
     """Return a model, untrained, with its training."""
-    kind, settings = MODELS[name], config.fit
-    epochs = {
-        "digits": config.epochs_digits,
-        "fashion-mnist": config.epochs_fashion_mnist,
-    }
+    sets, settings = config.sets, config.fit
+    network = SteerableCNN(
+        sets.train.shape[1:], config.fields, pool_after=POOL_AFTER[config.dataset],
+        out_size=len(sets.names), scale=float(jnp.sqrt(jnp.mean(sets.train**2))),
+        key=key,
+    )  # fmt: skip
+    if not kind.steerable:
+        network = plain_twin(network, key=key)
+    digits = config.dataset == "digits"
+    num_epochs = config.epochs_digits if digits else config.epochs_fashion_mnist
     # With few labels, some models never leave the start at the full rate.
     rate = settings.learning_rate / (2 if kind.few_labels else 1)
     bare = dataclasses.replace(
-        settings, num_epochs=epochs[config.dataset], kernel=kind.kernel,
-        learning_rate=rate, label_weight=0.0, data_noise=0.0,
+        settings, num_epochs=num_epochs, kernel=kind.kernel, learning_rate=rate,
+        label_weight=0.0, data_noise=0.0,
     )  # fmt: skip
-    energy = JointEnergy(network(key, config, name, sets), settings.temperature)
+    energy = JointEnergy(network, settings.temperature)
     model = contrastive_model(energy, *known, bare)
     objective: AbstractObjective = CrossEntropy()
     if kind.contrastive:
@@ -125,29 +133,11 @@ def model_of(
     return dataclasses.replace(model, objective=objective)
 
 
-def network(key: Key, config: ImagesConfig, name: str, sets: ImageSets) -> SteerableCNN:
-    """Return the network of a model, untrained."""
-    steerable = SteerableCNN(
-        sets.train.shape[1:], config.fields, pool_after=POOL_AFTER[config.dataset],
-        out_size=len(sets.names), scale=float(jnp.sqrt(jnp.mean(sets.train**2))),
-        key=key,
-    )  # fmt: skip
-    return plain_twin(steerable, key=key) if name == "plain" else steerable
-
-
 def judged(
-    key: Key, config: ImagesConfig, sets: ImageSets, fitted: Fitted, known: Known
-) -> Outcome:
-    """Measure what a joint energy is for.
-
-    Args:
-        key: The source of randomness.
-        config: The settings.
-        sets: The images.
-        fitted: The model.
-        known: The images it learned from, with their labels or -1.
-    """
-    energy, generator = fitted.energy, fitted.generator
+    key: Key, config: ImagesConfig, fitted: Fitted, known: LabeledPoints
+) -> tuple[dict[str, Any], dict[str, Any], Float[Array, "sample *shape"]]:
+    """Measure what a joint energy is for: metrics, arrays for figures, and samples."""
+    energy, generator, sets = fitted.energy, fitted.generator, config.sets
     assert isinstance(energy, JointEnergy)
     assert isinstance(generator, SamplingGenerator)
     joint_key, class_key, start_key, distance_key = jr.split(key, 4)
@@ -160,10 +150,7 @@ def judged(
     numbers, arrays = classification(energy, sets)
     found, densities = detection(energy, sets, config.num_outliers, known)
     robust = robustness(energy, sets, config.radii, config.num_attacked)
-    steps = fitted.history["epoch"] * config.fit.epoch_batches
-    reached = steps[fitted.history["rotated_accuracy"] >= config.mark]
     numbers |= found | {
-        _mark(config): reached[0] if len(reached) else np.inf,
         f"accuracy_attacked_{config.radii[0]:g}": robust[1],
         "energy_distance": sample_distance(distance_key, samples, sets),
         "energy_distance_of_start": sample_distance(distance_key, start, sets),
@@ -175,11 +162,7 @@ def judged(
         "robust": robust,
         "radii": np.array([0.0, *config.radii]),
     }
-    history = {n: v for n, v in fitted.history.items() if n != "epoch"}
-    return seed_outcome(
-        numbers, samples, history=history | {"step": steps}, stacked=arrays,
-        events=fitted.events,
-    )  # fmt: skip
+    return numbers, arrays, samples
 
 
 def compare(config: ImagesConfig, outcomes: Mapping[str, Outcome]) -> dict[str, dict]:

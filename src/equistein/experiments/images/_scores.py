@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
-from equistein.experiments.images._data import ImageSets
+from equistein.experiments.images._data import ImageSets, LabeledPoints
 from equistein.groups import ImageRotations
 from equistein.metrics import (
     accuracy,
@@ -38,15 +38,10 @@ def logits_of(energy: JointEnergy, points: Particles) -> Float[Array, "n class"]
     return jax.lax.map(energy.logits, points, batch_size=_AT_ONCE)
 
 
-def accuracy_monitor(points: Particles, labels: Int[Array, " n"]):
-    """Return the function that follows the accuracy on turned images in training."""
-    # A partial's arrays are inputs of the compiled function, not constants in it.
-    return eqx.Partial(_rotated_accuracy, points, labels)
-
-
-def _rotated_accuracy(
+def rotated_accuracy(
     points: Particles, labels: Int[Array, " n"], energy: AbstractEnergy
 ) -> dict[str, Scalar]:
+    """Return the accuracy on turned images, which is followed in training."""
     assert isinstance(energy, JointEnergy)
     return {"rotated_accuracy": accuracy(logits_of(energy, points), labels)}
 
@@ -93,10 +88,7 @@ def robustness(
 
 
 def detection(
-    energy: JointEnergy,
-    sets: ImageSets,
-    num: int,
-    known: tuple[Particles, Int[Array, " particle"]],
+    energy: JointEnergy, sets: ImageSets, num: int, known: LabeledPoints
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return how well each score tells test images from others, and $-E(x)$ of each."""
     images, labels = (values[:_NUM_TYPICAL] for values in known)

@@ -1,19 +1,12 @@
 """The training of the paper's toys, where it differs from the library's."""
 
 import dataclasses
-from typing import Any
 
+import jax
 import optax
 
-from equistein._types import Particles
-from equistein.energies import AbstractEnergy
-from equistein.models import (
-    contrastive_model,
-    ContrastiveSettings,
-    Model,
-    objective_for,
-)
-from equistein.training import adam, ContrastiveDivergence
+from equistein.models import Model
+from equistein.training import AbstractNegatives, adam
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,33 +41,31 @@ class Algorithm1:
                     f"got {epochs!r} and {factors!r}."
                 )
 
-    def applied(
-        self, model: Model, settings: ContrastiveSettings, data: Particles, labels: Any
-    ) -> Model:
+    def applied(self, model: Model, learning_rate: float) -> Model:
         """Return a model that is trained so."""
         if self == Algorithm1():
             return model
-        bare = dataclasses.replace(settings, label_weight=0.0, data_noise=0.0)
-        energy = model.energy
-        assert isinstance(energy, AbstractEnergy)
-        divergence = contrastive_model(energy, data, None, bare).objective
-        assert isinstance(divergence, ContrastiveDivergence)
-        negatives: Any = divergence.negatives
         batches = model.epoch_batches
-        steps = optax.piecewise_constant_schedule(1.0, self._step_ratios(batches))
-        negatives = dataclasses.replace(
-            negatives, repel=self.repel, tolerance=self.tolerance, step_factor=steps
+        step_factor = optax.join_schedules(
+            [optax.constant_schedule(factor) for factor in (1.0, *self.step_factors)],
+            [epoch * batches for epoch in self.step_epochs],
         )
+
+        def changed(part):
+            if not isinstance(part, AbstractNegatives):
+                return part
+            return dataclasses.replace(
+                part, repel=self.repel, tolerance=self.tolerance,
+                step_factor=step_factor,
+            )  # type: ignore[call-arg]  # fmt: skip
+
+        objective = jax.tree.map(
+            changed, model.objective,
+            is_leaf=lambda part: isinstance(part, AbstractNegatives),
+        )  # fmt: skip
         rates = zip(self.learning_rate_epochs, self.learning_rate_factors, strict=True)
         factors = {epoch * batches: factor for epoch, factor in rates}
         optimizer = adam(
-            settings.learning_rate, model.num_epochs * batches, factors=factors or None
+            learning_rate, model.num_epochs * batches, factors=factors or None
         )
-        objective = objective_for(negatives, labels, settings)
         return dataclasses.replace(model, objective=objective, optimizer=optimizer)
-
-    def _step_ratios(self, batches: int) -> dict[int, float]:
-        """Return by what steps are multiplied at each change, by number of batches."""
-        before = (1.0, *self.step_factors)
-        each = zip(self.step_epochs, self.step_factors, before, strict=False)
-        return {epoch * batches: factor / last for epoch, factor, last in each}

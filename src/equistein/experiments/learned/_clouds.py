@@ -1,6 +1,7 @@
 """Learn a particle system from clouds: what `dw4` and `lj13` share."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from equistein._types import Key, Particles
 from equistein.experiments.engine._checks import AbstractConfig
-from equistein.experiments.engine._experiment import Entry, Stage, Trial
+from equistein.experiments.engine._experiment import Entry, Trial
 from equistein.experiments.engine._figures import Curves
 from equistein.groups import AbstractGroup, Trivial
 from equistein.models import ContrastiveSettings, for_data
@@ -76,28 +77,26 @@ def cloud_models(
 ) -> list[Entry]:
     """Return the model that sees coordinates, and the one that knows the symmetry."""
 
-    def learned(group: AbstractGroup) -> Stage:
-        def stage(trial: Trial) -> Outcome:
-            fitted, key = learn_clouds(config, trial, group, data())
-            samples = fitted.sample(key, config.num_samples)
-            return describe(samples, history=fitted.history, events=fitted.events)
-
-        return stage
+    def stage(group: AbstractGroup, trial: Trial) -> Outcome:
+        fitted, key = learn_clouds(config, trial, group, data())
+        samples = fitted.sample(key, config.num_samples)
+        return describe(samples, history=fitted.history, events=fitted.events)
 
     models = (
-        ("plain", "plain EBM, SVGD", Trivial(), notes[0]),
-        ("equivariant", "equivariant EBM, E-SVGD", group, notes[1]),
+        ("plain", "plain EBM, SVGD", Trivial()),
+        ("equivariant", "equivariant EBM, E-SVGD", group),
     )
     return [
-        Entry(name=name, label=label, stage=learned(each), note=note, trains=True)
-        for name, label, each, note in models
+        Entry(name, functools.partial(stage, group), note, label=label, trains=True)
+        for (name, label, group), note in zip(models, notes, strict=True)
     ]
 
 
 def _gap(outcome: Outcome) -> np.ndarray | None:
-    if "positive_energy" not in outcome.history:
+    history = outcome.history
+    if "positive_energy" not in history:
         return None
-    return outcome.history["positive_energy"] - outcome.history["negative_energy"]
+    return history["positive_energy"] - history["negative_energy"]
 
 
 GAP = Curves(

@@ -19,6 +19,7 @@ from equistein.metrics import proportions, wasserstein_1d
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.targets import Minima
 
+TARGET = DW4_SYSTEM.target
 STATES = tuple(f"state_{i + 1}" for i in range(5))
 _NEAR = 0.6  # the largest gap of sorted distances to a state's
 
@@ -36,33 +37,34 @@ class DW4Config(CloudConfig):
     noise: float = 0.1
 
 
-def noisy_copies(key: Key, minima: Minima, copies: int, noise: float) -> Particles:
-    """Return `copies` noisy copies of each minimum, centered, state after state."""
-    points = jnp.repeat(minima.points, copies, axis=0)
+@functools.cache
+def minima() -> Minima:
+    return TARGET.minima(jr.key(0))
+
+
+def noisy_copies(
+    key: Key, states: Float[Array, "state *shape"], copies: int, noise: float
+) -> Particles:
+    """Return `copies` noisy copies of each state, centered, one state after another."""
+    points = jnp.repeat(states, copies, axis=0)
     points = points + noise * jr.normal(key, points.shape, points.dtype)
     return points - jnp.mean(points, axis=1, keepdims=True)
 
 
 def entries(config: DW4Config) -> list[Entry]:
-    target, num = DW4_SYSTEM.target, config.num_samples
-
-    @functools.cache
-    def minima() -> Minima:
-        return target.minima(jr.key(0))
+    num = config.num_samples
 
     @functools.cache
     def data() -> Particles:
-        return noisy_copies(jr.key(1), minima(), config.copies, config.noise)
+        return noisy_copies(jr.key(1), minima().points, config.copies, config.noise)
 
     def describe(points: Particles, **kept: Any) -> Outcome:
-        return described(minima(), data(), points, **kept)
-
-    def potential(trial: Trial) -> Outcome:
-        return describe(target.sample(trial.key(1), num))
+        return described(data(), points, **kept)
 
     def floor(trial: Trial) -> Outcome:
         copies = -(-num // len(STATES))
-        return describe(noisy_copies(trial.key(2), minima(), copies, config.noise))
+        points = noisy_copies(trial.key(2), minima().points, copies, config.noise)
+        return describe(points)
 
     notes = (
         "The network sees coordinates: what it learns of a configuration says nothing "
@@ -72,54 +74,42 @@ def entries(config: DW4Config) -> list[Entry]:
     )
     return [
         Entry(
-            name="potential",
+            "potential",
+            lambda trial: describe(TARGET.sample(trial.key(1), num)),
+            "Samples of the true potential at temperature 1, by Markov chains: its "
+            "states have other fractions than the data, where all are equal.",
             label="true potential",
-            stage=potential,
-            note="Samples of the true potential at temperature 1, by Markov chains: "
-            "its states have other fractions than the data, where all are equal.",
         ),
-        *cloud_models(config, target.group, data, describe, notes),
-        Entry(name=FLOOR, label="data", stage=floor, num_seeds=10),
+        *cloud_models(config, TARGET.group, data, describe, notes),
+        Entry(FLOOR, floor, label="data", num_seeds=10),
     ]
 
 
-@jax.jit
-def _compared(
-    data: Float[Array, "datum *shape"], minima: Minima, points: Particles
-) -> tuple[dict[str, Array], dict[str, Array]]:
-    energy = jax.vmap(lambda x: -DW4_SYSTEM.target.log_density(x))
-    features = jax.vmap(DW4_SYSTEM.target.features)
-    seen = features(points)
-    gaps = jnp.max(jnp.abs(seen[:, None] - minima.features[None]), axis=-1)
-    apart = jnp.mean((seen[:, None] - features(data)[None]) ** 2, axis=-1)
-    nearest = jnp.min(jnp.sqrt(apart), axis=1)
-    at_data, values = energy(data), energy(points)
-    numbers = {
-        "median_energy": jnp.median(values),
-        "median_energy_of_data": jnp.median(at_data),
-        "energy_w2": wasserstein_1d(values, at_data, order=2),
-        "near_a_state": jnp.mean(jnp.min(gaps, axis=1) < _NEAR),
-        "distance_to_data": jnp.median(nearest),
-    }
-    return numbers, {"energies": values, "nearest": nearest}
-
-
 def described(
-    minima: Minima,
-    data: Float[Array, "datum *shape"],
-    points: Particles,
-    **kept: Any,
+    data: Float[Array, "datum *shape"], points: Particles, **kept: Any
 ) -> Outcome:
     """Measure configurations against the data."""
-    numbers, arrays = _compared(data, minima, points)
-    states = DW4_SYSTEM.target.states(points, minima)
+    features = jax.vmap(TARGET.features)
+    seen = features(points)
+    gaps = jnp.max(jnp.abs(seen[:, None] - minima().features[None]), axis=-1)
+    apart = jnp.mean((seen[:, None] - features(data)[None]) ** 2, axis=-1)
+    nearest = jnp.min(jnp.sqrt(apart), axis=1)
+    energies, at_data = DW4_SYSTEM.energy(points), DW4_SYSTEM.energy(data)
+    states = TARGET.states(points, minima())
     held = np.asarray(proportions(states, len(STATES)))
-    numbers |= dict(zip(STATES, held, strict=True)) | {
+    numbers = {
+        "median_energy": jnp.median(energies),
+        "median_energy_of_data": jnp.median(at_data),
+        "energy_w2": wasserstein_1d(energies, at_data, order=2),
+        "near_a_state": jnp.mean(jnp.min(gaps, axis=1) < _NEAR),
+        "distance_to_data": jnp.median(nearest),
+        **dict(zip(STATES, held, strict=True)),
         "states_found": np.sum(held > 0),
         "smallest_share": held.min(),
         "largest_share": held.max(),
     }
-    return seed_outcome(numbers, points, arrays=arrays | {"states": states}, **kept)
+    arrays = {"energies": energies, "nearest": nearest, "states": states}
+    return seed_outcome(numbers, points, arrays=arrays, **kept)
 
 
 DW4 = Experiment(

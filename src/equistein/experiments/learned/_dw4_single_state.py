@@ -7,27 +7,28 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
 
-from equistein._types import Key, Particles
+from equistein._types import Particles
 from equistein.data import published_clouds
 from equistein.experiments.engine._experiment import Entry, Experiment, Stage, Trial
 from equistein.experiments.engine._figures import Bars, Configurations, Histograms
 from equistein.experiments.learned._clouds import CloudConfig, learn_clouds, TINY
-from equistein.experiments.learned._dw4 import noisy_copies, STATES
+from equistein.experiments.learned._dw4 import (
+    minima,
+    noisy_copies,
+    STATES,
+    TARGET,
+)
 from equistein.experiments.systems._system import DW4_SYSTEM
-from equistein.features import SortedDistances
 from equistein.kernels import Pullback, RBF
 from equistein.metrics import proportions
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import run, SVGD, vector_adam
-from equistein.targets import Minima
 from equistein.training import Fitted
 
 _RHOMBUS = 3  # its place among the five minima
 _NEAR = 0.3  # root mean square gap of sorted distances, in the potential's units
 _NOISE = 0.15  # of the computed copies, by coordinate
-_TARGET = DW4_SYSTEM.target
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,115 +50,81 @@ class SingleStateConfig(CloudConfig):
     sample_step_size: float = 0.05
 
 
-def single_state(key: Key, minima: Minima, copies: int) -> Particles:
-    """Return the data of Köhler et al. if they are there, or noisy copies of a rhombus.
-
-    Args:
-        key: The source of the noise.
-        minima: The minima of the potential, lowest first.
-        copies: How many.
-    """
+def single_state(copies: int) -> Particles:
+    """Return the data of Köhler et al. if they are there, or copies of a rhombus."""
     published = published_clouds("dw4/dimer_4particles.npy", 4, 2)
     if published is not None:
         return jnp.asarray(published[-copies:])  # the paper's code takes the last ones
-    rhombus = jax.tree.map(lambda leaf: leaf[_RHOMBUS : _RHOMBUS + 1], minima)
-    return noisy_copies(key, rhombus, copies, _NOISE)
+    rhombus = minima().points[_RHOMBUS : _RHOMBUS + 1]
+    return noisy_copies(jr.key(1), rhombus, copies, _NOISE)
 
 
 def entries(config: SingleStateConfig) -> list[Entry]:
-    @functools.cache
-    def minima() -> Minima:
-        return _TARGET.minima(jr.key(0))
-
-    @functools.cache
-    def data() -> Particles:
-        return single_state(jr.key(1), minima(), config.copies)
+    data = functools.cache(lambda: single_state(config.copies))
 
     @functools.cache
     def trained(seed: int) -> Fitted:
         """Return the model of a seed, which all bandwidths share; it takes a minute."""
         trial, width = Trial("shared", 0, seed), config.training_bandwidth
-        return learn_clouds(config, trial, _TARGET.group, data(), bandwidth=width)[0]
+        return learn_clouds(config, trial, TARGET.group, data(), bandwidth=width)[0]
 
     def sampled(bandwidth: float) -> Stage:
         # Built once: a new optimizer would be compiled anew.
         decay = lambda i: (
             config.sample_step_size * jnp.maximum(1 - i / config.sample_steps, 0.01)
         )
-        features = SortedDistances(_TARGET.group.species)
-        sampler = SVGD(Pullback(RBF(bandwidth), features), vector_adam(decay))
+        sampler = SVGD(Pullback(RBF(bandwidth), TARGET.features), vector_adam(decay))
 
         def stage(trial: Trial) -> Outcome:
             start_key, run_key = jr.split(jr.split(trial.key(0), 3)[2])
             samples = run(
                 run_key, sampler, trained(trial.seed).log_density,
-                _TARGET.start(start_key, config.num_samples),
+                TARGET.start(start_key, config.num_samples),
                 num_steps=config.sample_steps, check=False,
             )  # fmt: skip
-            return described(minima(), samples.particles)
+            return described(samples.particles)
 
         return stage
 
     def own(trial: Trial) -> Outcome:
         key = jr.fold_in(trial.key(0), 1)
-        samples = trained(trial.seed).sample(key, config.num_samples)
-        return described(minima(), samples)
+        return described(trained(trial.seed).sample(key, config.num_samples))
 
-    notes = dict(
-        zip((min(config.bandwidths), max(config.bandwidths)), _NOTES, strict=True)
-    )
+    notes = {
+        min(config.bandwidths): "Particles do not feel each other: each descends to "
+        "the energy's one orbit.",
+        max(config.bandwidths): "Repulsion across all configurations: some particles "
+        "are held where the model has never seen data, and relax to other states by "
+        "accident.",
+        None: "The library's own sampler, with noise: the learned distribution.",
+    }
     return [
         *(
-            Entry(name=f"bandwidth-{h:g}", stage=sampled(h), note=notes.get(h, ""))
+            Entry(f"bandwidth-{h:g}", sampled(h), notes.get(h, ""))
             for h in config.bandwidths
         ),
-        Entry(
-            name="langevin-noise",
-            stage=own,
-            note="The library's own sampler, with noise: the learned distribution.",
-        ),
-        Entry(
-            name=FLOOR,
-            label="data",
-            stage=lambda trial: described(minima(), data()),
-            num_seeds=1,
-        ),
+        Entry("langevin-noise", own, notes[None]),
+        Entry(FLOOR, lambda trial: described(data()), label="data", num_seeds=1),
     ]
 
 
-_NOTES = (
-    "Particles do not feel each other: each descends to the energy's one orbit.",
-    "Repulsion across all configurations: some particles are held where the model has "
-    "never seen data, and relax to other states by accident.",
-)
-
-
-def described(minima: Minima, points: Particles) -> Outcome:
-    """Count the states in configurations."""
-    num = len(STATES)
-    near, gap = nearest_state(minima, points)
-    states = np.where(np.asarray(gap) < _NEAR, np.asarray(near), num)
-    found = np.asarray(proportions(jnp.asarray(states), num + 1))
-    relaxed = np.asarray(proportions(_TARGET.states(points, minima), num))
-    energies = jax.vmap(lambda x: -_TARGET.log_density(x))(points)
+def described(points: Particles) -> Outcome:
+    """Count the states that configurations are in, or near none, and relax to."""
+    num, seen = len(STATES), jax.vmap(TARGET.features)(points)
+    gaps = jnp.mean((seen[:, None] - minima().features[None]) ** 2, axis=-1) ** 0.5
+    near = jnp.min(gaps, axis=1) < _NEAR
+    states = jnp.where(near, jnp.argmin(gaps, axis=1), num)
+    found = np.asarray(proportions(states, num + 1))
+    relaxed = np.asarray(proportions(TARGET.states(points, minima()), num))
+    energies = DW4_SYSTEM.energy(points)
     numbers = {
         "states_found": np.sum(found[:-1] > 0),
         **dict(zip((*STATES, "no_state"), found, strict=True)),
         "states_after_relaxation": np.sum(relaxed > 0),
-        "median_energy": np.median(energies),
+        "median_energy": jnp.median(energies),
     }
-    return seed_outcome(
-        numbers, points, arrays={"states": states, "energies": energies}
-    )
-
-
-def nearest_state(
-    minima: Minima, points: Particles
-) -> tuple[Array, Float[Array, " n"]]:
-    """Return the state whose sorted distances are nearest, and the gap to it."""
-    seen = jax.vmap(_TARGET.features)(points)
-    gaps = jnp.sqrt(jnp.mean((seen[:, None] - minima.features[None]) ** 2, axis=-1))
-    return jnp.argmin(gaps, axis=1), jnp.min(gaps, axis=1)
+    arrays = {"states": states, "energies": energies}
+    return seed_outcome(numbers, points, arrays=arrays)
 
 
 DW4_SINGLE_STATE = Experiment(

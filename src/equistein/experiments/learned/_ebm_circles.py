@@ -7,24 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy
-from equistein.experiments.engine._experiment import Entry, Experiment
+from equistein._types import Key, Particles
+from equistein.experiments.engine._experiment import Experiment
 from equistein.experiments.engine._figures import Curves, Histograms
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._planar import (
-    AbstractPlanarTarget,
-    planar_entries,
     planar_presets,
     PlanarConfig,
+    PlanarTarget,
     REACH,
 )
 from equistein.experiments.learned._planar_figures import (
     epochs_to_svgd,
     planar_figures,
 )
-from equistein.experiments.learned._plane import Plane
-from equistein.groups import Orthogonal
+from equistein.experiments.learned._plane import LogDensities, Plane
 from equistein.metrics import wasserstein_1d
 from equistein.models import ContrastiveSettings
 from equistein.targets import Shells
@@ -34,86 +31,74 @@ _ANGLES = 90
 _RADII = 300
 
 
-class Rings(AbstractPlanarTarget):
-    """Two rings; the labels of points are their energies.
+def rings(radii: tuple[float, float]) -> PlanarTarget:
+    """Return two rings; the labels of points are their energies."""
+    shells = Shells(radii, _WIDTH, 2)
+    plane = Plane(REACH * max(radii), 250)
+    middle, last = sum(radii) / 2, max(radii) + 8 * _WIDTH
+    ticks = np.linspace(1e-3, last, _RADII, dtype=np.float32)
+    inside = ticks < middle
 
-    Args:
-        radii: The radii of the rings.
-    """
+    def sample(key: Key, num: int) -> tuple[Particles, Array]:
+        points = shells.sample(key, num)
+        return points, -jax.vmap(shells.log_density)(points)
 
-    def __init__(self, radii: tuple[float, float]):
-        self.group = Orthogonal(2)
-        self.shells = Shells(radii, _WIDTH, 2)
-        self.plane = Plane(REACH * max(radii), 250)
-        self.middle = sum(radii) / 2
-        last = max(radii) + 8 * _WIDTH
-        self.radii = np.linspace(1e-3, last, _RADII, dtype=np.float32)
+    def of_data(data: Particles) -> dict[str, Any]:
+        inner = jnp.linalg.norm(data, axis=1) < middle
+        return {"inner_weight_of_data": jnp.mean(inner)}
 
-    def log_density(self, point: Point) -> Scalar:
-        return self.shells.log_density(point) - self.shells.log_normalizer
-
-    def sample(self, key: Key, num: int) -> tuple[Particles, Array]:
-        points = self.shells.sample(key, num)
-        return points, -jax.vmap(self.shells.log_density)(points)
-
-    def exact_samples(self, key: Key, num: int) -> list[Particles]:
-        return [self.shells.sample(key, num)]
-
-    def log_densities(self, energy: AbstractEnergy | None) -> list[LogDensity]:
-        return [self.log_density if energy is None else energy.log_density]
-
-    def of_data(self, data: Particles) -> dict[str, Any]:
-        inside = jnp.linalg.norm(data, axis=1) < self.middle
-        return {"inner_weight_of_data": jnp.mean(inside)}
-
-    def of_density(
-        self, energy: AbstractEnergy | None, points: Particles, labels: Array
+    def measure(
+        log_densities: LogDensities,
+        samples: list[Particles],
+        points: Float[Array, "point 2"],
+        labels: Array,
+        exact: Float[Array, "exact 2"],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        (log_density,) = self.log_densities(energy)
-        profile, radii = self.profile(log_density), self.radii
-        inside, step = radii < self.middle, radii[1] - radii[0]
-        numbers = {
-            "inner_weight": step * profile[inside].sum(),
-            "inner_crest": radii[inside][np.argmax(profile[inside])],
-            "outer_crest": radii[~inside][np.argmax(profile[~inside])],
-            "density_between": profile[np.argmin(np.abs(radii - self.middle))]
-            / profile.max(),
-        }
-        return numbers, {"profile": profile, "radii": radii}
-
-    def of_samples(
-        self, samples: list[Particles], exact: Float[Array, "exact 2"]
-    ) -> dict[str, Any]:
+        profile = density_of_radius(plane, log_densities, ticks)
+        between = profile[np.argmin(np.abs(ticks - middle))]
         mine, theirs = (jnp.linalg.norm(x, axis=1) for x in (samples[0], exact))
-        return {
-            "inner_weight_of_samples": jnp.mean(mine < self.middle),
+        numbers = {
+            "inner_weight": (ticks[1] - ticks[0]) * profile[inside].sum(),
+            "inner_crest": ticks[inside][np.argmax(profile[inside])],
+            "outer_crest": ticks[~inside][np.argmax(profile[~inside])],
+            "density_between": between / profile.max(),
+            "inner_weight_of_samples": jnp.mean(mine < middle),
             "w1_radius": wasserstein_1d(mine, theirs),
         }
+        return numbers, {"profile": profile, "radii": ticks}
 
-    def profile(self, log_density: LogDensity) -> np.ndarray:
-        """Return the density of the radius at `radii`, by quadrature."""
-        angles = jnp.arange(_ANGLES) * 2 * jnp.pi / _ANGLES
-        circle = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
-        radii = jnp.asarray(self.radii)
-        points = (radii[:, None, None] * circle[None]).reshape(-1, 2)
-        values = jax.vmap(log_density)(points) - self.plane.log_normalizer(log_density)
-        around = jnp.mean(jnp.exp(values).reshape(len(radii), _ANGLES), axis=1)
-        return np.asarray(2 * jnp.pi * radii * around)
-
-
-def entries(config: PlanarConfig) -> list[Entry]:
-    return planar_entries(Rings(config.radii), _NOTES, config)
+    return PlanarTarget(
+        group=shells.group,
+        plane=plane,
+        log_densities=lambda x: (shells.log_density(x) - shells.log_normalizer)[None],
+        sample=sample,
+        exact_samples=lambda key, num: [shells.sample(key, num)],
+        measure=measure,
+        of_data=of_data,
+    )
 
 
-_NOTES = {
-    "plain": "The network sees coordinates. All models get the true energies of the "
-    "data, as known energies, in the squared error of the paper.",
-    "equivariant-svgd": "The network sees the radius alone; the particles feel one "
-    "another by their distance in the plane.",
-    "equivariant": "The same network, and particles that feel one another by their "
-    "radii. epochs_ratio: the epochs until its held-out likelihood is that of "
+def density_of_radius(
+    plane: Plane, log_densities: LogDensities, radii: Float[np.ndarray, " radius"]
+) -> Float[np.ndarray, " radius"]:
+    """Return the density of the distance from the origin, by quadrature."""
+    angles = jnp.linspace(0.0, 2 * jnp.pi, _ANGLES, endpoint=False)
+    circle = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+    points = jnp.asarray(radii)[:, None, None] * circle[None]
+    values = jax.vmap(jax.vmap(log_densities))(points)[..., 0]
+    around = jnp.exp(values - plane.log_normalizers(log_densities)[0])
+    return 2 * np.pi * radii * np.asarray(jnp.mean(around, axis=1))
+
+
+_NOTES = (
+    "The network sees coordinates. All models get the true energies of the data, as "
+    "known energies, in the squared error of the paper.",
+    "The network sees the radius alone; the particles feel one another by their "
+    "distance in the plane.",
+    "The same network, and particles that feel one another by their radii. "
+    "epochs_ratio: the epochs until its held-out likelihood is that of "
     "equivariant-svgd at the end, over the epochs that one needs for it.",
-}
+)
 _QUICK = ContrastiveSettings(
     num_epochs=160, batch_size=32, num_particles=32, num_steps=50, widths=(64, 64, 64),
     langevin_step_size=0.02, stein_step_size=0.3, reset_probability=0.2,
@@ -131,11 +116,11 @@ EBM_CIRCLES = Experiment(
     figure="figure ebm_circ, appendix D.2",
     summary="learn two rings with rotational symmetry from points and their energies",
     presets=planar_presets(
-        (3.0, 10.0), _QUICK, {"bandwidth": 0.05, "algorithm": _ALGORITHM}
+        PlanarConfig(radii=(3.0, 10.0), fit=_QUICK), 0.05, _ALGORITHM
     ),
-    entries=entries,
+    entries=lambda config: rings(config.radii).entries(config, _NOTES),
     figures=(
-        *planar_figures(["p(x)"], (3.0, 0.3)),
+        *planar_figures(3.0),
         Histograms(
             "radii",
             lambda outcome: np.linalg.norm(outcome.samples, axis=1),

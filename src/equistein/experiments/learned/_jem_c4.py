@@ -8,22 +8,20 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy
-from equistein.experiments.engine._experiment import Entry, Experiment
+from equistein._types import Key, Particles, Point
+from equistein.experiments.engine._experiment import Experiment
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.experiments.learned._planar import (
-    AbstractPlanarTarget,
-    planar_entries,
     planar_presets,
     PlanarConfig,
+    PlanarTarget,
     REACH,
 )
 from equistein.experiments.learned._planar_figures import (
     epochs_to_svgd,
     planar_figures,
 )
-from equistein.experiments.learned._plane import Plane
+from equistein.experiments.learned._plane import LogDensities, Plane
 from equistein.groups import Cyclic
 from equistein.metrics import (
     accuracy,
@@ -34,97 +32,73 @@ from equistein.metrics import (
 from equistein.models import ContrastiveSettings
 from equistein.targets import RotatedGaussians
 
-_GROUP = Cyclic(4)
-_DRAWN = 120
 
+def classes(radii: tuple[float, float]) -> PlanarTarget:
+    """Return two classes of four Gaussians each, all eight of equal weight."""
+    group, num_classes = Cyclic(4), len(radii)
+    targets = [RotatedGaussians(group, (radius, 0.0)) for radius in radii]
 
-class Classes(AbstractPlanarTarget):
-    """Two classes of four Gaussians each, all eight of equal weight.
+    def log_densities(point: Point) -> Float[Array, " density"]:
+        of_class = jnp.stack([target.log_density(point) for target in targets])
+        of_all = logsumexp(of_class) - jnp.log(float(num_classes))
+        return jnp.append(of_all, of_class)
 
-    Args:
-        radii: The distance of each class's modes from the origin.
-    """
-
-    group = _GROUP
-
-    def __init__(self, radii: tuple[float, ...]):
-        self.targets = [RotatedGaussians(_GROUP, (radius, 0.0)) for radius in radii]
-        self.plane = Plane(REACH * max(radii), 320)
-        self.num_classes = len(radii)
-
-    def log_density(self, point: Point) -> Scalar:
-        values = self.logits(point)
-        return logsumexp(values) - jnp.log(float(len(self.targets)))
-
-    def logits(self, point: Point) -> Array:
-        """Return the log density of each class."""
-        return jnp.stack([t.log_density(point) for t in self.targets])
-
-    def sample(self, key: Key, num: int) -> tuple[Particles, Array]:
-        each = num // len(self.targets)
+    def sample(key: Key, num: int) -> tuple[Particles, Array]:
+        each = num // num_classes
         points = [
             target.sample(jr.fold_in(key, label), each)
-            for label, target in enumerate(self.targets)
+            for label, target in enumerate(targets)
         ]
-        return jnp.concatenate(points), jnp.repeat(jnp.arange(len(points)), each)
+        return jnp.concatenate(points), jnp.repeat(jnp.arange(num_classes), each)
 
-    def exact_samples(self, key: Key, num: int) -> list[Particles]:
-        key, *keys = jr.split(key, 1 + len(self.targets))
-        mixed, _ = self.sample(key, 2 * num)
+    def exact_samples(key: Key, num: int) -> list[Particles]:
+        key, *keys = jr.split(key, 1 + num_classes)
+        mixed, _ = sample(key, 2 * num)
         order = jr.permutation(jr.fold_in(key, 1), len(mixed))[:num]
-        of_class = [
-            target.sample(key, num)
-            for target, key in zip(self.targets, keys, strict=True)
-        ]
-        return [mixed[order], *of_class]
+        pairs = zip(targets, keys, strict=True)
+        return [mixed[order], *(target.sample(key, num) for target, key in pairs)]
 
-    def log_densities(self, energy: AbstractEnergy | None) -> list[LogDensity]:
-        if energy is None:
-            return [self.log_density, *(t.log_density for t in self.targets)]
-        assert isinstance(energy, JointEnergy)
-        given = [energy.given(label) for label in range(len(self.targets))]
-        return [e.log_density for e in (energy, *given)]
-
-    def of_density(
-        self, energy: AbstractEnergy | None, points: Particles, labels: Array
+    def measure(
+        log_densities: LogDensities,
+        samples: list[Particles],
+        points: Float[Array, "point 2"],
+        labels: Array,
+        exact: Float[Array, "exact 2"],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        assert energy is None or isinstance(energy, JointEnergy)
-        classify = self.logits if energy is None else energy.logits
-        logits = jax.vmap(classify)(points)
-        numbers = {
+        logits = jax.vmap(log_densities)(points)[:, 1:]
+        modes = jnp.concatenate([group.orbit(target.mean) for target in targets])
+        held = mode_weights(samples[0], modes)
+        each = zip(samples[1:], jnp.split(exact, num_classes), strict=True)
+        distances = [energy_distance(mine, theirs) for mine, theirs in each]
+        return {
             "accuracy": accuracy(logits, labels),
             "calibration_error": expected_calibration_error(logits, labels),
-        }
-        return numbers, {"decision": self.plane.label(classify, _DRAWN)}
-
-    def of_samples(
-        self, samples: list[Particles], exact: Float[Array, "exact 2"]
-    ) -> dict[str, Any]:
-        means = [_GROUP.orbit(target.mean) for target in self.targets]
-        held = mode_weights(samples[0], jnp.concatenate(means))
-        each = zip(samples[1:], jnp.split(exact, len(self.targets)), strict=True)
-        distances = [energy_distance(points, those) for points, those in each]
-        return {
             "modes_found": jnp.sum(held > 0.25 / len(held)),
             "smallest_mode_share": jnp.min(held),
             **{f"energy_distance_class_{k}": d for k, d in enumerate(distances)},
             "energy_distance_of_classes": jnp.mean(jnp.stack(distances)),
-        }
+        }, {}
+
+    return PlanarTarget(
+        group=group,
+        plane=Plane(REACH * max(radii), 320),
+        log_densities=log_densities,
+        sample=sample,
+        exact_samples=exact_samples,
+        measure=measure,
+        num_classes=num_classes,
+    )
 
 
-def entries(config: PlanarConfig) -> list[Entry]:
-    return planar_entries(Classes(config.radii), _NOTES, config)
-
-
-_NOTES = {
-    "plain": "The network sees coordinates, and learns each of the eight modes from "
-    "its sixteen points.",
-    "equivariant-svgd": "The network is averaged over quarter turns; the particles "
-    "feel one another within a mode only.",
-    "equivariant": "The same network, and particles that feel one another across "
-    "orbits. epochs_ratio: the epochs until its held-out likelihood is that of "
+_NOTES = (
+    "The network sees coordinates, and learns each of the eight modes from its sixteen "
+    "points.",
+    "The network is averaged over quarter turns; the particles feel one another within "
+    "a mode only.",
+    "The same network, and particles that feel one another across orbits. "
+    "epochs_ratio: the epochs until its held-out likelihood is that of "
     "equivariant-svgd at the end, over the epochs that one needs for it.",
-}
+)
 _QUICK = ContrastiveSettings(
     num_epochs=160, batch_size=32, num_particles=64, num_steps=50, widths=(64, 64, 64),
     langevin_step_size=0.02, stein_step_size=0.3, reset_probability=0.2,
@@ -140,11 +114,9 @@ JEM_C4 = Experiment(
     figure="figures cond-ebm and cond-ebm-cont, section 4 and appendix D.1",
     summary="learn two classes with C4 symmetry as one energy: classifier and sampler",
     presets=planar_presets(
-        (7.0, 15.0), _QUICK, {"bandwidth": 0.1, "algorithm": _ALGORITHM}
+        PlanarConfig(radii=(7.0, 15.0), fit=_QUICK), 0.1, _ALGORITHM
     ),
-    entries=entries,
-    figures=planar_figures(
-        ["decision boundary", "p(x)", "p(x | y = 0)", "p(x | y = 1)"], (6.0, 0.3)
-    ),
+    entries=lambda config: classes(config.radii).entries(config, _NOTES),
+    figures=planar_figures(6.0),
     compare=epochs_to_svgd,
 )

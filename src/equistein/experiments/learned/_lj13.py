@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Particles
-from equistein.data import published_clouds
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Configurations, Histograms
 from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
@@ -31,38 +30,37 @@ class LJ13Config(CloudConfig):
     num_data: int = 1_000
 
 
+@functools.cache
 def samples_to_learn(num: int) -> tuple[Particles, Particles]:
     """Return configurations to learn from, and others to compare with.
 
     Published samples if they are there, or the library's own reference samples.
     """
-    published = published_clouds("lj13/test_split_LJ13-1000.npy", 13, 3)
-    clouds = reference(LJ13_SYSTEM, 2 * num, 2) if published is None else published
-    clouds = jnp.asarray(clouds)
+    clouds = LJ13_SYSTEM.published_samples()
+    if clouds is None:
+        clouds = reference(LJ13_SYSTEM, 2 * num, 2)
     num = min(num, len(clouds) // 2)
     return clouds[:num], clouds[num : 2 * num]
 
 
 def entries(config: LJ13Config) -> list[Entry]:
-    @functools.cache
-    def sets() -> tuple[Particles, Particles]:
-        return samples_to_learn(config.num_data)
+    def data() -> Particles:
+        return samples_to_learn(config.num_data)[0]
 
     def describe(points: Particles, **kept: Any) -> Outcome:
-        return described(sets()[1], points, **kept)
+        return described(samples_to_learn(config.num_data)[1], points, **kept)
 
     def floor(trial: Trial) -> Outcome:
-        return describe(sets()[0][: config.num_samples])
+        return describe(data()[: config.num_samples])
 
-    group, data = LJ13_SYSTEM.target.group, lambda: sets()[0]
     notes = (
         "The network sees coordinates.",
         "The network sees sorted distances and each particle's mean distance; the "
         "sampler's kernel is pulled back along the distances.",
     )
     return [
-        *cloud_models(config, group, data, describe, notes),
-        Entry(name=FLOOR, label="data", stage=floor, num_seeds=1),
+        *cloud_models(config, LJ13_SYSTEM.target.group, data, describe, notes),
+        Entry(FLOOR, floor, label="data", num_seeds=1),
     ]
 
 

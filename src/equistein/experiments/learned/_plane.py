@@ -1,16 +1,31 @@
 """A grid on which planar densities are integrated and drawn."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
 
-from equistein._types import LogDensity, Particles, Scalar
+from equistein._types import Particles, Point, Scalar
 from equistein.energies import AbstractEnergy
+
+LogDensities = Callable[[Point], Float[Array, " density"]]
+"""The log densities of all points, and of those of each class, up to constants."""
+
+
+def log_densities_of(energy: AbstractEnergy) -> LogDensities:
+    r"""Return those of an energy: $-E(x)$, and $-E(x) + \log p(y|x)$ of each class."""
+
+    def log_densities(point: Point) -> Float[Array, " density"]:
+        found = energy.evaluate(point)
+        of_all = -found.energy[None]
+        if found.logits is None:
+            return of_all
+        return jnp.append(of_all, of_all + jax.nn.log_softmax(found.logits))
+
+    return log_densities
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,44 +40,22 @@ class Plane:
     reach: float
     num: int
 
-    @property
-    def points(self) -> Particles:
+    def values(self, log_densities: LogDensities) -> Float[Array, "num num density"]:
+        """Return log densities at the points of the grid."""
         ticks = jnp.linspace(-self.reach, self.reach, self.num)
-        x, y = jnp.meshgrid(ticks, ticks)
-        return jnp.stack([x, y], axis=-1).reshape(-1, 2)
+        points = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
+        return jax.vmap(jax.vmap(log_densities))(points)
 
-    def log_normalizer(self, log_density: LogDensity) -> Scalar:
-        """Return the log of the integral over the square, by the midpoint rule."""
+    def log_normalizers(self, log_densities: LogDensities) -> Float[Array, " density"]:
+        """Return the logs of the integrals over the square, by the midpoint rule."""
         side = 2 * self.reach / (self.num - 1)
-        values = jax.vmap(log_density)(self.points)
-        return logsumexp(values) + 2 * jnp.log(side)
-
-    def draw(self, log_densities: Sequence[LogDensity], num: int) -> np.ndarray:
-        """Return normalized log densities on another grid, `(density, num, num)`."""
-        points = Plane(self.reach, num).points
-
-        def normalized(log_density):
-            values = jax.vmap(log_density)(points) - self.log_normalizer(log_density)
-            return values.reshape(num, num)
-
-        return np.stack([np.asarray(normalized(f)) for f in log_densities])
-
-    def label(self, logits: Callable, num: int) -> np.ndarray:
-        """Return the likeliest class on another grid, `(num, num)`, as numbers."""
-        values = jax.vmap(logits)(Plane(self.reach, num).points)
-        return np.asarray(jnp.argmax(values, axis=1), float).reshape(num, num)
+        return logsumexp(self.values(log_densities), axis=(0, 1)) + 2 * jnp.log(side)
 
 
-def likelihood_monitor(
-    plane: Plane, held_out: Particles
-) -> Callable[[AbstractEnergy], dict[str, Scalar]]:
-    """Return the function that follows the held-out log-likelihood of a fit."""
-    # A partial's arrays are inputs of the compiled function, not constants in it.
-    return eqx.Partial(_likelihood, plane, held_out)
-
-
-def _likelihood(
-    plane: Plane, held_out: Particles, energy: AbstractEnergy
+def held_out_likelihood(
+    plane: Plane, points: Particles, energy: AbstractEnergy
 ) -> dict[str, Scalar]:
-    mean = jnp.mean(jax.vmap(energy.log_density)(held_out))
-    return {"log_likelihood": mean - plane.log_normalizer(energy.log_density)}
+    """Return the log-likelihood of held-out points, which is followed in a fit."""
+    normalizer = plane.log_normalizers(log_densities_of(energy))[0]
+    mean = jnp.mean(jax.vmap(energy.log_density)(points))
+    return {"log_likelihood": mean - normalizer}

@@ -1,0 +1,64 @@
+"""What is measured of learned planar densities."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from equistein.energies import JointEnergy, PlainEnergy
+from equistein.experiments.learned._ebm_circles import density_of_radius, rings
+from equistein.experiments.learned._jem_c4 import classes
+from equistein.experiments.learned._plane import (
+    held_out_likelihood,
+    log_densities_of,
+    Plane,
+)
+from equistein.groups import Trivial
+from equistein.networks import AbstractNetwork
+
+
+class Slope(AbstractNetwork):
+    """Logits that rise along the axes."""
+
+    def __call__(self, point):
+        return jnp.array([1.0, -2.0]) * point
+
+    def group(self, shape):
+        return Trivial()
+
+
+class Bowl(AbstractNetwork):
+    def __call__(self, point):
+        return 3.0 - jnp.sum(point**2) / 2
+
+    def group(self, shape):
+        return Trivial()
+
+
+def test_classes_are_measured_at_any_temperature():
+    energy, point = JointEnergy(Slope(), 0.5), jnp.array([0.3, -0.7])
+    found = log_densities_of(energy)(point)
+    assert np.isclose(found[0], -energy(point))
+    for label in (0, 1):
+        assert np.isclose(found[1 + label], -energy.given(label)(point))
+    assert np.isclose(logsumexp(found[1:]), found[0])
+
+
+def test_the_likelihood_is_normalized_on_the_plane():
+    plane, origin = Plane(8.0, 120), jnp.zeros((1, 2))
+    energy = PlainEnergy(Bowl())
+    found = held_out_likelihood(plane, origin, energy)["log_likelihood"]
+    assert np.isclose(found, -jnp.log(2 * jnp.pi), atol=1e-5)
+    radii = np.linspace(0.1, 4.0, 9)
+    profile = density_of_radius(plane, log_densities_of(energy), radii)
+    assert np.allclose(profile, radii * np.exp(-(radii**2) / 2), atol=1e-5)
+
+
+def test_exact_densities_are_normalized_and_lie_on_the_plane():
+    for target in (rings((3.0, 10.0)), classes((7.0, 15.0))):
+        assert np.allclose(
+            target.plane.log_normalizers(target.log_densities), 0, atol=1e-3
+        )
+        point = jnp.array([6.0, 2.0])
+        moved = target.group.act(target.group.sample(jax.random.key(0), 1)[0], point)
+        assert np.allclose(target.log_densities(moved), target.log_densities(point))
