@@ -96,14 +96,17 @@ def entries(config: SingleStateConfig) -> list[Entry]:
         max(config.bandwidths): "Repulsion across all configurations: some particles "
         "are held where the model has never seen data, and relax to other states by "
         "accident.",
-        None: "The library's own sampler, with noise: the learned distribution.",
     }
     return [
         *(
             Entry(f"bandwidth-{h:g}", sampled(h), notes.get(h, ""))
             for h in config.bandwidths
         ),
-        Entry("langevin-noise", own, notes[None]),
+        Entry(
+            "langevin-noise",
+            own,
+            "The library's own sampler, with noise: the learned distribution.",
+        ),
         Entry(FLOOR, lambda trial: described(data()), label="data", num_seeds=1),
     ]
 
