@@ -5,12 +5,15 @@ STAMP := $(VENV)/.installed
 
 .PHONY: install demo test test-slow lint format bench docs clean
 
+# Python compiles what is installed on all cores, pip on one only.
+PIP = --quiet --disable-pip-version-check --no-compile
+
 install: $(STAMP)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install $(PIP) --editable ".[dev]"
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > $(VENV)/compileall.txt || true
 	touch $(STAMP)
 
 demo: install
@@ -22,6 +25,7 @@ FLAGS = $$($(BIN)/python tests/xla_flags.py)
 PYTEST = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
 test test-slow: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
 test test-slow: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
+test test-slow: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 test: install
 	$(PYTEST) -m "not slow and not gpu"
 

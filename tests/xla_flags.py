@@ -13,6 +13,7 @@ import jaxlib
 FLAGS = {
     "xla_backend_optimization_level": "0",
     "xla_cpu_use_fusion_emitters": "false",
+    "xla_cpu_parallel_codegen_split_count": "1",  # each worker has a core of its own
 }
 
 

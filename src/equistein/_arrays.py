@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
@@ -34,13 +35,14 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
             f"`{name}` must be floating point, but got {particles.dtype}: use "
             f"{name}.astype(float)."
         )
-    bad = ~jnp.all(jnp.isfinite(particles), axis=tuple(range(1, particles.ndim)))
-    if isinstance(bad, Tracer):
+    if isinstance(particles, Tracer):
         return particles
-    if bool(jnp.any(bad)):
+    finite = np.isfinite(np.asarray(particles))
+    bad = ~np.all(finite, axis=tuple(range(1, particles.ndim)))
+    if np.any(bad):
         raise ValueError(
-            f"`{name}` must be finite, but {int(jnp.sum(bad))} of {len(particles)} are "
-            f"not, the first at index {int(jnp.argmax(bad))}."
+            f"`{name}` must be finite, but {np.sum(bad)} of {len(particles)} are "
+            f"not, the first at index {np.argmax(bad)}."
         )
     return particles
 

@@ -185,5 +185,11 @@ def points_and_scores(key, shape, dtype=jnp.float64):
 
 
 @eqx.filter_jit
+def moved(group, elements, points):
+    """Return each point moved by its element."""
+    return jax.vmap(group.act)(elements, points)
+
+
+@eqx.filter_jit
 def stein_force(kernel, targets, sources, scores):
     return kernel.stein_force(targets, sources, scores)

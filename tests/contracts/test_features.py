@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -54,6 +55,11 @@ every_map = pytest.mark.parametrize(
 )
 
 
+@eqx.filter_jit
+def value_of(features, point):
+    return features(point)
+
+
 @every_map
 def test_features_are_constant_on_the_orbits(features, shape, num, group, key):
     assert features.group(shape) == group
@@ -63,12 +69,12 @@ def test_features_are_constant_on_the_orbits(features, shape, num, group, key):
     orbit = jax.vmap(group.act, (0, None))(elements, x)
     values = jax.jit(jax.vmap(features))(orbit)
     assert values.shape == (6, num)
-    assert np.allclose(values, features(x)[None], atol=1e-12)
+    assert np.allclose(values, value_of(features, x)[None], atol=1e-12)
 
 
 @every_map
 def test_features_tell_most_points_apart(features, shape, num, group, key):
-    x, y = (features(z) for z in jr.normal(key, (2, *shape)))
+    x, y = (value_of(features, z) for z in np.asarray(jr.normal(key, (2, *shape))))
     assert np.max(np.abs(x - y)) > 1e-3
 
 
@@ -118,33 +124,36 @@ def test_radius_by_hand():
 
 def test_distances_by_hand():
     corners = jnp.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]])
-    assert np.allclose(SortedDistances("AAA", 1e-9)(corners), [3.0, 4.0, 5.0])
-    # Pairs of like labels first, each pair of species by itself: AA, AB, AB.
-    assert np.allclose(SortedDistances("ABA", 1e-9)(corners), [5.0, 3.0, 4.0])
-    assert np.allclose(SortedRowSums("AAA", 1e-9)(corners), [3.5, 4.0, 4.5])
-    assert np.allclose(SortedRowSums("ABA", 1e-9)(corners), [4.0, 4.5, 3.5])
+    for make, species, expected in (
+        (SortedDistances, "AAA", [3.0, 4.0, 5.0]),
+        # Pairs of like labels first, each pair of species by itself: AA, AB, AB.
+        (SortedDistances, "ABA", [5.0, 3.0, 4.0]),
+        (SortedRowSums, "AAA", [3.5, 4.0, 4.5]),
+        (SortedRowSums, "ABA", [4.0, 4.5, 3.5]),
+    ):
+        assert np.allclose(value_of(make(species, 1e-9), corners), expected)
 
 
 def test_histogram_by_hand():
     pair = jnp.array([[0.0, 0.0], [0.0, 3.0]])
     features = PairHistogram("AA", reach=4.0, num_centers=5, epsilon=1e-9)
     bins = np.exp(-np.array([9, 4, 1, 0, 1]) / 2)  # centers 0 to 4, a width of 1
-    assert np.allclose(features(pair), [*bins, 3 / 4])
+    assert np.allclose(value_of(features, pair), [*bins, 3 / 4])
     narrow = PairHistogram("AA", reach=4.0, num_centers=5, width=0.5, epsilon=1e-9)
-    assert np.allclose(narrow(pair), [*bins**4, 3 / 4])
+    assert np.allclose(value_of(narrow, pair), [*bins**4, 3 / 4])
     blurred = PairHistogram("AA", reach=4.0, num_centers=5, epsilon=4.0)
-    assert np.isclose(blurred(pair)[-1], 5 / 4)
+    assert np.isclose(value_of(blurred, pair)[-1], 5 / 4)
 
 
 def test_histogram_of_several_pairs_by_hand():
     corners = jnp.array([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0]])  # distances 3, 5, 4
     options = {"reach": 8.0, "num_centers": 2, "width": 1.0, "epsilon": 1e-9}
     bins = lambda d: np.exp(-((d - np.array([0.0, 8.0])) ** 2) / 2)
-    alike = PairHistogram("AAA", **options)(corners)
+    alike = value_of(PairHistogram("AAA", **options), corners)
     expected = [*(bins(3) + bins(4) + bins(5)), 12 / 8]
     assert np.allclose(alike, np.array(expected) / 3**0.5)
     # Pairs of like labels first, each pair of species by itself: AA, AB, AB.
-    mixed = PairHistogram("ABA", **options)(corners)
+    mixed = value_of(PairHistogram("ABA", **options), corners)
     others = np.array([*(bins(3) + bins(4)), 7 / 8]) / 2**0.5
     assert np.allclose(mixed, [*bins(5), 5 / 8, *others])
 
@@ -158,7 +167,7 @@ def test_the_default_histogram_is_that_of_the_findings():
 
 def test_histogram_feels_a_fragment_that_is_far_away():
     pair = jnp.array([[0.0, 0.0, 0.0], [40.0, 0.0, 0.0]])
-    slopes = jacobian(PairHistogram("AA"), pair)
+    slopes = eqx.filter_jit(jacobian)(PairHistogram("AA"), pair)
     assert np.allclose(slopes[:-1], 0, atol=1e-12)
     assert np.allclose(slopes[-1], np.array([-1, 0, 0, 1, 0, 0]) / 8, atol=1e-6)
 
@@ -182,6 +191,7 @@ def test_only_the_histogram_is_smooth_where_like_distances_tie(make, order, smoo
     derivative = path
     for _ in range(order):
         derivative = jax.jacfwd(derivative)
+    derivative = jax.jit(derivative)
     jump = np.max(np.abs(derivative(1e-7) - derivative(-1e-7)))
     assert (jump < 1e-5) == smooth
     assert smooth or jump > 0.5

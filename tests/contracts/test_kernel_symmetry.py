@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -7,6 +8,7 @@ import pytest
 from kernel_registry import (
     every_exact_kernel,
     KERNELS,
+    moved,
     points_and_scores,
     stein_force,
 )
@@ -32,30 +34,28 @@ from equistein.samplers import SVGD, vector_adam
 from equistein.targets import DoubleWell, RotatedGaussians, Shells
 
 
-def representation(group, element, shape):
-    """Return the matrix of an element on flattened points."""
+@eqx.filter_jit
+def representations(group, elements, shape):
+    """Return the matrix of each element on flattened points."""
     size = int(np.prod(shape))
     basis = jnp.eye(size).reshape(size, *shape)
-    moved = jax.vmap(group.act, (None, 0))(element, basis)
-    return np.asarray(moved).reshape(size, size).T
+    act = jax.vmap(jax.vmap(group.act, (None, 0)), (0, None))
+    return jnp.swapaxes(act(elements, basis).reshape(-1, size, size), 1, 2)
 
 
 @every_exact_kernel
 def test_matrix_is_equivariant_in_each_argument(make, group, shape, key):
     kernel = make(0.8)
     keys = jr.split(key, 4)
-    xs, ys = (jax.vmap(group.project)(jr.normal(k, (3, *shape))) for k in keys[:2])
+    project = jax.jit(jax.vmap(group.project))
+    xs, ys = (project(jr.normal(k, (3, *shape))) for k in keys[:2])
     g, h = group.sample(keys[2], 3), group.sample(keys[3], 3)
     matrices = jax.jit(jax.vmap(kernel.matrix))
-    act = jax.vmap(group.act)
-    before, after = matrices(xs, ys), matrices(act(g, xs), act(h, ys))
-    for i in range(3):
-        left, right = (
-            representation(group, jax.tree.map(lambda leaf, i=i: leaf[i], e), shape)
-            for e in (g, h)
-        )
-        turned = left @ np.asarray(before[i]) @ right.T
-        assert np.allclose(after[i], turned, atol=1e-10)
+    before = matrices(xs, ys)
+    after = matrices(moved(group, g, xs), moved(group, h, ys))
+    left, right = (np.asarray(representations(group, e, shape)) for e in (g, h))
+    turned = left @ np.asarray(before) @ right.swapaxes(1, 2)
+    assert np.allclose(after, turned, atol=1e-10)
     assert np.max(np.abs(before)) > 1e-6
 
 

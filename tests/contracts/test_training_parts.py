@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 import pytest
 from registries import classes_of
 from training_registry import (
@@ -19,6 +18,7 @@ from training_registry import (
     OBJECTIVES,
     plain,
     points,
+    SGD,
     SHAPE,
     STARTS,
 )
@@ -285,6 +285,6 @@ def test_a_callback_gives_the_columns_that_it_promises(make, key):
     assert not callback.wants_to_stop({"loss": np.ones(3)})
     fitted = es.fit(
         key, energy, points(), DenoisingScoreMatching(0.3), num_epochs=1,
-        batch_size=NUM, optimizer=optax.sgd(0.1), callbacks=[callback],
+        batch_size=NUM, optimizer=SGD, callbacks=[callback],
     )  # fmt: skip
     assert set(columns) <= set(fitted.history)

@@ -64,9 +64,12 @@ def formulas():
     )  # fmt: skip
 
 
+SGD = optax.sgd(0.1)  # closures are compiled anew, the same ones are not
+
+
 def svgd():
     step = jnp.full((), 0.1, points().dtype)
-    return SVGD(RBF(1.0), optax.sgd(0.1), langevin=step)
+    return SVGD(RBF(1.0), SGD, langevin=step)
 
 
 FEW = {"num_particles": 4, "num_steps": 2, "reset_probability": 0.5}
@@ -76,9 +79,7 @@ NEGATIVES = {  # adding negatives to the library means adding a line here
         Langevin(0.1), start(), reset_to_data=0.5, **FEW
     ),
     "until still": lambda: Persistent(svgd(), start(), tolerance=0.1, **FEW),
-    "repelled": lambda: Persistent(
-        SVGD(RBF(1.0), optax.sgd(0.1)), start(), repel=True, **FEW
-    ),
+    "repelled": lambda: Persistent(SVGD(RBF(1.0), SGD), start(), repel=True, **FEW),
     "buffer": lambda: ReplayBuffer(svgd(), start(), 9, **FEW),
 }
 

@@ -1,7 +1,6 @@
 import os
 import pathlib
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -38,12 +37,3 @@ def chem():
     from rdkit import Chem
 
     return Chem
-
-
-@pytest.fixture
-def unchecked():
-    """Turn the type checker off: show what a user sees who has none."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)

@@ -81,14 +81,14 @@ def check_density(log_density: LogDensity, particles: Particles, name: str) -> N
             f"{wanted}, but it returned shape {value.shape} of type {value.dtype}. "
             f"{remedy}"
         )
-    values, scores = _values_and_scores(log_density, particles)
+    values, scores = map(np.asarray, _values_and_scores(log_density, particles))
     axes = tuple(range(1, scores.ndim))
-    bad = ~(jnp.isfinite(values) & jnp.all(jnp.isfinite(scores), axis=axes))
-    if bool(jnp.any(bad)):
-        index = int(jnp.argmax(bad))
+    bad = ~(np.isfinite(values) & np.all(np.isfinite(scores), axis=axes))
+    if np.any(bad):
+        index = int(np.argmax(bad))
         raise ValueError(
             "`log_density` and its gradient must be finite at the start, but at "
-            f"{int(jnp.sum(bad))} of {len(particles)} {name} they are not: at index "
+            f"{np.sum(bad)} of {len(particles)} {name} they are not: at index "
             f"{index} the value is {float(values[index]):.6g} and the gradient "
             f"{scores[index]}. Start where the density is positive and smooth."
         )

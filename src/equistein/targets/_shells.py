@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -91,6 +92,10 @@ class Shells(AbstractTarget):
 
     def sample(self, key: Key, num: int) -> Particles:
         check_num(num)
+        return self._sample(key, num)
+
+    @eqx.filter_jit
+    def _sample(self, key: Key, num: int) -> Particles:
         shell_key, radius_key, direction_key = jr.split(key, 3)
         shells = jr.categorical(shell_key, jnp.log(self.weights), shape=(num,))
         uniform = jr.uniform(radius_key, (num,), self.radii.dtype)

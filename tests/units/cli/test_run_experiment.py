@@ -40,6 +40,11 @@ def test_a_folder_in_use_is_left_alone(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def draw_nothing(patch):
+    """Leave figures out, which take longer than what is run; they are tested above."""
+    patch.setattr(running, "write_figures", lambda folder, figures: None)
+
+
 def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
     tmp_path, whole_run, monkeypatch, capsys
 ):
@@ -51,6 +56,7 @@ def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
         if name == "invariant":
             raise KeyboardInterrupt
 
+    draw_nothing(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(running, "save_outcome", stop_after_the_second)
         assert status("run", "two-circles", *TINY_RUN, "--out", parts) == 130
@@ -61,7 +67,10 @@ def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
     assert (parts / "metrics.json").read_text() == (whole / "metrics.json").read_text()
 
 
-def test_a_run_of_before_is_resumed_and_reported(tmp_path, whole_run, capsys):
+def test_a_run_of_before_is_resumed_and_reported(
+    tmp_path, whole_run, monkeypatch, capsys
+):
+    draw_nothing(monkeypatch)
     old = shutil.copytree(whole_run, tmp_path / "old")
     described = json.loads((old / "config.json").read_text())
     del described["version"]

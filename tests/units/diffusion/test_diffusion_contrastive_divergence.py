@@ -142,12 +142,12 @@ def test_it_trains_and_resumes(data, tmp_path):
     objective = DiffusionContrastiveDivergence(
         steps_of(energy, 4), num_particles=4, num_steps=2
     )
-    path = tmp_path / "fit.eqx"
+    path, optimizer = tmp_path / "fit.eqx", optax.sgd(1e-3)
 
     def run(**options):
         return es.fit(
             jr.key(2), energy, data, objective, num_epochs=3, batch_size=4,
-            optimizer=optax.sgd(1e-3), **options,
+            optimizer=optimizer, **options,
         )  # fmt: skip
 
     straight = run()

@@ -150,15 +150,14 @@ def test_wrong_settings_are_refused(wrong, said):
 
 
 @pytest.mark.usefixtures("single_precision")
-def test_an_experiment_runs_from_python(tmp_path):
-    smoke = EXPERIMENTS["two-circles"].presets["smoke"]
-    config = dataclasses.replace(smoke, num_seeds=1, num_particles=6, num_steps=8)
-    found = run_experiment("two-circles", config, folder=tmp_path / "run")
-    assert found["vanilla"].samples.shape == (6, 2)
-    assert found[FLOOR].metrics["w1_radius"].shape == (100,)
+def test_an_experiment_runs_from_python(tmp_path, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "coins", experiment())
+    found = run_experiment("coins", "quick", folder=tmp_path / "run")
+    assert found["model"].samples.shape == (6, 2, 2)
+    assert found[FLOOR].metrics["mean"].shape == (3,)
     assert (tmp_path / "run/report.html").is_file()
     with pytest.raises(UserError, match="not empty"):
-        run_experiment("two-circles", config, folder=tmp_path / "run")
+        run_experiment("coins", Config(), folder=tmp_path / "run")
 
 
 def test_an_unknown_experiment_or_preset_is_told():

@@ -1,5 +1,7 @@
 """Energies and samplers that are easy to compute with, and short fits of them."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -75,6 +77,7 @@ class Jump(AbstractSampler):
 
 
 STILL = Langevin(1e-20)
+sgd = functools.cache(optax.sgd)  # closures are compiled anew, the same ones are not
 
 
 def bowl(precision=1.0, slope=0.0):
@@ -82,7 +85,7 @@ def bowl(precision=1.0, slope=0.0):
 
 
 def svgd(step=0.1, langevin=0.1, bandwidth=1.0):
-    return SVGD(RBF(bandwidth), optax.sgd(step), langevin=langevin)
+    return SVGD(RBF(bandwidth), sgd(step), langevin=langevin)
 
 
 def batch_of(points, labels=None):
@@ -104,7 +107,7 @@ def epochs(key, energy, data, objective, num=1, rate=0.0, labels=None, **options
     """Return the states before and after each epoch, and the info of each."""
     batch_size = options.get("batch_size", 8)
     trainer = Trainer(
-        objective, optax.sgd(rate), batch_size, max(1, len(data) // batch_size),
+        objective, sgd(rate), batch_size, max(1, len(data) // batch_size),
         options.get("ema", 0.0),
     )  # fmt: skip
     state = trainer.init(key, energy, batch_of(data, labels))

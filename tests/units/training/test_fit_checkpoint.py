@@ -29,6 +29,8 @@ from equistein.training import (
 )
 from equistein.training._description import described
 
+ADAM = optax.adam(0.01)
+
 
 @pytest.fixture(scope="module")
 def data():
@@ -39,7 +41,7 @@ def run(data, key=7, energy=None, objective=None, **options):
     objective = objective or divergence_of(data, reset_probability=0.2)
     options = {
         "num_epochs": 3, "batch_size": 8, "generator": generator_of(data),
-        "optimizer": optax.adam(0.01),
+        "optimizer": ADAM,
     } | options  # fmt: skip
     return es.fit(jr.key(key), energy or bowl(), data, objective, **options)
 
@@ -60,10 +62,9 @@ def test_a_fit_repeats_itself_and_goes_on_from_a_checkpoint(kind, data, tmp_path
         "buffer": lambda: ReplayBuffer(*chains, 9, num_particles=6, num_steps=2),
     }
     energy = energy_for(jr.key(1), Trivial(), data, widths=(4,))
-    optimizer = optax.adam(0.01)
     parts = {
         "energy": energy, "objective": ContrastiveDivergence(negatives[kind]()),
-        "optimizer": optimizer,
+        "optimizer": ADAM,
     }  # fmt: skip
     straight = run(data, **parts)
     path = tmp_path / "deep" / "fit.eqx"

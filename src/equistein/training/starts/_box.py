@@ -1,5 +1,6 @@
 """A box around the data."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -26,12 +27,7 @@ class Box(AbstractStart):
     group: AbstractGroup
 
     def __init__(self, data: Particles, group: AbstractGroup):
-        points = jax.vmap(group.project)(data)
-        center = jnp.zeros_like(points[0])
-        if group.order == 1:
-            center = jnp.mean(points, axis=0)
-        self.center = center
-        self.reach = jnp.max(jnp.abs(points - center[None]))
+        self.center, self.reach = _center_and_reach(data, group)
         self.group = group
 
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
@@ -39,3 +35,12 @@ class Box(AbstractStart):
         offset = jr.uniform(key, shape, self.center.dtype, minval=-1.0, maxval=1.0)
         points: Point = self.center[None] + self.reach * offset
         return jax.vmap(self.group.project)(points)
+
+
+@eqx.filter_jit
+def _center_and_reach(data: Particles, group: AbstractGroup) -> tuple[Point, Scalar]:
+    points = jax.vmap(group.project)(data)
+    center = jnp.zeros_like(points[0])
+    if group.order == 1:
+        center = jnp.mean(points, axis=0)
+    return center, jnp.max(jnp.abs(points - center[None]))
