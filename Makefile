@@ -13,7 +13,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install $(PIP) --editable ".[dev]"
-	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > $(VENV)/compileall.txt || true
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true
 	touch $(STAMP)
 
 demo: install
