@@ -2,21 +2,16 @@
 
 from equistein.models._contrastive import (
     contrastive_model as contrastive_model,
-    negatives_for as negatives_for,
     objective_for as objective_for,
-    start_for as start_for,
 )
 from equistein.models._dataset import (
     Dataset as Dataset,
-    is_graph as is_graph,
-    make_group as make_group,
     Problem as Problem,
     read_dataset as read_dataset,
 )
 from equistein.models._denoising import (
     denoising_model as denoising_model,
     diffusion_steps as diffusion_steps,
-    reverse_diffusion as reverse_diffusion,
 )
 from equistein.models._features import features_of as features_of
 from equistein.models._for_data import (
@@ -49,7 +44,6 @@ from equistein.models._pretrained import (
 from equistein.models._samplers import (
     CoolingStep as CoolingStep,
     descent as descent,
-    sampler_for as sampler_for,
 )
 from equistein.models._scores import scores as scores
 from equistein.models._settings import (

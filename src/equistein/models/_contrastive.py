@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._types import Particles, Scalar
+from equistein._types import Particles
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.kernels import AbstractKernel, RBF
 from equistein.models._kernel import kernel_for
-from equistein.models._model import Model, model_of
-from equistein.models._samplers import CoolingStep, sampler_for
+from equistein.models._model import given, Model, model_of
+from equistein.models._samplers import CoolingStep, descent
 from equistein.models._settings import ContrastiveSettings
+from equistein.samplers import Langevin, SVGD
 from equistein.training import (
     AbstractNegatives,
     AbstractObjective,
@@ -51,20 +52,24 @@ def contrastive_model(
     shape = data.shape[1:]
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
-    start = start_for(energy, data, labels, settings)
+    start = _start(energy, data, labels, settings)
     kernel = _kernel(energy, shape, settings)
-    langevin, stein, clip = _sizes(start.reach, settings)
+    langevin = given(settings.langevin_step_size, (0.01 * start.reach) ** 2)
+    stein = given(settings.stein_step_size, langevin)
+    clip = given(settings.score_clip, 450 / start.reach)
     tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
     cooling = CoolingStep(langevin, settings.sample_steps - tail, tail)
     quiet = settings.langevin_step_size == 0
 
     def sampler(step_size):
-        return sampler_for(
-            kernel, stein_step_size=stein, score_clip=clip, project=group.project,
-            langevin_step_size=0.0 if quiet else step_size,
-        )  # fmt: skip
+        """Return SVGD with Langevin noise, or Langevin chains without a kernel."""
+        step_size = 0.0 if quiet else step_size
+        options: dict[str, Any] = {"score_clip": clip, "project": group.project}
+        if kernel is None:
+            return Langevin(step_size, **options)
+        return SVGD(kernel, descent(stein), langevin=step_size, **options)
 
-    negatives = negatives_for(sampler(langevin), start, settings)
+    negatives = _negatives(sampler(langevin), start, settings)
     batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
     num_epochs = settings.num_epochs or max(60, -(-500 // batches))
     objective = objective_for(negatives, labels, settings)
@@ -75,7 +80,7 @@ def contrastive_model(
     return model_of(energy, objective, generator, settings, num_epochs, batches)
 
 
-def start_for(
+def _start(
     energy: AbstractEnergy, data: Particles, labels: Any, settings: ContrastiveSettings
 ) -> AbstractStart:
     """Return the law that the settings name, for particles and new samples."""
@@ -88,7 +93,7 @@ def start_for(
     return Normals(data, group, jnp.asarray(labels), num_classes)
 
 
-def negatives_for(
+def _negatives(
     sampler, start: AbstractStart, settings: ContrastiveSettings
 ) -> AbstractNegatives:
     """Return persistent particles, or a replay buffer if the settings have one."""
@@ -130,16 +135,3 @@ def _kernel(
     if settings.kernel == "plain":
         return RBF(settings.bandwidth)
     return kernel_for(energy, shape, settings.bandwidth)
-
-
-def _sizes(
-    reach: Scalar, settings: ContrastiveSettings
-) -> tuple[Scalar, Scalar, Scalar]:
-    """Return Langevin step, Stein step and clip, set by the data where not given."""
-
-    def given(value: float | None, otherwise: Scalar) -> Scalar:
-        return otherwise if value is None else jnp.asarray(value, reach.dtype)
-
-    langevin = given(settings.langevin_step_size, (0.01 * reach) ** 2)
-    stein = given(settings.stein_step_size, langevin)
-    return langevin, stein, given(settings.score_clip, 450 / reach)

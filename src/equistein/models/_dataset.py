@@ -113,101 +113,47 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
-    labels = species = formulas = None
+    labels = species = formulas = num_classes = None
     if path.suffix.lower() == ".xyz":
-        points, formulas, labels = _read_molecules(path)
+        points, formulas, labels = _read_molecules(path, problem)
         if len(formulas) == 1:
             species, formulas, labels = formulas[0], None, None
-        if problem.species is not None:
-            raise DataError(
-                f"The elements in {path} are its species: leave --species out."
-            )
-        if problem.group != "point-cloud":
-            raise DataError(
-                f"{path} holds molecules: fit it with --group point-cloud, not "
-                f"{problem.group}."
-            )
     else:
-        points = read_points(path)
+        points = _read_points(path, problem)
         if problem.labels:
             labels = read_labels(path, len(points))
-    if problem.group == "point-cloud":
-        points = as_particles(points, _dimension(path, points, problem.dim))
-        if points.shape[1] < 2:
-            raise DataError(
-                f"{path} holds one particle a point, and a point cloud needs two: is "
-                "--dim right? For single vectors take so:3 or o:3."
-            )
-    elif problem.dim is not None or problem.species is not None:
-        raise DataError("--dim and --species are for --group point-cloud.")
-    if formulas is not None and labels is not None:
-        return _mixed(path, problem, batch_size, points, formulas, labels)
-    group = make_group(problem, points.shape[1:], species)
-    group.check_shape(points.shape[1:])
-    if is_graph(problem, species):
-        if problem.group != "point-cloud":
-            raise DataError("--network graph is for --group point-cloud.")
-        if labels is not None:
+    group: AbstractGroup = Trivial()  # which one there is depends on the formula
+    if formulas is None:
+        group = _group(problem, points.shape[1:], species)
+        group.check_shape(points.shape[1:])
+        num_classes = None if labels is None else _count_classes(path, labels)
+        if labels is not None and is_graph(problem, species):
             raise DataError(
                 f"A graph network learns no classes, which {path} has: leave them out "
                 "with --no-labels, or take --network features."
             )
-    num_classes = None
-    if labels is not None:
-        num_classes = _count_classes(path, labels)
-    num_held_out = _count_held_out(path, problem, batch_size, len(points))
-    order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
-    if labels is not None:
-        labels = labels[order]
-        found = set(labels[: len(points) - num_held_out].tolist())
-        missing = sorted(set(range(num_classes or 0)) - found)
-        if missing:
-            raise DataError(
-                f"The largest class in the array `y` of {path} is {max(found)}, but no "
-                f"training point is of class {missing[0]}. Number the classes from 0 "
-                "on without gaps, and give enough points of each."
-            )
-    return Dataset(
-        jnp.asarray(points[order]), labels, group, num_classes, species,
-        num_held_out=num_held_out,
-    )  # fmt: skip
-
-
-def _mixed(
-    path: pathlib.Path,
-    problem: Problem,
-    batch_size: int,
-    points: np.ndarray,
-    formulas: tuple[tuple[str, ...], ...],
-    labels: np.ndarray,
-) -> Dataset:
-    """Return molecules of several formulas, in random order."""
-    if problem.network == "features":
+    num_held_out = round(problem.held_out * len(points))
+    num_train = len(points) - num_held_out
+    if num_train < batch_size:
         raise DataError(
-            f"{path} holds molecules of {len(formulas)} formulas, which a graph "
-            "network learns together: leave --network features out, or give molecules "
-            "of one formula."
-        )
-    num_held_out = _count_held_out(path, problem, batch_size, len(points))
-    order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
-    return Dataset(
-        jnp.asarray(points[order]), labels[order], Trivial(), formulas=formulas,
-        num_held_out=num_held_out,
-    )  # fmt: skip
-
-
-def _count_held_out(
-    path: pathlib.Path, problem: Problem, batch_size: int, num: int
-) -> int:
-    """Return how many points are held out, if a batch of the others is left."""
-    num_held_out = round(problem.held_out * num)
-    if num - num_held_out < batch_size:
-        raise DataError(
-            f"{path} holds {num} points; {num - num_held_out} are left for training, "
+            f"{path} holds {len(points)} points; {num_train} are left for training, "
             f"fewer than a batch of {batch_size}. Give a smaller --batch-size, or a "
             "smaller --held-out."
         )
-    return num_held_out
+    order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
+    labels = None if labels is None else labels[order]
+    if labels is not None and num_classes is not None:
+        missing = set(range(num_classes)) - set(labels[:num_train].tolist())
+        if missing:
+            raise DataError(
+                f"The array `y` of {path} has classes up to {num_classes - 1}, but no "
+                f"training point is of class {min(missing)}. Number the classes from 0 "
+                "on without gaps, and give enough points of each."
+            )
+    return Dataset(
+        jnp.asarray(points[order]), labels, group, num_classes, species, formulas,
+        num_held_out,
+    )  # fmt: skip
 
 
 def is_graph(problem: Problem, species: Sequence[str] | None) -> bool:
@@ -217,19 +163,42 @@ def is_graph(problem: Problem, species: Sequence[str] | None) -> bool:
     return problem.network == "graph"
 
 
-def make_group(
-    problem: Problem, shape: tuple[int, ...], species: Sequence[str] | None = None
+def _group(
+    problem: Problem, shape: tuple[int, ...], species: Sequence[str] | None
 ) -> AbstractGroup:
-    """Return the problem's group for points of this shape."""
     if problem.group != "point-cloud":
+        if problem.network == "graph":
+            raise DataError("--network graph is for --group point-cloud.")
         return parse_group(problem.group)
     if problem.species is not None:
         species = problem.species.split()
     return parse_group("point-cloud", species=species or [0] * shape[0], dim=shape[1])
 
 
+def _read_points(path: pathlib.Path, problem: Problem) -> np.ndarray:
+    """Return the points of an array, as clouds of particles if they are."""
+    points = read_points(path)
+    if problem.group != "point-cloud":
+        if problem.dim is not None or problem.species is not None:
+            raise DataError("--dim and --species are for --group point-cloud.")
+        return points
+    dim = points.shape[2] if points.ndim == 3 else problem.dim
+    if dim is None:
+        raise DataError(
+            f"{path} holds rows of {points.shape[1]} numbers: give --dim, the "
+            "dimension of space, to tell the particles apart."
+        )
+    points = as_particles(points, problem.dim or dim)
+    if points.shape[1] < 2:
+        raise DataError(
+            f"{path} holds one particle a point, and a point cloud needs two: is --dim "
+            "right? For single vectors take so:3 or o:3."
+        )
+    return points
+
+
 def _read_molecules(
-    path: pathlib.Path,
+    path: pathlib.Path, problem: Problem
 ) -> tuple[np.ndarray, tuple[tuple[str, ...], ...], np.ndarray]:
     """Return positions, formulas with the most frequent first, and each one's number.
 
@@ -238,6 +207,16 @@ def _read_molecules(
     if not path.is_file():
         raise DataError(f"There is no file {path}.")
     frames = read_xyz(path)
+    if problem.species is not None or problem.dim not in (None, 3):
+        raise DataError(
+            f"{path} tells the elements, and their space has 3 dimensions: leave "
+            "--species out, and --dim."
+        )
+    if problem.group != "point-cloud":
+        raise DataError(
+            f"{path} holds molecules: fit it with --group point-cloud, not "
+            f"{problem.group}."
+        )
     if len(frames) < 2:
         raise DataError(f"{path} must hold at least two molecules, but holds one.")
     sizes = [len(frame.symbols) for frame in frames]
@@ -255,18 +234,13 @@ def _read_molecules(
         order = np.argsort(frame.symbols, kind="stable")
         centered = frame.positions - frame.positions.mean(axis=0)
         row[: len(order)] = centered[order]
+    if len(formulas) > 1 and problem.network == "features":
+        raise DataError(
+            f"{path} holds molecules of {len(formulas)} formulas, which a graph "
+            "network learns together: leave --network features out, or give molecules "
+            "of one formula."
+        )
     return points, formulas, np.array([formulas.index(kind) for kind in kinds])
-
-
-def _dimension(path: pathlib.Path, points: np.ndarray, dim: int | None) -> int:
-    if dim is not None:
-        return dim
-    if points.ndim == 3:
-        return points.shape[2]
-    raise DataError(
-        f"{path} holds rows of {points.shape[1]} numbers: give --dim, the dimension of "
-        "space, to tell the particles apart."
-    )
 
 
 def _count_classes(path: pathlib.Path, labels: np.ndarray) -> int:

@@ -1,7 +1,5 @@
 """Models that are trained by denoising at all levels of noise."""
 
-import jax.numpy as jnp
-
 from equistein._types import Particles, Scalar
 from equistein.diffusion import (
     AbstractNoiseEnergy,
@@ -14,7 +12,7 @@ from equistein.diffusion import (
     StepSizes,
 )
 from equistein.models._kernel import kernel_for
-from equistein.models._model import Model, model_of
+from equistein.models._model import given, Model, model_of
 from equistein.models._settings import DenoisingSettings
 from equistein.networks import AbstractNoiseNetwork, EGNN
 from equistein.training import AbstractGenerator
@@ -38,12 +36,12 @@ def denoising_model(
     settings = settings or DenoisingSettings()
     batches = settings.epoch_batches
     num_epochs = settings.num_epochs or -(-9_600 // batches)
-    generator = reverse_diffusion(energy, data.shape[1:], settings)
+    generator = _reverse_diffusion(energy, data.shape[1:], settings)
     objective = NoiseConditionalScoreMatching()
     return model_of(energy, objective, generator, settings, num_epochs, batches)
 
 
-def reverse_diffusion(
+def _reverse_diffusion(
     energy: AbstractNoiseEnergy, shape: tuple[int, ...], settings: DenoisingSettings
 ) -> AbstractGenerator:
     """Return the generator of an energy, or one for each of its formulas."""
@@ -52,7 +50,7 @@ def reverse_diffusion(
         sizes = [len(kinds) for kinds in energy.formulas]
         return FormulaGenerator(
             tuple(
-                reverse_diffusion(part, (size, *shape[1:]), settings)
+                _reverse_diffusion(part, (size, *shape[1:]), settings)
                 for part, size in zip(parts, sizes, strict=True)
             )
         )
@@ -74,10 +72,6 @@ def diffusion_steps(
 def _step_sizes(energy: NoiseEnergy, settings: DenoisingSettings) -> StepSizes:
     """Return step sizes at the least noise, set by it where they are not given."""
     noise, network = energy.noise, energy.network
-
-    def given(value: float | None, otherwise: Scalar) -> Scalar:
-        return otherwise if value is None else jnp.asarray(value, noise.dtype)
-
     langevin = given(settings.langevin_step_size, noise**2)
     # The score of blurred points has the norm sqrt(size) / noise.
     clip = given(settings.score_clip, max(20.0, 3 * network.size**0.5) / noise)

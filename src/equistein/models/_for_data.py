@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +26,8 @@ from equistein.models._settings import (
     DenoisingSettings,
 )
 from equistein.training import check_classes
+
+Kind = TypeVar("Kind", bound=AbstractSettings)
 
 _WIDTHS = ContrastiveSettings.widths
 
@@ -67,12 +69,7 @@ def for_data(
         return _graph_model(key, group, data, labels, settings, atomic_numbers)
     if network != "features":
         raise ValueError(f"`network` must be features or graph, but got {network!r}.")
-    settings = ContrastiveSettings() if settings is None else settings
-    if not isinstance(settings, ContrastiveSettings):
-        raise ValueError(
-            "A network of features is trained with ContrastiveSettings, but `settings` "
-            f"are {type(settings).__name__}."
-        )
+    settings = _settings(ContrastiveSettings(), settings, "A network of features")
     if isinstance(group, ImageRotations) and settings.widths != _WIDTHS:
         raise ValueError(
             "`widths` are not for images, whose network has 8 layers of 4 to 16 "
@@ -129,7 +126,7 @@ def for_formulas(
     labels: Any,
     *,
     atomic_numbers: Sequence[Sequence[int]],
-    settings: DenoisingSettings | None = None,
+    settings: AbstractSettings | None = None,
 ) -> Model:
     """Return a model of molecules of several formulas, on one graph network.
 
@@ -138,10 +135,10 @@ def for_formulas(
         formulas: The elements of the atoms of each formula.
         data: Molecules, centered, with rows of zeros behind those of small formulas.
         labels: The number of the formula of each.
-        atomic_numbers: The nuclear atomic_numbers of the atoms of each formula.
-        settings: The settings.
+        atomic_numbers: The atomic numbers of the atoms of each formula.
+        settings: `DenoisingSettings`.
     """
-    settings = settings or DenoisingSettings()
+    settings = _settings(DenoisingSettings(), settings, "A graph network")
     energy = masked_energy_for(
         key, formulas, data, jnp.asarray(labels), atomic_numbers=atomic_numbers,
         width=settings.width, depth=settings.depth, noise=settings.noise,
@@ -158,12 +155,7 @@ def _graph_model(
     settings: AbstractSettings | None,
     atomic_numbers: Sequence[int] | None,
 ) -> Model:
-    settings = DenoisingSettings() if settings is None else settings
-    if not isinstance(settings, DenoisingSettings):
-        raise ValueError(
-            "A graph network is trained with DenoisingSettings, but `settings` are "
-            f"{type(settings).__name__}."
-        )
+    settings = _settings(DenoisingSettings(), settings, "A graph network")
     if not isinstance(group, PointCloud):
         raise ValueError(
             f"A graph network is for the symmetry of a PointCloud, but got {group}."
@@ -177,11 +169,21 @@ def _graph_model(
         key, group, data, atomic_numbers=atomic_numbers, width=settings.width,
         depth=settings.depth, noise=settings.noise,
     )  # fmt: skip
-    model = denoising_model(energy, data, settings)
-    if atomic_numbers is None:
-        return model
-    about = {"atomic_numbers": list(map(int, atomic_numbers))}
-    return dataclasses.replace(model, about=about)
+    numbers = None if atomic_numbers is None else list(map(int, atomic_numbers))
+    about = {} if numbers is None else {"atomic_numbers": numbers}
+    return dataclasses.replace(denoising_model(energy, data, settings), about=about)
+
+
+def _settings(default: Kind, settings: AbstractSettings | None, what: str) -> Kind:
+    """Return the settings, which must be of the kind of the default, or the default."""
+    if settings is None:
+        return default
+    if not isinstance(settings, type(default)):
+        raise ValueError(
+            f"{what} is trained with {type(default).__name__}, but `settings` are "
+            f"{type(settings).__name__}."
+        )
+    return settings
 
 
 def _num_classes(labels: Any) -> int | None:

@@ -8,11 +8,7 @@ from equistein._types import Key
 from equistein.models._dataset import Dataset, is_graph, Problem
 from equistein.models._for_data import for_data, for_formulas
 from equistein.models._model import Model
-from equistein.models._settings import (
-    AbstractSettings,
-    ContrastiveSettings,
-    DenoisingSettings,
-)
+from equistein.models._settings import AbstractSettings
 from equistein.molecules import atomic_numbers_of
 
 
@@ -44,9 +40,7 @@ def for_dataset(
     """
     train, network = dataset.train(), network_of(problem, dataset)
     species = train.species
-    if settings is None:
-        settings = DenoisingSettings() if network == "graph" else ContrastiveSettings()
-    if train.formulas and isinstance(settings, DenoisingSettings):
+    if train.formulas:
         return for_formulas(
             key, train.formulas, train.points, jnp.asarray(train.labels),
             atomic_numbers=[atomic_numbers_of(row) for row in train.formulas],

@@ -48,7 +48,7 @@ def graph_energy_for(
             "A graph network of distances does not tell mirror images apart: use "
             "PointCloud(..., reflections=True)."
         )
-    nearest, farthest = spans(data)
+    nearest, farthest = _spans(data)
     network = EGNN(
         group.species, atomic_numbers=atomic_numbers, dim=group.dim, width=width,
         depth=depth, reach=1.25 * farthest, key=key,
@@ -67,30 +67,29 @@ def masked_energy_for(
     depth: int = 4,
     noise: float | None = None,
 ) -> MaskedNoiseEnergy:
-    """Build energies of several formulas.
+    """Build energies of several formulas, on one graph network as `graph_energy_for`.
 
     Args:
         key: The source of the weights.
         species: The elements of the atoms of each formula.
         data: Molecules, centered, with rows of zeros behind those of small formulas.
         labels: The number of the formula of each.
-        atomic_numbers: The nuclear atomic_numbers of the atoms of each formula.
+        atomic_numbers: The atomic numbers of the atoms of each formula.
         width: The number of units of the network.
         depth: The number of its layers.
-        noise: The least noise; None is a 20th of the median distance to the nearest
-            atom.
-
-    Raises:
-        ValueError: If a number is not positive, or all atoms are at one place.
+        noise: The least noise; None is as for one formula.
     """
-    known = dict(zip(sum(map(list, species), []), sum(map(list, atomic_numbers), []),
-                     strict=True))  # fmt: skip
+    known = {
+        symbol: number
+        for row, numbers in zip(species, atomic_numbers, strict=True)
+        for symbol, number in zip(row, numbers, strict=True)
+    }
     names = list(known)
     formulas = [tuple(names.index(symbol) for symbol in row) for row in species]
     sizes = [len(species[label]) for label in labels.tolist()]
     coordinates = sum(sizes) * data.shape[2]
     scale = (float(jnp.sum(data**2)) / coordinates) ** 0.5
-    nearest, farthest = spans(data, sizes)
+    nearest, farthest = _spans(data, sizes)
     network = EGNN(
         names, atomic_numbers=list(known.values()), dim=data.shape[2], width=width,
         depth=depth, reach=1.25 * farthest, key=key,
@@ -100,7 +99,7 @@ def masked_energy_for(
     return MaskedNoiseEnergy(energy, formulas, size, 2 * size)
 
 
-def spans(data: Particles, sizes: Sequence[int] | None = None) -> tuple[float, float]:
+def _spans(data: Particles, sizes: Sequence[int] | None = None) -> tuple[float, float]:
     """Return the median distance to the nearest particle, and the largest distance.
 
     Args:

@@ -1,18 +1,10 @@
 """The kernel that suits an energy."""
 
-from equistein.diffusion import NoiseEnergy
-from equistein.energies import (
-    AbstractEnergies,
-    AbstractEnergy,
-    ConditionalEnergy,
-    JointEnergy,
-    PlainEnergy,
-    TemperedEnergy,
-)
-from equistein.features import Concatenated, Coordinates, PairHistogram
+from equistein.energies import AbstractEnergy
+from equistein.features import Concatenated, Coordinates
 from equistein.groups import AbstractFiniteGroup
 from equistein.kernels import AbstractKernel, Equivariant, Pullback, RBF
-from equistein.networks import AbstractNetwork, EGNN, FeatureNetwork
+from equistein.models._features import features_of
 
 _NUM_CENTERS = 12  # of the histogram that the kernel of a graph network sees
 
@@ -40,29 +32,13 @@ def kernel_for(
         return base
     if isinstance(group, AbstractFiniteGroup):
         return Equivariant(base, group)
-    network = network_of(energy)
-    if isinstance(network, EGNN):
-        reach = float(network.reach)
-        features = PairHistogram(
-            network.species, reach=reach, num_centers=_NUM_CENTERS, epsilon=1e-3 * reach
+    features = features_of(energy, num_centers=_NUM_CENTERS)
+    if isinstance(features, Concatenated):
+        features = features.parts[0]
+    if isinstance(features, Coordinates):  # of which no group's action keeps any
+        raise ValueError(
+            f"No kernel is known for the symmetry {group} of {type(energy).__name__}: "
+            "give the sampler of the negatives a kernel, such as "
+            "Pullback(RBF(), features)."
         )
-        return Pullback(base, features)
-    if isinstance(network, FeatureNetwork):
-        features = network.features
-        if isinstance(features, Concatenated):
-            features = features.parts[0]
-        assert not isinstance(features, Coordinates)
-        return Pullback(base, features)
-    raise ValueError(
-        f"No kernel is known for the symmetry {group} of {type(energy).__name__}: "
-        "give the sampler of the negatives a kernel, such as Pullback(RBF(), features)."
-    )
-
-
-def network_of(energy: AbstractEnergies) -> AbstractNetwork | None:
-    """Return the network that an energy is made of, or None if it is not known."""
-    if isinstance(energy, TemperedEnergy | ConditionalEnergy):
-        return network_of(energy.energy)
-    if isinstance(energy, PlainEnergy | JointEnergy | NoiseEnergy):
-        return energy.network
-    return None
+    return Pullback(base, features)

@@ -1,9 +1,7 @@
 """Learned densities in files."""
 
 import functools
-import importlib
 import pathlib
-import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,19 +53,8 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
 @functools.cache
 def _known() -> tuple[Any, ...]:
     """Return the classes and functions that a file of equistein's own is made of."""
-    for package in ("groups", "features", "kernels", "networks", "energies"):
-        _import_all(package)
-    for package in ("samplers", "metrics", "training", "diffusion", "models"):
-        _import_all(package)
-    classes = [eqx.Module]
+    classes = [eqx.Module]  # of which importing equistein made all of its own
     for cls in classes:  # grows as we walk
         classes += cls.__subclasses__()
     ours = [cls for cls in classes if cls.__module__.startswith("equistein.")]
     return (*ours, *_CLASSES, *_FUNCTIONS)
-
-
-def _import_all(package: str) -> None:
-    """Import all modules of a package, so that its classes are known."""
-    parent = importlib.import_module(f"equistein.{package}")
-    for info in pkgutil.walk_packages(parent.__path__, f"{parent.__name__}."):
-        importlib.import_module(info.name)

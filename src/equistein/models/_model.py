@@ -4,16 +4,16 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import optax
 
-from equistein._types import Key, Particles
+from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.models._settings import AbstractSettings
 from equistein.training import (
     AbstractGenerator,
     AbstractObjective,
     adam,
-    check_data,
     fit,
     Fitted,
     prepared,
@@ -75,8 +75,9 @@ class Model:
         Raises:
             ValueError: If the data or the labels do not fit.
         """
-        data = check_data(data, self.batch_size)
-        everything = prepared(self.energy, data, self.objective, labels)
+        everything = prepared(
+            self.energy, data, self.objective, labels, self.batch_size
+        )
         self.objective.init(key, self.energy, everything)
 
 
@@ -88,16 +89,7 @@ def model_of(
     num_epochs: int,
     epoch_batches: int,
 ) -> Model:
-    """Return a model that is trained as the settings say.
-
-    Args:
-        energy: The energy, untrained.
-        objective: What is minimized.
-        generator: How new points are drawn.
-        settings: What is left to say of the training.
-        num_epochs: The number of epochs.
-        epoch_batches: The number of batches of each.
-    """
+    """Return a model that is trained as the settings say."""
     return Model(
         energy=energy,
         objective=objective,
@@ -114,3 +106,8 @@ def model_of(
             max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
         ),
     )  # fmt: skip
+
+
+def given(value: float | None, otherwise: Scalar) -> Scalar:
+    """Return a setting as an array, or what the data gives where it is None."""
+    return otherwise if value is None else jnp.asarray(value, otherwise.dtype)

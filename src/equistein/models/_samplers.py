@@ -1,15 +1,12 @@
-"""The samplers of learned energies."""
+"""The steps of the samplers of learned energies, as parts that files can hold."""
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import optax
 
-from equistein._types import Point, Scalar
-from equistein.kernels import AbstractKernel
-from equistein.samplers import AbstractSampler, Langevin, SVGD
+from equistein._types import Scalar
 
 
 class CoolingStep(eqx.Module):
@@ -36,31 +33,6 @@ def descent(step_size: Scalar) -> optax.GradientTransformation:
         no_state,
         eqx.Partial(descend, step_size),  # type: ignore[arg-type]
     )
-
-
-def sampler_for(
-    kernel: AbstractKernel | None,
-    *,
-    stein_step_size: Scalar,
-    langevin_step_size: Scalar | CoolingStep | float,
-    score_clip: Scalar | None,
-    project: Callable[[Point], Point],
-) -> AbstractSampler:
-    """Return SVGD with Langevin noise, or Langevin chains alone without a kernel.
-
-    Args:
-        kernel: The kernel, or None.
-        stein_step_size: The step along the Stein force, in squared units of the points.
-        langevin_step_size: The Langevin step, in the same, or how it changes.
-        score_clip: The largest norm of a score.
-        project: What puts points onto the subspace they live on.
-    """
-    if kernel is None:
-        return Langevin(langevin_step_size, score_clip=score_clip, project=project)
-    return SVGD(
-        kernel, descent(stein_step_size), langevin=langevin_step_size,
-        score_clip=score_clip, project=project,
-    )  # fmt: skip
 
 
 def no_state(params: Any) -> optax.EmptyState:

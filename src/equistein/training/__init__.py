@@ -1,23 +1,8 @@
 """Training of energies: objectives, negatives, generators, and the loop."""
 
-from equistein.training import (
-    callbacks as callbacks,
-    generators as generators,
-    negatives as negatives,
-    objectives as objectives,
-    starts as starts,
-)
 from equistein.training._batch import Batch as Batch
-from equistein.training._checkpoint import (
-    CheckpointError as CheckpointError,
-    load_checkpoint as load_checkpoint,
-    save_checkpoint as save_checkpoint,
-)
-from equistein.training._fit import (
-    check_data as check_data,
-    fit as fit,
-    prepared as prepared,
-)
+from equistein.training._checkpoint import CheckpointError as CheckpointError
+from equistein.training._fit import fit as fit, prepared as prepared
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
     Fitted as Fitted,
@@ -25,44 +10,46 @@ from equistein.training._fitted import (
 from equistein.training._labels import check_classes as check_classes
 from equistein.training._optimizer import adam as adam
 from equistein.training._rollback import RollBack as RollBack
-from equistein.training._trainer import Trainer as Trainer, TrainState as TrainState
+from equistein.training._trainer import Trainer as Trainer
 from equistein.training._tree_file import (
     load_tree as load_tree,
     ModelFileError as ModelFileError,
-    name_of as name_of,
-    save_tree as save_tree,
 )
-from equistein.training.callbacks import (
-    AbstractCallback as AbstractCallback,
-    EarlyStopping as EarlyStopping,
-    Monitor as Monitor,
-    OnEpoch as OnEpoch,
-)
-from equistein.training.generators import (
+from equistein.training.callbacks._base import AbstractCallback as AbstractCallback
+from equistein.training.callbacks._early_stopping import EarlyStopping as EarlyStopping
+from equistein.training.callbacks._monitor import Monitor as Monitor
+from equistein.training.callbacks._on_epoch import OnEpoch as OnEpoch
+from equistein.training.generators._base import (
     AbstractGenerator as AbstractGenerator,
     in_parts as in_parts,
+)
+from equistein.training.generators._sampling import (
     SamplingGenerator as SamplingGenerator,
 )
-from equistein.training.negatives import (
+from equistein.training.negatives._base import (
     AbstractNegatives as AbstractNegatives,
     displacement as displacement,
-    Persistent as Persistent,
-    PersistentState as PersistentState,
-    ReplayBuffer as ReplayBuffer,
     score_norm as score_norm,
 )
-from equistein.training.objectives import (
+from equistein.training.negatives._persistent import (
+    Persistent as Persistent,
+    PersistentState as PersistentState,
+)
+from equistein.training.negatives._replay_buffer import ReplayBuffer as ReplayBuffer
+from equistein.training.objectives._base import (
     AbstractObjective as AbstractObjective,
-    Blurred as Blurred,
-    ContrastiveDivergence as ContrastiveDivergence,
-    CrossEntropy as CrossEntropy,
-    DenoisingScoreMatching as DenoisingScoreMatching,
-    divergence as divergence,
-    SquaredError as SquaredError,
     Sum as Sum,
 )
-from equistein.training.starts import (
-    AbstractStart as AbstractStart,
-    Box as Box,
-    Normals as Normals,
+from equistein.training.objectives._blurred import Blurred as Blurred
+from equistein.training.objectives._contrastive_divergence import (
+    ContrastiveDivergence as ContrastiveDivergence,
+    divergence as divergence,
 )
+from equistein.training.objectives._cross_entropy import CrossEntropy as CrossEntropy
+from equistein.training.objectives._denoising import (
+    DenoisingScoreMatching as DenoisingScoreMatching,
+)
+from equistein.training.objectives._squared_error import SquaredError as SquaredError
+from equistein.training.starts._base import AbstractStart as AbstractStart
+from equistein.training.starts._box import Box as Box
+from equistein.training.starts._normals import Normals as Normals

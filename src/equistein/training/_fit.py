@@ -24,10 +24,10 @@ from equistein.training._loop import columns_of, Loop
 from equistein.training._optimizer import adam
 from equistein.training._rollback import RollBack
 from equistein.training._trainer import Trainer
-from equistein.training.callbacks import AbstractCallback
-from equistein.training.generators import AbstractGenerator
-from equistein.training.objectives import AbstractObjective
-from equistein.training.starts import Box
+from equistein.training.callbacks._base import AbstractCallback
+from equistein.training.generators._base import AbstractGenerator
+from equistein.training.objectives._base import AbstractObjective
+from equistein.training.starts._box import Box
 
 _LEARNING_RATE = 2e-3
 
@@ -89,16 +89,16 @@ def fit(
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.
     """
-    data = check_data(data, batch_size)
-    batches = (
-        max(1, len(data) // batch_size) if epoch_batches is None else epoch_batches
-    )
-    _check_numbers(objective, num_epochs, batches, ema)
-    everything = prepared(energy, data, objective, labels)
+    everything = prepared(energy, data, objective, labels, batch_size)
+    if epoch_batches is None:
+        epoch_batches = max(1, len(everything.points) // batch_size)
+    check_integers("`fit`", num_epochs=num_epochs, epoch_batches=epoch_batches)
+    if not 0 <= ema < 1:
+        raise ValueError(f"`fit` needs 0 <= `ema` < 1, but got {ema!r}.")
     rollback = rollback or RollBack()
     if optimizer is None:
-        optimizer = adam(_LEARNING_RATE, num_epochs * batches)
-    trainer = Trainer(objective, optimizer, batch_size, batches, float(ema))
+        optimizer = adam(_LEARNING_RATE, num_epochs * epoch_batches)
+    trainer = Trainer(objective, optimizer, batch_size, epoch_batches, float(ema))
     state = trainer.init(key, energy, everything)
     names = columns_of(trainer, state, everything, callbacks)
     history = History.empty(num_epochs, rollback.max_rollbacks, names)
@@ -115,7 +115,7 @@ def fit(
     }
     loop = Loop(
         trainer, everything, state, history, rollback, generator,
-        _reference(energy, everything), tuple(callbacks), num_epochs, checkpoint,
+        _reference(energy, everything.points), tuple(callbacks), num_epochs, checkpoint,
         header,
     )  # fmt: skip
     if checkpoint is not None and checkpoint.exists():
@@ -124,14 +124,31 @@ def fit(
 
 
 def prepared(
-    energy: AbstractEnergies, data: Particles, objective: AbstractObjective, labels: Any
+    energy: AbstractEnergies,
+    data: Any,
+    objective: AbstractObjective,
+    labels: Any,
+    batch_size: int,
 ) -> Batch:
-    """Return all of the data on the energy's subspace, with labels that were checked.
+    """Return all of the data on the energy's subspace, with labels, both checked.
 
     Raises:
-        ValueError: If labels or data do not fit, or no objective takes labels.
+        ValueError: If labels or data do not fit, there is less than a batch, or no
+            objective takes labels.
         InvarianceError: If the energy lacks the symmetry it declares.
     """
+    data = check_particles(data, "data")
+    check_integers("`fit`", batch_size=batch_size)
+    if len(data) < max(2, batch_size):
+        raise ValueError(
+            f"`fit` needs at least two data points and a batch of {batch_size}, but "
+            f"`data` holds {len(data)}: give more, or a smaller `batch_size`."
+        )
+    if not isinstance(objective, AbstractObjective):
+        raise ValueError(
+            "`fit` needs `objective`, such as "
+            f"es.objectives.ContrastiveDivergence(negatives), but got {objective!r}."
+        )
     known = as_labels(labels, data)
     if known is not None and not objective.uses_labels:
         raise ValueError(
@@ -139,46 +156,12 @@ def prepared(
             "CrossEntropy() for classes or SquaredError() for known energies, or leave "
             "them out."
         )
-    group = energy.group(data.shape[1:])
-    data = jax.vmap(group.project)(data)
+    data = jax.vmap(energy.group(data.shape[1:]).project)(data)
     energy.check_symmetry(data)
     return Batch(data, known, jnp.arange(len(data)))
 
 
-def _reference(energy: AbstractEnergies, data: Batch) -> Normal:
+def _reference(energy: AbstractEnergies, data: Particles) -> Normal:
     """Return a normal law as wide as the data's box, on the energy's subspace."""
-    group = energy.group(data.points.shape[1:])
-    box = Box(data.points, group)
-    return Normal(box.center, box.reach / 2, group)
-
-
-def check_data(data: Any, batch_size: int) -> Particles:
-    """Return the data as an array of finite points, at least a batch of them.
-
-    Raises:
-        ValueError: If it is not.
-    """
-    data = check_particles(data, "data")
-    if len(data) < 2:
-        raise ValueError(f"`fit` needs at least two data points, but got {len(data)}.")
-    check_integers("`fit`", batch_size=batch_size)
-    if len(data) < batch_size:
-        raise ValueError(
-            f"`data` holds {len(data)} points, fewer than a batch of {batch_size}: "
-            f"give a `batch_size` of at most {len(data)}."
-        )
-    return data
-
-
-def _check_numbers(
-    objective: Any, num_epochs: Any, epoch_batches: Any, ema: float
-) -> None:
-    """Raise `ValueError` unless the arguments of a fit are what they should be."""
-    if not isinstance(objective, AbstractObjective):
-        raise ValueError(
-            "`fit` needs `objective`, such as "
-            f"es.objectives.ContrastiveDivergence(negatives), but got {objective!r}."
-        )
-    check_integers("`fit`", num_epochs=num_epochs, epoch_batches=epoch_batches)
-    if not 0 <= ema < 1:
-        raise ValueError(f"`fit` needs 0 <= `ema` < 1, but got {ema!r}.")
+    box = Box(data, energy.group(data.shape[1:]))
+    return Normal(box.center, box.reach / 2, box.group)

@@ -15,7 +15,7 @@ from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer, Normal
 from equistein.training._tree_file import save_tree
-from equistein.training.generators import AbstractGenerator
+from equistein.training.generators._base import AbstractGenerator
 
 
 class Fitted(eqx.Module):

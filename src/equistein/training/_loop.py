@@ -16,8 +16,8 @@ from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._history import History, means
 from equistein.training._rollback import RollBack, rolled_back
 from equistein.training._trainer import Trainer, TrainState
-from equistein.training.callbacks import AbstractCallback
-from equistein.training.generators import AbstractGenerator
+from equistein.training.callbacks._base import AbstractCallback
+from equistein.training.generators._base import AbstractGenerator
 
 
 @dataclasses.dataclass

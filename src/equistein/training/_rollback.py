@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from equistein._numbers import check_integers, check_positive
 from equistein.training._trainer import TrainState
-from equistein.training.objectives import AbstractObjective
+from equistein.training.objectives._base import AbstractObjective
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.training._averaged import averaged
 from equistein.training._batch import Batch, Labels
-from equistein.training.objectives import AbstractObjective
+from equistein.training.objectives._base import AbstractObjective
 
 
 class TrainState(eqx.Module):

@@ -299,7 +299,7 @@ def test_a_model_is_checked_before_it_is_trained(key, monkeypatch):
     model = for_data(key, Cyclic(4), data, labels, settings=SMALL)
     model.check(key, data, labels)
     for points, known, words in (
-        (data[:5], labels[:5], "fewer than a batch of 8"),
+        (data[:5], labels[:5], "a batch of 8, but `data` holds 5"),
         (data.at[3, 0].set(jnp.nan), labels, "`data` must be finite"),
         (data, None, "`labels` are missing"),
         (data, labels[:-1], "one number for each of the 20"),

@@ -28,8 +28,8 @@ from equistein.training import (
     DenoisingScoreMatching,
     ModelFileError,
     SamplingGenerator,
-    save_tree,
 )
+from equistein.training._tree_file import save_tree
 
 SMALL = {"num_epochs": 1, "batch_size": 8, "sample_steps": 3, "sample_at_once": 4}
 CONTRASTIVE = ContrastiveSettings(**SMALL, widths=(4,), num_particles=4, num_steps=1)

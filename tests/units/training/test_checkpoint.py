@@ -7,7 +7,11 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.training import CheckpointError, load_checkpoint, save_checkpoint
+from equistein.training._checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 
 def same(first, second):

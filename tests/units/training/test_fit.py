@@ -15,7 +15,8 @@ import equistein as es
 from equistein.energies import AbstractEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.models import energy_for
-from equistein.training import adam, check_data, CrossEntropy, OnEpoch, SquaredError
+from equistein.training import adam, CrossEntropy, OnEpoch, SquaredError
+from equistein.training._fit import prepared
 
 
 class Tilted(AbstractEnergy):
@@ -87,7 +88,7 @@ def test_an_energy_without_its_symmetry_is_refused(key):
     ("change", "words"),
     [
         (lambda x: x[:1], "at least two data points"),
-        (lambda x: x[:3], "holds 3 points, fewer than a batch of 8.*at most 3"),
+        (lambda x: x[:3], "a batch of 8, but `data` holds 3.*smaller `batch_size`"),
         (lambda x: x.at[3, 0].set(jnp.nan), "`data` must be finite.* index 3"),
         (lambda x: x.at[3, 0].set(-jnp.inf), "`data` must be finite.* index 3"),
         (lambda x: x[:, :0], "at least one point"),
@@ -130,8 +131,9 @@ def test_what_is_no_objective_is_refused(objective, key, unchecked):
 
 def test_data_are_taken_as_arrays_of_points(key):
     data = np.asarray(jr.normal(key, (10, 2)))
-    assert isinstance(check_data(data, 8), jax.Array)
-    assert np.array_equal(check_data(data, 8), data)
+    points = prepared(bowl(), data, divergence_of(data), None, 8).points
+    assert isinstance(points, jax.Array)
+    assert np.array_equal(points, data)
 
 
 # ------------------------------------------------------------ labels teach

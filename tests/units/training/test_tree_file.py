@@ -13,7 +13,12 @@ from by_hand import same
 
 from equistein.groups import PointCloud
 from equistein.networks import MLP
-from equistein.training import load_tree, ModelFileError, name_of, save_tree
+from equistein.training._tree_file import (
+    load_tree,
+    ModelFileError,
+    name_of,
+    save_tree,
+)
 
 
 class Mine(eqx.Module):

@@ -10,7 +10,7 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler, run
 from equistein.training.generators._base import AbstractGenerator, in_parts
-from equistein.training.starts import AbstractStart
+from equistein.training.starts._base import AbstractStart
 
 
 class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
@@ -39,14 +39,13 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         num_steps: int = 1_500,
         num_at_once: int = 512,
     ):
+        owner = "SamplingGenerator"
         if not isinstance(sampler, AbstractSampler):
             raise ValueError(
-                "SamplingGenerator needs `sampler`, one such as SVGD(kernel, "
-                f"optimizer), but got {sampler!r}."
+                f"{owner} needs `sampler`, one such as SVGD(kernel, optimizer), but "
+                f"got {sampler!r}."
             )
-        check_integers(
-            "SamplingGenerator", num_steps=num_steps, num_at_once=num_at_once
-        )
+        check_integers(owner, num_steps=num_steps, num_at_once=num_at_once)
         self.sampler = sampler
         self.start = start
         self.num_steps = num_steps

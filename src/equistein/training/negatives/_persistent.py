@@ -19,7 +19,7 @@ from equistein.training.negatives._base import (
     displacement,
     score_norm,
 )
-from equistein.training.starts import AbstractStart
+from equistein.training.starts._base import AbstractStart
 
 _LARGEST_ENERGY = 1e6  # where particles start, before anything is learned
 
@@ -88,7 +88,21 @@ class Persistent(AbstractNegatives):
         repel: bool = False,
         step_factor: Callable[[Any], Any] | None = None,
     ):
-        _check_parts(sampler, start, repel)
+        if not isinstance(sampler, AbstractSampler):
+            raise ValueError(
+                "Persistent needs `sampler`, one such as SVGD(kernel, optimizer), but "
+                f"got {sampler!r}."
+            )
+        if not isinstance(start, AbstractStart):
+            raise ValueError(
+                "Persistent needs `start`, such as Box(data, group), but got "
+                f"{start!r}."
+            )
+        if repel and not isinstance(sampler, SVGD):
+            raise ValueError(
+                "Data can `repel` the particles of SVGD alone; those of "
+                f"{type(sampler).__name__} are independent."
+            )
         check_integers("Persistent", num_particles=num_particles, num_steps=num_steps)
         for name, chance in (
             ("reset_probability", reset_probability), ("reset_to_data", reset_to_data),
@@ -164,24 +178,6 @@ class Persistent(AbstractNegatives):
             fresh = _where(at_data, batch.points[rows], fresh)
         coins = jr.bernoulli(coin_key, self.reset_probability, (num,))
         return _where(coins, fresh, particles)
-
-
-def _check_parts(sampler: object, start: object, repel: bool) -> None:
-    """Raise `ValueError` unless sampler and start are what they should be."""
-    if not isinstance(sampler, AbstractSampler):
-        raise ValueError(
-            "Negatives need `sampler`, one such as SVGD(kernel, optimizer), but got "
-            f"{sampler!r}."
-        )
-    if not isinstance(start, AbstractStart):
-        raise ValueError(
-            f"Negatives need `start`, such as Box(data, group), but got {start!r}."
-        )
-    if repel and not isinstance(sampler, SVGD):
-        raise ValueError(
-            "Data can `repel` the particles of SVGD alone; those of "
-            f"{type(sampler).__name__} are independent."
-        )
 
 
 def check_start(energy: AbstractEnergy, particles: Particles) -> None:

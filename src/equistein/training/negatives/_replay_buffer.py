@@ -11,7 +11,7 @@ from equistein.samplers import AbstractSampler
 from equistein.training._batch import Batch
 from equistein.training.negatives._base import AbstractNegatives
 from equistein.training.negatives._persistent import Persistent, PersistentState
-from equistein.training.starts import AbstractStart
+from equistein.training.starts._base import AbstractStart
 
 
 class ReplayBuffer(AbstractNegatives):

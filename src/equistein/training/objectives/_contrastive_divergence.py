@@ -8,7 +8,7 @@ from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy, fixed
 from equistein.training._batch import Batch
-from equistein.training.negatives import AbstractNegatives
+from equistein.training.negatives._base import AbstractNegatives
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
