@@ -16,15 +16,9 @@ def is_integer(value: Any) -> bool:
 
 
 def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
-    """Raise unless numbers are integers from `least` on.
+    """Raise `ValueError` unless numbers, by their arguments' names, are integers.
 
-    Args:
-        owner: Who needs them, such as "Persistent".
-        least: The smallest that will do.
-        numbers: The numbers, by the names of their arguments.
-
-    Raises:
-        ValueError: If one is not, naming it.
+    The owner is who needs them, such as "Persistent"; the least is what will do.
     """
     for name, number in numbers.items():
         if type(number) is not int or number < least:
@@ -34,16 +28,7 @@ def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
 
 
 def check_positive(owner: str, zero: bool = False, **numbers: Any) -> None:
-    """Raise unless numbers are positive and finite.
-
-    Args:
-        owner: Who needs them.
-        zero: Whether they may be zero as well.
-        numbers: The numbers, by the names of their arguments.
-
-    Raises:
-        ValueError: If one is not, naming it.
-    """
+    """Raise `ValueError` unless numbers are finite and positive, or zero if allowed."""
     for name, number in numbers.items():
         if not 0 <= number < math.inf or (number == 0 and not zero):
             raise ValueError(

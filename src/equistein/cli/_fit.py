@@ -3,16 +3,16 @@
 import dataclasses
 import hashlib
 import pathlib
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import jax.random as jr
 import numpy as np
 import tyro
 
+from equistein.cli._attempt import attempt
 from equistein.cli._given import given
-from equistein.cli._run import default_folder, INTERRUPTED
+from equistein.cli._run import default_folder
 from equistein.cli._words import words_of_fit
 from equistein.models import (
     AbstractSettings,
@@ -31,8 +31,8 @@ from equistein.molecules import formula
 from equistein.runs import (
     config_from_json,
     config_to_json,
-    Outcome,
     RunFolder,
+    seed_outcome,
     UserError,
     write_environment,
     write_figures,
@@ -41,7 +41,7 @@ from equistein.runs import (
     write_results,
 )
 from equistein.samplers import NonFiniteError
-from equistein.training import CheckpointError, DivergenceError, Fitted
+from equistein.training import DivergenceError
 
 MODEL = "checkpoint/model.eqx"
 _TRAINING = "checkpoint/training.eqx"
@@ -51,8 +51,7 @@ _SETTINGS = {"features": ContrastiveSettings(), "graph": DenoisingSettings()}
 def fit_arguments(arguments: Sequence[str]) -> Any:
     """Return the class of the arguments of `equistein fit`, with its settings.
 
-    Args:
-        arguments: The command line, which tells what the energy is made of.
+    The command line tells what the energy is made of, and this which settings it has.
     """
     molecules = any(argument.lower().endswith(".xyz") for argument in arguments)
     network = given(arguments, "network") or ("graph" if molecules else "features")
@@ -129,17 +128,20 @@ def prepared(
     return dataset, model
 
 
-def resume_fit(folder: RunFolder) -> int:
+def read_fit(described: Mapping[str, Any]) -> tuple[Problem, AbstractSettings]:
+    """Return the problem and the settings of a fit that config.json describes.
+
+    Raises:
+        ValueError: If they are not what they should be.
+    """
+    problem = config_from_json(Problem(group="trivial"), described.get("problem"))
+    like = _SETTINGS.get(problem.network, _SETTINGS["features"])
+    return problem, config_from_json(like, described.get("settings"))
+
+
+def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) -> int:
     """Go on with an interrupted fit, to the same numbers."""
     described = folder.read_config()
-    values = described.get("problem")
-    try:
-        problem = config_from_json(Problem(group="trivial"), values)
-        like = _SETTINGS.get(problem.network, _SETTINGS["features"])
-        settings = config_from_json(like, described.get("settings"))
-    except (TypeError, ValueError) as error:
-        message = f"{folder.path / 'config.json'} cannot be resumed: {error}"
-        raise UserError(message.rstrip(".") + ".") from None
     path = pathlib.Path(str(described.get("data")))
     if not path.is_file():
         raise UserError(f"There is no file {path}, which this run was started with.")
@@ -148,71 +150,53 @@ def resume_fit(folder: RunFolder) -> int:
             f"{path} is no longer the file this run was started with; restore it, or "
             "start a new run."
         )
-    dataset, model = prepared(path, problem, settings)
-    return execute(folder, problem, dataset, model)
+    return execute(folder, problem, *prepared(path, problem, settings))
 
 
 def execute(folder: RunFolder, problem: Problem, dataset: Dataset, model: Model) -> int:
     """Fit, draw samples, and write results and report."""
     write_environment(folder)
     print(_announcement(problem, dataset), flush=True)
-    try:
-        _fit_and_judge(folder, problem, dataset, model)
-    except KeyboardInterrupt:
-        print(
-            f"\nStopped. What was learned so far is kept in {folder.path}; go on with\n"
-            f"  equistein resume {folder.path}",
-            file=sys.stderr,
-        )
-        return INTERRUPTED
-    except CheckpointError as error:
-        raise UserError(str(error)) from None
-    except DivergenceError as error:
-        write_history(folder, {"model": _unfinished(error.fitted)})
-        print(
-            f"equistein: {error}\nEvery epoch and every roll-back is in "
-            f"{folder.path / 'history.jsonl'}, the last good state in "
-            f"{folder.path / _TRAINING}.",
-            file=sys.stderr,
-        )
-        return 1
-    except NonFiniteError as error:
-        print(
-            f"equistein: The model is learned, but no samples could be drawn: {error} "
-            "Fit anew with smaller step sizes.",
-            file=sys.stderr,
-        )
-        return 1
-    suffix = pathlib.Path(str(folder.read_config()["data"])).suffix.lower()
-    print(f"Report: {folder.path / 'report.html'}")
-    print(
-        f"Draw more:  equistein sample {folder.path} --num-samples 512 "
-        f"--out new{suffix}"
-    )
-    return 0
+    return attempt(folder, lambda: _fit_and_judge(folder, problem, dataset, model))
 
 
 def _fit_and_judge(
     folder: RunFolder, problem: Problem, dataset: Dataset, model: Model
 ) -> None:
     _, fit_key, result_key = jr.split(jr.key(problem.seed), 3)
-    train = dataset.train()
-    fitted = model.fit(
-        fit_key, train.points, train.labels, checkpoint=folder.path / _TRAINING,
-        progress=True,
-    )  # fmt: skip
-    fitted.save(folder.path / MODEL)
-    if dataset.formulas:
-        print(f"The most frequent formula, {formula(dataset.formulas[0])}, is drawn.")
-        fitted, dataset = of_formula(fitted, 0), dataset.of_formula(0)
-    print(f"Drawing {problem.num_samples} samples ...", flush=True)
-    judgement = judge(
-        result_key, fitted, dataset, num_samples=problem.num_samples,
-        ais_steps=problem.ais_steps, progress=True,
-    )  # fmt: skip
+    train, training = dataset.train(), folder.path / _TRAINING
+    try:
+        fitted = model.fit(
+            fit_key, train.points, train.labels, checkpoint=training, progress=True
+        )
+        fitted.save(folder.path / MODEL)
+        if dataset.formulas:
+            first = formula(dataset.formulas[0])
+            print(f"The most frequent formula, {first}, is drawn.")
+            fitted, dataset = of_formula(fitted, 0), dataset.of_formula(0)
+        print(f"Drawing {problem.num_samples} samples ...", flush=True)
+        judgement = judge(
+            result_key, fitted, dataset, num_samples=problem.num_samples,
+            ais_steps=problem.ais_steps, progress=True,
+        )  # fmt: skip
+    except DivergenceError as error:
+        kept, nothing = error.fitted, np.zeros((0, 1))
+        epochs = seed_outcome({}, nothing, history=kept.history, events=kept.events)
+        write_history(folder, {"model": epochs})
+        error.add_note(
+            f"Every epoch and every roll-back is in {folder.path / 'history.jsonl'}, "
+            f"the last good state in {training}."
+        )
+        raise
+    except NonFiniteError as error:
+        error.add_note("The model is learned: fit anew with smaller step sizes.")
+        raise
     write_results(folder, judgement.outcomes, [problem.seed])
     write_figures(folder, judgement.figures)
-    write_report(folder, words_of_fit(folder.read_config()))
+    described = folder.read_config()
+    print(f"Report: {write_report(folder, words_of_fit(described))}")
+    new = f"new{pathlib.Path(str(described['data'])).suffix.lower()}"
+    print(f"Draw more:  equistein sample {folder.path} --num-samples 512 --out {new}")
 
 
 def _announcement(problem: Problem, dataset: Dataset) -> str:
@@ -228,13 +212,4 @@ def _announcement(problem: Problem, dataset: Dataset) -> str:
         f"Fitting {len(train.points)} points of shape "
         f"{tuple(train.points.shape[1:])}{about}, symmetry {problem.group}; "
         f"{dataset.num_held_out} are held out ..."
-    )
-
-
-def _unfinished(fitted: Fitted) -> Outcome:
-    """Return the epochs of a fit that came to no results."""
-    history = {name: values[None] for name, values in fitted.history.items()}
-    history["step"] = history.pop("epoch")
-    return Outcome(
-        metrics={}, samples=np.zeros((0, 1)), history=history, events=fitted.events
     )

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Union
 
 import tyro
 
+from equistein.cli._attempt import INTERRUPTED
 from equistein.cli._fit import fit_arguments
 from equistein.cli._given import given
 from equistein.cli._list import List
 from equistein.cli._report import Report
 from equistein.cli._resume import Resume
-from equistein.cli._run import INTERRUPTED, run_arguments
+from equistein.cli._run import run_arguments
 from equistein.cli._sample import Sample
 from equistein.experiments import EXPERIMENTS
 from equistein.runs import UserError

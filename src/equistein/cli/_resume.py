@@ -1,16 +1,16 @@
 """`equistein resume`: an interrupted run, from where it stopped."""
 
 import dataclasses
+import functools
 import pathlib
 from typing import Annotated
 
 import tyro
 
-from equistein.cli._fit import resume_fit
-from equistein.cli._run import check, execute
+from equistein.cli._fit import read_fit, resume_fit
+from equistein.cli._run import execute, read_run
 from equistein.data import DataError
-from equistein.experiments import EXPERIMENTS
-from equistein.runs import config_from_json, RunFolder, UserError
+from equistein.runs import RunFolder, UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,27 +26,19 @@ class Resume:
     def execute(self) -> int:
         """Do what the folder's config.json says and is not done yet."""
         folder = RunFolder.open(self.run)
-        command = folder.read_config().get("command")
-        if command == "run":
-            return _resume_experiment(folder)
-        if command == "fit":
-            return resume_fit(folder)
-        raise UserError(f"{folder.path} holds a {command!r}, which cannot be resumed.")
-
-
-def _resume_experiment(folder: RunFolder) -> int:
-    described = folder.read_config()
-    name, seed = described.get("experiment"), described.get("seed", 0)
-    try:
-        if name not in EXPERIMENTS:
-            raise ValueError(f"there is no experiment {name!r}")
-        experiment = EXPERIMENTS[name]
-        like = next(iter(experiment.presets.values()))
-        config = config_from_json(like, described.get("config"))
-        check(experiment, config, seed)
-    except DataError as error:
-        raise UserError(str(error)) from None
-    except (TypeError, ValueError) as error:
-        message = f"{folder.path / 'config.json'} cannot be resumed: {error}"
-        raise UserError(message.rstrip(".") + ".") from None
-    return execute(experiment, config, seed, folder)
+        described = folder.read_config()
+        command = described.get("command")
+        if command not in ("run", "fit"):
+            raise UserError(f"{folder.path} holds a {command!r}: it cannot be resumed.")
+        try:
+            if command == "fit":
+                resume = functools.partial(resume_fit, folder, *read_fit(described))
+            else:
+                experiment, config, seed = read_run(described)
+                resume = functools.partial(execute, experiment, config, seed, folder)
+        except DataError as error:
+            raise UserError(str(error)) from None
+        except (TypeError, ValueError) as error:
+            message = f"{folder.path / 'config.json'} cannot be resumed: {error}"
+            raise UserError(message.rstrip(".") + ".") from None
+        return resume()

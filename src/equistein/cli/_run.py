@@ -4,28 +4,24 @@ import dataclasses
 import datetime
 import functools
 import pathlib
-import sys
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union
 
 import tyro
 
-from equistein.data import DataError
+from equistein.cli._attempt import attempt
 from equistein.experiments import create_folder, Experiment, EXPERIMENTS, perform
-from equistein.molecules import MissingRDKit
-from equistein.runs import RunFolder, UserError
+from equistein.runs import config_from_json, RunFolder, UserError
 from equistein.samplers import NonFiniteError
-from equistein.training import CheckpointError, DivergenceError
 
-INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C
 _PRESET = "quick"
 
 
 def run_arguments(preset: str | None) -> Any:
     """Return the class of the arguments of `equistein run`: one of the experiments.
 
-    Args:
-        preset: The preset asked for, which sets the defaults.
+    The preset that is asked for sets their defaults.
     """
     choices = (_choice(experiment, preset) for experiment in EXPERIMENTS.values())
     chosen = Union[tuple(choices)]  # type: ignore  # noqa: UP007
@@ -92,6 +88,22 @@ def start(
     return execute(experiment, config, seed, folder)
 
 
+def read_run(described: Mapping[str, Any]) -> tuple[Experiment, Any, int]:
+    """Return the experiment, the settings and the seed that config.json describes.
+
+    Raises:
+        ValueError: If they are not what they should be.
+    """
+    name, seed = described.get("experiment"), described.get("seed", 0)
+    if name not in EXPERIMENTS:
+        raise ValueError(f"there is no experiment {name!r}")
+    experiment = EXPERIMENTS[name]
+    like = next(iter(experiment.presets.values()))
+    config = config_from_json(like, described.get("config"))
+    check(experiment, config, seed)
+    return experiment, config, seed
+
+
 def check(experiment: Experiment, config: Any, seed: Any) -> None:
     """Raise `ValueError` unless a run can begin, before it writes anything."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
@@ -104,33 +116,21 @@ def check(experiment: Experiment, config: Any, seed: Any) -> None:
 
 def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
     """Run every part that is not yet done, then write results and report."""
+    return attempt(folder, lambda: _perform(experiment, config, seed, folder))
+
+
+def _perform(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> None:
     began = time.perf_counter()
     preset = str(folder.read_config().get("preset"))
     tell = functools.partial(print, flush=True)
     try:
         perform(experiment, config, seed, folder, preset=preset, tell=tell)
-    except KeyboardInterrupt:
-        print(
-            f"\nStopped. What is finished is kept in {folder.path}; go on with\n"
-            f"  equistein resume {folder.path}",
-            file=sys.stderr,
-        )
-        return INTERRUPTED
     except NonFiniteError as error:
-        print(
-            f"equistein: {error}\nThe last finite particles are in "
-            f"{folder.path / 'failed.npz'}.",
-            file=sys.stderr,
-        )
-        return 1
-    except (CheckpointError, DataError, MissingRDKit) as error:
-        raise UserError(str(error)) from None
-    except DivergenceError as error:
-        print(f"equistein: {error}", file=sys.stderr)
-        return 1
+        failed = folder.path / "failed.npz"
+        error.add_note(f"The last finite particles are in {failed}.")
+        raise
     report = folder.path / "report.html"
     print(f"Finished in {time.perf_counter() - began:.0f} s. Report: {report}")
-    return 0
 
 
 def default_folder(name: str) -> pathlib.Path:

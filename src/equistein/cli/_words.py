@@ -34,11 +34,7 @@ _CAPTIONS = {
 
 
 def words_of(described: Mapping[str, Any]) -> Words:
-    """Return what the report of a run or a fit says.
-
-    Args:
-        described: What the folder's config.json describes.
-    """
+    """Return what the report of a run or a fit says, from its config.json."""
     if described.get("command") == "fit":
         return words_of_fit(described)
     name = str(described.get("experiment"))

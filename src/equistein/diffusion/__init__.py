@@ -14,5 +14,7 @@ from equistein.diffusion._score_matching import (
     denoising_loss as denoising_loss,
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
 )
-from equistein.diffusion._step_sizes import StepSizes as StepSizes
-from equistein.diffusion._steps import DiffusionSteps as DiffusionSteps
+from equistein.diffusion._steps import (
+    DiffusionSteps as DiffusionSteps,
+    StepSizes as StepSizes,
+)

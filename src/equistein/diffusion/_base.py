@@ -28,11 +28,9 @@ class AbstractNoiseEnergy(AbstractEnergies):
 
     @abc.abstractmethod
     def at(self, noise: Scalar, label: Int[Array, ""] | None = None) -> AbstractEnergy:
-        """Return the energy of data with so much noise.
+        """Return the energy of data with so much noise, of the kind that a label tells.
 
-        Args:
-            noise: The noise.
-            label: Which of several kinds of points, where there are such.
+        Labels are for energies of several kinds of points.
         """
 
     @abc.abstractmethod

@@ -27,12 +27,7 @@ def for_dataset(
 ) -> Model:
     """Return a model of the part of a data set that training sees.
 
-    Args:
-        key: The source of the weights.
-        dataset: What `read_dataset` gave.
-        problem: What it was read for.
-        settings: By default `DenoisingSettings` for a graph network, else
-            `ContrastiveSettings`.
+    Settings are `DenoisingSettings` for a graph network, else `ContrastiveSettings`.
 
     Raises:
         ValueError: If no network is known for the symmetry, or the settings are those

@@ -16,12 +16,8 @@ def kernel_for(
 
     `Equivariant` for a finite group, `Pullback` along the invariant features of its
     network (the first part of `Concatenated` ones; for a graph network a smooth
-    histogram of the distances), and plain `RBF` without symmetry.
-
-    Args:
-        energy: The energy.
-        shape: The shape of a point.
-        bandwidth: The bandwidth, or None for the median rule.
+    histogram of the distances), and plain `RBF` without symmetry, for points of this
+    shape. A bandwidth of None is the median rule.
 
     Raises:
         ValueError: If the group is continuous and no features are known.

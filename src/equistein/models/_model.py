@@ -54,12 +54,7 @@ class Model:
     ) -> Fitted:
         """Fit the energy to data, as `es.fit` does with these parts.
 
-        Args:
-            key: The source of randomness.
-            data: The data, stacked on axis 0.
-            labels: The labels, or None.
-            options: Further arguments of `es.fit`: `checkpoint`, `callbacks` and
-                `progress`.
+        The `options` are its `checkpoint`, `callbacks` and `progress`.
         """
         fitted = fit(
             key, self.energy, data, self.objective, labels=labels,

@@ -44,14 +44,8 @@ def network_for(
 
     An MLP on invariant features for a continuous group, a steerable CNN for
     `ImageRotations`, the orbit mean of an MLP for any other finite group, a plain MLP
-    for the trivial one.
-
-    Args:
-        key: The source of the weights.
-        group: The symmetry.
-        data: The data, stacked on axis 0.
-        num_classes: The number of outputs, one for each class; None for one number.
-        widths: The number of units of each hidden layer of an MLP.
+    for the trivial one. It has an output for each class, or one number without any;
+    `widths` are the units of each hidden layer of an MLP.
 
     Raises:
         ValueError: If the group does not act on the data, or no features are known

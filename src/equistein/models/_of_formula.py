@@ -8,11 +8,7 @@ from equistein.training import Fitted
 
 
 def of_formula(fitted: Fitted, number: int) -> Fitted:
-    """Return the learned density of the molecules of one formula.
-
-    Args:
-        fitted: What was learned of several.
-        number: The formula's number, as the labels of the data had it.
+    """Return the density of one of several formulas, by its number in the labels.
 
     Raises:
         ValueError: If there are not several formulas, or none of this number.

@@ -17,11 +17,7 @@ class UserError(Exception):
 
 
 class RunFolder:
-    """A directory that holds one run.
-
-    Args:
-        path: The directory.
-    """
+    """A directory that holds one run."""
 
     def __init__(self, path: pathlib.Path):
         self.path = path

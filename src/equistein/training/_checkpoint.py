@@ -18,13 +18,7 @@ class CheckpointError(ValueError):
 
 
 def save_checkpoint(path: pathlib.Path, state: Any, header: dict[str, Any]) -> None:
-    """Write a training state into a file.
-
-    Args:
-        path: The file.
-        state: A pytree; its arrays are written.
-        header: What tells whether the file fits, as a JSON object.
-    """
+    """Write the arrays of a training state, behind a header that tells what it fits."""
     payload = io.BytesIO()
     eqx.tree_serialise_leaves(payload, state)
     arrays = payload.getvalue()
@@ -33,12 +27,7 @@ def save_checkpoint(path: pathlib.Path, state: Any, header: dict[str, Any]) -> N
 
 
 def load_checkpoint(path: pathlib.Path, like: Any, header: dict[str, Any]) -> Any:
-    """Return the state in a file, if it was written with the same header.
-
-    Args:
-        path: The file.
-        like: A state of the same structure, whose arrays are replaced.
-        header: What the file's header must be.
+    """Return the state in a file, which has the structure of `like` and this header.
 
     Raises:
         CheckpointError: If the file does not fit or is damaged.

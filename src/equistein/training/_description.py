@@ -13,11 +13,8 @@ def described(part: Any, within: tuple[int, ...] = ()) -> Any:
     """Return what tells a part of a fit from others, as JSON.
 
     Of an array the shape, the type and a digest; of a module the name of its class and
-    its fields; of a function its name, the numbers in it and what it encloses.
-
-    Args:
-        part: Any object.
-        within: The identities of what holds it, for functions that hold themselves.
+    its fields; of a function its name, the numbers in it and what it encloses. `within`
+    are the identities of what holds it, as functions may hold themselves.
     """
     if part is None or isinstance(part, bool | int | float | str):
         return part if part == part else "nan"

@@ -61,10 +61,8 @@ class History:
     def events(self) -> list[dict[str, Any]]:
         """Return the failures, one object each; the last one allowed is the end."""
         lines = self.arrays["events"]
-        return [
-            _event(*line, gives_up=index == len(lines) - 1)
-            for index, line in enumerate(lines[: self.num_events])
-        ]
+        last = len(lines) - 1
+        return [_event(i == last, *lines[i]) for i in range(self.num_events)]
 
 
 def means(infos: dict[str, Array]) -> dict[str, float]:
@@ -87,27 +85,29 @@ def means(infos: dict[str, Array]) -> dict[str, float]:
 
 
 def _event(
-    epoch: float, reason: float, largest: float, back: float, scale: float, *,
     gives_up: bool,
-) -> dict[str, Any]:  # fmt: skip
+    epoch: float,
+    reason: float,
+    largest: float,
+    back: float,
+    scale: float,
+) -> dict[str, Any]:
     finite = _REASONS[int(reason)] != "not finite"
     told = "an energy or a weight was not finite"
     if finite:
         told = f"an energy reached {largest:.3g}, beyond `energy_limit`"
-    event = {
+    event: dict[str, Any] = {
+        "event": "stop" if gives_up else "roll-back",
         "epoch": int(epoch),
         "reason": told,
         "largest_energy": float(largest) if np.isfinite(largest) else None,
         "is_finite": finite,
     }
-    if gives_up:
-        text = f"in epoch {int(epoch)}: {told}. It gives up."
-        return {"event": "stop", **event, "text": text}
-    text = (
-        f"in epoch {int(epoch)}: {told}. It goes back to epoch {int(back)}, with "
-        f"steps of {scale:g} times those set."
-    )
-    return {
-        "event": "roll-back", **event, "back_to_epoch": int(back),
-        "scale": float(scale), "text": text,
-    }  # fmt: skip
+    then = "It gives up."
+    if not gives_up:
+        event |= {"back_to_epoch": int(back), "scale": float(scale)}
+        then = (
+            f"It goes back to epoch {int(back)}, with steps of {scale:g} times those "
+            "set."
+        )
+    return event | {"text": f"in epoch {int(epoch)}: {told}. {then}"}

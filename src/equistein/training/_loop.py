@@ -24,18 +24,8 @@ from equistein.training.generators._base import AbstractGenerator
 class Loop:
     """A fit under way.
 
-    Args:
-        trainer: What makes an epoch.
-        data: All of the data.
-        state: The state to begin with.
-        history: The numbers and events so far.
-        rollback: When it goes back.
-        generator: How the result draws samples.
-        reference: A normal law as wide as the data's box.
-        callbacks: What looks at each epoch.
-        num_epochs: The number of epochs.
-        checkpoint: The file to write after each epoch, or None.
-        header: What tells that it belongs to this fit.
+    Its parts are those of `fit`; the `header` of a checkpoint tells that it belongs to
+    this fit.
     """
 
     trainer: Trainer

@@ -38,12 +38,9 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
     the checksum of all that follows. The header is JSON: for each module its class's
     name and its fields, for each array its number. It never names code to import.
 
-    Args:
-        path: The file.
-        tree: Modules, tuples, lists, dictionaries, numbers, texts and arrays.
-
     Raises:
-        ValueError: If a part of the tree is something else, such as a lambda.
+        ValueError: If the tree holds anything but modules, tuples, lists, dictionaries,
+            numbers, texts, arrays and named functions, such as a lambda.
     """
     arrays: list[np.ndarray] = []
     description = _Encoder(arrays).encode(tree, type(tree).__name__)
@@ -61,11 +58,7 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
 
 
 def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
-    """Return the tree in a file.
-
-    Args:
-        path: The file.
-        known: The classes and functions that it may be made of.
+    """Return the tree in a file, which may be made of known classes and functions.
 
     Raises:
         ModelFileError: If the file is none, is damaged, or needs other classes.
