@@ -14,8 +14,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel._block_sum",
     "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
     "AbstractEnergies.given", "AbstractEnergies.num_classes",
-    "AbstractNoiseEnergy.check_labels", "AbstractObjective.halve_steps",
-    "AbstractNegatives.halve_steps",
+    "AbstractNoiseEnergy.check_labels",
     "AbstractGenerator.scaled",
 }  # fmt: skip
 

@@ -27,13 +27,11 @@ class DiffusionState(eqx.Module):
         particles: The particles, at the level of the next step.
         count: The number of batches so far.
         key: The words of the key of all randomness.
-        scale: What the steps are multiplied with: halved by each roll-back.
     """
 
     particles: Particles
     count: Int[Array, ""]
     key: UInt32[Array, "..."]
-    scale: Scalar
 
 
 class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
@@ -91,15 +89,15 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
                 "without levels of noise."
             )
         shape = (self.num_particles, *data.points.shape[1:])
-        one = jnp.ones((), data.points.dtype)
         particles = jnp.zeros(shape, data.points.dtype)
-        return DiffusionState(particles, jnp.zeros((), int), jr.key_data(key), one)
+        return DiffusionState(particles, jnp.zeros((), int), jr.key_data(key))
 
     def loss(
         self, key: Key, energy: NoiseEnergy, state: DiffusionState, batch: Batch
     ) -> tuple[Scalar, PyTree, dict[str, Scalar]]:
         first = self.num_steps * (state.count % self._num_parts)
-        before, after = self._move(fixed(energy), state, first)
+        steps = self.steps.scaled(batch.step_scale)
+        before, after = self._move(fixed(energy), state, first, steps)
         level = self.steps.level(energy, first + self.num_steps)
         model = energy.at(level)
         noise = jr.normal(key, batch.points.shape, batch.points.dtype)
@@ -111,11 +109,8 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
             "score_norm": score_norm(fixed(model), after),
             "displacement": displacement(before, after),
         }
-        state = DiffusionState(after, state.count + 1, state.key, state.scale)
+        state = DiffusionState(after, state.count + 1, state.key)
         return loss, state, info
-
-    def halve_steps(self, state: DiffusionState) -> DiffusionState:
-        return eqx.tree_at(lambda s: s.scale, state, state.scale / 2)
 
     @property
     def _num_parts(self) -> int:
@@ -123,7 +118,11 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
         return -(-self.steps.num_steps // self.num_steps)
 
     def _move(
-        self, energy: NoiseEnergy, state: DiffusionState, first: Int[Array, ""]
+        self,
+        energy: NoiseEnergy,
+        state: DiffusionState,
+        first: Int[Array, ""],
+        steps: DiffusionSteps,
     ) -> tuple[Particles, Particles]:
         """Return the particles before and after a batch's steps.
 
@@ -134,5 +133,4 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
         particles = state.particles
         fresh = energy.start(start_key, len(particles), particles.shape[1:])
         particles = jnp.where(first == 0, fresh, particles)
-        steps = self.steps.scaled(state.scale)
         return particles, steps.run(run_key, energy, particles, first, self.num_steps)

@@ -1,8 +1,10 @@
 """Data points with what is known of them."""
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._types import Scalar
 from equistein.energies import AbstractEnergy, Evaluation
 
 Labels = Int[Array, " point"] | Float[Array, " point"] | None
@@ -17,6 +19,7 @@ class Batch:
         points: The points, stacked on axis 0.
         labels: The class or the known energy of each, or None.
         rows: Their numbers in the data.
+        step_scale: What a sampler's steps are multiplied with, after roll-backs.
     """
 
     def __init__(
@@ -24,10 +27,12 @@ class Batch:
         points: Float[Array, "point *shape"],
         labels: Labels,
         rows: Int[Array, " point"],
+        step_scale: Scalar | float = 1.0,
     ):
         self.points = points
         self.labels = labels
         self.rows = rows
+        self.step_scale = jnp.asarray(step_scale, points.dtype)
         self._found: list[tuple[AbstractEnergy, Evaluation]] = []
 
     def evaluate(self, energy: AbstractEnergy) -> Evaluation:
@@ -41,4 +46,4 @@ class Batch:
 
     def moved_to(self, points: Float[Array, "point *shape"]) -> "Batch":
         """Return the same rows with other points, such as blurred ones."""
-        return Batch(points, self.labels, self.rows)
+        return Batch(points, self.labels, self.rows, self.step_scale)

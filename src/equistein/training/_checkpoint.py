@@ -10,7 +10,7 @@ import equinox as eqx
 
 from equistein._files import write_whole
 
-FORMAT = 2
+FORMAT = 3
 
 
 class CheckpointError(ValueError):

@@ -115,8 +115,7 @@ class Loop:
         self.history.add_event(
             epoch, reason, largest, int(good.epoch), float(good.scale) / 2
         )
-        objective, attempt = self.trainer.objective, self.history.num_events
-        self.state = self.good = rolled_back(good, objective, attempt)
+        self.state = self.good = rolled_back(good, self.history.num_events)
         self._save()
 
     def _should_stop(self) -> bool:

@@ -25,7 +25,8 @@ class TrainState(eqx.Module):
         key: The words of the key that the randomness of each epoch comes from.
         epoch: The number of epochs done.
         update: The number of updates done.
-        scale: What updates are multiplied with: halved by each roll-back.
+        scale: What updates and steps of samplers are multiplied with: halved by each
+            roll-back.
     """
 
     energy: AbstractEnergies
@@ -90,9 +91,10 @@ class Trainer(eqx.Module):
         def body(arrays, inputs):
             rows, key = inputs
             known = None if labels is None else labels[rows]
-            batch = Batch(data[rows], known, rows)
-            state, info = self._step(key, eqx.combine(arrays, static), batch)
-            return eqx.filter(state, eqx.is_array), info
+            before = eqx.combine(arrays, static)
+            batch = Batch(data[rows], known, rows, before.scale)
+            after, info = self._step(key, before, batch)
+            return eqx.filter(after, eqx.is_array), info
 
         keys = jr.split(batch_key, self.num_batches)
         arrays, infos = jax.lax.scan(body, arrays, (rows, keys))

@@ -115,7 +115,7 @@ def test_a_checkpoint_holds_no_pickle(tmp_path):
     save_checkpoint(path, {"x": jnp.ones(3)}, {"seed": 1})
     first, arrays = path.read_bytes().split(b"\n", 1)
     digest = hashlib.sha256(arrays).hexdigest()
-    assert json.loads(first) == {"format": 2, "sha256": digest, "seed": 1}
+    assert json.loads(first) == {"format": 3, "sha256": digest, "seed": 1}
     with path.open("ab") as file:
         np.save(file, np.array([{}], object), allow_pickle=True)
     like = {"x": jnp.ones(3), "y": np.array([0.0])}

@@ -11,6 +11,7 @@ from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.groups import PointCloud, Trivial
 from equistein.training import (
     AbstractObjective,
+    Batch,
     Blurred,
     CrossEntropy,
     DenoisingScoreMatching,
@@ -30,9 +31,6 @@ class Level(AbstractObjective):
     def loss(self, key, energy, state, batch):
         value = jnp.mean(batch.evaluate(energy).energy)
         return value, state + 1, {self.name: value}
-
-    def halve_steps(self, state):
-        return state / 2
 
 
 def values_and_slopes(key, objective, energy, batch):
@@ -59,7 +57,6 @@ def test_objectives_add_and_scale(key):
     assert set(info) == {"level", "squared_error", "num_labels"}
     assert info["level"] == found[0][0][0]  # as it is, without its weight
     assert state[0] == 2.0
-    assert total.halve_steps(state)[0] == 1.0
 
 
 def test_sums_of_sums_are_one_sum():
@@ -160,20 +157,13 @@ def test_noise_stays_on_the_subspace_and_labels_stay_with_their_points(key):
         def group(self, shape):
             return PointCloud((0, 0, 0), 2)
 
-    batch = batch_of(jnp.zeros((5, 3, 2)), jnp.arange(5))
+    batch = Batch(jnp.zeros((5, 3, 2)), jnp.arange(5), jnp.arange(5), 0.25)
     Blurred(Watching(), 0.5).loss(key, Cloud(), None, batch)
     assert np.allclose(jnp.mean(seen[0].points, axis=1), 0)
     assert np.std(seen[0].points) > 0.2
     assert np.array_equal(seen[0].labels, batch.labels)
     assert np.array_equal(seen[0].rows, batch.rows)
-
-
-def test_the_state_of_a_blurred_objective_is_that_within(key):
-    data = jr.normal(key, (8, 2))
-    inner = divergence_of(data)
-    outer = Blurred(inner, 0.1)
-    state = outer.init(key, bowl(), batch_of(data))
-    assert outer.halve_steps(state).scale == inner.halve_steps(state).scale == 0.5
+    assert seen[0].step_scale == 0.25
 
 
 @pytest.mark.parametrize("noise", [0.0, -1.0, float("nan"), float("inf")])

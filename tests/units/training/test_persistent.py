@@ -21,12 +21,12 @@ from by_hand import (
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
 from equistein.samplers import Langevin, MALA, SVGD
-from equistein.training import Box, Persistent, PersistentState
+from equistein.training import Batch, Box, Persistent, PersistentState, ReplayBuffer
 
 
 def moved(key, negatives, particles, energy=None, points=None, count=0):
     """Return the state and the info after a batch of particles that are given."""
-    state = PersistentState(particles, jnp.asarray(count), jnp.ones(()))
+    state = PersistentState(particles, jnp.asarray(count))
     points = jnp.ones((8, particles.shape[1])) if points is None else points
     _, state, info = eqx.filter_jit(negatives.draw)(
         key, energy or bowl(), state, batch_of(points)
@@ -121,17 +121,18 @@ def test_a_step_factor_acts_on_the_noise_too(key):
     assert np.allclose(moves, [0.2**0.5, 0.05**0.5], rtol=5 / 8_000**0.5)
 
 
-def test_halved_steps_move_half_as_far(key):
+@pytest.mark.parametrize(("kind", "size"), [(Persistent, ()), (ReplayBuffer, (1,))])
+def test_halved_steps_move_half_as_far(kind, size, key):
     data, particles = jnp.ones((8, 1)), jnp.zeros((1, 1))
-    negatives = persistent(data, svgd(langevin=0.0), num_particles=1)
-    state = PersistentState(particles, jnp.asarray(0), jnp.ones(()))
-    halved = negatives.halve_steps(state)
-    moves = [
-        negatives.draw(key, bowl(0.0, 2.0), each, batch_of(data))[2]["displacement"]
-        for each in (state, halved)
-    ]
+    options = {"num_particles": 1, "num_steps": 1, "reset_probability": 0.0}
+    negatives = kind(svgd(langevin=0.0), Box(data, Trivial()), *size, **options)
+    state = PersistentState(particles, jnp.asarray(0))
+    moves = []
+    for scale in (1.0, 0.5):
+        batch = Batch(data, None, jnp.arange(len(data)), scale)
+        _, _, info = negatives.draw(key, bowl(0.0, 2.0), state, batch)
+        moves.append(info["displacement"])
     assert np.allclose(moves, [0.2, 0.1])
-    assert halved.particles is particles
 
 
 @pytest.mark.parametrize("repel", [True, False])

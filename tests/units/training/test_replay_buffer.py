@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ from equistein.groups import Trivial
 from equistein.training import (
     Box,
     ContrastiveDivergence,
-    PersistentState,
     ReplayBuffer,
 )
 
@@ -44,11 +42,6 @@ def test_particles_of_the_buffer_are_reset_when_they_are_drawn(key):
     (old, new), _ = epochs(key, bowl(), data, ContrastiveDivergence(negatives, 0.0))
     old, new = (np.asarray(s.objective_state.particles) for s in (old, new))
     assert np.sum(np.any(np.abs(old - new) > 1e-6, axis=1)) == 5
-    assert negatives.halve_steps(jnp_state(old)).scale == 0.5
-
-
-def jnp_state(particles):
-    return PersistentState(jnp.asarray(particles), jnp.asarray(0), jnp.ones(()))
 
 
 @pytest.mark.parametrize("size", [4, 0, 12.0, None])

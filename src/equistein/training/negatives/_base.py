@@ -29,11 +29,10 @@ class AbstractNegatives(eqx.Module):
     def draw(
         self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
     ) -> tuple[Particles, PyTree, dict[str, Scalar]]:
-        """Return negatives, the next state, and numbers to follow."""
+        """Return negatives, the next state, and numbers to follow.
 
-    def halve_steps(self, state: PyTree) -> PyTree:
-        """Return the state with half the step of the sampler, after a roll-back."""
-        return state
+        The sampler takes steps of `batch.step_scale` times those set.
+        """
 
 
 def score_norm(energy: AbstractEnergy, particles: Particles) -> Scalar:

@@ -30,12 +30,10 @@ class PersistentState(eqx.Module):
     Attributes:
         particles: The particles.
         count: The number of batches so far.
-        scale: What the steps are multiplied with: halved by each roll-back.
     """
 
     particles: Particles
     count: Int[Array, ""]
-    scale: Scalar
 
 
 class Persistent(AbstractNegatives):
@@ -133,15 +131,19 @@ class Persistent(AbstractNegatives):
         self.sampler.check_shape(data.points.shape[1:])
         particles = self.start.sample(key, num)
         check_start(energy, particles[:256])
-        one = jnp.ones((), particles.dtype)
-        return PersistentState(particles, jnp.zeros((), int), one)
+        return PersistentState(particles, jnp.zeros((), int))
 
     def draw(
         self, key: Key, energy: AbstractEnergy, state: PersistentState, batch: Batch
     ) -> tuple[Particles, PersistentState, dict[str, Scalar]]:
         reset_key, move_key = jr.split(key)
         before = self._reset(reset_key, state.particles, batch)
-        sampler = self.sampler.scaled(self._step_scale(state))
+        scale = batch.step_scale
+        if self.step_factor is not None:
+            with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
+                factor = self.step_factor(state.count)
+            scale *= jnp.asarray(factor, scale.dtype)
+        sampler = self.sampler.scaled(scale)
         if self.repel:
             assert isinstance(sampler, SVGD)
             sampler = sampler.with_repellers(batch.points)
@@ -155,17 +157,7 @@ class Persistent(AbstractNegatives):
             "displacement": displacement(before, after),
             "sampler_steps": moved.step.astype(after.dtype),
         }
-        return after, PersistentState(after, state.count + 1, state.scale), info
-
-    def halve_steps(self, state: PersistentState) -> PersistentState:
-        return eqx.tree_at(lambda s: s.scale, state, state.scale / 2)
-
-    def _step_scale(self, state: PersistentState) -> Scalar:
-        if self.step_factor is None:
-            return state.scale
-        with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
-            factor = self.step_factor(state.count)
-        return state.scale * jnp.asarray(factor, state.scale.dtype)
+        return after, PersistentState(after, state.count + 1), info
 
     def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:
         """Let each particle start anew with some probability."""

@@ -56,6 +56,3 @@ class ReplayBuffer(AbstractNegatives):
         drawn, moved, info = self.chains.draw(key, energy, picked, batch)
         buffer = state.particles.at[rows].set(moved.particles)
         return drawn, eqx.tree_at(lambda s: s.particles, moved, buffer), info
-
-    def halve_steps(self, state: PersistentState) -> PersistentState:
-        return self.chains.halve_steps(state)

@@ -46,10 +46,6 @@ class AbstractObjective(eqx.Module, Generic[Energies]):
         negatives, is made from `es.energies.fixed(energy)`.
         """
 
-    def halve_steps(self, state: PyTree) -> PyTree:
-        """Return the state with half the step of its sampler, after a roll-back."""
-        return state
-
     @property
     def uses_labels(self) -> bool:
         """Whether labels make a difference."""
@@ -112,10 +108,6 @@ class Sum(AbstractObjective[Any]):
                 )
             infos |= info
         return total, tuple(states), infos
-
-    def halve_steps(self, state: PyTree) -> PyTree:
-        pairs = zip(self.terms, state, strict=True)
-        return tuple(part.halve_steps(each) for (_, part), each in pairs)
 
     @property
     def uses_labels(self) -> bool:

@@ -51,9 +51,6 @@ class Blurred(AbstractObjective[Any]):
         blurred = points + self.noise * jax.vmap(project)(noise)
         return self.objective.loss(key, energy, state, batch.moved_to(blurred))
 
-    def halve_steps(self, state: PyTree) -> PyTree:
-        return self.objective.halve_steps(state)
-
     @property
     def uses_labels(self) -> bool:
         return self.objective.uses_labels

@@ -59,9 +59,6 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         loss, energies = divergence(above, below, self.regularization)
         return loss, state, energies | info
 
-    def halve_steps(self, state: PyTree) -> PyTree:
-        return self.negatives.halve_steps(state)
-
 
 def divergence(
     above, below, regularization: float, weight: Scalar | float = 1.0
