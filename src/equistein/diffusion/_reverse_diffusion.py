@@ -4,15 +4,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 
-from equistein._arrays import check_num
+from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy
 from equistein.diffusion._noise_energy import NoiseEnergy
 from equistein.diffusion._steps import DiffusionSteps
 from equistein.samplers import NonFiniteError, Samples
-from equistein.training import AbstractGenerator, in_parts
+from equistein.training import AbstractGenerator, Condition
 
 
 class ReverseDiffusion(AbstractGenerator[NoiseEnergy]):
@@ -28,35 +27,30 @@ class ReverseDiffusion(AbstractGenerator[NoiseEnergy]):
 
     steps: DiffusionSteps
     shape: tuple[int, ...]
-    num_at_once: int = 128
+    num_at_once: int
 
-    def sample(
-        self,
-        key: Key,
-        energy: NoiseEnergy,
-        num: int,
-        condition: int | np.integer | None = None,
-        *,
-        progress: bool = False,
+    def __init__(
+        self, steps: DiffusionSteps, shape: tuple[int, ...], num_at_once: int = 128
+    ):
+        check_integers("ReverseDiffusion", num_at_once=num_at_once)
+        self.steps, self.shape, self.num_at_once = steps, shape, num_at_once
+
+    def draw(
+        self, key: Key, energy: NoiseEnergy, num: int, condition: Condition
     ) -> Particles:
-        check_num(num)
         if condition is not None:
             energy.given(condition)  # refuses it: there is one kind of points
-
-        def draw(key: Key, size: int) -> Particles:
-            start_key, run_key = jr.split(key)
-            start = energy.start(start_key, size, self.shape)
-            points = _reversed(run_key, energy, self.steps, start)
-            if not bool(jnp.all(jnp.isfinite(points))):
-                raise NonFiniteError(
-                    "New samples were not finite: the energy was not learned. Train it "
-                    "longer, or with a smaller learning rate.",
-                    self.steps.num_steps,
-                    Samples(start, {}, 0, False, None),
-                )
-            return points
-
-        return in_parts(key, num, self.num_at_once, draw, progress)
+        start_key, run_key = jr.split(key)
+        start = energy.start(start_key, num, self.shape)
+        points = _reversed(run_key, energy, self.steps, start)
+        if not bool(jnp.all(jnp.isfinite(points))):
+            raise NonFiniteError(
+                "New samples were not finite: the energy was not learned. Train it "
+                "longer, or with a smaller learning rate.",
+                self.steps.num_steps,
+                Samples(start, {}, 0, False, None),
+            )
+        return points
 
     def scaled(self, factor: Scalar) -> "ReverseDiffusion":
         return ReverseDiffusion(self.steps.scaled(factor), self.shape, self.num_at_once)
@@ -71,14 +65,16 @@ class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
 
     generators: tuple[AbstractGenerator, ...]
 
-    def sample(
-        self,
-        key: Key,
-        energy: MaskedNoiseEnergy,
-        num: int,
-        condition: int | np.integer | None = None,
-        *,
-        progress: bool = False,
+    def __init__(self, generators: tuple[AbstractGenerator, ...]):
+        self.generators = generators
+
+    @property
+    def num_at_once(self) -> int:  # type: ignore[override]
+        """The number of points drawn together, the same for all formulas."""
+        return self.generators[0].num_at_once
+
+    def draw(
+        self, key: Key, energy: MaskedNoiseEnergy, num: int, condition: Condition
     ) -> Particles:
         """Draw molecules of one formula.
 
@@ -91,9 +87,7 @@ class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
                 f"from 0 to {len(self.generators) - 1}."
             )
         model = energy.given(condition)
-        return self.generators[int(condition)].sample(
-            key, model, num, progress=progress
-        )
+        return self.generators[int(condition)].draw(key, model, num, None)
 
     def scaled(self, factor: Scalar) -> "FormulaGenerator":
         return FormulaGenerator(tuple(each.scaled(factor) for each in self.generators))

@@ -21,7 +21,7 @@ from equistein.training.callbacks._monitor import Monitor as Monitor
 from equistein.training.callbacks._on_epoch import OnEpoch as OnEpoch
 from equistein.training.generators._base import (
     AbstractGenerator as AbstractGenerator,
-    in_parts as in_parts,
+    Condition as Condition,
 )
 from equistein.training.generators._sampling import (
     SamplingGenerator as SamplingGenerator,

@@ -2,14 +2,12 @@
 
 import equinox as eqx
 import jax.random as jr
-import numpy as np
 
-from equistein._arrays import check_num
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler, run
-from equistein.training.generators._base import AbstractGenerator, in_parts
+from equistein.training.generators._base import AbstractGenerator, Condition
 from equistein.training.starts._base import AbstractStart
 
 
@@ -51,29 +49,17 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         self.num_steps = num_steps
         self.num_at_once = num_at_once
 
-    def sample(
-        self,
-        key: Key,
-        energy: AbstractEnergy,
-        num: int,
-        condition: int | np.integer | None = None,
-        *,
-        progress: bool = False,
+    def draw(
+        self, key: Key, energy: AbstractEnergy, num: int, condition: Condition
     ) -> Particles:
-        check_num(num)
         model = energy if condition is None else energy.given(condition)
         label = None if condition is None else int(condition)
-
-        def draw(key: Key, size: int) -> Particles:
-            start_key, run_key = jr.split(key)
-            return run(
-                run_key, self.sampler, model.log_density,
-                self.start.sample(start_key, size, label),
-                num_steps=self.num_steps,
-                check=False,  # the energy was checked when it was fitted
-            ).particles  # fmt: skip
-
-        return in_parts(key, num, self.num_at_once, draw, progress)
+        start_key, run_key = jr.split(key)
+        return run(
+            run_key, self.sampler, model.log_density,
+            self.start.sample(start_key, num, label), num_steps=self.num_steps,
+            check=False,  # the energy was checked when it was fitted
+        ).particles  # fmt: skip
 
     def scaled(self, factor: Scalar) -> "SamplingGenerator":
         sampler = self.sampler.scaled(factor)
