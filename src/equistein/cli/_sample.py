@@ -80,10 +80,7 @@ def _learned(path: pathlib.Path) -> Fitted:
             return load(path)
         folder = RunFolder.open(path)
         if folder.read_config().get("command") != "fit":
-            raise UserError(
-                f"{path} holds no learned energy: give the folder of an `equistein "
-                "fit`."
-            )
+            raise UserError(f"{path} is no folder of an `equistein fit`.")
         if not (path / MODEL).is_file():
             raise UserError(
                 f"The fit in {path} is not finished; `equistein resume {path}`. If it "
@@ -102,12 +99,8 @@ def _of_one_formula(
     Raises:
         UserError: If the formula is not one of those that were learned.
     """
-    several = "formulas" in fitted.about
-    rows = fitted.about.get("formulas", [])
-    rows = (
-        [fitted.about["atomic_numbers"]] if "atomic_numbers" in fitted.about else rows
-    )
-    known = [symbols_of(row) for row in rows]
+    several, one = fitted.about.get("formulas"), fitted.about.get("atomic_numbers")
+    known = [symbols_of(row) for row in several or ([one] if one else [])]
     names = [formula(row) for row in known]
     if wanted is not None and wanted not in names:
         raise UserError(

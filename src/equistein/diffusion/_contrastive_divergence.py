@@ -85,8 +85,7 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
         if not isinstance(energy, NoiseEnergy):
             raise ValueError(
                 "DiffusionContrastiveDivergence needs a NoiseEnergy, but got "
-                f"{type(energy).__name__}: take ContrastiveDivergence for an energy "
-                "without levels of noise."
+                f"{type(energy).__name__}: take ContrastiveDivergence for it."
             )
         shape = (self.num_particles, *data.points.shape[1:])
         particles = jnp.zeros(shape, data.points.dtype)

@@ -32,8 +32,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
         if not isinstance(energy, AbstractNoiseEnergy):
             raise ValueError(
                 "NoiseConditionalScoreMatching needs a NoiseEnergy, but got "
-                f"{type(energy).__name__}: take DenoisingScoreMatching(noise) for an "
-                "energy without levels of noise."
+                f"{type(energy).__name__}: take DenoisingScoreMatching(noise) for it."
             )
         energy.check_labels(data.labels)
         first = None if data.labels is None else data.labels[0]

@@ -40,9 +40,8 @@ class JointEnergy(AbstractEnergy):
     def __init__(self, network: AbstractNetwork, temperature: float = 1.0):
         if not isinstance(network, AbstractNetwork):
             raise ValueError(
-                "JointEnergy needs `network`, an AbstractNetwork, which tells its "
-                f"`group`, but got {type(network).__name__}. Derive a class from "
-                "es.networks.AbstractNetwork with `__call__` and `group`."
+                "JointEnergy needs `network`, an es.networks.AbstractNetwork with "
+                f"`__call__` and `group`, but got {type(network).__name__}."
             )
         check_positive("JointEnergy", temperature=temperature)
         self.network = network

@@ -29,7 +29,11 @@ from equistein.models._graph_energy import (
 )
 from equistein.models._judge import judge as judge, Judgement as Judgement
 from equistein.models._kernel import kernel_for as kernel_for
-from equistein.models._load import load as load
+from equistein.models._load import (
+    load as load,
+    pretrained as pretrained,
+    pretrained_names as pretrained_names,
+)
 from equistein.models._model import Model as Model
 from equistein.models._molecules import (
     known_graphs as known_graphs,
@@ -37,10 +41,6 @@ from equistein.models._molecules import (
 )
 from equistein.models._network import network_for as network_for
 from equistein.models._of_formula import of_formula as of_formula
-from equistein.models._pretrained import (
-    pretrained as pretrained,
-    pretrained_names as pretrained_names,
-)
 from equistein.models._samplers import (
     CoolingStep as CoolingStep,
     descent as descent,

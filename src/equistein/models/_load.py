@@ -1,4 +1,4 @@
-"""Learned densities in files."""
+"""Learned densities in files, of the user's own and those of the package."""
 
 import functools
 import pathlib
@@ -13,6 +13,7 @@ from equistein.models._samplers import descend, no_state
 from equistein.samplers import everywhere
 from equistein.training import Fitted, load_tree, ModelFileError
 
+_SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
 _FUNCTIONS = (
     jax.nn.silu, jax.nn.relu, jax.nn.gelu, jax.nn.tanh, jax.nn.sigmoid, jax.nn.softplus,
     jax.nn.elu, jax.numpy.tanh, jax.numpy.sin, descend, no_state,
@@ -48,6 +49,28 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
             f"{path} holds {type(found).__name__}, not a learned density."
         )
     return found
+
+
+def pretrained_names() -> list[str]:
+    """Return the names of the learned densities that come with the package."""
+    return sorted(path.stem for path in _SHELF.glob("*.eqx"))
+
+
+def pretrained(name: str) -> Fitted:
+    """Return a learned density that comes with the package.
+
+    Args:
+        name: Such as `c5h8o`: molecules of this formula, in Angstrom.
+
+    Raises:
+        ValueError: If there is none of this name.
+    """
+    known = pretrained_names()
+    if name not in known:
+        raise ValueError(
+            f"There is no pretrained model {name!r}, only {', '.join(known)}."
+        )
+    return load(_SHELF / f"{name}.eqx")
 
 
 @functools.cache

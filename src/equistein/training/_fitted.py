@@ -70,9 +70,8 @@ class Fitted(eqx.Module):
         """
         if self.generator is None:
             raise ValueError(
-                "This fit has no `generator`: give `fit` one, such as "
-                "SamplingGenerator(sampler, start), or run a sampler on "
-                "`fitted.log_density`."
+                "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
+                "(sampler, start), or run a sampler on `fitted.log_density`."
             )
         num_classes = self.energy.num_classes(self.reference.center.shape)
         if label is not None and num_classes is not None:

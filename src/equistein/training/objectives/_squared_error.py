@@ -33,14 +33,12 @@ class SquaredError(AbstractObjective[AbstractEnergy]):
         values = np.asarray(data.labels)
         if not np.issubdtype(values.dtype, np.floating):
             raise ValueError(
-                f"`labels` of type {values.dtype} look like classes, but SquaredError "
-                "needs known energies: take CrossEntropy() and a JointEnergy for "
-                "classes, or give floating-point numbers."
+                "SquaredError needs `labels` that are known energies, floating point, "
+                f"but got {values.dtype}: take CrossEntropy() for classes."
             )
         if np.isinf(values).any() or np.isnan(values).all():
             raise ValueError(
-                "`labels` must be the known energies of the data points, with NaN "
-                "where they are unknown, but "
+                "`labels` must be known energies, with NaN where they are unknown, but "
                 f"{'some are infinite' if np.isinf(values).any() else 'all are NaN'}."
             )
 
