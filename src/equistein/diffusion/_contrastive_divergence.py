@@ -1,5 +1,7 @@
 """Contrastive divergence at all levels of noise."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -56,25 +58,16 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
     """
 
     steps: DiffusionSteps
-    num_particles: int
-    num_steps: int
-    regularization: float
+    _: dataclasses.KW_ONLY
+    num_particles: int = 64
+    num_steps: int = 10
+    regularization: float = eqx.field(default=0.0, converter=float)
 
-    def __init__(
-        self,
-        steps: DiffusionSteps,
-        *,
-        num_particles: int = 64,
-        num_steps: int = 10,
-        regularization: float = 0.0,
-    ):
-        owner = type(self).__name__
-        check_integers(owner, num_particles=num_particles, num_steps=num_steps)
-        check_positive(owner, zero=True, regularization=regularization)
-        self.steps = steps
-        self.num_particles = num_particles
-        self.num_steps = num_steps
-        self.regularization = float(regularization)
+    def __check_init__(self):
+        owner = "DiffusionContrastiveDivergence"
+        counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
+        check_integers(owner, **counts)
+        check_positive(owner, zero=True, regularization=self.regularization)
 
     def init(self, key: Key, energy: NoiseEnergy, data: Batch) -> DiffusionState:
         """Return the state before the first batch.

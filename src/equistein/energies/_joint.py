@@ -1,5 +1,6 @@
 """A classifier made an energy: joint energy models."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,17 +36,15 @@ class JointEnergy(AbstractEnergy):
     """
 
     network: AbstractNetwork
-    temperature: float
+    temperature: float = eqx.field(default=1.0, converter=float)
 
-    def __init__(self, network: AbstractNetwork, temperature: float = 1.0):
-        if not isinstance(network, AbstractNetwork):
+    def __check_init__(self):
+        if not isinstance(self.network, AbstractNetwork):
             raise ValueError(
                 "JointEnergy needs `network`, an es.networks.AbstractNetwork with "
-                f"`__call__` and `group`, but got {type(network).__name__}."
+                f"`__call__` and `group`, but got {type(self.network).__name__}."
             )
-        check_positive("JointEnergy", temperature=temperature)
-        self.network = network
-        self.temperature = float(temperature)
+        check_positive("JointEnergy", temperature=self.temperature)
 
     def __call__(self, point: Point) -> Scalar:
         return self.evaluate(point).energy

@@ -1,5 +1,7 @@
 """An energy at another temperature."""
 
+import equinox as eqx
+
 from equistein._numbers import check_positive
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy
@@ -18,12 +20,10 @@ class TemperedEnergy(AbstractEnergy):
     """
 
     energy: AbstractEnergy
-    temperature: float
+    temperature: float = eqx.field(converter=float)
 
-    def __init__(self, energy: AbstractEnergy, temperature: float):
-        check_positive("TemperedEnergy", temperature=temperature)
-        self.energy = energy
-        self.temperature = float(temperature)
+    def __check_init__(self):
+        check_positive("TemperedEnergy", temperature=self.temperature)
 
     def __call__(self, point: Point) -> Scalar:
         return self.energy(point) / self.temperature

@@ -1,5 +1,6 @@
 """The end of a fit that gets no better."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback, Row
 
 
+@dataclasses.dataclass(frozen=True)
 class EarlyStopping(AbstractCallback):
     """Ends a fit once a column of its history has not improved for some epochs.
 
@@ -21,11 +23,13 @@ class EarlyStopping(AbstractCallback):
         ValueError: If `patience` is no positive integer.
     """
 
-    def __init__(self, column: str, patience: int, *, maximize: bool = False):
-        check_integers("EarlyStopping", patience=patience)
-        self.column = column
-        self.patience = patience
-        self.maximize = maximize
+    column: str
+    patience: int
+    _: dataclasses.KW_ONLY
+    maximize: bool = False
+
+    def __post_init__(self):
+        check_integers("EarlyStopping", patience=self.patience)
 
     def __call__(
         self, epoch: int, energy: AbstractEnergies, row: Row, *, last: bool

@@ -1,11 +1,13 @@
 """A function that is told of each epoch."""
 
+import dataclasses
 from collections.abc import Callable
 
 from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback, Row
 
 
+@dataclasses.dataclass(frozen=True)
 class OnEpoch(AbstractCallback):
     """Calls a function with the numbers of each epoch.
 
@@ -13,8 +15,7 @@ class OnEpoch(AbstractCallback):
         function: Of a dictionary, with `epoch` and the columns of the history.
     """
 
-    def __init__(self, function: Callable[[dict[str, float]], object]):
-        self.function = function
+    function: Callable[[dict[str, float]], object]
 
     def __call__(
         self, epoch: int, energy: AbstractEnergies, row: Row, *, last: bool

@@ -1,5 +1,7 @@
 """A sampler from fresh starts."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.random as jr
 
@@ -26,28 +28,18 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
     sampler: AbstractSampler
     start: AbstractStart
-    num_steps: int
-    num_at_once: int
+    _: dataclasses.KW_ONLY
+    num_steps: int = 1_500
+    num_at_once: int = 512
 
-    def __init__(
-        self,
-        sampler: AbstractSampler,
-        start: AbstractStart,
-        *,
-        num_steps: int = 1_500,
-        num_at_once: int = 512,
-    ):
+    def __check_init__(self):
         owner = "SamplingGenerator"
-        if not isinstance(sampler, AbstractSampler):
+        if not isinstance(self.sampler, AbstractSampler):
             raise ValueError(
                 f"{owner} needs `sampler`, one such as SVGD(kernel, optimizer), but "
-                f"got {sampler!r}."
+                f"got {self.sampler!r}."
             )
-        check_integers(owner, num_steps=num_steps, num_at_once=num_at_once)
-        self.sampler = sampler
-        self.start = start
-        self.num_steps = num_steps
-        self.num_at_once = num_at_once
+        check_integers(owner, num_steps=self.num_steps, num_at_once=self.num_at_once)
 
     def draw(
         self, key: Key, energy: AbstractEnergy, num: int, condition: Condition

@@ -1,5 +1,6 @@
 """Persistent particles, which go on from batch to batch."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -65,61 +66,41 @@ class Persistent(AbstractNegatives):
 
     sampler: AbstractSampler
     start: AbstractStart
-    num_particles: int
-    num_steps: int
-    reset_probability: float
-    reset_to_data: float
-    tolerance: float | None
-    repel: bool
-    step_factor: Callable[[Any], Any] | None
+    _: dataclasses.KW_ONLY
+    num_particles: int = 256
+    num_steps: int = 60
+    reset_probability: float = eqx.field(default=0.05, converter=float)
+    reset_to_data: float = eqx.field(default=0.0, converter=float)
+    tolerance: float | None = None
+    repel: bool = False
+    step_factor: Callable[[Any], Any] | None = None
 
-    def __init__(
-        self,
-        sampler: AbstractSampler,
-        start: AbstractStart,
-        *,
-        num_particles: int = 256,
-        num_steps: int = 60,
-        reset_probability: float = 0.05,
-        reset_to_data: float = 0.0,
-        tolerance: float | None = None,
-        repel: bool = False,
-        step_factor: Callable[[Any], Any] | None = None,
-    ):
-        if not isinstance(sampler, AbstractSampler):
+    def __check_init__(self):
+        if not isinstance(self.sampler, AbstractSampler):
             raise ValueError(
                 "Persistent needs `sampler`, one such as SVGD(kernel, optimizer), but "
-                f"got {sampler!r}."
+                f"got {self.sampler!r}."
             )
-        if not isinstance(start, AbstractStart):
+        if not isinstance(self.start, AbstractStart):
             raise ValueError(
                 "Persistent needs `start`, such as Box(data, group), but got "
-                f"{start!r}."
+                f"{self.start!r}."
             )
-        if repel and not isinstance(sampler, SVGD):
+        if self.repel and not isinstance(self.sampler, SVGD):
             raise ValueError(
                 "Data can `repel` the particles of SVGD alone; those of "
-                f"{type(sampler).__name__} are independent."
+                f"{type(self.sampler).__name__} are independent."
             )
-        check_integers("Persistent", num_particles=num_particles, num_steps=num_steps)
-        for name, chance in (
-            ("reset_probability", reset_probability), ("reset_to_data", reset_to_data),
-        ):  # fmt: skip
-            if not 0 <= chance <= 1:
+        counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
+        check_integers("Persistent", **counts)
+        for name in ("reset_probability", "reset_to_data"):
+            if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(
-                    f"Persistent needs `{name}` between 0 and 1, but got {chance!r}."
+                    f"Persistent needs `{name}` between 0 and 1, but got "
+                    f"{getattr(self, name)!r}."
                 )
-        if tolerance is not None:
-            check_positive("Persistent", tolerance=tolerance)
-        self.sampler = sampler
-        self.start = start
-        self.num_particles = num_particles
-        self.num_steps = num_steps
-        self.reset_probability = float(reset_probability)
-        self.reset_to_data = float(reset_to_data)
-        self.tolerance = tolerance
-        self.repel = repel
-        self.step_factor = step_factor
+        if self.tolerance is not None:
+            check_positive("Persistent", tolerance=self.tolerance)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
         return self.init_many(key, energy, data, self.num_particles)

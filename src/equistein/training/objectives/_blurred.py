@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.random as jr
 from jaxtyping import PyTree
@@ -31,12 +32,10 @@ class Blurred(AbstractObjective[Any]):
     """
 
     objective: AbstractObjective
-    noise: float
+    noise: float = eqx.field(converter=float)
 
-    def __init__(self, objective: AbstractObjective, noise: float):
-        check_positive("Blurred", noise=noise)
-        self.objective = objective
-        self.noise = float(noise)
+    def __check_init__(self):
+        check_positive("Blurred", noise=self.noise)
 
     def init(self, key: Key, energy: Any, data: Batch) -> PyTree:
         return self.objective.init(key, energy, data)

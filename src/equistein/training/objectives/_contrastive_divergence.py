@@ -1,5 +1,6 @@
 """Contrastive divergence: data against samples of the model."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
@@ -35,17 +36,16 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
     """
 
     negatives: AbstractNegatives
-    regularization: float
+    regularization: float = eqx.field(default=1e-3, converter=float)
 
-    def __init__(self, negatives: AbstractNegatives, regularization: float = 1e-3):
-        if not isinstance(negatives, AbstractNegatives):
+    def __check_init__(self):
+        owner = "ContrastiveDivergence"
+        if not isinstance(self.negatives, AbstractNegatives):
             raise ValueError(
-                "ContrastiveDivergence needs `negatives`, such as "
-                f"es.negatives.Persistent(sampler, start), but got {negatives!r}."
+                f"{owner} needs `negatives`, such as es.negatives.Persistent(sampler, "
+                f"start), but got {self.negatives!r}."
             )
-        check_positive(type(self).__name__, zero=True, regularization=regularization)
-        self.negatives = negatives
-        self.regularization = float(regularization)
+        check_positive(owner, zero=True, regularization=self.regularization)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
         return self.negatives.init(key, energy, data)

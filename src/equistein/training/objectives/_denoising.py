@@ -1,5 +1,6 @@
 """Denoising score matching at one level of noise."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -30,11 +31,10 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
         Vincent (2011), A connection between score matching and denoising autoencoders.
     """
 
-    noise: float
+    noise: float = eqx.field(converter=float)
 
-    def __init__(self, noise: float):
-        check_positive("DenoisingScoreMatching", noise=noise)
-        self.noise = float(noise)
+    def __check_init__(self):
+        check_positive("DenoisingScoreMatching", noise=self.noise)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
         return None
