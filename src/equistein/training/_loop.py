@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax.random as jr
 
 from equistein._progress import progress_bar
 from equistein.metrics import Normal
@@ -14,7 +15,7 @@ from equistein.training._batch import Batch
 from equistein.training._checkpoint import save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._history import History, means
-from equistein.training._rollback import RollBack, rolled_back
+from equistein.training._rollback import RollBack
 from equistein.training._trainer import Trainer, TrainState
 from equistein.training.callbacks._base import AbstractCallback
 from equistein.training.generators._base import AbstractGenerator
@@ -111,11 +112,15 @@ class Loop:
         )  # fmt: skip
 
     def _go_back(self, epoch: int, reason: str, largest: float) -> None:
+        """Return to the last good state, with half the steps and a new key."""
         good = self.good
         self.history.add_event(
             epoch, reason, largest, int(good.epoch), float(good.scale) / 2
         )
-        self.state = self.good = rolled_back(good, self.history.num_events)
+        key = jr.fold_in(jr.wrap_key_data(good.key), self.history.num_events)
+        self.state = self.good = eqx.tree_at(
+            lambda s: (s.scale, s.key), good, (good.scale / 2, jr.key_data(key))
+        )
         self._save()
 
     def _should_stop(self) -> bool:

@@ -2,13 +2,10 @@
 
 import dataclasses
 
-import equinox as eqx
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
 from equistein._numbers import check_integers, check_positive
-from equistein.training._trainer import TrainState
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,11 +45,3 @@ class RollBack:
             f"allows {self.max_rollbacks}. Take a smaller learning rate or step size "
             "of the sampler, a larger `regularization`, or a smaller gradient clip."
         )
-
-
-def rolled_back(good: TrainState, attempt: int) -> TrainState:
-    """Return the last good state with half the steps and a new key."""
-    key = jr.fold_in(jr.wrap_key_data(good.key), attempt)
-    return eqx.tree_at(
-        lambda s: (s.scale, s.key), good, (good.scale / 2, jr.key_data(key))
-    )
