@@ -127,7 +127,7 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
         group = _group(problem, points.shape[1:], species)
         group.check_shape(points.shape[1:])
         num_classes = None if labels is None else _count_classes(path, labels)
-        if labels is not None and is_graph(problem, species):
+        if labels is not None and problem.network == "graph":
             raise DataError(
                 f"A graph network learns no classes, which {path} has: leave them out "
                 "with --no-labels, or take --network features."
@@ -154,13 +154,6 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
         jnp.asarray(points[order]), labels, group, num_classes, species, formulas,
         num_held_out,
     )  # fmt: skip
-
-
-def is_graph(problem: Problem, species: Sequence[str] | None) -> bool:
-    """Whether the energy is a graph network's: as asked for, and for molecules."""
-    if problem.network is None:
-        return species is not None
-    return problem.network == "graph"
 
 
 def _group(

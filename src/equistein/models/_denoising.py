@@ -1,6 +1,6 @@
 """Models that are trained by denoising at all levels of noise."""
 
-from equistein._types import Particles, Scalar
+from equistein._types import Particles
 from equistein.diffusion import (
     AbstractNoiseEnergy,
     DiffusionSteps,
@@ -14,7 +14,7 @@ from equistein.diffusion import (
 from equistein.models._kernel import kernel_for
 from equistein.models._model import given, Model, model_of
 from equistein.models._settings import DenoisingSettings
-from equistein.networks import AbstractNoiseNetwork, EGNN
+from equistein.networks import EGNN
 from equistein.training import AbstractGenerator
 
 _STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
@@ -75,15 +75,7 @@ def _step_sizes(energy: NoiseEnergy, settings: DenoisingSettings) -> StepSizes:
     langevin = given(settings.langevin_step_size, noise**2)
     # The score of blurred points has the norm sqrt(size) / noise.
     clip = given(settings.score_clip, max(20.0, 3 * network.size**0.5) / noise)
-    stein = given(settings.stein_step_size, _stein_fraction(network) * langevin)
+    # The features of a graph network's kernel are numbers: its force has other units.
+    unit = network.reach / _REACH if isinstance(network, EGNN) else 1.0
+    stein = given(settings.stein_step_size, _STEIN_FRACTION * unit**2 * langevin)
     return StepSizes(langevin, stein, clip)
-
-
-def _stein_fraction(network: AbstractNoiseNetwork) -> Scalar | float:
-    """Return the Stein step over the Langevin step, whatever the unit of length.
-
-    The features of a graph network's kernel are numbers, so its force has other units.
-    """
-    if isinstance(network, EGNN):
-        return _STEIN_FRACTION * (network.reach / _REACH) ** 2
-    return _STEIN_FRACTION

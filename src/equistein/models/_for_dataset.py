@@ -5,7 +5,7 @@ from typing import Literal
 import jax.numpy as jnp
 
 from equistein._types import Key
-from equistein.models._dataset import Dataset, is_graph, Problem
+from equistein.models._dataset import Dataset, Problem
 from equistein.models._for_data import for_data, for_formulas
 from equistein.models._model import Model
 from equistein.models._settings import AbstractSettings
@@ -14,9 +14,9 @@ from equistein.molecules import atomic_numbers_of
 
 def network_of(problem: Problem, dataset: Dataset) -> Literal["graph", "features"]:
     """Return `graph` or `features`: what the problem's energy is made of."""
-    if dataset.formulas or is_graph(problem, dataset.species):
-        return "graph"
-    return "features"
+    if dataset.formulas:
+        return "graph"  # features are of one formula
+    return problem.network or ("graph" if dataset.species else "features")
 
 
 def for_dataset(

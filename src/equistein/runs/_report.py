@@ -80,21 +80,16 @@ def write_report(folder: RunFolder, words: Words) -> pathlib.Path:
 
 
 def _figure(path: pathlib.Path, caption: str) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
-    return (
-        f"<figure><img alt='{html.escape(path.stem)}' "
-        f"src='data:image/png;base64,{data}'>"
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-    )
+    data, name = base64.b64encode(path.read_bytes()).decode(), html.escape(path.stem)
+    image = f"<img alt='{name}' src='data:image/png;base64,{data}'>"
+    return f"<figure>{image}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
 def _page(path: pathlib.Path, caption: str) -> str:
     # In a frame of its own, whose script reaches nothing but itself.
     content = html.escape(path.read_text(encoding="utf-8"))
-    return (
-        f"<figure><iframe sandbox='allow-scripts' srcdoc=\"{content}\"></iframe>"
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-    )
+    page = f"<iframe sandbox='allow-scripts' srcdoc=\"{content}\"></iframe>"
+    return f"<figure>{page}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
 def _table(metrics: Mapping[str, Any], words: Words) -> str:
