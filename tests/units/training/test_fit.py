@@ -131,7 +131,7 @@ def test_what_is_no_objective_is_refused(objective, key, unchecked):
 
 def test_data_are_taken_as_arrays_of_points(key):
     data = np.asarray(jr.normal(key, (10, 2)))
-    points = prepared(bowl(), data, divergence_of(data), None, 8).points
+    points = prepared(bowl(), data, divergence_of(jnp.asarray(data)), None, 8).points
     assert isinstance(points, jax.Array)
     assert np.array_equal(points, data)
 
