@@ -10,7 +10,7 @@ from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback, Row
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class EarlyStopping(AbstractCallback):
     """Ends a fit once a column of its history has not improved for some epochs.
 

@@ -7,7 +7,7 @@ from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback, Row
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class OnEpoch(AbstractCallback):
     """Calls a function with the numbers of each epoch.
 
