@@ -200,11 +200,11 @@ def test_only_the_histogram_is_smooth_where_like_distances_tie(make, order, smoo
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"reach": 0.0}, "`reach` > 0.* got reach=0.0"),
+        ({"reach": 0.0}, "`reach` > 0.* got 0.0"),
         ({"reach": -8.0}, "`reach` > 0"),
         ({"reach": float("inf")}, "`reach` > 0"),
         ({"reach": float("nan")}, "`reach` > 0"),
-        ({"num_centers": 1}, "`num_centers` >= 2.* num_centers=1"),
+        ({"num_centers": 1}, "`num_centers`, an integer >= 2, but got 1"),
         ({"width": 0.0}, "`width` > 0.* spacing 0.348, but got 0.0"),
         ({"width": float("nan")}, "`width` > 0"),
     ],

@@ -1,7 +1,6 @@
 """The interface of invariant feature maps."""
 
 import abc
-from collections.abc import Hashable, Sequence
 
 import equinox as eqx
 import jax
@@ -10,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Features, Point
-from equistein.groups import AbstractGroup, encode_species, PointCloud
+from equistein.groups import AbstractGroup
 
+SMOOTHED = "the length below which it is smoothed, such as 1e-2"
 _MAX_PRODUCT = 32  # particles whose pairs come from a product
 
 
@@ -66,64 +66,6 @@ def smooth_norm_laplacian(
     $$\Delta s = d/s - |v|^2/s^3 = (d - 1)/s + \epsilon^2/s^3$$
     """
     return (dim - 1) / distance + epsilon**2 / distance**3
-
-
-def check_epsilon(name: str, epsilon: float) -> float:
-    """Return `epsilon` if it is a positive number.
-
-    Raises:
-        ValueError: If it is not.
-    """
-    if not epsilon > 0:
-        raise ValueError(
-            f"{name} needs `epsilon` > 0, the length below which it is smoothed, but "
-            f"got {epsilon!r}. The default, 1e-2, suits lengths of order one."
-        )
-    return float(epsilon)
-
-
-def check_species(name: str, species: Sequence[Hashable]) -> tuple[int, ...]:
-    """Return the labels of at least two particles as numbers.
-
-    Raises:
-        ValueError: If there are fewer.
-    """
-    encoded = encode_species(species)
-    if len(encoded) < 2:
-        raise ValueError(
-            f"{name} needs `species` of at least two particles, but got {species!r}."
-        )
-    return encoded
-
-
-def pair_blocks(species: tuple[int, ...]) -> list[np.ndarray]:
-    """Return the indices of the pairs of each pair of species.
-
-    The pairs are numbered as `np.triu_indices(len(species), k=1)` lists them.
-    """
-    first, second = np.triu_indices(len(species), k=1)
-    labels = np.array(species)
-    kinds = np.sort(np.stack([labels[first], labels[second]]), axis=0).T
-    return [
-        np.flatnonzero((kinds == kind).all(axis=1)) for kind in np.unique(kinds, axis=0)
-    ]
-
-
-def point_cloud(
-    name: str, species: tuple[int, ...], shape: tuple[int, ...]
-) -> PointCloud:
-    """Return the group of features of distances on points of this shape.
-
-    Raises:
-        ValueError: If the points are not one vector for each particle.
-    """
-    if len(shape) != 2 or shape[0] != len(species):
-        raise ValueError(
-            f"{name} with {len(species)} `species` needs points of shape "
-            f"({len(species)}, dim), but got points of shape {shape}. Give one species "
-            "label for each particle."
-        )
-    return PointCloud(species, shape[1])
 
 
 def jacobian(features: AbstractFeatures, point: Point) -> Float[Array, "feature dim"]:

@@ -5,21 +5,14 @@ from collections.abc import Hashable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._arrays import check_integer, check_positive
 from equistein._types import Features, Point
-from equistein.features._base import (
-    AbstractFeatures,
-    check_epsilon,
-    check_species,
-    pair_blocks,
-    pair_differences,
-    point_cloud,
-    smooth_norm,
-    smooth_norm_laplacian,
-)
-from equistein.groups import PointCloud
+from equistein.features._base import smooth_norm_laplacian
+from equistein.features._pair_features import AbstractPairFeatures
+from equistein.groups import encode_species
 
 
-class PairHistogram(AbstractFeatures):
+class PairHistogram(AbstractPairFeatures):
     r"""A smooth histogram of the distances of each pair of species.
 
     With $d_{ij} = \sqrt{r_{ij}^2 + \epsilon^2}$, for the m pairs of two species and
@@ -60,32 +53,23 @@ class PairHistogram(AbstractFeatures):
         width: float | None = None,
         epsilon: float = 1e-2,
     ):
-        self.species = check_species("PairHistogram", species)
-        self.epsilon = check_epsilon("PairHistogram", epsilon)
-        if not 0 < reach < float("inf") or not num_centers >= 2:
-            raise ValueError(
-                "PairHistogram needs `reach` > 0, the largest distance told apart, and "
-                f"`num_centers` >= 2, but got reach={reach!r} and "
-                f"num_centers={num_centers!r}."
-            )
+        name, furthest = "PairHistogram", "the largest distance told apart"
+        self.species = encode_species(species)
+        self.epsilon = float(epsilon)
+        self.reach = check_positive(name, "reach", reach, furthest)
+        self.num_centers = check_integer(name, "num_centers", num_centers, 2)
         spacing = reach / (num_centers - 1)
+        usual = f"the width of a bin such as the spacing {spacing:.3g}"
         width = spacing if width is None else width
-        if not 0 < width < float("inf"):
-            raise ValueError(
-                f"PairHistogram needs `width` > 0, the width of a bin such as the "
-                f"spacing {spacing:.3g}, but got {width!r}."
-            )
-        self.reach = float(reach)
-        self.num_centers = int(num_centers)
-        self.width = float(width)
+        self.width = check_positive(name, "width", width, usual)
 
     def __call__(self, point: Point) -> Features:
-        distances = self._distances(point)
+        distances = self.distances(point)
         gaps = self._gaps(distances)
         return self._sums(jnp.exp(-(gaps**2) / 2), distances / self.reach)
 
     def laplacian(self, point: Point) -> Features:
-        d = self._distances(point)
+        d = self.distances(point)
         gaps = self._gaps(d)
         spread = smooth_norm_laplacian(d, point.shape[-1], self.epsilon)
         steep = 1 - (self.epsilon / d) ** 2  # |grad d|^2
@@ -94,12 +78,6 @@ class PairHistogram(AbstractFeatures):
         slope = -gaps * spread[:, None] / self.width
         # Both particles of a pair move, and each contributes the Laplacian in r.
         return 2 * self._sums(bumps * (bent + slope), spread / self.reach)
-
-    def group(self, shape: tuple[int, ...]) -> PointCloud:
-        return point_cloud("PairHistogram", self.species, shape)
-
-    def _distances(self, point: Point) -> Float[Array, " pair"]:
-        return smooth_norm(pair_differences(point), self.epsilon)
 
     def _gaps(self, distances: Float[Array, " pair"]) -> Float[Array, "pair center"]:
         centers = jnp.linspace(0, self.reach, self.num_centers, dtype=distances.dtype)
@@ -113,6 +91,6 @@ class PairHistogram(AbstractFeatures):
         return jnp.concatenate(
             [
                 jnp.sum(columns[like], axis=0) / len(like) ** 0.5
-                for like in pair_blocks(self.species)
+                for like in self.blocks()
             ]
         )

@@ -1,11 +1,12 @@
 """The distance from the origin."""
 
+from equistein._arrays import check_positive
 from equistein._types import Features, Point
 from equistein.features._base import (
     AbstractFeatures,
-    check_epsilon,
     smooth_norm,
     smooth_norm_laplacian,
+    SMOOTHED,
 )
 from equistein.groups import Orthogonal
 
@@ -25,7 +26,7 @@ class Radius(AbstractFeatures):
     epsilon: float
 
     def __init__(self, epsilon: float = 1e-2):
-        self.epsilon = check_epsilon("Radius", epsilon)
+        self.epsilon = check_positive("Radius", "epsilon", epsilon, SMOOTHED)
 
     def __call__(self, point: Point) -> Features:
         return smooth_norm(point, self.epsilon)[None]

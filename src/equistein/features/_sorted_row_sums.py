@@ -1,24 +1,17 @@
 """The sum of each particle's distances, sorted within each species."""
 
-from collections.abc import Hashable, Sequence
-
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Features, Point
-from equistein.features._base import (
-    AbstractFeatures,
-    check_epsilon,
-    check_species,
-    point_cloud,
-    smooth_norm,
-    smooth_norm_laplacian,
-)
-from equistein.groups import PointCloud
+from equistein.features._base import smooth_norm, smooth_norm_laplacian
+from equistein.features._pair_features import AbstractPairFeatures
+from equistein.groups import encode_species
 
 
-class SortedRowSums(AbstractFeatures):
+class SortedRowSums(AbstractPairFeatures):
     r"""Each particle's mean distance to the others, sorted within species.
 
     $$F_i = \frac{1}{n - 1} \sum_{j \ne i} \sqrt{|x_i - x_j|^2 + \epsilon^2}$$
@@ -35,12 +28,8 @@ class SortedRowSums(AbstractFeatures):
         ValueError: If there are fewer than two particles or `epsilon` is not positive.
     """
 
-    species: tuple[int, ...]
-    epsilon: float
-
-    def __init__(self, species: Sequence[Hashable], epsilon: float = 1e-2):
-        self.species = check_species("SortedRowSums", species)
-        self.epsilon = check_epsilon("SortedRowSums", epsilon)
+    species: tuple[int, ...] = eqx.field(converter=encode_species)
+    epsilon: float = eqx.field(default=1e-2, converter=float)
 
     def __call__(self, point: Point) -> Features:
         sums = self._means(self._distances(point))
@@ -53,9 +42,6 @@ class SortedRowSums(AbstractFeatures):
         each = 2 * smooth_norm_laplacian(distances, dim, self.epsilon)
         return self._means(each)[self._order(self._means(distances))]
 
-    def group(self, shape: tuple[int, ...]) -> PointCloud:
-        return point_cloud("SortedRowSums", self.species, shape)
-
     def _distances(self, point: Point) -> Float[Array, "atom atom"]:
         return smooth_norm(point[:, None] - point[None, :], self.epsilon)
 
@@ -67,5 +53,6 @@ class SortedRowSums(AbstractFeatures):
         """Return the indices that sort within species, species after species."""
         labels = np.array(self.species)
         members = [np.flatnonzero(labels == kind) for kind in np.unique(labels)]
-        return jnp.concatenate([like[jnp.argsort(sums[like])] for like in
-                                map(jnp.asarray, members)])  # fmt: skip
+        return jnp.concatenate(
+            [jnp.asarray(like)[jnp.argsort(sums[like])] for like in members]
+        )

@@ -5,8 +5,10 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
+from equistein._arrays import check_integer
 from equistein._types import Key, Point
 
 
@@ -74,6 +76,10 @@ class AbstractFiniteGroup(AbstractGroup):
     def elements(self) -> PyTree:
         """Return all elements, stacked on axis 0; the identity comes first."""
 
+    def sample(self, key: Key, num: int) -> PyTree:
+        chosen = jr.randint(key, (num,), 0, self.order)
+        return jax.tree.map(lambda leaf: leaf[chosen], self.elements())
+
     def orbit(self, point: Point) -> Float[Array, "order *shape"]:
         """Return $g x$ for every element, in the order of `elements`."""
         return jax.vmap(self.act, in_axes=(0, None))(self.elements(), point)
@@ -83,6 +89,9 @@ class AbstractMatrixGroup(AbstractGroup):
     """Orthogonal matrices acting on the last axis of a point."""
 
     dim: eqx.AbstractVar[int]
+
+    def __check_init__(self):
+        check_integer(type(self).__name__, "dim", self.dim)
 
     def act(self, element: PyTree, point: Point) -> Point:
         return rotate(element, point)

@@ -1,10 +1,9 @@
 """Quarter turns of images, with or without reflections."""
 
 import jax.numpy as jnp
-import jax.random as jr
 from jaxtyping import Array, Float, Int
 
-from equistein._types import Key, Point
+from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup
 
 
@@ -47,9 +46,6 @@ class ImageRotations(AbstractFiniteGroup):
 
     def inverse(self, element: Int[Array, "*stack"]) -> Int[Array, "*stack"]:
         return jnp.where(element >= 4, element, -element % 4)
-
-    def sample(self, key: Key, num: int) -> Int[Array, " num"]:
-        return jr.randint(key, (num,), 0, self.order)
 
     def canonicalize(self, point: Point) -> Point:
         copies = self.orbit(point)

@@ -25,10 +25,6 @@ class Orthogonal(AbstractMatrixGroup):
 
     dim: int
 
-    def __init__(self, dim: int):
-        _check_dim("Orthogonal", dim)
-        self.dim = dim
-
     def sample(self, key: Key, num: int) -> Float[Array, "num dim dim"]:
         return jr.orthogonal(key, self.dim, (num,))
 
@@ -50,10 +46,6 @@ class SpecialOrthogonal(AbstractMatrixGroup):
     """
 
     dim: int
-
-    def __init__(self, dim: int):
-        _check_dim("SpecialOrthogonal", dim)
-        self.dim = dim
 
     def sample(self, key: Key, num: int) -> Float[Array, "num dim dim"]:
         return special_orthogonal(key, self.dim, num)
@@ -81,11 +73,3 @@ def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:
         handedness = jnp.sign(jnp.linalg.det(frame)) * jnp.prod(signs)
         signs = signs.at[-1].multiply(handedness)
     return (signs[:, None] * triangle).T.reshape(point.shape)
-
-
-def _check_dim(name: str, dim: int) -> None:
-    if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:
-        raise ValueError(
-            f"{name} needs `dim`, a positive integer, but got {dim!r}. "
-            f"For example {name}(3)."
-        )

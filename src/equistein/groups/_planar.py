@@ -1,11 +1,11 @@
 """Finite groups of the plane: rotations, and rotations with reflections."""
 
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._types import Key, Point
+from equistein._arrays import check_integer
+from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup, AbstractMatrixGroup, rotate
 
 
@@ -27,8 +27,7 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
     dim: int
 
     def __init__(self, order: int):
-        _check_order("Cyclic", order)
-        self.turns = order
+        self.turns = check_integer("Cyclic", "order", order)
         self.dim = 2
 
     @property
@@ -37,9 +36,6 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
 
     def elements(self) -> Float[Array, "order 2 2"]:
         return _rotations(self.turns)
-
-    def sample(self, key: Key, num: int) -> Float[Array, "num 2 2"]:
-        return self.elements()[jr.randint(key, (num,), 0, self.turns)]
 
     def canonicalize(self, point: Point) -> Point:
         return rotate(_turn_into_sector(point, self.turns), point)
@@ -63,8 +59,7 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     dim: int
 
     def __init__(self, order: int):
-        _check_order("Dihedral", order)
-        self.corners = order
+        self.corners = check_integer("Dihedral", "order", order)
         self.dim = 2
 
     @property
@@ -74,9 +69,6 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     def elements(self) -> Float[Array, "order 2 2"]:
         turns = _rotations(self.corners)
         return jnp.concatenate([turns, turns @ _reflection(turns)])
-
-    def sample(self, key: Key, num: int) -> Float[Array, "num 2 2"]:
-        return self.elements()[jr.randint(key, (num,), 0, self.order)]
 
     def canonicalize(self, point: Point) -> Point:
         turned = rotate(_turn_into_sector(point, self.corners), point)
@@ -107,11 +99,3 @@ def _turn_into_sector(point: Point, order: int) -> Float[Array, "2 2"]:
     sector = 2 * jnp.pi / order
     turns = jnp.floor(jnp.arctan2(first[1], first[0]) / sector + 0.5)
     return _rotation(-turns * sector)
-
-
-def _check_order(name: str, order: int) -> None:
-    if isinstance(order, bool) or not isinstance(order, int) or order < 1:
-        raise ValueError(
-            f"{name} needs `order`, a positive integer, but got {order!r}. "
-            f"For example {name}(4)."
-        )

@@ -11,6 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._arrays import check_integer
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractGroup, rotate
 from equistein.groups._orthogonal import special_orthogonal
@@ -50,11 +51,7 @@ class PointCloud(AbstractGroup):
 
     def __init__(self, species: Sequence[Hashable], dim: int, reflections: bool = True):
         self.species = encode_species(species)
-        if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:
-            raise ValueError(
-                f"PointCloud needs `dim`, a positive integer, but got {dim!r}."
-            )
-        self.dim = dim
+        self.dim = check_integer("PointCloud", "dim", dim)
         self.reflections = reflections
 
     def act(self, element: PyTree, point: Point) -> Point:
@@ -93,9 +90,8 @@ class PointCloud(AbstractGroup):
             signs = signs.at[-1].multiply(handedness)
         turned = turned * signs[None, :]
         for members in self._members():
-            like = turned[members]
-            order = jnp.argsort(like[:, 0])
-            turned = turned.at[members].set(like[order])
+            order = jnp.argsort(turned[members, 0])
+            turned = turned.at[members].set(turned[members][order])
         return turned
 
     def project(self, point: Point) -> Point:
@@ -153,9 +149,7 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
     """
     numbers: dict[Hashable, int] = {}
     try:
-        encoded = tuple(
-            numbers.setdefault(label, len(numbers)) for label in list(species)
-        )
+        encoded = tuple(numbers.setdefault(label, len(numbers)) for label in species)
     except TypeError:
         encoded = ()
     if not encoded:

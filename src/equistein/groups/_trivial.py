@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from equistein._types import Key, Point
+from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup
 
 
@@ -27,10 +27,6 @@ class Trivial(AbstractFiniteGroup):
 
     def inverse(self, element: PyTree) -> PyTree:
         return element
-
-    def sample(self, key: Key, num: int) -> PyTree:
-        del key
-        return jnp.zeros(num, dtype=int)
 
     def canonicalize(self, point: Point) -> Point:
         return point

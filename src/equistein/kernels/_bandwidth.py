@@ -2,13 +2,18 @@
 
 import abc
 from collections.abc import Callable
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._arrays import check_integer, check_positive
 from equistein._types import Scalar
+
+SquaredDistances: TypeAlias = Float[Array, "n n"]
+Discrepancy: TypeAlias = Callable[[Scalar], Scalar]
 
 
 class AbstractBandwidth(eqx.Module):
@@ -24,9 +29,7 @@ class AbstractBandwidth(eqx.Module):
 
     @abc.abstractmethod
     def __call__(
-        self,
-        squared_distances: Float[Array, "n n"],
-        discrepancy: Callable[[Scalar], Scalar],
+        self, squared_distances: SquaredDistances, discrepancy: Discrepancy
     ) -> Scalar:
         """Return the bandwidth.
 
@@ -36,6 +39,9 @@ class AbstractBandwidth(eqx.Module):
             discrepancy: Their squared kernel Stein discrepancy without own terms, as a
                 function of the bandwidth.
         """
+
+
+Bandwidth: TypeAlias = float | Scalar | AbstractBandwidth
 
 
 class Median(AbstractBandwidth):
@@ -64,19 +70,12 @@ class Median(AbstractBandwidth):
     max_particles: int
 
     def __init__(self, factor: float = 1.0, every: int = 100, max_particles: int = 512):
-        limits = {"factor": factor, "every": every, "max_particles": max_particles}
-        for name, value in limits.items():
-            least = 0 if name == "factor" else 1
-            if not (value > 0 and value >= least):
-                raise ValueError(f"Median needs `{name}` > 0, but got {value!r}.")
-        self.factor = float(factor)
-        self.every = int(every)
-        self.max_particles = int(max_particles)
+        self.factor = check_positive("Median", "factor", factor)
+        self.every = check_integer("Median", "every", every)
+        self.max_particles = check_integer("Median", "max_particles", max_particles)
 
     def __call__(
-        self,
-        squared_distances: Float[Array, "n n"],
-        discrepancy: Callable[[Scalar], Scalar],
+        self, squared_distances: SquaredDistances, discrepancy: Discrepancy
     ) -> Scalar:
         del discrepancy
         num = len(squared_distances)
@@ -125,21 +124,15 @@ class MaximumDiscrepancy(AbstractBandwidth):
         every: int = 100,
         max_particles: int = 128,
     ):
-        good = len(factors) > 0 and all(factor > 0 for factor in factors)
-        if not (good and every >= 1 and max_particles > 1):
-            raise ValueError(
-                "MaximumDiscrepancy needs positive `factors`, `every` > 0 and "
-                f"`max_particles` > 1, but got factors={factors!r}, every={every!r}, "
-                f"max_particles={max_particles!r}."
-            )
-        self.factors = tuple(map(float, factors))
-        self.every = int(every)
-        self.max_particles = int(max_particles)
+        name = "MaximumDiscrepancy"
+        if not factors:
+            raise ValueError(f"{name} needs `factors`, at least one.")
+        self.factors = tuple(check_positive(name, "factors", c) for c in factors)
+        self.every = check_integer(name, "every", every)
+        self.max_particles = check_integer(name, "max_particles", max_particles, 2)
 
     def __call__(
-        self,
-        squared_distances: Float[Array, "n n"],
-        discrepancy: Callable[[Scalar], Scalar],
+        self, squared_distances: SquaredDistances, discrepancy: Discrepancy
     ) -> Scalar:
         median = Median()(squared_distances, discrepancy)
         bandwidths = median * jnp.asarray(self.factors, median.dtype)

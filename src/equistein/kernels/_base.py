@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import LogDensity, Particles, Point, Scalar
-from equistein.kernels._bandwidth import AbstractBandwidth
+from equistein.kernels._bandwidth import Bandwidth, SquaredDistances
 from equistein.kernels._blocks import map_blocks
 from equistein.kernels._distances import centered, flatten, squared_distances
+from equistein.kernels._types import Sources, Targets
 
 
 class AbstractKernel(eqx.Module):
@@ -32,20 +33,15 @@ class AbstractKernel(eqx.Module):
 
     @abc.abstractmethod
     def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
         r"""Return $\psi$ at each target, the mean over the sources."""
 
     @abc.abstractmethod
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         """Return $K(x, y)$ on flattened points; $k(x, y) I$ for a scalar kernel."""
 
-    def with_bandwidth(
-        self, bandwidth: float | Scalar | AbstractBandwidth
-    ) -> "AbstractKernel":
+    def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractKernel":
         """Return this kernel with another bandwidth, or itself where it has none."""
         if all(field.name != "bandwidth" for field in dataclasses.fields(self)):
             return self
@@ -67,9 +63,7 @@ class AbstractKernel(eqx.Module):
         del particles
         return self
 
-    def _squared_distances(
-        self, particles: Float[Array, "n *shape"]
-    ) -> Float[Array, "n n"]:
+    def _squared_distances(self, particles: Particles) -> SquaredDistances:
         """Return the distances that a bandwidth rule measures."""
         rows = flatten(particles)
         return squared_distances(*centered(rows, rows))
@@ -88,11 +82,8 @@ class AbstractScalarKernel(AbstractKernel):
         """Return $k(x, y)$."""
 
     def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
         def term(x, y, score):
             value, slope = jax.value_and_grad(self.__call__, argnums=1)(x, y)
             return value * score + slope

@@ -1,18 +1,17 @@
 """The equivariant matrix-valued kernel: with it SVGD respects the symmetry."""
 
-import equinox as eqx
 from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.groups import AbstractGroup, check_invariance
-from equistein.kernels._bandwidth import AbstractBandwidth
-from equistein.kernels._base import AbstractKernel
+from equistein._types import Key, Point
+from equistein.groups import AbstractGroup
+from equistein.kernels._derived import AbstractGroupKernel
 from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._types import Sources, Targets
 from equistein.kernels.averages._base import AbstractAverage
 from equistein.kernels.averages._table import average_over
 
 
-class Equivariant(AbstractKernel):
+class Equivariant(AbstractGroupKernel[AbstractAverage]):
     r"""The group average that makes SVGD equivariant.
 
     $$K(x, y) = \int_G k(x, g y)\, R_g\, dg, \qquad K(gx, hy) = R_g K(x, y) R_h^\top$$
@@ -62,34 +61,9 @@ class Equivariant(AbstractKernel):
         self.group = group
 
     def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
         return self.average.stein_force(self.base, targets, sources, scores)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self.average.matrix(self.base, x, y)
-
-    @property
-    def bandwidth(self) -> float | Scalar | AbstractBandwidth:
-        """That of the base."""
-        return self.base.bandwidth
-
-    def with_bandwidth(
-        self, bandwidth: float | Scalar | AbstractBandwidth
-    ) -> "Equivariant":
-        return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
-
-    def project(self, point: Point) -> Point:
-        self.group.check_shape(point.shape)
-        return self.average.project(point)
-
-    def check(self, log_density: LogDensity, points: Particles) -> None:
-        check_invariance(log_density, self.group, points)
-
-    def _squared_distances(
-        self, particles: Float[Array, "n *shape"]
-    ) -> Float[Array, "n n"]:
-        return self.average.squared_orbit_distances(particles, particles)

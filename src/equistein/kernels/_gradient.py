@@ -2,16 +2,16 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from equistein._types import Features
 from equistein.features import AbstractFeatures
 from equistein.kernels._distances import squared_distances
-from equistein.kernels._on_features import AbstractFeatureKernel, check_parts
-from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._on_features import AbstractPulledBackKernel, Metric, Metrics
+from equistein.kernels._radial import AbstractRadialKernel, Squared
+from equistein.kernels._types import SourceRows, TargetRows
 
 
-class Gradient(AbstractFeatureKernel):
+class Gradient(AbstractPulledBackKernel):
     r"""A kernel on invariant features whose fields are gradients.
 
     $$K(x, y) = \nabla_x \nabla_y^\top k(F(x), F(y))$$
@@ -37,18 +37,13 @@ class Gradient(AbstractFeatureKernel):
     base: AbstractRadialKernel
     features: AbstractFeatures
 
-    def __init__(self, base: AbstractRadialKernel, features: AbstractFeatures):
-        check_parts("Gradient", base, features)
-        self.base = base
-        self.features = features
-
     def _block_sum(
         self,
-        targets: Float[Array, "target feature"],
-        sources: Float[Array, "source feature"],
-        pushed: Float[Array, "source feature"],
-        metric: Float[Array, "source feature feature"],
-    ) -> Float[Array, "target feature"]:
+        targets: TargetRows,
+        sources: SourceRows,
+        pushed: SourceRows,
+        metric: Metrics,
+    ) -> TargetRows:
         num, size = sources.shape
         bent = jnp.einsum("nfg,ng->nf", metric, sources)
         level = jnp.sum(sources * pushed, axis=1) + jnp.trace(metric, axis1=1, axis2=2)
@@ -68,19 +63,13 @@ class Gradient(AbstractFeatureKernel):
 
         return jax.grad(potential)(targets)
 
-    def _feature_matrix(
-        self, x: Features, y: Features
-    ) -> Float[Array, "feature feature"]:
+    def _feature_matrix(self, x: Features, y: Features) -> Metric:
         gap = x - y
         slope, bend = self._derivatives(jnp.sum(gap**2))
-        return -2 * slope * jnp.eye(x.size, dtype=x.dtype) - 4 * bend * jnp.outer(
-            gap, gap
-        )
+        identity = jnp.eye(x.size, dtype=x.dtype)
+        return -2 * slope * identity - 4 * bend * jnp.outer(gap, gap)
 
-    def _derivatives(
-        self, squared: Float[Array, "*pairs"]
-    ) -> tuple[Float[Array, "*pairs"], Float[Array, "*pairs"]]:
+    def _derivatives(self, squared: Squared) -> tuple[Squared, Squared]:
         r"""Return $\kappa'$ and $\kappa''$."""
-        return jax.jvp(
-            lambda q: self.base.profile(q)[1], (squared,), (jnp.ones_like(squared),)
-        )
+        slope = lambda q: self.base.profile(q)[1]
+        return jax.jvp(slope, (squared,), (jnp.ones_like(squared),))

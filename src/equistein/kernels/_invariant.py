@@ -1,20 +1,20 @@
 """The paper's invariant scalar kernel, for reproduction and ablation."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.groups import AbstractGroup, check_invariance
-from equistein.kernels._bandwidth import AbstractBandwidth
+from equistein._types import Key, Point, Scalar
+from equistein.groups import AbstractGroup
 from equistein.kernels._base import AbstractScalarKernel
+from equistein.kernels._derived import AbstractGroupKernel
 from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._types import Sources, Targets
 from equistein.kernels.averages._elements import Elements
 from equistein.kernels.averages._table import elements_of
 
 
-class Invariant(AbstractScalarKernel):
+class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
     r"""The paper's average of a scalar kernel, which does not make SVGD equivariant.
 
     $$k_G(x, y) = \int_G k(x, g y)\, dg$$
@@ -50,7 +50,7 @@ class Invariant(AbstractScalarKernel):
         num_samples: int | None = None,
         key: Key | None = None,
     ):
-        self.average = elements_of("Invariant", base, group, num_samples, key)
+        self.average = elements_of("Invariant", group, num_samples, key)
         self.base = base
         self.group = group
 
@@ -59,11 +59,8 @@ class Invariant(AbstractScalarKernel):
         return jnp.mean(jax.vmap(self.base, (None, 0))(self.project(x), orbit))
 
     def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
         targets = jax.vmap(self.project)(targets)
         orbits, moved = self.average.act(sources), self.average.act(scores)
         forces = jax.vmap(self.base.stein_force, (None, 0, 0))(targets, orbits, moved)
@@ -74,24 +71,3 @@ class Invariant(AbstractScalarKernel):
         basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
         identity = jax.vmap(self.project)(basis).reshape(x.size, x.size)
         return self(x, y) * identity
-
-    @property
-    def bandwidth(self) -> float | Scalar | AbstractBandwidth:
-        """That of the base."""
-        return self.base.bandwidth
-
-    def with_bandwidth(
-        self, bandwidth: float | Scalar | AbstractBandwidth
-    ) -> "Invariant":
-        return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
-
-    def project(self, point: Point) -> Point:
-        return self.group.project(point)
-
-    def check(self, log_density: LogDensity, points: Particles) -> None:
-        check_invariance(log_density, self.group, points)
-
-    def _squared_distances(
-        self, particles: Float[Array, "n *shape"]
-    ) -> Float[Array, "n n"]:
-        return self.average.squared_orbit_distances(particles, particles)

@@ -4,16 +4,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import LogDensity, Particles, Point
+from equistein._arrays import check_positive
+from equistein._types import Particles, Point
 from equistein.features import AbstractFeatures, jacobian
-from equistein.groups import check_invariance
-from equistein.kernels._base import AbstractKernel
-from equistein.kernels._on_features import check_features
+from equistein.kernels._on_features import AbstractFeatureKernel, Metric
+from equistein.kernels._types import Sources, Targets
 
 _MAX_PARTICLES = 256  # the metric is measured on
 
 
-class Moments(AbstractKernel):
+class Moments(AbstractFeatureKernel):
     r"""The gradient kernel of a linear kernel on features, with their mean metric.
 
     $$K(x, y) = J(x)^\top G^{-1} J(y), \qquad
@@ -47,20 +47,17 @@ class Moments(AbstractKernel):
 
     features: AbstractFeatures
     ridge: float
-    metric: Float[Array, "feature feature"] | None
+    metric: Metric | None
 
     def __init__(
         self,
         features: AbstractFeatures,
         *,
         ridge: float = 1e-3,
-        metric: Float[Array, "feature feature"] | None = None,
+        metric: Metric | None = None,
     ):
-        check_features("Moments", features)
-        if not ridge > 0:
-            raise ValueError(f"Moments needs `ridge` > 0, but got {ridge!r}.")
         self.features = features
-        self.ridge = float(ridge)
+        self.ridge = check_positive("Moments", "ridge", ridge)
         self.metric = metric
 
     def at(self, particles: Particles) -> "Moments":
@@ -77,11 +74,8 @@ class Moments(AbstractKernel):
         return Moments(self.features, ridge=self.ridge, metric=metric)
 
     def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
         def generated(y, s):
             along = jax.jvp(self.features, (y,), (s,))[1]
             return along + self.features.laplacian(y)
@@ -99,16 +93,10 @@ class Moments(AbstractKernel):
         )
         return jacobian(self.features, x).T @ right
 
-    def project(self, point: Point) -> Point:
-        return self.features.group(point.shape).project(point)
-
-    def check(self, log_density: LogDensity, points: Particles) -> None:
-        check_invariance(log_density, self.features.group(points.shape[1:]), points)
-
     def _fixed(self, particles: Particles) -> "Moments":
         return self.at(particles) if self.metric is None else self
 
-    def _known_metric(self, dtype: jnp.dtype) -> Float[Array, "feature feature"]:
+    def _known_metric(self, dtype: jnp.dtype) -> Metric:
         if self.metric is None:
             raise ValueError(
                 "Moments without a `metric` needs particles: call "

@@ -1,54 +1,70 @@
 """What the kernels on invariant features share."""
 
 import abc
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import Features, LogDensity, Particles, Point, Scalar
+from equistein._types import Features, LogDensity, Particles, Point
 from equistein.features import AbstractFeatures, jacobian
 from equistein.groups import check_invariance
-from equistein.kernels._bandwidth import AbstractBandwidth
+from equistein.kernels._bandwidth import SquaredDistances
 from equistein.kernels._base import AbstractKernel
 from equistein.kernels._blocks import map_blocks
+from equistein.kernels._derived import AbstractDerivedKernel
 from equistein.kernels._distances import centered, flatten
-from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._types import SourceRows, Sources, TargetRows, Targets
+
+Metric: TypeAlias = Float[Array, "feature feature"]
+Metrics: TypeAlias = Float[Array, "source feature feature"]
 
 
 class AbstractFeatureKernel(AbstractKernel):
+    """A kernel with the symmetry of its features."""
+
+    features: eqx.AbstractVar[AbstractFeatures]
+
+    def __check_init__(self):
+        if not isinstance(self.features, AbstractFeatures):
+            raise ValueError(
+                f"{type(self).__name__} needs `features`, such as Radius(), but got "
+                f"{self.features!r}."
+            )
+
+    def project(self, point: Point) -> Point:
+        return self.features.group(point.shape).project(point)
+
+    def check(self, log_density: LogDensity, points: Particles) -> None:
+        check_invariance(log_density, self.features.group(points.shape[1:]), points)
+
+
+class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
     r"""A kernel $J(x)^\top\, B(F(x), F(y))\, J(y)$ with $J = dF/dx$.
 
     Its Stein force is pulled back from features, and depends on a source through
     F(y), the pushed score $p = J s + \Delta F$ and the metric $M = J J^\top$.
     """
 
-    base: eqx.AbstractVar[AbstractRadialKernel]
-    features: eqx.AbstractVar[AbstractFeatures]
-
     @abc.abstractmethod
     def _block_sum(
         self,
-        targets: Float[Array, "target feature"],
-        sources: Float[Array, "source feature"],
-        pushed: Float[Array, "source feature"],
-        metric: Float[Array, "source feature feature"],
-    ) -> Float[Array, "target feature"]:
-        """Return the sum of the Stein terms over the sources, as a feature vector."""
+        targets: TargetRows,
+        sources: SourceRows,
+        pushed: SourceRows,
+        metric: Metrics,
+    ) -> TargetRows:
+        """Return the sum of the Stein terms over the sources, on features."""
 
     @abc.abstractmethod
-    def _feature_matrix(
-        self, x: Features, y: Features
-    ) -> Float[Array, "feature feature"]:
+    def _feature_matrix(self, x: Features, y: Features) -> Metric:
         """Return $B(F(x), F(y))$."""
 
     def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
         jac = jax.vmap(lambda y: jacobian(self.features, y))(sources)
         pushed = jnp.einsum("nfd,nd->nf", jac, flatten(scores))
         pushed = pushed + jax.vmap(self.features.laplacian)(sources)
@@ -67,51 +83,5 @@ class AbstractFeatureKernel(AbstractKernel):
         middle = self._feature_matrix(self.features(x), self.features(y))
         return jacobian(self.features, x).T @ middle @ jacobian(self.features, y)
 
-    @property
-    def bandwidth(self) -> float | Scalar | AbstractBandwidth:
-        """That of the kernel on features."""
-        return self.base.bandwidth
-
-    def with_bandwidth(
-        self, bandwidth: float | Scalar | AbstractBandwidth
-    ) -> "AbstractFeatureKernel":
-        return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
-
-    def project(self, point: Point) -> Point:
-        return self.features.group(point.shape).project(point)
-
-    def check(self, log_density: LogDensity, points: Particles) -> None:
-        check_invariance(log_density, self.features.group(points.shape[1:]), points)
-
-    def _squared_distances(
-        self, particles: Float[Array, "n *shape"]
-    ) -> Float[Array, "n n"]:
+    def _squared_distances(self, particles: Particles) -> SquaredDistances:
         return self.base._squared_distances(jax.vmap(self.features)(particles))
-
-
-def check_parts(
-    name: str, base: AbstractRadialKernel, features: AbstractFeatures
-) -> None:
-    """Raise `ValueError` unless the parts of a kernel are what they should be.
-
-    Raises:
-        ValueError: If `base` is not radial or `features` not a feature map.
-    """
-    if not isinstance(base, AbstractRadialKernel):
-        raise ValueError(
-            f"{name} needs `base`, a kernel of the distance such as RBF(0.2), but got "
-            f"{base!r}."
-        )
-    check_features(name, features)
-
-
-def check_features(name: str, features: AbstractFeatures) -> None:
-    """Raise `ValueError` unless `features` is a feature map.
-
-    Raises:
-        ValueError: If it is not.
-    """
-    if not isinstance(features, AbstractFeatures):
-        raise ValueError(
-            f"{name} needs `features`, such as Radius(), but got {features!r}."
-        )

@@ -1,16 +1,16 @@
 """The kernel of invariant features, pulled back to the points."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from equistein._types import Features
 from equistein.features import AbstractFeatures
 from equistein.kernels._distances import squared_distances
-from equistein.kernels._on_features import AbstractFeatureKernel, check_parts
+from equistein.kernels._on_features import AbstractPulledBackKernel, Metric, Metrics
 from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._types import SourceRows, TargetRows
 
 
-class Pullback(AbstractFeatureKernel):
+class Pullback(AbstractPulledBackKernel):
     r"""A kernel on invariant features that makes SVGD equivariant.
 
     $$K(x, y) = J(x)^\top\, k(F(x), F(y))\, J(y), \qquad J = dF/dx$$
@@ -36,18 +36,13 @@ class Pullback(AbstractFeatureKernel):
     base: AbstractRadialKernel
     features: AbstractFeatures
 
-    def __init__(self, base: AbstractRadialKernel, features: AbstractFeatures):
-        check_parts("Pullback", base, features)
-        self.base = base
-        self.features = features
-
     def _block_sum(
         self,
-        targets: Float[Array, "target feature"],
-        sources: Float[Array, "source feature"],
-        pushed: Float[Array, "source feature"],
-        metric: Float[Array, "source feature feature"],
-    ) -> Float[Array, "target feature"]:
+        targets: TargetRows,
+        sources: SourceRows,
+        pushed: SourceRows,
+        metric: Metrics,
+    ) -> TargetRows:
         value, slope = self.base.profile(squared_distances(targets, sources))
         num, size = sources.shape
         # grad_2 k = 2 kappa' (f_j - f_i): one product with M_j f_j, one with M_j.
@@ -58,7 +53,5 @@ class Pullback(AbstractFeatureKernel):
         )
         return value @ pushed + 2 * (sums[:, :size] - spread)
 
-    def _feature_matrix(
-        self, x: Features, y: Features
-    ) -> Float[Array, "feature feature"]:
+    def _feature_matrix(self, x: Features, y: Features) -> Metric:
         return self.base(x, y) * jnp.eye(x.size, dtype=x.dtype)

@@ -1,6 +1,7 @@
 """Kernels of the distance: Gaussian and inverse multiquadric."""
 
 import abc
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,10 +10,13 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.kernels._bandwidth import AbstractBandwidth, Median
+from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
 from equistein.kernels._base import AbstractScalarKernel
 from equistein.kernels._blocks import map_blocks
 from equistein.kernels._distances import centered, flatten, squared_distances
+from equistein.kernels._types import SourceRows, Sources, TargetRows, Targets
+
+Squared: TypeAlias = Float[Array, "*pairs"]
 
 
 class AbstractRadialKernel(AbstractScalarKernel):
@@ -25,20 +29,15 @@ class AbstractRadialKernel(AbstractScalarKernel):
     """
 
     @abc.abstractmethod
-    def profile(
-        self, squared: Float[Array, "*pairs"]
-    ) -> tuple[Float[Array, "*pairs"], Float[Array, "*pairs"]]:
+    def profile(self, squared: Squared) -> tuple[Squared, Squared]:
         r"""Return $\kappa$ and its derivative $\kappa'$ at squared distances."""
 
     def __call__(self, x: Point, y: Point) -> Scalar:
         return self.profile(jnp.sum((x - y) ** 2))[0]
 
     def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
         x, y = centered(flatten(targets), flatten(sources))
         s = flatten(scores)
         total = map_blocks(lambda rows: self._block_sum(rows, y, s), x, len(y))
@@ -59,11 +58,8 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return jnp.asarray(self.bandwidth, like.dtype)
 
     def _block_sum(
-        self,
-        targets: Float[Array, "target dim"],
-        sources: Float[Array, "source dim"],
-        scores: Float[Array, "source dim"],
-    ) -> Float[Array, "target dim"]:
+        self, targets: TargetRows, sources: SourceRows, scores: SourceRows
+    ) -> TargetRows:
         """Return the sum of the Stein terms over the sources, all pairs at once."""
         value, slope = self.profile(squared_distances(targets, sources))
         # grad_y k = 2 kappa' (y - x)
@@ -91,7 +87,7 @@ class RBF(AbstractRadialKernel):
 
     bandwidth: Scalar | AbstractBandwidth
 
-    def __init__(self, bandwidth: float | Scalar | AbstractBandwidth | None = None):
+    def __init__(self, bandwidth: Bandwidth | None = None):
         self.bandwidth = _as_bandwidth("RBF", bandwidth)
 
     def profile(self, squared):
@@ -128,7 +124,7 @@ class IMQ(AbstractRadialKernel):
 
     bandwidth: Scalar | AbstractBandwidth
 
-    def __init__(self, bandwidth: float | Scalar | AbstractBandwidth | None = None):
+    def __init__(self, bandwidth: Bandwidth | None = None):
         self.bandwidth = _as_bandwidth("IMQ", bandwidth)
 
     def profile(self, squared):
@@ -142,22 +138,15 @@ def _as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
         return Median()
     if isinstance(bandwidth, AbstractBandwidth):
         return bandwidth
+    number = isinstance(bandwidth, int | float)
+    value = jnp.asarray(float(bandwidth) if number else bandwidth)
+    good = value.shape == () and jnp.issubdtype(value.dtype, jnp.floating)
     message = (
         f"{name} needs `bandwidth`, a positive length in the units of the points or a "
         "rule such as Median()"
     )
-    if isinstance(bandwidth, int | float):
-        if not 0 < bandwidth < float("inf"):
-            raise ValueError(f"{message}, but got {bandwidth!r}.")
-        return jnp.asarray(float(bandwidth))
-    bandwidth = jnp.asarray(bandwidth)
-    if bandwidth.shape != () or not jnp.issubdtype(bandwidth.dtype, jnp.floating):
-        raise ValueError(
-            f"{message}, but got an array of shape {bandwidth.shape} and type "
-            f"{bandwidth.dtype}."
-        )
-    if not isinstance(bandwidth, Tracer):
-        if not bool(bandwidth > 0):
-            raise ValueError(f"{message}, but got {bandwidth}.")
-        return bandwidth
-    return eqx.error_if(bandwidth, ~(bandwidth > 0), f"{message}.")
+    if good and not number and isinstance(value, Tracer):
+        return eqx.error_if(value, ~(value > 0), f"{message}.")
+    if not good or not 0 < bandwidth < float("inf"):
+        raise ValueError(f"{message}, but got {bandwidth!r}.")
+    return value

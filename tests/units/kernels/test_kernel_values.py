@@ -264,7 +264,7 @@ def test_median_far_from_the_origin_keeps_its_digits():
 @pytest.mark.parametrize("name", ["factor", "every", "max_particles"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_wrong_median_is_refused(name, value, unchecked):
-    with pytest.raises(ValueError, match=f"`{name}` > 0"):
+    with pytest.raises(ValueError, match=f"Median needs `{name}`"):
         Median(**{name: value})
 
 

@@ -3,10 +3,13 @@
 import abc
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float
 
-from equistein._types import Point
+from equistein._types import Particles, Point
+from equistein.kernels._distances import flatten
 from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._types import Pairs, Sources, Targets
 
 
 class AbstractAverage(eqx.Module):
@@ -19,10 +22,10 @@ class AbstractAverage(eqx.Module):
     def stein_force(
         self,
         base: AbstractRadialKernel,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        targets: Targets,
+        sources: Sources,
+        scores: Sources,
+    ) -> Targets:
         """Return the Stein force of K, the mean over the sources."""
 
     @abc.abstractmethod
@@ -32,9 +35,7 @@ class AbstractAverage(eqx.Module):
         """Return $K(x, y)$ on flattened points."""
 
     @abc.abstractmethod
-    def squared_orbit_distances(
-        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
-    ) -> Float[Array, "n m"]:
+    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
         r"""Return $\min_g |x_i - g y_j|^2$."""
 
     @abc.abstractmethod
@@ -44,3 +45,7 @@ class AbstractAverage(eqx.Module):
         Raises:
             ValueError: If the average is not known for points of this shape.
         """
+
+    def rows(self, points: Particles) -> Float[Array, "particle dim"]:
+        """Return the projected points, flattened."""
+        return flatten(jax.vmap(self.project)(points))

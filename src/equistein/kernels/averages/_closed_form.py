@@ -9,6 +9,7 @@ from equistein._types import Point, Scalar
 from equistein.kernels._blocks import map_blocks
 from equistein.kernels._distances import flatten
 from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._types import SourceRows, Sources, TargetRows, Targets
 from equistein.kernels.averages._base import AbstractAverage
 
 
@@ -26,11 +27,11 @@ class AbstractClosedForm(AbstractAverage):
     @abc.abstractmethod
     def block_sum(
         self,
-        targets: Float[Array, "target dim"],
-        sources: Float[Array, "source dim"],
-        scores: Float[Array, "source dim"],
+        targets: TargetRows,
+        sources: SourceRows,
+        scores: SourceRows,
         bandwidth: Scalar,
-    ) -> Float[Array, "target dim"]:
+    ) -> TargetRows:
         """Return the sum of the Stein terms over the sources."""
 
     @abc.abstractmethod
@@ -40,17 +41,14 @@ class AbstractClosedForm(AbstractAverage):
     def stein_force(
         self,
         base: AbstractRadialKernel,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
-        bandwidth, project = base.fixed_bandwidth(sources), jax.vmap(self.project)
-        x, y, s = (flatten(project(z)) for z in (targets, sources, scores))
-        total = map_blocks(
-            lambda rows: self.block_sum(rows, y, s, bandwidth),
-            x,
-            len(y) * self.num_copies,
-        )
+        targets: Targets,
+        sources: Sources,
+        scores: Sources,
+    ) -> Targets:
+        bandwidth = base.fixed_bandwidth(sources)
+        x, y, s = map(self.rows, (targets, sources, scores))
+        block = lambda rows: self.block_sum(rows, y, s, bandwidth)
+        total = map_blocks(block, x, len(y) * self.num_copies)
         return (total / len(y)).reshape(targets.shape)
 
     def matrix(

@@ -1,10 +1,14 @@
 """What averages over point clouds share: the copies under swaps of like particles."""
 
+import abc
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Point
 from equistein.groups import PointCloud
+from equistein.kernels._distances import squared_norms
+from equistein.kernels._types import Pairs, SourceRows, Sources, TargetRows, Targets
 from equistein.kernels.averages._closed_form import AbstractClosedForm
 
 MAX_PERMUTATIONS = 120  # five like particles
@@ -15,8 +19,22 @@ class AbstractCloudAverage(AbstractClosedForm):
 
     group: PointCloud
 
+    @abc.abstractmethod
+    def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
+        """Return the copies of the rows that are enumerated, one after the other."""
+
+    @abc.abstractmethod
+    def overlaps(self, x: TargetRows, copies: SourceRows) -> Pairs:
+        """Return the largest inner products over the turns of the copies."""
+
     def project(self, point: Point) -> Point:
         return self.group.project(point)
+
+    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
+        rows, others = self.rows(x), self.rows(y)
+        overlaps = self.overlaps(rows, self.copies(others))
+        largest = jnp.max(overlaps.reshape(len(x), -1, len(y)), axis=1)
+        return jnp.maximum(squared_norms(rows, others) - 2 * largest, 0)
 
 
 def enumerable(group: PointCloud) -> bool:
@@ -24,9 +42,7 @@ def enumerable(group: PointCloud) -> bool:
     return group.num_permutations <= MAX_PERMUTATIONS
 
 
-def permuted(
-    group: PointCloud, rows: Float[Array, "n dim"]
-) -> Float[Array, "copy dim"]:
+def permuted(group: PointCloud, rows: SourceRows) -> Float[Array, "copy dim"]:
     """Return all permutations of flattened clouds, one after the other."""
     clouds = rows.reshape(len(rows), -1, group.dim)
     copies = jnp.swapaxes(clouds[:, group.permutations()], 0, 1)

@@ -8,6 +8,7 @@ from equistein._types import Key, Point
 from equistein.groups import AbstractGroup
 from equistein.kernels._distances import centered, flatten, squared_distances
 from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._types import Pairs, Sources, Targets
 from equistein.kernels.averages._base import AbstractAverage
 
 
@@ -38,10 +39,10 @@ class Elements(AbstractAverage):
     def stein_force(
         self,
         base: AbstractRadialKernel,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
-    ) -> Float[Array, "target *shape"]:
+        targets: Targets,
+        sources: Sources,
+        scores: Sources,
+    ) -> Targets:
         orbits, moved = self.act(sources), self.act(scores)
         targets, shape = jax.vmap(self.project)(targets), (-1, *sources.shape[1:])
         return base.stein_force(targets, orbits.reshape(shape), moved.reshape(shape))
@@ -54,15 +55,12 @@ class Elements(AbstractAverage):
         columns = self.act(basis).reshape(len(weights), x.size, x.size)
         return jnp.einsum("g,gba->ab", weights, columns) / len(weights)
 
-    def squared_orbit_distances(
-        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
-    ) -> Float[Array, "n m"]:
-        rows = flatten(jax.vmap(self.project)(x))
+    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
+        rows = self.rows(x)
 
         def closer(least, moved):
-            return jnp.minimum(
-                least, squared_distances(*centered(rows, flatten(moved)))
-            ), None
+            distances = squared_distances(*centered(rows, flatten(moved)))
+            return jnp.minimum(least, distances), None
 
         start = jnp.full((len(x), len(y)), jnp.inf, x.dtype)
         return jax.lax.scan(closer, start, self.act(y))[0]

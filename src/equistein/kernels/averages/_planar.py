@@ -6,7 +6,8 @@ from jax.scipy.special import i0e, i1e
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.kernels._distances import flatten
+from equistein.kernels._distances import squared_norms
+from equistein.kernels._types import Pairs, SourceRows, TargetRows
 from equistein.kernels.averages._cloud_copies import AbstractCloudAverage, permuted
 
 
@@ -35,38 +36,29 @@ class PlanarAverage(AbstractCloudAverage):
 
     def block_sum(
         self,
-        targets: Float[Array, "target dim"],
-        sources: Float[Array, "source dim"],
-        scores: Float[Array, "source dim"],
+        targets: TargetRows,
+        sources: SourceRows,
+        scores: SourceRows,
         bandwidth: Scalar,
-    ) -> Float[Array, "target dim"]:
+    ) -> TargetRows:
         inverse = 1 / bandwidth**2
-        copies, pulls = self._copies(sources), self._copies(scores - inverse * sources)
+        copies, pulls = self.copies(sources), self.copies(scores - inverse * sources)
         value, along, across = self._averages(targets, copies, bandwidth)
-        turned = jnp.concatenate([pulls, _quarter_turn(pulls)])
+        turned = jnp.concatenate([pulls, quarter_turn(pulls)])
         force = jnp.concatenate([along, across], axis=1) @ turned
         force = force + inverse * jnp.sum(value, axis=1, keepdims=True) * targets
         return force / self.num_copies
 
     def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
         x, y = x.reshape(1, -1), y.reshape(1, -1)
-        _, along, across = self._averages(x, self._copies(y), bandwidth)
-        columns = self._copies(jnp.eye(x.size, dtype=x.dtype))
+        _, along, across = self._averages(x, self.copies(y), bandwidth)
+        columns = self.copies(jnp.eye(x.size, dtype=x.dtype))
         columns = columns.reshape(self.num_copies, x.size, x.size)
         turned = jnp.einsum("g,gba->ab", along[0], columns)
-        turned += jnp.einsum("g,gba->ab", across[0], jax.vmap(_quarter_turn)(columns))
+        turned += jnp.einsum("g,gba->ab", across[0], jax.vmap(quarter_turn)(columns))
         return turned / self.num_copies
 
-    def squared_orbit_distances(
-        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
-    ) -> Float[Array, "n m"]:
-        z, w = (flatten(jax.vmap(self.group.project)(points)) for points in (x, y))
-        re, im = _products(z, self._copies(w))
-        overlap = jnp.sqrt(re**2 + im**2).reshape(len(z), -1, len(w))
-        norms = jnp.sum(z**2, axis=1)[:, None] + jnp.sum(w**2, axis=1)[None, :]
-        return jnp.maximum(norms - 2 * jnp.max(overlap, axis=1), 0)
-
-    def _copies(self, rows: Float[Array, "n dim"]) -> Float[Array, "copy dim"]:
+    def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
         """Return the permuted and reflected rows, copy after copy."""
         copies = permuted(self.group, rows)
         if self.group.reflections:
@@ -74,32 +66,31 @@ class PlanarAverage(AbstractCloudAverage):
             copies = jnp.concatenate([copies, copies * mirror[None, :]])
         return copies
 
+    def overlaps(self, x: TargetRows, copies: SourceRows) -> Pairs:
+        re, im = _products(x, copies)
+        return jnp.sqrt(re**2 + im**2)
+
     def _averages(
-        self,
-        targets: Float[Array, "target dim"],
-        copies: Float[Array, "copy dim"],
-        bandwidth: Scalar,
-    ) -> tuple[Float[Array, "target copy"], ...]:
+        self, targets: TargetRows, copies: SourceRows, bandwidth: Scalar
+    ) -> tuple[Pairs, Pairs, Pairs]:
         """Return the means of k and of k times cos and sin of the angle of turn."""
         inverse = 1 / bandwidth**2
         re, im = _products(targets, copies)
         # Smooth where the overlap vanishes.
         floor = float(jnp.finfo(targets.dtype).tiny) ** 0.5
         overlap = jnp.sqrt(re**2 + im**2 + floor)
-        norms = jnp.sum(targets**2, axis=1)[:, None] + jnp.sum(copies**2, axis=1)[None]
-        nearest = jnp.exp(-inverse * jnp.maximum(norms / 2 - overlap, 0))
+        halved = squared_norms(targets, copies) / 2
+        nearest = jnp.exp(-inverse * jnp.maximum(halved - overlap, 0))
         slope = nearest * i1e(overlap * inverse) / overlap
         return nearest * i0e(overlap * inverse), slope * re, slope * im
 
 
-def _products(
-    z: Float[Array, "target dim"], w: Float[Array, "source dim"]
-) -> tuple[Float[Array, "target source"], Float[Array, "target source"]]:
+def _products(z: TargetRows, w: SourceRows) -> tuple[Pairs, Pairs]:
     r"""Return the real and imaginary parts of $\sum_i z_i \bar w_i$."""
-    return z @ w.T, z @ _quarter_turn(w).T
+    return z @ w.T, z @ quarter_turn(w).T
 
 
-def _quarter_turn(rows: Float[Array, "n dim"]) -> Float[Array, "n dim"]:
+def quarter_turn(rows: Float[Array, "n dim"]) -> Float[Array, "n dim"]:
     """Return the rows with every particle turned by 90 degrees."""
     pairs = rows.reshape(len(rows), -1, 2)
     turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1)

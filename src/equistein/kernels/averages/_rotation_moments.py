@@ -110,13 +110,8 @@ def _bessels(kappa, peak):
     growth = jnp.minimum(peak, 0) - 2 * rest * (kappa[1] + kappa[2])
     weights = jnp.asarray(_WEIGHTS, kappa.dtype) * narrow / spread**2
     weights = weights * jnp.exp(growth)
-    return (
-        rho,
-        rest,
-        weights,
-        (i0e(a), i1e(a), _i1e_over(a)),
-        (i0e(b), i1e(b), _i1e_over(b)),
-    )
+    at_a, at_b = ((i0e(x), i1e(x), _i1e_over(x)) for x in (a, b))
+    return rho, rest, weights, at_a, at_b
 
 
 def _i1e_over(x):
@@ -147,33 +142,29 @@ def _second_moments(kappa, peak):
     up = weights @ ((rho - rest) * rho * a1 * b0)
     down = weights @ ((rho - rest) * rest * a0 * b1)
     last = weights @ ((rho - rest) ** 2 * a0 * b0)
-    diagonal = jnp.stack(
+    diagonal = jnp.array(
         [
-            jnp.stack([near + far + both, near - far, up + down]),
-            jnp.stack([near - far, near + far - both, up - down]),
-            jnp.stack([up + down, up - down, last]),
+            [near + far + both, near - far, up + down],
+            [near - far, near + far - both, up - down],
+            [up + down, up - down, last],
         ]
     )
     # Squares of products of two components of the quaternion.
     q03, q12 = weights @ (rho**2 * a2 * b0), weights @ (rest**2 * b2 * a0)
-    q02, q13 = (
-        weights @ (mixed * (a0 + a1) * (b0 - b1)),
-        weights @ (mixed * (a0 - a1) * (b0 + b1)),
-    )
-    q01, q23 = (
-        weights @ (mixed * (a0 + a1) * (b0 + b1)),
-        weights @ (mixed * (a0 - a1) * (b0 - b1)),
-    )
+    q02 = weights @ (mixed * (a0 + a1) * (b0 - b1))
+    q13 = weights @ (mixed * (a0 - a1) * (b0 + b1))
+    q01 = weights @ (mixed * (a0 + a1) * (b0 + b1))
+    q23 = weights @ (mixed * (a0 - a1) * (b0 - b1))
     same = _hollow(q12 + q03, q13 + q02, q23 + q01)
     return diagonal, same, _hollow(q12 - q03, q13 - q02, q23 - q01)
 
 
 def _hollow(first_second, first_third, second_third) -> Matrix:
     zero = jnp.zeros_like(first_second)
-    return jnp.stack(
+    return jnp.array(
         [
-            jnp.stack([zero, first_second, first_third]),
-            jnp.stack([first_second, zero, second_third]),
-            jnp.stack([first_third, second_third, zero]),
+            [zero, first_second, first_third],
+            [first_second, zero, second_third],
+            [first_third, second_third, zero],
         ]
     )

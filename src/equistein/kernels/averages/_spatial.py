@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.kernels._distances import flatten
+from equistein.kernels._types import Pairs, SourceRows, TargetRows
 from equistein.kernels.averages._cloud_copies import AbstractCloudAverage, permuted
 from equistein.kernels.averages._rotation_moments import proper_svd, rotation_moments
 
@@ -36,14 +36,13 @@ class SpatialAverage(AbstractCloudAverage):
 
     def block_sum(
         self,
-        targets: Float[Array, "target dim"],
-        sources: Float[Array, "source dim"],
-        scores: Float[Array, "source dim"],
+        targets: TargetRows,
+        sources: SourceRows,
+        scores: SourceRows,
         bandwidth: Scalar,
-    ) -> Float[Array, "target dim"]:
+    ) -> TargetRows:
         inverse = 1 / bandwidth**2
-        copies = permuted(self.group, sources)
-        pulls = permuted(self.group, scores - inverse * sources)
+        copies, pulls = self.copies(sources), self.copies(scores - inverse * sources)
 
         def force(x):
             value, turn = jax.vmap(lambda y: self._average(x, y, bandwidth))(copies)
@@ -53,20 +52,17 @@ class SpatialAverage(AbstractCloudAverage):
         return jax.vmap(force)(targets) / self.group.num_permutations
 
     def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
-        copies = permuted(self.group, y.reshape(1, -1))
+        copies = self.copies(y.reshape(1, -1))
         _, turns = jax.vmap(lambda y: self._average(x.ravel(), y, bandwidth))(copies)
         size = x.shape[0]
         shuffles = jnp.eye(size, dtype=x.dtype)[self.group.permutations()]
         blocks = jnp.einsum("gij,gab->iajb", shuffles, turns)
         return blocks.reshape(x.size, x.size) / self.group.num_permutations
 
-    def squared_orbit_distances(
-        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
-    ) -> Float[Array, "n m"]:
-        rows, others = (
-            flatten(jax.vmap(self.group.project)(points)) for points in (x, y)
-        )
+    def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
+        return permuted(self.group, rows)
 
+    def overlaps(self, x: TargetRows, copies: SourceRows) -> Pairs:
         def overlap(x, y):
             matrix = x.reshape(-1, 3).T @ y.reshape(-1, 3)
             values = jnp.linalg.svd(matrix, compute_uv=False)
@@ -74,11 +70,7 @@ class SpatialAverage(AbstractCloudAverage):
                 return jnp.sum(values)
             return jnp.sum(values.at[2].multiply(jnp.sign(jnp.linalg.det(matrix))))
 
-        copies = permuted(self.group, others)
-        overlaps = jax.vmap(jax.vmap(overlap, (None, 0)), (0, None))(rows, copies)
-        largest = jnp.max(overlaps.reshape(len(rows), -1, len(others)), axis=1)
-        norms = jnp.sum(rows**2, axis=1)[:, None] + jnp.sum(others**2, axis=1)[None]
-        return jnp.maximum(norms - 2 * largest, 0)
+        return jax.vmap(jax.vmap(overlap, (None, 0)), (0, None))(x, copies)
 
     def _average(
         self, x: Float[Array, " dim"], y: Float[Array, " dim"], bandwidth: Scalar

@@ -38,16 +38,14 @@ def average_over(
         ValueError: If `base` is not radial, `group` is no group, or no average over it
             is exact and no sample is asked for.
     """
-    _check_parts(name, base, group)
     form = closed_form(group) if isinstance(base, RBF) else None
     if num_samples is None and form is not None:
         return form
-    return elements_of(name, base, group, num_samples, key)
+    return elements_of(name, group, num_samples, key)
 
 
 def elements_of(
     name: str,
-    base: AbstractRadialKernel,
     group: AbstractGroup,
     num_samples: int | None = None,
     key: Key | None = None,
@@ -56,7 +54,8 @@ def elements_of(
 
     As `average_over`, for a kernel that has no closed form.
     """
-    _check_parts(name, base, group)
+    if not isinstance(group, AbstractGroup):
+        raise ValueError(f"{name} needs `group`, such as Cyclic(4), but got {group!r}.")
     if num_samples is None:
         if isinstance(group, AbstractFiniteGroup):
             return Elements(group, group.elements())
@@ -95,13 +94,3 @@ def _why_not(group: AbstractGroup) -> str:
             f"{MAX_PERMUTATIONS} can be enumerated"
         )
     return ""
-
-
-def _check_parts(name: str, base: AbstractRadialKernel, group: AbstractGroup) -> None:
-    if not isinstance(base, AbstractRadialKernel):
-        raise ValueError(
-            f"{name} needs `base`, a kernel of the distance such as RBF(0.2), but got "
-            f"{base!r}."
-        )
-    if not isinstance(group, AbstractGroup):
-        raise ValueError(f"{name} needs `group`, such as Cyclic(4), but got {group!r}.")

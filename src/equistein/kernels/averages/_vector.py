@@ -7,7 +7,9 @@ from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
 from equistein.groups import Orthogonal, SpecialOrthogonal
+from equistein.kernels._types import Pairs, SourceRows, Sources, TargetRows, Targets
 from equistein.kernels.averages._closed_form import AbstractClosedForm
+from equistein.kernels.averages._planar import quarter_turn
 
 
 class VectorAverage(AbstractClosedForm):
@@ -45,12 +47,11 @@ class VectorAverage(AbstractClosedForm):
 
     def block_sum(
         self,
-        targets: Float[Array, "target dim"],
-        sources: Float[Array, "source dim"],
-        scores: Float[Array, "source dim"],
+        targets: TargetRows,
+        sources: SourceRows,
+        scores: SourceRows,
         bandwidth: Scalar,
-    ) -> Float[Array, "target dim"]:
-        """Return the sum of the Stein terms over the sources."""
+    ) -> TargetRows:
         r, out = polar(targets)
         q, inward = polar(sources)
 
@@ -63,23 +64,18 @@ class VectorAverage(AbstractClosedForm):
         radial = gram @ pull + jnp.sum(slope, axis=1)
         force = radial[:, None] * out
         if self.turns:
-            turning = gram @ jnp.sum(scores * _quarter_turn(inward), axis=1)
-            force = force + turning[:, None] * _quarter_turn(out)
+            turning = gram @ jnp.sum(scores * quarter_turn(inward), axis=1)
+            force = force + turning[:, None] * quarter_turn(out)
         return force
 
     def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
-        """Return $K(x, y)$."""
-        (r, q), (out, inward) = polar(jnp.stack([x, y]))
-        frame = jnp.outer(out, inward)
+        (r, q), directions = polar(jnp.stack([x, y]))
+        frame = jnp.outer(*directions)
         if self.turns:
-            frame += jnp.outer(
-                _quarter_turn(out[None])[0], _quarter_turn(inward[None])[0]
-            )
+            frame += jnp.outer(*quarter_turn(directions))
         return self.radial(r, q, bandwidth) * frame
 
-    def squared_orbit_distances(
-        self, x: Float[Array, "n *shape"], y: Float[Array, "m *shape"]
-    ) -> Float[Array, "n m"]:
+    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
         (r, _), (q, _) = polar(x), polar(y)
         return (r[:, None] - q[None, :]) ** 2
 
@@ -95,16 +91,12 @@ class VectorAverage(AbstractClosedForm):
 
 
 def polar(
-    points: Float[Array, "n dim"],
-) -> tuple[Float[Array, " n"], Float[Array, "n dim"]]:
+    points: TargetRows,
+) -> tuple[Float[Array, " target"], TargetRows]:
     """Return lengths, never quite zero, and directions, zero at the origin."""
     floor = float(jnp.finfo(points.dtype).tiny) ** 0.5
     lengths = jnp.sqrt(jnp.sum(points**2, axis=1) + floor)
     return lengths, points / lengths[:, None]
-
-
-def _quarter_turn(vectors: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
-    return jnp.stack([-vectors[:, 1], vectors[:, 0]], axis=1)
 
 
 def _spherical_moment(kappa: Array) -> Array:
