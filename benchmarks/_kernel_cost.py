@@ -20,7 +20,7 @@ from equistein.kernels import (
     Pullback,
     RBF,
 )
-from equistein.plotting import costs
+from equistein.plotting import curves
 from equistein.samplers import SVGD
 from equistein.targets import DoubleWell
 
@@ -57,7 +57,13 @@ def kernel_cost() -> None:
         table[f"{name}: n^{slope:.2f}"] = row
         cells = "".join(f"{seconds:>11.3g}" for seconds in row)
         print(f"{name:<28}{cells}{slope:>11.2f}", flush=True)
-    figure = costs(table, np.array(_NUMBERS), "seconds for 1 000 steps")
+    figure = curves(
+        {name: (np.array(_NUMBERS), row[None]) for name, row in table.items()},
+        "seconds for 1 000 steps",
+        x_label="particles",
+        log_x=True,
+        log_y=True,
+    )
     path = pathlib.Path("runs") / "kernel-cost.png"
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150)

@@ -2,6 +2,7 @@
 
 import pathlib
 import zipfile
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,18 +32,11 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"name ends in {path.suffix or 'nothing'!r}."
         )
     _check_kind(path)
-    try:
-        values = _load(path)
-    except DataError:
-        raise
-    except Exception as error:  # a damaged file can raise nearly anything
+    values = stored_arrays(path, ["x"])["x"]
+    if values.dtype.kind not in "iuf":
         raise DataError(
-            f"{path} is damaged or no NumPy file of plain numbers: {error}."
-        ) from None
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iufc":
-        raise DataError(f"{path} must hold an array of numbers.")
-    if np.issubdtype(values.dtype, np.complexfloating):
-        raise DataError(f"{path} must hold real numbers, but they are complex.")
+            f"{path} must hold an array of numbers, real ones, but got {values.dtype}."
+        )
     if values.ndim < 2 or len(values) < 2 or 0 in values.shape:
         raise DataError(
             f"{path} must hold at least two points, stacked on axis 0, but its array "
@@ -67,12 +61,13 @@ def _check_kind(path: pathlib.Path) -> None:
         raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
     with open(path, "rb") as file:
         magic = file.read(6)
-    wanted = b"\x93NUMPY" if path.suffix == ".npy" else b"PK"
+    wanted, write = (
+        (b"PK", "savez") if path.suffix == ".npz" else (b"\x93NUMPY", "save")
+    )
     if not magic.startswith(wanted):
         raise DataError(
             f"{path} is damaged, or no NumPy file, though its name ends in "
-            f"{path.suffix}: write it with np.save"
-            f"{'z' if path.suffix == '.npz' else ''}."
+            f"{path.suffix}: write it with np.{write}."
         )
     if path.suffix == ".npz":
         try:
@@ -98,13 +93,7 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     """
     if path.suffix != ".npz":
         return None
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            labels = stored["y"] if "y" in stored else None
-    except Exception as error:  # a damaged file can raise nearly anything
-        raise DataError(
-            f"The array `y` of {path} is damaged or no plain numbers: {error}."
-        ) from None
+    labels = stored_arrays(path, ["x"], ["y"]).get("y")
     if labels is None:
         return None
     if labels.shape != (num,):
@@ -123,16 +112,37 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     return labels.astype(np.int64)
 
 
-def _load(path: pathlib.Path) -> np.ndarray:
-    """Return the array in a file, of whatever kind it is."""
-    if path.suffix == ".npy":
-        with open(path, "rb") as file:
-            return np.load(file, allow_pickle=False)
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-        if "x" not in stored:
-            names = ", ".join(stored.files) or "nothing"
-            raise DataError(f"{path} must have an array `x`, but has {names}.")
-        return stored["x"]
+def stored_arrays(
+    path: pathlib.Path, needed: Sequence[str], others: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """Return arrays of a file by their names; the one in an .npy file is `x`.
+
+    Args:
+        path: The file.
+        needed: The arrays it must have.
+        others: Those it may have.
+
+    Raises:
+        DataError: If the file is damaged or pickled, or an array is missing.
+    """
+    try:
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                stored = {"x": stored}
+            held = list(stored)
+            wanted = [name for name in (*needed, *others) if name in held]
+            found = {name: np.asarray(stored[name]) for name in wanted}
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise DataError(
+            f"{path} is damaged or no NumPy file of plain numbers: {error}. Delete it, "
+            "or copy it anew."
+        ) from None
+    for name in needed:
+        if name not in found:
+            has = ", ".join(held) or "nothing"
+            raise DataError(f"{path} must hold an array `{name}`, but has {has}.")
+    return found
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:

@@ -6,22 +6,41 @@ import json
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from equistein.data._array_files import DataError
+from equistein.data._array_files import DataError, stored_arrays
 
 CACHE_VARIABLE = "EQUISTEIN_CACHE"
+DATA_VARIABLE = "EQUISTEIN_DATA"
 
 
 def cache_folder() -> pathlib.Path:
     """Return where things are kept: `$EQUISTEIN_CACHE`, or the user's cache folder."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return pathlib.Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(base) / "equistein"
+    chosen = os.environ.get(CACHE_VARIABLE) or pathlib.Path(base) / "equistein"
+    return pathlib.Path(chosen).expanduser()
+
+
+def local_file(path: str) -> pathlib.Path | None:
+    """Return a file of the folder `$EQUISTEIN_DATA`, or None where it is missing."""
+    folder = os.environ.get(DATA_VARIABLE)
+    file = pathlib.Path(folder or "").expanduser() / path
+    return file if folder and file.is_file() else None
+
+
+def keep(path: pathlib.Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file of the cache: whole, or not at all where nothing can be written."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            write(file)
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def cached_array(
@@ -32,8 +51,7 @@ def cached_array(
 ) -> np.ndarray:
     """Return the array that `make` gives, from the cache where it is there.
 
-    The file is written to a temporary name and renamed. One that is damaged, of another
-    shape or not finite is made anew. Where nothing can be written, nothing is kept.
+    A file that is damaged, of another shape or not finite is made anew.
 
     Args:
         name: The beginning of the file's name.
@@ -44,28 +62,14 @@ def cached_array(
     described = json.dumps(dict(settings), sort_keys=True).encode()
     digest = hashlib.sha256(described).hexdigest()[:16]
     path = cache_folder() / f"{name}-{digest}.npy"
-    try:
-        kept = np.load(path, allow_pickle=False)
-        if (
-            isinstance(kept, np.ndarray)
-            and kept.shape == shape
-            and kept.dtype == np.float32
-            and np.all(np.isfinite(kept))
-        ):
+    with contextlib.suppress(DataError):
+        kept = stored_arrays(path, ["x"])["x"]
+        good = kept.shape == shape and kept.dtype == np.float32
+        if good and np.all(np.isfinite(kept)):
             return kept
-    except Exception:  # a damaged file can raise nearly anything
-        pass
     array = np.asarray(make(), np.float32)
     assert array.shape == shape
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            np.save(file, array)
-        part.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    keep(path, lambda file: np.save(file, array))
     return array
 
 

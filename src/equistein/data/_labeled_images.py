@@ -2,16 +2,14 @@
 
 import dataclasses
 import hashlib
-import os
 import pathlib
 from typing import Literal
 
 import numpy as np
 
 from equistein.data._array_files import DataError
-from equistein.data._cache import cache_folder, fetched
+from equistein.data._cache import cache_folder, DATA_VARIABLE, fetched, local_file
 from equistein.data._idx import read_idx
-from equistein.data._published_clouds import DATA_VARIABLE
 
 Split = Literal["train", "test"]
 
@@ -166,15 +164,10 @@ def as_labeled(
             "Expected pixels as bytes (uint8) and labels as whole numbers, but got "
             f"{images.dtype} and {labels.dtype}."
         )
-    if images.shape != shape:
+    if images.shape != shape or labels.shape != shape[:1]:
         raise DataError(
-            f"Expected {shape[0]} images of {shape[1]} x {shape[2]} pixels, but got an "
-            f"array of shape {images.shape}."
-        )
-    if labels.shape != shape[:1]:
-        raise DataError(
-            f"Expected {shape[0]} labels, one an image, but got an array of shape "
-            f"{labels.shape}."
+            f"Expected {shape[0]} images of {shape[1]} x {shape[2]} pixels and a label "
+            f"for each, but got arrays of shape {images.shape} and {labels.shape}."
         )
     wrong = (labels < 0) | (labels >= len(names))
     if wrong.any():
@@ -192,28 +185,20 @@ def _find(
 ) -> pathlib.Path | None:
     """Return where a file is, checked; None if it is nowhere."""
     wanted = source.sums[split][index]
-    folder = os.environ.get(DATA_VARIABLE)
-    places = [cache_folder() / f"{name}-{file}"]
-    if folder:
-        places.insert(
-            0, pathlib.Path(folder).expanduser() / source.folders[split] / file
-        )
-    for path in places:
-        if path.is_file():
-            found = hashlib.sha256(path.read_bytes()).hexdigest()
-            if found != wanted:
-                raise DataError(
-                    f"{path} does not match its checksum: its SHA-256 is {found}, not "
-                    f"{wanted}. Delete it, or copy it anew."
-                )
-            return path
+    folder, kept = source.folders[split], cache_folder() / f"{name}-{file}"
+    path = local_file(f"{folder}/{file}") or kept
+    if path.is_file():
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        if found != wanted:
+            raise DataError(
+                f"{path} does not match its checksum: its SHA-256 is {found}, not "
+                f"{wanted}. Delete it, or copy it anew."
+            )
+        return path
     if not download:
         return None
-    return fetched(
-        name, source.url + file, f"sha256:{wanted}", places[-1].name,
-        f"Put {file} into the folder {source.folders[split]} of ${DATA_VARIABLE}, or "
-        "try again.",
-    )  # fmt: skip
+    remedy = f"Put {file} into the folder {folder} of ${DATA_VARIABLE}, or try again."
+    return fetched(name, source.url + file, f"sha256:{wanted}", kept.name, remedy)
 
 
 def _digits(split: Split) -> LabeledImages:

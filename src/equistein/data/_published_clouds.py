@@ -1,13 +1,9 @@
 """Published samples in a local folder, for comparison."""
 
-import os
-import pathlib
-
 import numpy as np
 
 from equistein.data._array_files import as_particles, DataError, read_points
-
-DATA_VARIABLE = "EQUISTEIN_DATA"
+from equistein.data._cache import local_file
 
 
 def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | None:
@@ -24,10 +20,9 @@ def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | No
     Raises:
         DataError: If the file is there and does not hold clouds.
     """
-    folder = os.environ.get(DATA_VARIABLE)
-    if not folder or not (pathlib.Path(folder).expanduser() / path).is_file():
+    file = local_file(path)
+    if file is None:
         return None
-    file = pathlib.Path(folder).expanduser() / path
     clouds = as_particles(read_points(file), dim)
     if clouds.shape[1] != num_particles:
         raise DataError(

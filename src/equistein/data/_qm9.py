@@ -1,9 +1,6 @@
 """The isomers of a formula in QM9."""
 
-import collections
-import contextlib
 import dataclasses
-import os
 import pathlib
 import re
 import tarfile
@@ -11,15 +8,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from equistein.data._array_files import DataError
-from equistein.data._cache import cache_folder, fetched
-from equistein.data._published_clouds import DATA_VARIABLE
+from equistein.data._array_files import DataError, stored_arrays
+from equistein.data._cache import (
+    cache_folder,
+    DATA_VARIABLE,
+    fetched,
+    keep,
+    local_file,
+)
+from equistein.molecules import atomic_numbers_of, atoms_of
 
 _FIGSHARE = "https://ndownloader.figshare.com/files/"
-_ARCHIVE = ("3195389", "md5:ad1ebd51ee7f5b3a6e32e974e5d54012")  # 86 MB
-_EXCLUDED = ("3195404", "md5:a361887bacb427b8a0ce7903d92a53b4")
+_ARCHIVE = (
+    "3195389",
+    "md5:ad1ebd51ee7f5b3a6e32e974e5d54012",
+    "dsgdb9nsd.xyz.tar.bz2",
+)  # 86 MB
+_EXCLUDED = ("3195404", "md5:a361887bacb427b8a0ce7903d92a53b4", "uncharacterized.txt")
 _NUM_KEPT, _NUM_TRAIN, _NUM_VALID = 130_831, 100_000, 17_748
-_ATOMIC_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +42,6 @@ class QM9Isomers:
     positions: np.ndarray
     atomic_numbers: np.ndarray
     split: np.ndarray
-
-    def train(self) -> np.ndarray:
-        """Return the positions of the training part."""
-        return self.positions[self.split == "train"]
 
 
 def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
@@ -59,106 +61,80 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
     References:
         Ramakrishnan et al. (2014), Scientific Data 1, 140022.
     """
-    if not re.fullmatch(r"([A-Z][a-z]?[0-9]*)+", formula):
-        raise DataError(f"A formula is like C5H8O, but got {formula!r}.")
-    folder = os.environ.get(DATA_VARIABLE)
-    if folder:
-        path = pathlib.Path(folder).expanduser() / "qm9" / f"qm9_{formula}.npz"
-        if path.is_file():
-            return _read(path, formula)
+    try:
+        numbers = sorted(atomic_numbers_of(atoms_of(formula)))
+    except ValueError as error:
+        raise DataError(str(error)) from None
     kept = cache_folder() / f"qm9-{formula}.npz"
-    if kept.is_file():
-        return _read(kept, formula)
+    path = local_file(f"qm9/qm9_{formula}.npz") or kept
+    if path.is_file():
+        return _read(path, formula, numbers)
     if not download:
         return None
-    found = _from_archive(*_fetch(), formula)
-    part = kept.with_name(f".{kept.name}.{os.getpid()}.npz")
-    try:
-        np.savez(
-            part, positions=found.positions, charges=found.atomic_numbers,
-            split=found.split,
-        )  # fmt: skip
-        part.replace(kept)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    found = _from_archive(*_fetch(), formula, numbers)
+    x, charges, split = found.positions, found.atomic_numbers, found.split
+    keep(kept, lambda f: np.savez(f, positions=x, charges=charges, split=split))
     return found
 
 
-def _read(path: pathlib.Path, formula: str) -> QM9Isomers:
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            positions, charges = file["positions"], file["charges"]
-            split = file["split"]
-    except Exception as error:  # a damaged file can raise nearly anything
-        raise DataError(
-            f"{path} is damaged or no NumPy file with `positions`, `charges` and "
-            f"`split`: {error}. Delete it, or copy it anew."
-        ) from None
-    wanted = sorted(_counts(formula).elements())
+def _read(path: pathlib.Path, formula: str, numbers: list[int]) -> QM9Isomers:
+    arrays = stored_arrays(path, ["positions", "charges", "split"])
+    positions, split = arrays["positions"], arrays["split"]
+    charges = np.atleast_2d(arrays["charges"])
     shape = positions.shape
     good = (
         len(shape) == 3
         and shape[0] >= 1
-        and shape[1:] == (len(wanted), 3)
-        and charges.shape in (shape[:2], shape[1:2])
+        and shape[1:] == (len(numbers), 3)
+        and charges.shape in (shape[:2], (1, shape[1]))
         and split.shape == shape[:1]
         and np.issubdtype(positions.dtype, np.floating)
         and np.isfinite(positions).all()
         and np.issubdtype(charges.dtype, np.integer)
         and np.isin(split, ("train", "valid", "test")).all()
+        and (charges == charges[:1]).all()
+        and sorted(charges[0].tolist()) == numbers
+        and (np.diff((charges[0] == 1).astype(int)) >= 0).all()
     )
-    if good:
-        row = np.atleast_2d(charges)[0]
-        names = {number: symbol for symbol, number in _ATOMIC_NUMBERS.items()}
-        good = (
-            (np.atleast_2d(charges) == row[None]).all()
-            and sorted(names.get(int(number), "") for number in row) == wanted
-            and (np.diff((row == 1).astype(int)) >= 0).all()
-        )
     if not good:
         raise DataError(
             f"{path} must hold `positions` (molecule, atom, 3), finite, `charges` of "
             f"{formula}, hydrogens last and the same for all molecules, and for each "
             "its `split`: train, valid or test."
         )
-    return QM9Isomers(positions, np.atleast_2d(charges)[0], split)
+    return QM9Isomers(positions, charges[0], split)
 
 
 def _fetch() -> tuple[pathlib.Path, pathlib.Path]:
     """Return the archive and the list of what to leave out, checked."""
-    remedy = (
-        f"Put qm9_<formula>.npz into the folder qm9 of ${DATA_VARIABLE}, or try again."
-    )
-    archive, excluded = (
-        fetched("QM9", _FIGSHARE + number, checksum, file, remedy)
-        for (number, checksum), file in (
-            (_ARCHIVE, "dsgdb9nsd.xyz.tar.bz2"),
-            (_EXCLUDED, "uncharacterized.txt"),
+    where = f"Put qm9_<formula>.npz into the folder qm9 of ${DATA_VARIABLE}"
+
+    def fetch(number: str, checksum: str, file: str) -> pathlib.Path:
+        return fetched(
+            "QM9", _FIGSHARE + number, checksum, file, f"{where}, or try again."
         )
-    )
-    return archive, excluded
+
+    return fetch(*_ARCHIVE), fetch(*_EXCLUDED)
 
 
 def _from_archive(
-    archive: pathlib.Path, excluded: pathlib.Path, formula: str
+    archive: pathlib.Path, excluded: pathlib.Path, formula: str, numbers: list[int]
 ) -> QM9Isomers:
     """Return the molecules of a formula in the original archive."""
     words = [line.split() for line in excluded.read_text().splitlines()]
     left_out = {int(w[0]) for w in words if len(w) >= 2 and w[0].isdigit()}
-    splits, wanted = _splits(left_out), _counts(formula)
-    positions, numbers, names = [], None, []
+    splits, charges = _splits(left_out), np.array(numbers)
+    positions, names = [], []
     for index, symbols, points in _frames(archive):
-        if index in left_out or collections.Counter(symbols) != wanted:
+        values = np.array(atomic_numbers_of(symbols))
+        if index in left_out or sorted(values) != numbers:
             continue
-        values = np.array([_ATOMIC_NUMBERS[symbol] for symbol in symbols])
-        order = np.lexsort((values, values == 1))
-        numbers = values[order]
-        positions.append(points[order])
+        positions.append(points[np.lexsort((values, values == 1))])
         names.append(splits.get(index, "test"))
-    if numbers is None:
+    if not positions:
         raise DataError(f"QM9 holds no molecule of the formula {formula}.")
-    return QM9Isomers(np.stack(positions), numbers, np.array(names))
+    charges = charges[np.lexsort((charges, charges == 1))]
+    return QM9Isomers(np.stack(positions), charges, np.array(names))
 
 
 def _frames(
@@ -188,11 +164,3 @@ def _splits(left_out: set[int]) -> dict[int, str]:
     parts[order[_NUM_TRAIN : _NUM_TRAIN + _NUM_VALID]] = "valid"
     parts[order[_NUM_TRAIN + _NUM_VALID :]] = "test"
     return dict(zip(kept, parts, strict=True))
-
-
-def _counts(formula: str) -> collections.Counter[str]:
-    """Return the number of atoms of each element."""
-    counts: collections.Counter[str] = collections.Counter()
-    for symbol, number in re.findall(r"([A-Z][a-z]?)([0-9]*)", formula):
-        counts[symbol] += int(number or 1)
-    return counts

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.optimize import linear_sum_assignment
 
+from equistein._arrays import check_particles
 from equistein.groups import PointCloud
 from equistein.kernels import AbstractClosedForm, closed_form
 
@@ -70,13 +70,9 @@ def geometric_wasserstein(
             f"`geometric_wasserstein` needs `group`, a PointCloud, but got {group!r}."
         )
     group.check_shape(first.shape[1:])
-    if not len(first) or not bool(jnp.all(jnp.isfinite(first) & jnp.isfinite(second))):
-        raise ValueError(
-            "`geometric_wasserstein` needs at least one cloud, and finite ones; look "
-            "at where the samples stopped being finite."
-        )
     project = jax.vmap(group.project)
-    x, y = project(first), project(second)
+    x = project(check_particles(first, "first"))
+    y = project(check_particles(second, "second"))
     form = closed_form(group)
     if form is not None:
         rows = max(1, _CHUNK // (len(y) * form.num_copies))

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from equistein._arrays import check_num
+from equistein._arrays import check_num, check_positive
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics._reference import AbstractReference
@@ -40,8 +40,7 @@ class Normal(AbstractReference):
         scale: float | Scalar,
         group: AbstractGroup = Trivial(),  # noqa: B008
     ):
-        if not 0 < scale < float("inf"):
-            raise ValueError(f"Normal needs `scale` > 0, but got {scale!r}.")
+        check_positive("Normal", "scale", scale)
         group.check_shape(center.shape)
         distance, dim = _moved_and_dim(group, center)
         if not bool(distance <= 1e-5 * scale):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.molecules._elements import VALENCES
+from equistein.molecules._elements import valences_of
 
 _RING = 1.1  # how much longer a new bond may be than a bond to raise
 
@@ -36,18 +36,12 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     References:
         Jaini, Holdijk and Welling (2021), appendix E.2.
     """
-    unknown = sorted(set(symbols) - set(VALENCES))
-    if unknown:
-        raise ValueError(
-            f"`infer_bonds` knows the valences of {', '.join(VALENCES)}, but got "
-            f"{', '.join(unknown)}: take `perceive`, which asks RDKit."
-        )
-    free = np.array([VALENCES[symbol] for symbol in symbols], int)
+    free = valences_of(symbols)
     heavy = np.array([symbol != "H" for symbol in symbols], bool)
     with np.errstate(all="ignore"):
         distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
         from_origin = np.linalg.norm(positions, axis=-1)
-    if not np.isfinite(distances).all() or not np.isfinite(from_origin).all():
+    if not (np.isfinite(distances).all() and np.isfinite(from_origin).all()):
         raise ValueError(
             "`infer_bonds` needs `positions` at finite distances, but got some that "
             "are not finite or too far apart."

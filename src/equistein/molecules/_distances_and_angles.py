@@ -19,9 +19,9 @@ def distances(
         second: Another, or the same.
     """
     i, j = np.triu_indices(len(symbols), k=1)
-    names = np.array(list(symbols))
-    here = ((names[i] == first) & (names[j] == second)) | (
-        (names[i] == second) & (names[j] == first)
+    names, ends = np.array(list(symbols)), sorted((first, second))
+    here = (np.sort([names[i], names[j]], axis=0) == np.array(ends)[:, None]).all(
+        axis=0
     )
     gaps = positions[:, i[here]] - positions[:, j[here]]
     return np.linalg.norm(gaps, axis=-1).ravel()

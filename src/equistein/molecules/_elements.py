@@ -1,5 +1,6 @@
 """The symbols of the elements, by atomic number."""
 
+import collections
 import re
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,7 @@ SYMBOLS = tuple(
     Lv Ts Og
     """.split()
 )
+_NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS, start=1)}
 
 VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 """How many bonds an atom has, where that is one number."""
@@ -25,11 +27,25 @@ def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
     Raises:
         ValueError: If there is no such element.
     """
-    symbols = list(symbols)
-    for symbol in symbols:
-        if symbol not in SYMBOLS:
-            raise ValueError(f"There is no element {symbol!r}.")
-    return tuple(SYMBOLS.index(symbol) + 1 for symbol in symbols)
+    try:
+        return tuple(_NUMBERS[symbol] for symbol in symbols)
+    except KeyError as error:
+        raise ValueError(f"There is no element {error}.") from None
+
+
+def valences_of(symbols: Sequence[str]) -> np.ndarray:
+    """Return how many bonds each atom has.
+
+    Raises:
+        ValueError: If that is not one number for an element.
+    """
+    unknown = sorted(set(symbols) - set(VALENCES))
+    if unknown:
+        raise ValueError(
+            f"One valence is known of {', '.join(VALENCES)}, but got "
+            f"{', '.join(unknown)}: take `perceive`, which asks RDKit."
+        )
+    return np.array([VALENCES[symbol] for symbol in symbols], int)
 
 
 def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
@@ -47,13 +63,11 @@ def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
 
 def formula(symbols: Sequence[str]) -> str:
     """Return the formula in Hill's order, such as C5H8O: C, H, then by the alphabet."""
-    first = ("C", "H") if "C" in symbols else ()
-    kinds = [s for s in first if s in symbols]
-    kinds += sorted(set(symbols) - set(first))
-    counts = [symbols.count(kind) for kind in kinds]
+    counts = collections.Counter(symbols)
+    order = ("C", "H") if "C" in counts else ()
+    kinds = sorted(counts, key=lambda kind: (kind not in order, kind))
     return "".join(
-        kind + (str(count) if count > 1 else "")
-        for kind, count in zip(kinds, counts, strict=True)
+        f"{kind}{counts[kind] if counts[kind] > 1 else ''}" for kind in kinds
     )
 
 

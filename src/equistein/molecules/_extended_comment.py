@@ -39,7 +39,9 @@ def columns_of(comment: str) -> tuple[int, int] | None:
 def is_periodic(comment: str) -> bool:
     """Return whether `pbc` has a true entry, or is left out beside a `Lattice`."""
     entries = _entries(comment)
-    return not _says_none(entries.get("pbc", entries.get("lattice", "none")))
+    value = entries.get("pbc", entries.get("lattice", "none"))
+    words = value.replace(",", " ").lower().split()
+    return any(word not in _NONE and word.strip("+-0.") for word in words)
 
 
 def _entries(comment: str) -> dict[str, str]:
@@ -48,8 +50,3 @@ def _entries(comment: str) -> dict[str, str]:
         found.group(1).lower(): found.group(2).strip("\"'{}[]")
         for found in reversed(list(_ENTRY.finditer(comment)))
     }
-
-
-def _says_none(value: str) -> bool:
-    words = value.replace(",", " ").lower().split()
-    return all(word in _NONE or not word.strip("+-0.") for word in words)

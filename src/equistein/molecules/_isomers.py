@@ -4,8 +4,9 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from equistein.molecules._elements import VALENCES
+from equistein.molecules._elements import VALENCES, valences_of
 from equistein.molecules._perception import from_bonds, graph_smiles, perceive
 from equistein.molecules._rdkit import rdkit
 from equistein.molecules._relaxation import relax
@@ -35,15 +36,17 @@ def isomers(symbols: Sequence[str]) -> list[str]:
             f"besides hydrogen, but got {' '.join(heavy)}."
         )
     num_hydrogens = len(symbols) - len(heavy)
-    valences = [VALENCES[symbol] for symbol in heavy]
+    valences = valences_of(heavy).tolist()
     total, odd = divmod(sum(valences) - num_hydrogens, 2)
     if odd or total < len(heavy) - 1:
         return []
-    found = set()
-    for orders in _fillings(valences, total):
-        if _connected(orders):
-            found.add(_smiles(heavy, valences, orders))
-    return sorted(found)
+    return sorted(
+        {
+            _smiles(heavy, valences, orders)
+            for orders in _fillings(valences, total)
+            if connected_components(orders, return_labels=False) == 1
+        }
+    )
 
 
 def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
@@ -76,10 +79,8 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     if rdDistGeom.EmbedMolecule(mol, settings) != 0:
         return None
     positions, _ = relax(mol)
-    left, order = list(range(len(names))), []
-    for symbol in symbols:
-        order.append(next(index for index in left if names[index] == symbol))
-        left.remove(order[-1])
+    order = np.empty(len(names), int)
+    order[np.argsort(symbols, kind="stable")] = np.argsort(names, kind="stable")
     positions = positions[order]
     # What relaxed into another molecule, or was not relaxed, is left out.
     return positions if perceive(symbols, positions).smiles == smiles else None
@@ -106,14 +107,6 @@ def _fillings(valences: list[int], total: int):
         orders[i, j] = orders[j, i] = 0
 
     yield from fill(0, total)
-
-
-def _connected(orders: np.ndarray) -> bool:
-    reached = np.zeros(len(orders), bool)
-    reached[0] = True
-    for _ in orders:
-        reached |= (orders[reached] > 0).any(axis=0)
-    return bool(reached.all())
 
 
 def _smiles(heavy: list[str], valences: list[int], orders: np.ndarray) -> str:

@@ -62,10 +62,10 @@ def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
         chem.SanitizeMol(mol)
     except (ValueError, RuntimeError):  # RDKit's exceptions, also of C++
         return Perceived(None, "no bond orders fit")
-    for atom in mol.GetAtoms():
-        if atom.GetNumRadicalElectrons() or atom.GetNumImplicitHs():
-            return Perceived(None, "radicals")
-    if any(atom.GetFormalCharge() for atom in mol.GetAtoms()):
+    atoms = list(mol.GetAtoms())
+    if any(atom.GetNumRadicalElectrons() or atom.GetNumImplicitHs() for atom in atoms):
+        return Perceived(None, "radicals")
+    if any(atom.GetFormalCharge() for atom in atoms):
         return Perceived(None, "charges")
     return Perceived(graph_smiles(mol), None, mol)
 
@@ -87,11 +87,11 @@ def from_bonds(
     chem = rdkit()
     mol = chem.RWMol(without_bonds(symbols, positions))
     kinds = chem.BondType
-    names = {1: kinds.SINGLE, 2: kinds.DOUBLE, 3: kinds.TRIPLE, 4: kinds.QUADRUPLE}
-    if not np.isin(orders, (0, *names)).all():
+    names = (None, kinds.SINGLE, kinds.DOUBLE, kinds.TRIPLE, kinds.QUADRUPLE)
+    if not np.isin(orders, range(len(names))).all():
         raise ValueError("`from_bonds` needs `orders` from 0 to 4.")
-    for i, j in zip(*np.nonzero(np.triu(orders)), strict=True):
-        mol.AddBond(int(i), int(j), names[int(orders[i, j])])
+    for i, j in np.argwhere(np.triu(orders)).tolist():
+        mol.AddBond(i, j, names[int(orders[i, j])])
     mol = mol.GetMol()
     chem.SanitizeMol(mol)  # its exceptions are ValueErrors
     return mol

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.molecules._elements import VALENCES
+from equistein.molecules._elements import valences_of
 
 # Lengths in picometers below which there is a bond of order 1, 2 and 3.
 _SINGLE = {
@@ -30,12 +30,7 @@ def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         Hoogeboom et al. (2022), Equivariant diffusion for molecule generation in 3D,
         appendix C: typical lengths, with margins of 10, 5 and 3 pm.
     """
-    unknown = sorted(set(symbols) - set(VALENCES))
-    if unknown:
-        raise ValueError(
-            f"The table of stable bonds knows {', '.join(VALENCES)}, but got "
-            f"{', '.join(unknown)}."
-        )
+    valences_of(symbols)  # raises where the table knows no lengths either
     lengths = 100 * np.linalg.norm(
         positions[..., :, None, :] - positions[..., None, :, :], axis=-1
     )
@@ -61,5 +56,4 @@ def stable_atoms(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: If an element is not in the table.
     """
-    orders = bond_orders(symbols, positions)
-    return orders.sum(axis=-1) == np.array([VALENCES[symbol] for symbol in symbols])
+    return bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)

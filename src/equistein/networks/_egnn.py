@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._arrays import check_integer, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
 from equistein.groups import encode_species, PointCloud
@@ -40,25 +41,17 @@ class Pairs(eqx.Module):
 
     def ends_sum(self, atoms: Float[Array, "atom width"]) -> Float[Array, "pair width"]:
         """Return the sum of both ends of each pair."""
-        if self.num <= _MAX_PRODUCT:
-            return self._ends(atoms) @ atoms
         first, second = np.triu_indices(self.num, k=1)
-        return (atoms[first] + atoms[second]) * self.weight[:, None]
-
-    def atom_sum(self, pairs: Float[Array, "pair width"]) -> Float[Array, "atom width"]:
-        """Return the sum over the pairs of each atom."""
-        if self.num <= _MAX_PRODUCT:
-            return self._ends(pairs).T @ pairs
-        first, second = np.triu_indices(self.num, k=1)
-        weighted = pairs * self.weight[:, None]
-        sums = jax.ops.segment_sum(weighted, first, self.num)
-        return sums + jax.ops.segment_sum(weighted, second, self.num)
-
-    def _ends(self, like: Float[Array, "row width"]) -> Float[Array, "pair atom"]:
-        first, second = np.triu_indices(self.num, k=1)
+        if self.num > _MAX_PRODUCT:
+            return (atoms[first] + atoms[second]) * self.weight[:, None]
         ends, rows = np.zeros((len(first), self.num)), np.arange(len(first))
         ends[rows, first] = ends[rows, second] = 1
-        return jnp.asarray(ends, like.dtype) * self.weight[:, None]
+        return (jnp.asarray(ends, atoms.dtype) * self.weight[:, None]) @ atoms
+
+    def atom_sum(self, pairs: Float[Array, "pair width"]) -> Float[Array, "atom width"]:
+        """Return the sum over the pairs of each atom: the transpose of `ends_sum`."""
+        like = jax.ShapeDtypeStruct((self.num, pairs.shape[1]), pairs.dtype)
+        return jax.linear_transpose(self.ends_sum, like)(pairs)[0]
 
 
 class MessageLayer(eqx.Module):
@@ -167,25 +160,21 @@ class EGNN(AbstractNoiseNetwork):
         num_centers: int = 32,
         key: Key,
     ):
-        for name, value, least in (
-            ("species", len(species), 2), ("width", width, 1), ("depth", depth, 1),
-            ("num_centers", num_centers, 2), ("dim", dim, 1),
-        ):  # fmt: skip
-            if value < least:
-                raise ValueError(
-                    f"EGNN needs `{name}` of at least {least}, but got {value!r}."
-                )
-        if not 0 < reach < float("inf"):
-            raise ValueError(f"EGNN needs `reach` > 0, but got {reach!r}.")
+        if len(species) < 2:
+            raise ValueError(
+                f"EGNN needs `species` of at least 2 atoms, but got {species!r}."
+            )
+        check_integer("EGNN", "width", width)
+        check_integer("EGNN", "depth", depth)
         if atomic_numbers is not None and len(atomic_numbers) != len(species):
             raise ValueError(
                 f"EGNN needs one of `atomic_numbers` for each of its {len(species)} "
                 f"atoms, but got {len(atomic_numbers)}."
             )
         self.species = encode_species(species)
-        self.dim = dim
-        self.reach = jnp.asarray(reach, jnp.zeros(()).dtype)
-        self.num_centers = num_centers
+        self.dim = check_integer("EGNN", "dim", dim)
+        self.reach = jnp.asarray(check_positive("EGNN", "reach", reach), float)
+        self.num_centers = check_integer("EGNN", "num_centers", num_centers, 2)
         self.kinds = jnp.array(self.species)
         self.traits = _traits(self.species, atomic_numbers)
         keys = jr.split(key, 5 + depth)
@@ -204,9 +193,8 @@ class EGNN(AbstractNoiseNetwork):
         traits = jax.lax.stop_gradient(self.traits)[jnp.maximum(self.kinds, 0)]
         hidden = jax.vmap(self.embedding)(traits)
         if noise is not None:
-            waves = self.noise_in(noise_waves(noise))
-            context = self.noise_out(jax.nn.silu(waves))
-            hidden = hidden + context[None, :]
+            waves = jax.nn.silu(self.noise_in(noise_waves(noise)))
+            hidden = hidden + self.noise_out(waves)[None, :]
         gaps = pair_differences(point) / jax.lax.stop_gradient(self.reach)
         edges = self._edges(smooth_norm(gaps, _EPSILON))
         messages = jnp.zeros((len(edges), hidden.shape[1]), point.dtype)
@@ -262,8 +250,7 @@ def _traits(
     columns = [np.eye(num)]
     if atomic_numbers is not None:
         table = np.zeros(num)
-        table[list(species)] = (
-            np.asarray(atomic_numbers) / 9
-        )  # fluorine: small molecules
+        charges = np.asarray(atomic_numbers) / 9  # fluorine's: small molecules
+        table[list(species)] = charges
         columns += [table[:, None], table[:, None] ** 2]
     return jnp.asarray(np.concatenate(columns, axis=1), jnp.zeros(()).dtype)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,6 +11,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from equistein._arrays import check_integer, check_positive
 from equistein._types import Key, Point
 from equistein.groups import ImageRotations, Trivial
 from equistein.networks._base import AbstractNetwork
@@ -88,34 +90,28 @@ class SteerableCNN(AbstractNetwork):
         sizes = [3] * depth if sizes is None else list(sizes)
         strides = [1] * depth if strides is None else list(strides)
         _check(shape, fields, symmetry, sizes, strides, pool_after, group_pool)
-        _check_numbers(scale, out_size)
+        if out_size is not None:
+            check_integer("SteerableCNN", "out_size", out_size)
         side, before = shape[0], shape[2] if len(shape) == 3 else 1
         keys = jr.split(key, depth + 1)
         layers = []
-        for index, (after, size, stride) in enumerate(
-            zip(fields, sizes, strides, strict=True)
-        ):
-            layers.append(
-                SteerableConv(
-                    before, after, group=symmetry, size=size, stride=stride,
-                    lifting=index == 0, image_size=side, key=keys[index],
-                )
+        for index, after in enumerate(fields):
+            layer = SteerableConv(
+                before, after, group=symmetry, size=sizes[index], stride=strides[index],
+                lifting=index == 0, image_size=side, key=keys[index],
             )  # fmt: skip
-            before, side = after, layers[-1].output_size
+            layers.append(layer)
+            before, side = after, layer.output_size
             if index + 1 in pool_after:
                 side = _halved(side, index + 1)
         self.convolutions = tuple(layers)
         self.norms = None
         if norm_groups is not None:
-            self.norms = tuple(
-                FieldNorm(num, norm_groups, symmetry.order) for num in fields
-            )
-        self.head = eqx.nn.Linear(
-            fields[-1],
-            out_size or "scalar",  # type: ignore[arg-type]
-            key=keys[-1],
-        )
-        self.scale = jnp.asarray(float(scale))
+            order = symmetry.order
+            self.norms = tuple(FieldNorm(num, norm_groups, order) for num in fields)
+        outputs: Any = out_size or "scalar"
+        self.head = eqx.nn.Linear(fields[-1], outputs, key=keys[-1])
+        self.scale = jnp.asarray(check_positive("SteerableCNN", "scale", scale))
         self.symmetry = symmetry
         self.shape = tuple(shape)
         self.pool_after = tuple(pool_after)
@@ -135,11 +131,7 @@ class SteerableCNN(AbstractNetwork):
 
     def maps(self, point: Point) -> list[Float[Array, "y x channel"]]:
         """Return each layer's maps: they turn with the image."""
-        if point.shape != self.shape:
-            raise ValueError(
-                f"This network was made for images of shape {self.shape}, but got one "
-                f"of shape {point.shape}. Resize the images, or build another network."
-            )
+        self.group(point.shape)
         point = point.reshape(*self.shape[:2], -1)
         maps = point / jax.lax.stop_gradient(self.scale).astype(point.dtype)
         found = []
@@ -168,8 +160,8 @@ class SteerableCNN(AbstractNetwork):
     def group(self, shape: tuple[int, ...]) -> ImageGroup:
         if shape != self.shape:
             raise ValueError(
-                f"This network was made for images of shape {self.shape}, but got "
-                f"points of shape {shape}. Resize the images, or build another network."
+                f"This network was made for images of shape {self.shape}, but got one "
+                f"of shape {shape}. Resize the images, or build another network."
             )
         return self.symmetry
 
@@ -184,57 +176,41 @@ def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
         network: The steerable network.
         key: The source of the weights.
     """
-    fields = [conv.bias.size for conv in network.convolutions]
+    sizes = [conv.size for conv in network.convolutions]
+    outputs = network.head.weight.shape[0]
+    return SteerableCNN(
+        network.shape, _plain_fields(network, outputs), symmetry=Trivial(), sizes=sizes,
+        strides=[conv.stride for conv in network.convolutions],
+        pool_after=network.pool_after, group_pool=network.group_pool,
+        norm_groups=None if network.norms is None else 1,
+        out_size=None if network.head.out_features == "scalar" else outputs,
+        scale=float(network.scale), activation=network.activation, key=key,
+    )  # fmt: skip
+
+
+def _plain_fields(network: SteerableCNN, outputs: int) -> list[int]:
+    """Return the fields of a plain CNN with nearly as many parameters."""
     wanted = network.num_weights()
-    out_size = (
-        None if network.head.out_features == "scalar" else (network.head.out_features)
-    )
-
-    def built(widths: Sequence[int]) -> SteerableCNN:
-        return SteerableCNN(
-            network.shape, widths, symmetry=Trivial(),
-            sizes=[conv.size for conv in network.convolutions],
-            strides=[conv.stride for conv in network.convolutions],
-            pool_after=network.pool_after, group_pool=network.group_pool,
-            norm_groups=None if network.norms is None else 1,
-            out_size=out_size, scale=float(network.scale),
-            activation=network.activation, key=key,
-        )  # fmt: skip
-
-    return built(_matching(fields, network, wanted))
-
-
-def _matching(fields: list[int], network: SteerableCNN, wanted: int) -> list[int]:
-    """Return widths of a plain CNN with nearly the wanted number of parameters."""
-    taps = [conv.size**2 for conv in network.convolutions]
-    outputs = (
-        1 if network.head.out_features == "scalar" else (network.head.out_features)
-    )
     per_field = 1 if network.norms is None else 3
+    channels = network.convolutions[0].weight.shape[1]
 
-    def count(widths: Sequence[int]) -> int:
-        channels = network.convolutions[0].weight.shape[1]
-        before = [channels, *widths[:-1]]
-        layers = zip(taps, before, widths, strict=True)
-        convolutions = sum(k * a * b + per_field * b for k, a, b in layers)
-        return convolutions + (widths[-1] + 1) * int(outputs)
+    def excess(fields: list[int]) -> int:
+        layers = zip(network.convolutions, [channels, *fields], fields, strict=False)
+        weights = sum(c.size**2 * a * b + per_field * b for c, a, b in layers)
+        return weights + (fields[-1] + 1) * outputs - wanted
 
-    def scaled(factor: float) -> list[int]:
-        return [max(1, math.floor(factor * num)) for num in fields]
-
-    factor, options = 1.0, [scaled(1.0)]
-    while count(options[-1]) <= wanted:
+    distance = lambda fields: abs(excess(fields))
+    first = [conv.bias.size for conv in network.convolutions]
+    factor, options = 1.0, [first]
+    while excess(options[-1]) <= 0:
         factor *= 1.002
-        options.append(scaled(factor))
-    widths = min(options, key=lambda widths: abs(count(widths) - wanted))
-    for index in range(len(widths)):  # then by single channels
-        nearby = [widths]
-        for change in (-1, 1):
-            other = list(widths)
-            other[index] = max(1, other[index] + change)
-            nearby.append(other)
-        widths = min(nearby, key=lambda widths: abs(count(widths) - wanted))
-    return widths
+        options.append([math.floor(factor * num) for num in first])
+    fields = min(options, key=distance)
+    for index, num in enumerate(fields):  # then by single channels
+        near = (num, max(1, num - 1), num + 1)
+        nearby = [[*fields[:index], n, *fields[index + 1 :]] for n in near]
+        fields = min(nearby, key=distance)
+    return fields
 
 
 def _halved(side: int, layer: int) -> int:
@@ -285,15 +261,4 @@ def _check(
         raise ValueError(
             f"SteerableCNN needs `group_pool`, one of {', '.join(GROUP_POOLS)}, but "
             f"got {group_pool!r}."
-        )
-
-
-def _check_numbers(scale: float, out_size: int | None) -> None:
-    """Raise `ValueError` unless both are positive."""
-    if not isinstance(scale, int | float) or not 0 < scale < float("inf"):
-        raise ValueError(f"SteerableCNN needs `scale` > 0, but got {scale!r}.")
-    if out_size is not None and (type(out_size) is not int or out_size < 1):
-        raise ValueError(
-            "SteerableCNN needs `out_size`, a positive integer or None, but got "
-            f"{out_size!r}."
         )

@@ -3,7 +3,6 @@
 from equistein.plotting._bars import bars as bars
 from equistein.plotting._boxes import boxes as boxes
 from equistein.plotting._configurations import configurations as configurations
-from equistein.plotting._costs import costs as costs
 from equistein.plotting._curves import curves as curves
 from equistein.plotting._histograms import histograms as histograms
 from equistein.plotting._image_rows import image_rows as image_rows

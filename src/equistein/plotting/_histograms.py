@@ -31,10 +31,8 @@ def histograms(
     values = np.concatenate([np.ravel(v) for v in samples.values()])
     low, high = limits or (np.nanmin(values), np.nanmax(values))
     edges = np.linspace(low, high, bins + 1)
-    for index, (panel, (name, these)) in enumerate(
-        zip(axes[:, 0], samples.items(), strict=True)
-    ):
-        inside = np.ravel(these)
+    for index, (panel, name) in enumerate(zip(axes[:, 0], samples, strict=True)):
+        inside = np.ravel(samples[name])
         weights = np.full(inside.size, 1 / (inside.size * (edges[1] - edges[0])))
         shade = color_of(name, index, colors)
         panel.hist(inside, edges, weights=weights, color=shade, alpha=0.7)

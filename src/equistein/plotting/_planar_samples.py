@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from equistein.plotting._style import color, EXACT, frameless, grid, label_rows
+from equistein.plotting._style import color, EXACT, planes
 
 
 def planar_samples(
@@ -24,11 +24,9 @@ def planar_samples(
             contours at 1, 2 and 3 standard deviations of a Gaussian, or None.
         reach: Half the side of a panel.
     """
-    figure, axes = grid(len(titles), len(views), width=2.1, height=2.1)
-    for column, samples in zip(axes.T, views.values(), strict=True):
+    figure, axes = planes(views, titles, side=2.1, reach=reach)
+    for column, samples in zip(axes, views.values(), strict=True):
         for panel, points in zip(column, samples, strict=True):
-            frameless(panel)
-            panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
             if density is not None:
                 ticks = np.linspace(-reach, reach, len(density))
                 levels = density.max() * np.exp(-0.5 * np.array([3.0, 2.0, 1.0]) ** 2)
@@ -39,7 +37,4 @@ def planar_samples(
             copies = points if points.ndim == 3 else points[None]
             for index, copy in enumerate(copies):
                 panel.scatter(*copy.T, s=8, color=color(index), linewidths=0, zorder=3)
-    for panel, name in zip(axes[0], views, strict=True):
-        panel.set_title(name, fontsize=10)
-    label_rows(axes, titles)
     return figure

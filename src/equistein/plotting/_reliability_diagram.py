@@ -26,20 +26,13 @@ def reliability_diagram(
         num_points: The number of points.
     """
     figure, axes = grid(1, len(models), width=2.3, height=2.6)
-    for index, (panel, (name, bins)) in enumerate(
-        zip(axes[0], models.items(), strict=True)
-    ):
-        confidence, accuracy, proportion = bins
-        some = num_points * proportion >= _LEAST - 0.5  # proportions are rounded
+    for index, (panel, name) in enumerate(zip(axes[0], models, strict=True)):
+        some = num_points * models[name][2] >= _LEAST - 0.5  # proportions are rounded
+        confidence, accuracy, proportion = (values[some] for values in models[name])
+        shade = color(index)
         panel.plot([0, 1], [0, 1], color=EXACT, linewidth=0.8, linestyle="--")
-        panel.bar(
-            confidence[some], proportion[some], width=0.05, alpha=0.25,
-            color=color(index),
-        )  # fmt: skip
-        panel.plot(
-            confidence[some], accuracy[some], "o-", ms=3, color=color(index),
-            linewidth=1,
-        )  # fmt: skip
+        panel.bar(confidence, proportion, width=0.05, alpha=0.25, color=shade)
+        panel.plot(confidence, accuracy, "o-", ms=3, color=shade, linewidth=1)
         panel.text(0.04, 0.93, notes[index], fontsize=8, va="top")
         panel.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence")
         panel.set_title(name, fontsize=9)

@@ -1,6 +1,6 @@
 """The look of all figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,6 +18,28 @@ def grid(
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
+def chart(label: str, *, width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure of one panel, and the panel, with its vertical axis labeled."""
+    figure, axes = grid(1, 1, width=width, height=height)
+    axes[0, 0].set_ylabel(label)
+    plain(axes[0, 0])
+    return figure, axes[0, 0]
+
+
+def planes(
+    columns: Collection[str], rows: Sequence[str], *, side: float, reach: float
+) -> tuple[Figure, np.ndarray]:
+    """Return panels of the plane up to `reach`, shape `(columns, rows)`."""
+    figure, axes = grid(len(rows), len(columns), width=side, height=side)
+    for panel in axes.ravel():
+        frameless(panel)
+        panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    for panel, name in zip(axes[0], columns, strict=True):
+        panel.set_title(name, fontsize=10)
+    label_rows(axes, rows)
+    return figure, axes.T
+
+
 def color(index: int) -> str:
     """Return the color of the index-th series."""
     return PALETTE[index % len(PALETTE)]
@@ -30,14 +52,21 @@ def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
 
 def frameless(axes: Axes) -> None:
     """Leave only the data: equal scales and no ticks."""
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(aspect="equal", xticks=[], yticks=[])
 
 
 def plain(axes: Axes) -> None:
     """Drop the frame's upper and right side."""
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def legend(axes: Axes, exact: tuple[float, str] | None = None) -> None:
+    """Draw a line at a value with its name, if there is one, and name all series."""
+    if exact is not None:
+        value, name = exact
+        axes.axhline(value, color=EXACT, linewidth=1, linestyle="--", label=name)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8, frameon=False)
 
 
 def label_rows(axes: np.ndarray, labels: Sequence[str], fontsize: float = 10.0) -> None:

@@ -1,6 +1,7 @@
 """Concentric circles, spheres and so on."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,11 +10,12 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_num
+from equistein._arrays import check_integer, check_num
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import Orthogonal
 from equistein.targets._base import AbstractTarget
 
+Grid: TypeAlias = Float[Array, "shell grid"]
 _GRID = 4096
 
 
@@ -63,9 +65,7 @@ class Shells(AbstractTarget):
                 "Shells needs positive `radii` and `widths`, but got "
                 f"{self.radii} and {self.widths}."
             )
-        if isinstance(dim, bool) or not isinstance(dim, int) or dim < 2:
-            raise ValueError(f"Shells needs `dim`, an integer >= 2, but got {dim!r}.")
-        self.dim = dim
+        self.dim = check_integer("Shells", "dim", dim, 2)
 
     @property
     def group(self) -> Orthogonal:
@@ -123,7 +123,7 @@ class Shells(AbstractTarget):
         squared = ((radius - radii) / widths) ** 2
         return -0.5 * squared - jnp.log(widths) - 0.5 * jnp.log(2 * jnp.pi)
 
-    def _radial(self) -> tuple[Float[Array, "shell grid"], Float[Array, "shell grid"]]:
+    def _radial(self) -> tuple[Grid, Grid]:
         r"""Return a grid of radii and $r^{d-1} \mathcal N(r; r_k, w_k^2)$ on it."""
         reach = jnp.linspace(-9.0, 9.0, _GRID, dtype=self.radii.dtype)
         grid = self.radii[:, None] + self.widths[:, None] * reach[None, :]
@@ -135,9 +135,7 @@ class Shells(AbstractTarget):
         grid, density = self._radial()
         return jnp.trapezoid(density, grid, axis=1)
 
-    def _cumulative(
-        self,
-    ) -> tuple[Float[Array, "shell grid"], Float[Array, "shell grid"]]:
+    def _cumulative(self) -> tuple[Grid, Grid]:
         grid, density = self._radial()
         total = jnp.cumsum(density, axis=1)
         # Each grid point stands for the cell around it.

@@ -46,7 +46,7 @@ def test_bytes_become_pixels_from_0_to_1():
         ((3, 2, 2), [0, 1], "Expected 2 images of 2 x 2 pixels"),
         ((2, 2, 3), [0, 1], "Expected 2 images of 2 x 2 pixels"),
         ((2, 2, 2, 3), [0, 1], "Expected 2 images of 2 x 2 pixels"),
-        ((2, 2, 2), [0, 1, 1], "Expected 2 labels, one an image"),
+        ((2, 2, 2), [0, 1, 1], "and a label for each, but got .* and \\(3,\\)"),
         ((2, 2, 2), [0, 2], "from 0 to 1, but the one at index 1 is 2"),
         ((2, 2, 2), [-1, 0], "from 0 to 1, but the one at index 0 is -1"),
         ((2, 2, 2), [0.0, 1.0], "labels as whole numbers, but got uint8 and float64"),

@@ -160,9 +160,9 @@ def test_the_group_is_that_of_the_species():
     ("settings", "message"),
     [
         ({"species": "C"}, "`species` of at least 2"),
-        ({"width": 0}, "`width` of at least 1"),
-        ({"depth": 0}, "`depth` of at least 1"),
-        ({"num_centers": 1}, "`num_centers` of at least 2"),
+        ({"width": 0}, "`width`, a positive integer, but got 0"),
+        ({"depth": 0}, "`depth`, a positive integer"),
+        ({"num_centers": 1}, "`num_centers`, an integer >= 2"),
         ({"reach": 0.0}, "`reach` > 0"),
         ({"reach": float("nan")}, "`reach` > 0"),
         ({"atomic_numbers": (6, 8)}, "one of `atomic_numbers` for each of its 3 atoms"),

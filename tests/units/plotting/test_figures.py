@@ -17,17 +17,13 @@ BONDS = np.array([[0, 1, 2], [1, 0, 0], [2, 0, 0]])
 BINS = tuple(np.array([[0.1, 0.6, 0.9], [0.0, 0.5, 1.0], [0.1, 0.4, 0.5]]))
 FIGURES = {  # adding a figure means adding a line, with the number of its panels
     "bars": (lambda f: f({"a": np.ones(3), "b": np.zeros(3)}, list("xyz"), "y"), 1),
-    "boxes": (lambda f: f(VALUES, "energy", exact=0.5), 1),
+    "boxes": (lambda f: f(VALUES, "energy", exact=(0.5, "exact")), 1),
     "configurations": (lambda f: f(CLOUDS, 2.0, np.zeros((2, 2), int)), 4),
-    "costs": (
-        lambda f: f({"a": np.array([1, np.nan, 3])}, np.array([2, 4, 8]), "s"),
-        1,
-    ),
     "curves": (
         lambda f: f(
             {"a": (STEPS, RANDOM.normal(size=(2, 5)) ** 2)},
             "error",
-            exact=0.1,
+            exact=(0.1, "exact"),
             log_x=True,
             log_y=True,
             limits=(1e-3, 1e2),

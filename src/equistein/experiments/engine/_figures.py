@@ -94,10 +94,10 @@ class Curves(AbstractFigure):
         line = _line(shown, self.level, self.level_label)
         limits = self.limits
         if callable(limits):
-            limits = limits(line["exact"]) if line else None
+            limits = limits(line[0]) if line else None
         return curves(
             series, self.label, x_label=self.x_label, log_x=self.log_x,
-            log_y=self.log_y, limits=limits, colors=_colors(shown), **line,
+            log_y=self.log_y, limits=limits, colors=_colors(shown), exact=line,
         )  # fmt: skip
 
     def _series(self, outcome: Outcome) -> tuple[np.ndarray, np.ndarray] | None:
@@ -181,7 +181,7 @@ class Boxes(AbstractFigure):
         if not groups:
             return None
         line = _line(shown, self.metric)
-        return boxes(groups, self.label, colors=_colors(shown), **line)
+        return boxes(groups, self.label, colors=_colors(shown), exact=line)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,15 +250,16 @@ def _rows(shown: Shown, of: Callable[[Outcome], Any | None]) -> dict[str, Any]:
     return {label: values for label, values in found.items() if values is not None}
 
 
-def _line(shown: Shown, level: float | str | None, label: str = "") -> dict[str, Any]:
-    """Return the line to compare with, as plotting wants it, or nothing."""
+def _line(
+    shown: Shown, level: float | str | None, label: str = ""
+) -> tuple[float, str] | None:
+    """Return the line to compare with, and what it is, or None."""
     if isinstance(level, float):
-        return {"exact": level, "exact_label": label}
+        return level, label
     for entry, outcome in shown:
         if level in outcome.metrics and (label or entry.name == FLOOR):
-            mean = float(outcome.metrics[level].mean())
-            return {"exact": mean, "exact_label": label or entry.label}
-    return {}
+            return float(outcome.metrics[level].mean()), label or entry.label
+    return None
 
 
 def _found(arrays: dict, outcome: Outcome, values: Values) -> np.ndarray | None:
