@@ -9,11 +9,13 @@ from equistein.kernels._base import (
     AbstractKernel as AbstractKernel,
     AbstractScalarKernel as AbstractScalarKernel,
 )
-from equistein.kernels._discrepancy import squared_discrepancy as squared_discrepancy
+from equistein.kernels._discrepancy import (
+    measured_bandwidth as measured_bandwidth,
+    squared_discrepancy as squared_discrepancy,
+)
 from equistein.kernels._equivariant import Equivariant as Equivariant
 from equistein.kernels._gradient import Gradient as Gradient
 from equistein.kernels._invariant import Invariant as Invariant
-from equistein.kernels._measured import measured_bandwidth as measured_bandwidth
 from equistein.kernels._moments import Moments as Moments
 from equistein.kernels._pullback import Pullback as Pullback
 from equistein.kernels._radial import (

@@ -10,9 +10,14 @@ from jaxtyping import Array, Float
 
 from equistein._types import LogDensity, Particles, Point, Scalar
 from equistein.kernels._bandwidth import Bandwidth, SquaredDistances
-from equistein.kernels._blocks import map_blocks
-from equistein.kernels._distances import centered, flatten, squared_distances
-from equistein.kernels._types import Sources, Targets
+from equistein.kernels._pairs import (
+    centered,
+    flatten,
+    map_blocks,
+    Sources,
+    squared_distances,
+    Targets,
+)
 
 
 class AbstractKernel(eqx.Module):

@@ -1,10 +1,11 @@
-"""The squared kernel Stein discrepancy of particles with known scores."""
+"""The squared kernel Stein discrepancy, and the bandwidth that a rule finds."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Particles, Scalar
+from equistein.kernels._bandwidth import AbstractBandwidth
 from equistein.kernels._base import AbstractKernel
 
 
@@ -40,6 +41,31 @@ def squared_discrepancy(
     own = jax.vmap(lambda x, s: _statistic(kernel, x[None], s[None]))
     num = len(particles)
     return (num * total - jnp.mean(own(particles, scores))) / max(num - 1, 1)
+
+
+def measured_bandwidth(
+    kernel: AbstractKernel,
+    particles: Particles,
+    scores: Float[Array, "particle *shape"],
+) -> Scalar:
+    """Return a kernel's bandwidth: the number, or what its rule gives for particles.
+
+    Args:
+        kernel: The kernel.
+        particles: The particles, stacked on axis 0.
+        scores: The scores of the target there, at which some rules look.
+    """
+    rule = kernel.bandwidth
+    if not isinstance(rule, AbstractBandwidth):
+        return jnp.asarray(rule, particles.dtype)
+    some = slice(None, None, -(-len(particles) // rule.max_particles))
+    x, s = particles[some], scores[some]
+
+    def discrepancy(bandwidth):
+        narrowed = kernel.with_bandwidth(bandwidth)
+        return squared_discrepancy(narrowed, x, s, own_terms=False)
+
+    return rule(kernel._squared_distances(x), discrepancy).astype(particles.dtype)
 
 
 def _statistic(kernel, particles, scores) -> Scalar:

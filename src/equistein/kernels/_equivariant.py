@@ -5,8 +5,8 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Point
 from equistein.groups import AbstractGroup
 from equistein.kernels._derived import AbstractGroupKernel
+from equistein.kernels._pairs import Sources, Targets
 from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels._types import Sources, Targets
 from equistein.kernels.averages._base import AbstractAverage
 from equistein.kernels.averages._table import average_over
 

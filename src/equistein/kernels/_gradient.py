@@ -3,12 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from equistein._types import Features
 from equistein.features import AbstractFeatures
-from equistein.kernels._distances import squared_distances
-from equistein.kernels._on_features import AbstractPulledBackKernel, Metric, Metrics
+from equistein.kernels._on_features import AbstractPulledBackKernel
+from equistein.kernels._pairs import squared_distances
 from equistein.kernels._radial import AbstractRadialKernel, Squared
-from equistein.kernels._types import SourceRows, TargetRows
 
 
 class Gradient(AbstractPulledBackKernel):
@@ -37,13 +35,7 @@ class Gradient(AbstractPulledBackKernel):
     base: AbstractRadialKernel
     features: AbstractFeatures
 
-    def _block_sum(
-        self,
-        targets: TargetRows,
-        sources: SourceRows,
-        pushed: SourceRows,
-        metric: Metrics,
-    ) -> TargetRows:
+    def _block_sum(self, targets, sources, pushed, metric):
         num, size = sources.shape
         bent = jnp.einsum("nfg,ng->nf", metric, sources)
         level = jnp.sum(sources * pushed, axis=1) + jnp.trace(metric, axis1=1, axis2=2)
@@ -63,7 +55,7 @@ class Gradient(AbstractPulledBackKernel):
 
         return jax.grad(potential)(targets)
 
-    def _feature_matrix(self, x: Features, y: Features) -> Metric:
+    def _feature_matrix(self, x, y):
         gap = x - y
         slope, bend = self._derivatives(jnp.sum(gap**2))
         identity = jnp.eye(x.size, dtype=x.dtype)

@@ -8,8 +8,8 @@ from equistein._types import Key, Point, Scalar
 from equistein.groups import AbstractGroup
 from equistein.kernels._base import AbstractScalarKernel
 from equistein.kernels._derived import AbstractGroupKernel
+from equistein.kernels._pairs import Sources, Targets
 from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels._types import Sources, Targets
 from equistein.kernels.averages._elements import Elements
 from equistein.kernels.averages._table import elements_of
 

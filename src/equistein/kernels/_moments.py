@@ -8,7 +8,7 @@ from equistein._arrays import check_positive
 from equistein._types import Particles, Point
 from equistein.features import AbstractFeatures, jacobian
 from equistein.kernels._on_features import AbstractFeatureKernel, Metric
-from equistein.kernels._types import Sources, Targets
+from equistein.kernels._pairs import Sources, Targets
 
 _MAX_PARTICLES = 256  # the metric is measured on
 

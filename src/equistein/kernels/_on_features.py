@@ -13,10 +13,16 @@ from equistein.features import AbstractFeatures, jacobian
 from equistein.groups import check_invariance
 from equistein.kernels._bandwidth import SquaredDistances
 from equistein.kernels._base import AbstractKernel
-from equistein.kernels._blocks import map_blocks
 from equistein.kernels._derived import AbstractDerivedKernel
-from equistein.kernels._distances import centered, flatten
-from equistein.kernels._types import SourceRows, Sources, TargetRows, Targets
+from equistein.kernels._pairs import (
+    centered,
+    flatten,
+    map_blocks,
+    SourceRows,
+    Sources,
+    TargetRows,
+    Targets,
+)
 
 Metric: TypeAlias = Float[Array, "feature feature"]
 Metrics: TypeAlias = Float[Array, "source feature feature"]

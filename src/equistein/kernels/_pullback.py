@@ -2,12 +2,10 @@
 
 import jax.numpy as jnp
 
-from equistein._types import Features
 from equistein.features import AbstractFeatures
-from equistein.kernels._distances import squared_distances
-from equistein.kernels._on_features import AbstractPulledBackKernel, Metric, Metrics
+from equistein.kernels._on_features import AbstractPulledBackKernel
+from equistein.kernels._pairs import squared_distances
 from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels._types import SourceRows, TargetRows
 
 
 class Pullback(AbstractPulledBackKernel):
@@ -36,13 +34,7 @@ class Pullback(AbstractPulledBackKernel):
     base: AbstractRadialKernel
     features: AbstractFeatures
 
-    def _block_sum(
-        self,
-        targets: TargetRows,
-        sources: SourceRows,
-        pushed: SourceRows,
-        metric: Metrics,
-    ) -> TargetRows:
+    def _block_sum(self, targets, sources, pushed, metric):
         value, slope = self.base.profile(squared_distances(targets, sources))
         num, size = sources.shape
         # grad_2 k = 2 kappa' (f_j - f_i): one product with M_j f_j, one with M_j.
@@ -53,5 +45,5 @@ class Pullback(AbstractPulledBackKernel):
         )
         return value @ pushed + 2 * (sums[:, :size] - spread)
 
-    def _feature_matrix(self, x: Features, y: Features) -> Metric:
+    def _feature_matrix(self, x, y):
         return self.base(x, y) * jnp.eye(x.size, dtype=x.dtype)

@@ -12,9 +12,16 @@ from jaxtyping import Array, Float
 from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
 from equistein.kernels._base import AbstractScalarKernel
-from equistein.kernels._blocks import map_blocks
-from equistein.kernels._distances import centered, flatten, squared_distances
-from equistein.kernels._types import SourceRows, Sources, TargetRows, Targets
+from equistein.kernels._pairs import (
+    centered,
+    flatten,
+    map_blocks,
+    SourceRows,
+    Sources,
+    squared_distances,
+    TargetRows,
+    Targets,
+)
 
 Squared: TypeAlias = Float[Array, "*pairs"]
 

@@ -30,7 +30,6 @@ from equistein.metrics._mode_weights import (
     mode_weights as mode_weights,
     proportions as proportions,
 )
-from equistein.metrics._normal import Normal as Normal
 from equistein.metrics._outlier_scores import (
     outlier_scores as outlier_scores,
     typicality as typicality,
@@ -42,4 +41,7 @@ from equistein.metrics._particle_systems import (
 from equistein.metrics._projected_gradient_attack import (
     projected_gradient_attack as projected_gradient_attack,
 )
-from equistein.metrics._reference import AbstractReference as AbstractReference
+from equistein.metrics._reference import (
+    AbstractReference as AbstractReference,
+    Normal as Normal,
+)

@@ -7,9 +7,8 @@ import jax
 from jaxtyping import Array, Float
 
 from equistein._types import Particles, Point
-from equistein.kernels._distances import flatten
+from equistein.kernels._pairs import flatten, Pairs, Sources, Targets
 from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels._types import Pairs, Sources, Targets
 
 
 class AbstractAverage(eqx.Module):

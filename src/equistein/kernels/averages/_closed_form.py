@@ -6,10 +6,7 @@ import jax
 from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
-from equistein.kernels._blocks import map_blocks
-from equistein.kernels._distances import flatten
-from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels._types import SourceRows, Sources, TargetRows, Targets
+from equistein.kernels._pairs import flatten, map_blocks, SourceRows, TargetRows
 from equistein.kernels.averages._base import AbstractAverage
 
 
@@ -38,22 +35,14 @@ class AbstractClosedForm(AbstractAverage):
     def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
         """Return $K(x, y)$ on flattened points of the subspace."""
 
-    def stein_force(
-        self,
-        base: AbstractRadialKernel,
-        targets: Targets,
-        sources: Sources,
-        scores: Sources,
-    ) -> Targets:
+    def stein_force(self, base, targets, sources, scores):
         bandwidth = base.fixed_bandwidth(sources)
         x, y, s = map(self.rows, (targets, sources, scores))
         block = lambda rows: self.block_sum(rows, y, s, bandwidth)
         total = map_blocks(block, x, len(y) * self.num_copies)
         return (total / len(y)).reshape(targets.shape)
 
-    def matrix(
-        self, base: AbstractRadialKernel, x: Point, y: Point
-    ) -> Float[Array, "dim dim"]:
+    def matrix(self, base, x, y):
         x, y = self.project(x), self.project(y)
         matrix = self.value(x, y, base.fixed_bandwidth(x))
         project = jax.vmap(lambda row: self.project(row.reshape(x.shape)))

@@ -7,8 +7,14 @@ from jaxtyping import Array, Float
 
 from equistein._types import Point
 from equistein.groups import PointCloud
-from equistein.kernels._distances import squared_norms
-from equistein.kernels._types import Pairs, SourceRows, Sources, TargetRows, Targets
+from equistein.kernels._pairs import (
+    Pairs,
+    SourceRows,
+    Sources,
+    squared_norms,
+    TargetRows,
+    Targets,
+)
 from equistein.kernels.averages._closed_form import AbstractClosedForm
 
 MAX_PERMUTATIONS = 120  # five like particles

@@ -6,9 +6,14 @@ from jaxtyping import Array, Float, PyTree
 
 from equistein._types import Key, Point
 from equistein.groups import AbstractGroup
-from equistein.kernels._distances import centered, flatten, squared_distances
-from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels._types import Pairs, Sources, Targets
+from equistein.kernels._pairs import (
+    centered,
+    flatten,
+    Pairs,
+    Sources,
+    squared_distances,
+    Targets,
+)
 from equistein.kernels.averages._base import AbstractAverage
 
 
@@ -36,20 +41,12 @@ class Elements(AbstractAverage):
         move = jax.vmap(jax.vmap(self.group.act, (None, 0)), (0, 0))
         return move(inverse, particles)
 
-    def stein_force(
-        self,
-        base: AbstractRadialKernel,
-        targets: Targets,
-        sources: Sources,
-        scores: Sources,
-    ) -> Targets:
+    def stein_force(self, base, targets, sources, scores):
         orbits, moved = self.act(sources), self.act(scores)
         targets, shape = jax.vmap(self.project)(targets), (-1, *sources.shape[1:])
         return base.stein_force(targets, orbits.reshape(shape), moved.reshape(shape))
 
-    def matrix(
-        self, base: AbstractRadialKernel, x: Point, y: Point
-    ) -> Float[Array, "dim dim"]:
+    def matrix(self, base, x, y):
         weights = jax.vmap(base, (None, 0))(self.project(x), self.act(y[None])[:, 0])
         basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
         columns = self.act(basis).reshape(len(weights), x.size, x.size)

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 from jax.scipy.special import i0e, i1e
 from jaxtyping import Array, Float
 
-from equistein._types import Point, Scalar
-from equistein.kernels._distances import squared_norms
-from equistein.kernels._types import Pairs, SourceRows, TargetRows
+from equistein._types import Scalar
+from equistein.kernels._pairs import Pairs, SourceRows, squared_norms, TargetRows
 from equistein.kernels.averages._cloud_copies import AbstractCloudAverage, permuted
 
 
@@ -34,13 +33,7 @@ class PlanarAverage(AbstractCloudAverage):
     def num_copies(self) -> int:
         return self.group.num_permutations * (2 if self.group.reflections else 1)
 
-    def block_sum(
-        self,
-        targets: TargetRows,
-        sources: SourceRows,
-        scores: SourceRows,
-        bandwidth: Scalar,
-    ) -> TargetRows:
+    def block_sum(self, targets, sources, scores, bandwidth):
         inverse = 1 / bandwidth**2
         copies, pulls = self.copies(sources), self.copies(scores - inverse * sources)
         value, along, across = self._averages(targets, copies, bandwidth)
@@ -49,7 +42,7 @@ class PlanarAverage(AbstractCloudAverage):
         force = force + inverse * jnp.sum(value, axis=1, keepdims=True) * targets
         return force / self.num_copies
 
-    def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
+    def value(self, x, y, bandwidth):
         x, y = x.reshape(1, -1), y.reshape(1, -1)
         _, along, across = self._averages(x, self.copies(y), bandwidth)
         columns = self.copies(jnp.eye(x.size, dtype=x.dtype))

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import Point, Scalar
-from equistein.kernels._types import Pairs, SourceRows, TargetRows
+from equistein._types import Scalar
+from equistein.kernels._pairs import Pairs, SourceRows, TargetRows
 from equistein.kernels.averages._cloud_copies import AbstractCloudAverage, permuted
 from equistein.kernels.averages._rotation_moments import proper_svd, rotation_moments
 
@@ -34,13 +34,7 @@ class SpatialAverage(AbstractCloudAverage):
         # A quadrature for each pair takes as much memory as 128 numbers.
         return 128 * self.group.num_permutations
 
-    def block_sum(
-        self,
-        targets: TargetRows,
-        sources: SourceRows,
-        scores: SourceRows,
-        bandwidth: Scalar,
-    ) -> TargetRows:
+    def block_sum(self, targets, sources, scores, bandwidth):
         inverse = 1 / bandwidth**2
         copies, pulls = self.copies(sources), self.copies(scores - inverse * sources)
 
@@ -51,7 +45,7 @@ class SpatialAverage(AbstractCloudAverage):
 
         return jax.vmap(force)(targets) / self.group.num_permutations
 
-    def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
+    def value(self, x, y, bandwidth):
         copies = self.copies(y.reshape(1, -1))
         _, turns = jax.vmap(lambda y: self._average(x.ravel(), y, bandwidth))(copies)
         size = x.shape[0]

@@ -59,11 +59,17 @@ def elements_of(
     if num_samples is None:
         if isinstance(group, AbstractFiniteGroup):
             return Elements(group, group.elements())
+        why = ""
+        if isinstance(group, PointCloud) and not enumerable(group):
+            why = (
+                f": the species allow {group.num_permutations} permutations, of which "
+                f"{MAX_PERMUTATIONS} can be enumerated"
+            )
         raise ValueError(
-            f"{name} has no exact average over {group} for this kernel"
-            f"{_why_not(group)}: use Pullback or Gradient with invariant features such "
-            "as PairHistogram(species), or give `num_samples` (16, say) and `key` to "
-            "average over a Haar sample."
+            f"{name} has no exact average over {group} for this kernel{why}: use "
+            "Pullback or Gradient with invariant features such as PairHistogram("
+            "species), or give `num_samples` (16, say) and `key` to average over a "
+            "Haar sample."
         )
     if key is None or num_samples < 1:
         raise ValueError(
@@ -84,13 +90,3 @@ def closed_form(group: AbstractGroup) -> AbstractClosedForm | None:
         if group.dim == 3:
             return SpatialAverage(group)
     return None
-
-
-def _why_not(group: AbstractGroup) -> str:
-    """Return what is in the way of an exact average over point clouds."""
-    if isinstance(group, PointCloud) and not enumerable(group):
-        return (
-            f": the species allow {group.num_permutations} permutations, of which "
-            f"{MAX_PERMUTATIONS} can be enumerated"
-        )
-    return ""

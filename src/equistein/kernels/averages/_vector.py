@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from equistein._types import Point, Scalar
 from equistein.groups import Orthogonal, SpecialOrthogonal
-from equistein.kernels._types import Pairs, SourceRows, Sources, TargetRows, Targets
+from equistein.kernels._pairs import Pairs, Sources, TargetRows, Targets
 from equistein.kernels.averages._closed_form import AbstractClosedForm
 from equistein.kernels.averages._planar import quarter_turn
 
@@ -45,13 +45,7 @@ class VectorAverage(AbstractClosedForm):
         moment = i1e if self.group.dim == 2 else _spherical_moment
         return jnp.exp(-0.5 * ((r - q) / bandwidth) ** 2) * moment(r * q / bandwidth**2)
 
-    def block_sum(
-        self,
-        targets: TargetRows,
-        sources: SourceRows,
-        scores: SourceRows,
-        bandwidth: Scalar,
-    ) -> TargetRows:
+    def block_sum(self, targets, sources, scores, bandwidth):
         r, out = polar(targets)
         q, inward = polar(sources)
 
@@ -68,7 +62,7 @@ class VectorAverage(AbstractClosedForm):
             force = force + turning[:, None] * quarter_turn(out)
         return force
 
-    def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
+    def value(self, x, y, bandwidth):
         (r, q), directions = polar(jnp.stack([x, y]))
         frame = jnp.outer(*directions)
         if self.turns:

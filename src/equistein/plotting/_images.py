@@ -1,4 +1,4 @@
-"""Images in rows."""
+"""Images in rows, and a picture as it is."""
 
 from collections.abc import Mapping
 
@@ -30,4 +30,17 @@ def image_rows(
     label_rows(axes, list(rows), fontsize=7.0)
     for row in axes:
         row[0].yaxis.label.set(rotation=0, ha="right", va="center")
+    return figure
+
+
+def picture(pixels: np.ndarray) -> Figure:
+    """Show a picture as it is.
+
+    Args:
+        pixels: An array `(y, x, 3)`.
+    """
+    height, width = pixels.shape[:2]
+    figure, axes = grid(1, 1, width=width / 150, height=height / 150)
+    axes[0, 0].axis("off")
+    axes[0, 0].imshow(pixels)
     return figure

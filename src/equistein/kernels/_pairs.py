@@ -1,0 +1,68 @@
+"""Distances of all pairs of points, and sums over them."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+Targets: TypeAlias = Float[Array, "target *shape"]
+Sources: TypeAlias = Float[Array, "source *shape"]  # and the scores there
+TargetRows: TypeAlias = Float[Array, "target dim"]
+SourceRows: TypeAlias = Float[Array, "source dim"]
+Pairs: TypeAlias = Float[Array, "target source"]
+
+_MAX_BLOCK = 2**20  # numbers in the Gram matrix of one block: 4 MiB in float32
+
+
+def map_blocks(
+    block: Callable[[Float[Array, "block k"]], Float[Array, "block m"]],
+    targets: Float[Array, "target k"],
+    num_sources: int,
+) -> Float[Array, "target m"]:
+    """Return `block(targets)`, computed for some rows at a time.
+
+    The memory in use stays O(n) where the whole Gram matrix would be O(n^2), and a
+    block's Gram matrix stays in the processor's cache between being made and used.
+    """
+    num, width = targets.shape
+    rows = max(_MAX_BLOCK // num_sources, 8)
+    if num <= rows:
+        return block(targets)
+    num_blocks = -(-num // rows)
+    rows = -(-num // num_blocks)
+    padded = jnp.concatenate(
+        [targets, jnp.zeros((num_blocks * rows - num, width), targets.dtype)]
+    )
+    sums = jax.lax.map(block, padded.reshape(num_blocks, rows, width))
+    return sums.reshape(num_blocks * rows, -1)[:num]
+
+
+def flatten(particles: Float[Array, "n *shape"]) -> Float[Array, "n dim"]:
+    """Return the particles as rows."""
+    return particles.reshape(len(particles), -1)
+
+
+def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
+    r"""Return $|x_i - y_j|^2$ by one matmul.
+
+    Center the points first: the terms cancel, and in float32 a cloud far from the
+    origin would lose all digits.
+    """
+    return jnp.maximum(squared_norms(x, y) - 2 * x @ y.T, 0)
+
+
+def squared_norms(x: TargetRows, y: SourceRows) -> Pairs:
+    """Return $|x_i|^2 + |y_j|^2$."""
+    return jnp.sum(x**2, axis=1)[:, None] + jnp.sum(y**2, axis=1)[None, :]
+
+
+def centered(x: TargetRows, y: SourceRows) -> tuple[TargetRows, SourceRows]:
+    """Return both clouds with the mean of the targets at the origin.
+
+    Of the sources only those near the targets count; a group's copies of a cloud far
+    from the origin have their own mean where no particle is.
+    """
+    mean = jax.lax.stop_gradient(jnp.mean(x, axis=0, keepdims=True))
+    return x - mean, y - mean

@@ -1,0 +1,141 @@
+"""Charts of numbers: curves, histograms, boxes and bars."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from equistein.plotting._style import chart, color_of, EXACT, grid, legend, plain
+
+
+def curves(
+    series: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    label: str,
+    *,
+    exact: tuple[float, str] | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    limits: tuple[float, float] | None = None,
+    x_label: str = "step",
+    colors: Mapping[str, int] | None = None,
+) -> Figure:
+    """Draw curves over steps: the mean over seeds, and their range as a band.
+
+    Args:
+        series: For each name the steps `(record,)` and the values `(seed, record)`.
+        label: What the values are.
+        exact: A value to draw as a line, such as that of exact samples, and what it is.
+        log_x: Whether the steps are on a logarithmic axis.
+        log_y: Whether the values are.
+        limits: The range of values shown.
+        x_label: What the horizontal axis counts.
+        colors: The number of each name's color; by default its place.
+    """
+    figure, panel = chart(label, width=6.4, height=3.8)
+    for index, (name, (steps, values)) in enumerate(series.items()):
+        shade = color_of(name, index, colors)
+        panel.plot(steps, values.mean(axis=0), color=shade, label=name)
+        low, high = values.min(axis=0), values.max(axis=0)
+        panel.fill_between(steps, low, high, color=shade, alpha=0.2, linewidth=0)
+    if log_x:
+        panel.set_xscale("log")
+    if log_y:
+        panel.set_yscale("log")
+    panel.set(xlabel=x_label, ylim=limits)
+    legend(panel, exact)
+    return figure
+
+
+def histograms(
+    samples: Mapping[str, np.ndarray],
+    exact: tuple[np.ndarray, np.ndarray] | None,
+    label: str,
+    *,
+    bins: int = 60,
+    limits: tuple[float, float] | None = None,
+    colors: Mapping[str, int] | None = None,
+) -> Figure:
+    """Draw the histogram of one number, a panel a sampler, with the exact density.
+
+    Args:
+        samples: For each sampler the values.
+        exact: The exact density as `(values, density)`, or None.
+        label: What the number is, with its unit.
+        bins: The number of bins.
+        limits: The range shown; by default that of all samples.
+        colors: The number of each sampler's color; by default its place.
+    """
+    figure, axes = grid(len(samples), 1, width=6.4, height=1.25)
+    values = np.concatenate([np.ravel(v) for v in samples.values()])
+    low, high = limits or (np.nanmin(values), np.nanmax(values))
+    edges = np.linspace(low, high, bins + 1)
+    for index, (panel, name) in enumerate(zip(axes[:, 0], samples, strict=True)):
+        inside = np.ravel(samples[name])
+        weights = np.full(inside.size, 1 / (inside.size * (edges[1] - edges[0])))
+        shade = color_of(name, index, colors)
+        panel.hist(inside, edges, weights=weights, color=shade, alpha=0.7)
+        if exact is not None:
+            panel.plot(*exact, color=EXACT, linewidth=1.2)
+            panel.set_ylim(0, 2.2 * exact[1].max())
+        missing = np.mean((inside < low) | (inside > high) | ~np.isfinite(inside))
+        note = f"{name}" + (f" ({missing:.0%} outside)" if missing > 0.005 else "")
+        panel.text(0.99, 0.9, note, transform=panel.transAxes, ha="right", va="top")
+        panel.set_xlim(low, high)
+        panel.set_yticks([])
+        plain(panel)
+    axes[-1, 0].set_xlabel(label)
+    return figure
+
+
+def boxes(
+    groups: Mapping[str, np.ndarray],
+    label: str,
+    *,
+    exact: tuple[float, str] | None = None,
+    colors: Mapping[str, int] | None = None,
+) -> Figure:
+    """Draw a box plot with the values themselves, a box a name.
+
+    Args:
+        groups: For each name its values.
+        label: What the values are.
+        exact: A value to draw as a line, and what it is.
+        colors: The number of each name's color; by default its place.
+    """
+    figure, panel = chart(label, width=1.2 * len(groups) + 2.2, height=3.6)
+    values = [np.ravel(values) for values in groups.values()]
+    middle = {"color": EXACT}
+    panel.boxplot(values, widths=0.5, showfliers=False, medianprops=middle)
+    panel.set_xticks(range(1, len(groups) + 1), list(groups), fontsize=8)
+    for index, (name, these) in enumerate(zip(groups, values, strict=True)):
+        places = index + 1 + np.linspace(-0.12, 0.12, these.size)
+        shade = color_of(name, index, colors)
+        panel.scatter(places, these, s=10, zorder=3, color=shade)
+    legend(panel, exact)
+    return figure
+
+
+def bars(
+    groups: Mapping[str, np.ndarray],
+    labels: list[str],
+    label: str,
+    *,
+    colors: Mapping[str, int] | None = None,
+) -> Figure:
+    """Draw the same few numbers for several models side by side.
+
+    Args:
+        groups: For each model its numbers.
+        labels: What each number belongs to.
+        label: What the numbers are.
+        colors: The number of each model's color; by default its place.
+    """
+    figure, panel = chart(label, width=7.0, height=3.2)
+    width = 0.8 / len(groups)
+    for index, (name, values) in enumerate(groups.items()):
+        places = np.arange(len(values)) + (index - (len(groups) - 1) / 2) * width
+        shade = color_of(name, index, colors)
+        panel.bar(places, values, width, color=shade, label=name)
+    panel.set_xticks(range(len(labels)), labels, fontsize=8)
+    legend(panel)
+    return figure
