@@ -31,7 +31,6 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"{path} must be an .npy file, or an .npz file with an array `x`, but its "
             f"name ends in {path.suffix or 'nothing'!r}."
         )
-    _check_kind(path)
     values = stored_arrays(path, ["x"])["x"]
     if values.dtype.kind not in "iuf":
         raise DataError(
@@ -52,33 +51,6 @@ def read_points(path: pathlib.Path) -> np.ndarray:
             f"{len(values)} points are not, the first at index {bad.argmax()}."
         )
     return values
-
-
-def _check_kind(path: pathlib.Path) -> None:
-    """Raise unless a file is of the kind its name says, and not too large unpacked."""
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise DataError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
-    with open(path, "rb") as file:
-        magic = file.read(6)
-    wanted, write = (
-        (b"PK", "savez") if path.suffix == ".npz" else (b"\x93NUMPY", "save")
-    )
-    if not magic.startswith(wanted):
-        raise DataError(
-            f"{path} is damaged, or no NumPy file, though its name ends in "
-            f"{path.suffix}: write it with np.{write}."
-        )
-    if path.suffix == ".npz":
-        try:
-            with zipfile.ZipFile(path) as packed:
-                size = sum(part.file_size for part in packed.infolist())
-        except zipfile.BadZipFile as error:
-            raise DataError(f"{path} is damaged: {error}.") from None
-        if size > MAX_BYTES:
-            raise DataError(
-                f"{path} has {size} bytes unpacked; at most {MAX_BYTES} are read."
-            )
 
 
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
@@ -123,9 +95,12 @@ def stored_arrays(
         others: Those it may have.
 
     Raises:
-        DataError: If the file is damaged or pickled, or an array is missing.
+        DataError: If the file is damaged, pickled or too large, or an array is missing.
     """
     try:
+        size = _unpacked_size(path)
+        if size > MAX_BYTES:
+            raise ValueError(f"it has {size} bytes; at most {MAX_BYTES} are read")
         with path.open("rb") as file:
             stored = np.load(file, allow_pickle=False)
             if isinstance(stored, np.ndarray):
@@ -135,14 +110,22 @@ def stored_arrays(
             found = {name: np.asarray(stored[name]) for name in wanted}
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(
-            f"{path} is damaged or no NumPy file of plain numbers: {error}. Delete it, "
-            "or copy it anew."
+            f"{path} is damaged, too large or no NumPy file of plain numbers: {error}. "
+            "Delete it, or copy it anew."
         ) from None
     for name in needed:
         if name not in found:
             has = ", ".join(held) or "nothing"
             raise DataError(f"{path} must hold an array `{name}`, but has {has}.")
     return found
+
+
+def _unpacked_size(path: pathlib.Path) -> int:
+    size = path.stat().st_size
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            size = max(size, sum(part.file_size for part in packed.infolist()))
+    return size
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
@@ -157,17 +140,11 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
     """
     if dim < 1:
         raise DataError(f"The dimension of space must be at least 1, but got {dim}.")
-    if points.ndim == 3:
-        if points.shape[2] != dim:
-            raise DataError(
-                f"The points have shape {points.shape[1:]}, {points.shape[2]} numbers "
-                f"a particle, but the dimension is {dim}."
-            )
+    if points.ndim == 3 and points.shape[2] == dim:
         return points
-    flat = points.reshape(len(points), -1)
-    if flat.shape[1] % dim:
+    if points.ndim == 3 or points[0].size % dim:
         raise DataError(
-            f"Rows of {flat.shape[1]} numbers do not divide into particles of "
-            f"dimension {dim}."
+            f"Points of shape {points.shape[1:]} do not divide into particles, for the "
+            f"dimension is {dim}."
         )
-    return flat.reshape(len(points), -1, dim)
+    return points.reshape(len(points), -1, dim)

@@ -31,62 +31,63 @@ class LabeledImages:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """Where four files are, and what they must be.
+    """Where a data set is, and what it must be.
 
     Attributes:
         url: The address that the files' names follow.
-        folders: Where each part is in `$EQUISTEIN_DATA`.
         names: What the classes are called.
-        counts: The number of images of each part.
-        sums: The SHA-256 of images and labels of each part.
+        files: For each part the paths of images and labels in `$EQUISTEIN_DATA`, with
+            their SHA-256.
     """
 
     url: str
-    folders: dict[str, str]
     names: tuple[str, ...]
-    counts: dict[str, int]
-    sums: dict[str, tuple[str, str]]
+    files: dict[Split, dict[str, str]]
 
 
 _DIGITS = tuple("0123456789")
+_COUNTS = {"train": 60_000, "test": 10_000}
 _SOURCES = {
     "fashion-mnist": _Source(
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-        {"train": "fashion_mnist", "test": "fashion_mnist"},
         (
             "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt",
             "sneaker", "bag", "ankle boot",
         ),
-        {"train": 60_000, "test": 10_000},
         {
-            "train": (
+            "train": {
+                "fashion_mnist/train-images-idx3-ubyte.gz":
                 "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                "fashion_mnist/train-labels-idx1-ubyte.gz":
                 "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-            ),
-            "test": (
+            },
+            "test": {
+                "fashion_mnist/t10k-images-idx3-ubyte.gz":
                 "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                "fashion_mnist/t10k-labels-idx1-ubyte.gz":
                 "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-            ),
+            },
         },
     ),
     "mnist": _Source(
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
-        {"train": "mnist", "test": "mnist_test"},
         _DIGITS,
-        {"train": 60_000, "test": 10_000},
         {
-            "train": (
+            "train": {
+                "mnist/train-images-idx3-ubyte.gz":
                 "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                "mnist/train-labels-idx1-ubyte.gz":
                 "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            ),
-            "test": (
+            },
+            "test": {
+                "mnist_test/t10k-images-idx3-ubyte.gz":
                 "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                "mnist_test/t10k-labels-idx1-ubyte.gz":
                 "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            ),
+            },
         },
     ),
 }  # fmt: skip
-_PREFIXES = {"train": "train", "test": "t10k"}
 
 
 def labeled_images(
@@ -124,16 +125,15 @@ def labeled_images(
     if name not in _SOURCES:
         known = ", ".join(["digits", *_SOURCES])
         raise DataError(f"There are no images {name!r}: give one of {known}.")
-    source, prefix = _SOURCES[name], _PREFIXES[split]
+    source = _SOURCES[name]
     arrays = []
-    for index, kind in enumerate(("images-idx3-ubyte", "labels-idx1-ubyte")):
-        path = _find(name, source, split, f"{prefix}-{kind}.gz", index, download)
+    for file, checksum in source.files[split].items():
+        path = _find(name, source.url, file, checksum, download)
         if path is None:
             return None
         arrays.append(read_idx(path))
     images, labels = arrays
-    num = source.counts[split]
-    return as_labeled(images, labels, source.names, (num, 28, 28))
+    return as_labeled(images, labels, source.names, (_COUNTS[split], 28, 28))
 
 
 def class_names(name: Literal["digits", "fashion-mnist", "mnist"]) -> tuple[str, ...]:
@@ -181,24 +181,24 @@ def as_labeled(
 
 
 def _find(
-    name: str, source: _Source, split: Split, file: str, index: int, download: bool
+    name: str, url: str, file: str, checksum: str, download: bool
 ) -> pathlib.Path | None:
     """Return where a file is, checked; None if it is nowhere."""
-    wanted = source.sums[split][index]
-    folder, kept = source.folders[split], cache_folder() / f"{name}-{file}"
-    path = local_file(f"{folder}/{file}") or kept
+    folder, _, last = file.partition("/")
+    kept = cache_folder() / f"{name}-{last}"
+    path = local_file(file) or kept
     if path.is_file():
         found = hashlib.sha256(path.read_bytes()).hexdigest()
-        if found != wanted:
+        if found != checksum:
             raise DataError(
                 f"{path} does not match its checksum: its SHA-256 is {found}, not "
-                f"{wanted}. Delete it, or copy it anew."
+                f"{checksum}. Delete it, or copy it anew."
             )
         return path
     if not download:
         return None
-    remedy = f"Put {file} into the folder {folder} of ${DATA_VARIABLE}, or try again."
-    return fetched(name, source.url + file, f"sha256:{wanted}", kept.name, remedy)
+    remedy = f"Put {last} into the folder {folder} of ${DATA_VARIABLE}, or try again."
+    return fetched(name, url + last, f"sha256:{checksum}", kept.name, remedy)
 
 
 def _digits(split: Split) -> LabeledImages:

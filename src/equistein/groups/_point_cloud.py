@@ -24,6 +24,25 @@ class RigidPermutation(eqx.Module):
     permutation: Int[Array, "*batch atom"]
 
 
+def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
+    """Number the labels in order of appearance: `"COO"` becomes `(0, 1, 1)`.
+
+    Raises:
+        ValueError: If `species` is empty or not a sequence of labels.
+    """
+    numbers: dict[Hashable, int] = {}
+    try:
+        encoded = tuple(numbers.setdefault(label, len(numbers)) for label in species)
+    except TypeError:
+        encoded = ()
+    if not encoded:
+        raise ValueError(
+            "`species` needs one label for each particle, such as (0, 0, 0, 0) or "
+            f"'CCOH', but got {species!r}."
+        )
+    return encoded
+
+
 class PointCloud(AbstractGroup):
     """Rotations, reflections and translations of space, and swaps of like particles.
 
@@ -45,14 +64,12 @@ class PointCloud(AbstractGroup):
         ValueError: If `species` is empty or no sequence, or `dim` is not positive.
     """
 
-    species: tuple[int, ...]
+    species: tuple[int, ...] = eqx.field(converter=encode_species)
     dim: int
-    reflections: bool
+    reflections: bool = True
 
-    def __init__(self, species: Sequence[Hashable], dim: int, reflections: bool = True):
-        self.species = encode_species(species)
-        self.dim = check_integer("PointCloud", "dim", dim)
-        self.reflections = reflections
+    def __check_init__(self):
+        check_integer("PointCloud", "dim", self.dim)
 
     def act(self, element: PyTree, point: Point) -> Point:
         return rotate(element.rotation, point)[element.permutation]
@@ -139,22 +156,3 @@ class PointCloud(AbstractGroup):
             shuffled = jr.permutation(group_key, members)
             permutation = permutation.at[members].set(shuffled)
         return permutation
-
-
-def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
-    """Number the labels in order of appearance: `"COO"` becomes `(0, 1, 1)`.
-
-    Raises:
-        ValueError: If `species` is empty or not a sequence of labels.
-    """
-    numbers: dict[Hashable, int] = {}
-    try:
-        encoded = tuple(numbers.setdefault(label, len(numbers)) for label in species)
-    except TypeError:
-        encoded = ()
-    if not encoded:
-        raise ValueError(
-            "`species` needs one label for each particle, such as (0, 0, 0, 0) or "
-            f"'CCOH', but got {species!r}."
-        )
-    return encoded

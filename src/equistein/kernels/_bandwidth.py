@@ -65,14 +65,14 @@ class Median(AbstractBandwidth):
         Liu and Wang (2016), Stein Variational Gradient Descent, section 5.
     """
 
-    factor: float
-    every: int
-    max_particles: int
+    factor: float = 1.0
+    every: int = 100
+    max_particles: int = 512
 
-    def __init__(self, factor: float = 1.0, every: int = 100, max_particles: int = 512):
-        self.factor = check_positive("Median", "factor", factor)
-        self.every = check_integer("Median", "every", every)
-        self.max_particles = check_integer("Median", "max_particles", max_particles)
+    def __check_init__(self):
+        check_positive("Median", "factor", self.factor)
+        check_integer("Median", "every", self.every)
+        check_integer("Median", "max_particles", self.max_particles)
 
     def __call__(
         self, squared_distances: SquaredDistances, discrepancy: Discrepancy
@@ -114,22 +114,18 @@ class MaximumDiscrepancy(AbstractBandwidth):
         open question of Jaini, Holdijk and Welling (2021), section 6.
     """
 
-    factors: tuple[float, ...]
-    every: int
-    max_particles: int
+    factors: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    every: int = 100
+    max_particles: int = 128
 
-    def __init__(
-        self,
-        factors: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0),
-        every: int = 100,
-        max_particles: int = 128,
-    ):
+    def __check_init__(self):
         name = "MaximumDiscrepancy"
-        if not factors:
+        if not self.factors:
             raise ValueError(f"{name} needs `factors`, at least one.")
-        self.factors = tuple(check_positive(name, "factors", c) for c in factors)
-        self.every = check_integer(name, "every", every)
-        self.max_particles = check_integer(name, "max_particles", max_particles, 2)
+        for factor in self.factors:
+            check_positive(name, "factors", factor)
+        check_integer(name, "every", self.every)
+        check_integer(name, "max_particles", self.max_particles, 2)
 
     def __call__(
         self, squared_distances: SquaredDistances, discrepancy: Discrepancy

@@ -1,5 +1,7 @@
 """The linear kernel of invariant features: SVGD as moment matching."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -46,19 +48,12 @@ class Moments(AbstractFeatureKernel):
     """
 
     features: AbstractFeatures
-    ridge: float
-    metric: Metric | None
+    _: dataclasses.KW_ONLY
+    ridge: float = 1e-3
+    metric: Metric | None = None
 
-    def __init__(
-        self,
-        features: AbstractFeatures,
-        *,
-        ridge: float = 1e-3,
-        metric: Metric | None = None,
-    ):
-        self.features = features
-        self.ridge = check_positive("Moments", "ridge", ridge)
-        self.metric = metric
+    def __check_init__(self):
+        check_positive("Moments", "ridge", self.ridge)
 
     def at(self, particles: Particles) -> "Moments":
         """Return this kernel with the metric G of some particles."""

@@ -23,14 +23,12 @@ class Symmetrized(AbstractNetwork):
     network: AbstractNetwork
     symmetry: AbstractFiniteGroup
 
-    def __init__(self, network: AbstractNetwork, symmetry: AbstractFiniteGroup):
-        if not isinstance(symmetry, AbstractFiniteGroup):
+    def __check_init__(self):
+        if not isinstance(self.symmetry, AbstractFiniteGroup):
             raise ValueError(
                 "Symmetrized needs a finite `symmetry` such as Cyclic(4), but got "
-                f"{symmetry}. For a continuous group take invariant features."
+                f"{self.symmetry}. For a continuous group take invariant features."
             )
-        self.network = network
-        self.symmetry = symmetry
 
     def __call__(self, point: Point) -> Float[Array, "*class"]:
         return jnp.mean(jax.vmap(self.network)(self.symmetry.orbit(point)), axis=0)

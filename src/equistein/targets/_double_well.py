@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from equistein._arrays import check_integer, check_positive
 from equistein._types import Point, Scalar
 from equistein.targets._particle_system import AbstractParticleSystem
 
@@ -51,17 +52,12 @@ class DoubleWell(AbstractParticleSystem):
         d0: float = 4.0,
         temperature: float = 1.0,
     ):
-        if num_particles < 2 or dim < 1 or not c > 0 or not temperature > 0:
-            raise ValueError(
-                "DoubleWell needs `num_particles` >= 2, `dim` >= 1, `c` > 0 (or the "
-                "particles fly apart) and `temperature` > 0, but got "
-                f"num_particles={num_particles!r}, dim={dim!r}, c={c!r}, "
-                f"temperature={temperature!r}."
-            )
-        self.num_particles = int(num_particles)
-        self.dim = int(dim)
-        self.a, self.b, self.c, self.d0 = float(a), float(b), float(c), float(d0)
-        self.temperature = float(temperature)
+        name, held = "DoubleWell", "or the particles fly apart"
+        self.num_particles = check_integer(name, "num_particles", num_particles, 2)
+        self.dim = check_integer(name, "dim", dim)
+        self.a, self.b, self.d0 = float(a), float(b), float(d0)
+        self.c = check_positive(name, "c", c, held)
+        self.temperature = check_positive(name, "temperature", temperature)
 
     @property
     def reach(self) -> float:

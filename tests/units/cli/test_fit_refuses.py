@@ -153,7 +153,7 @@ BAD = {
     "a group of other points": ("x.npy", npy(POINTS), ["--group", "so:3"], "acts on"),
     "an unknown group": ("x.npy", npy(POINTS), ["--group", "square"], "no group"),
     "a group of no elements": (
-        "x.npy", npy(POINTS), ["--group", "cyclic:0"], "positive integer",
+        "x.npy", npy(POINTS), ["--group", "cyclic:0"], "`order`, an integer >= 1",
     ),
     "no epochs": ("x.npy", npy(POINTS), ["--num-epochs", "0"], "num_epochs"),
     "images that are not square": (

@@ -19,7 +19,7 @@ from equistein.groups import (
 )
 @pytest.mark.parametrize("number", [0, -1, 2.0, True, "4"])
 def test_a_wrong_number_is_refused(make, number, unchecked):
-    with pytest.raises(ValueError, match="positive integer"):
+    with pytest.raises(ValueError, match="needs `(order|dim)`, an integer >= 1"):
         make(number)
 
 
@@ -60,5 +60,5 @@ def test_groups_have_names(text, kind, order):
              "trivial:1", "point-cloud", "cube"],
 )  # fmt: skip
 def test_a_name_of_no_group_is_refused(text):
-    with pytest.raises(ValueError, match="group|positive|needs"):
+    with pytest.raises(ValueError, match="group|needs"):
         parse_group(text)

@@ -160,8 +160,8 @@ def test_the_group_is_that_of_the_species():
     ("settings", "message"),
     [
         ({"species": "C"}, "`species` of at least 2"),
-        ({"width": 0}, "`width`, a positive integer, but got 0"),
-        ({"depth": 0}, "`depth`, a positive integer"),
+        ({"width": 0}, "`width`, an integer >= 1, but got 0"),
+        ({"depth": 0}, "`depth`, an integer >= 1"),
         ({"num_centers": 1}, "`num_centers`, an integer >= 2"),
         ({"reach": 0.0}, "`reach` > 0"),
         ({"reach": float("nan")}, "`reach` > 0"),

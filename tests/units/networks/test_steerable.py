@@ -188,7 +188,7 @@ def test_pixels_are_divided_by_the_scale(key):
         ({"scale": 0.0}, "`scale` > 0"),
         ({"scale": "a"}, "`scale` > 0"),
         ({"symmetry": "c4"}, "`symmetry`, ImageRotations"),
-        ({"out_size": 0}, "`out_size`, a positive integer"),
+        ({"out_size": 0}, "`out_size`, an integer >= 1"),
         ({"norm_groups": 1.0}, "`norm_groups` must divide"),
         ({"shape": (8.0, 8.0, 1)}, "square images"),
         ({"shape": (2, 2), "sizes": (2, 2)}, "do not fit on an image of side 1"),
