@@ -223,7 +223,7 @@ def test_wrong_species_are_refused(make, unchecked):
     with pytest.raises(ValueError, match="`epsilon` > 0"):
         make((0, 0), epsilon=0.0)
     for shape in ((3, 2), (4,), (2, 2, 2)):
-        with pytest.raises(ValueError, match="needs points of shape"):
+        with pytest.raises(ValueError, match="got points of shape"):
             make((0, 0)).group(shape)
 
 
