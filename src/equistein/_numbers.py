@@ -27,12 +27,17 @@ def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
             )
 
 
-def check_positive(owner: str, zero: bool = False, **numbers: Any) -> None:
+def check_positive(
+    owner: str, zero: bool = False, meaning: str = "", **numbers: Any
+) -> None:
     """Raise `ValueError` unless numbers are finite and positive, or zero if allowed."""
+    meaning = meaning and f", {meaning}"
     for name, number in numbers.items():
-        if not 0 <= number < math.inf or (number == 0 and not zero):
+        good = not isinstance(number, str) and 0 <= number < math.inf
+        if not good or (number == 0 and not zero):
             raise ValueError(
-                f"{owner} needs `{name}` {'>=' if zero else '>'} 0, but got {number!r}."
+                f"{owner} needs `{name}` {'>=' if zero else '>'} 0{meaning}, but got "
+                f"{number!r}."
             )
 
 

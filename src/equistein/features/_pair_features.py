@@ -4,7 +4,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_positive
+from equistein._numbers import check_positive
 from equistein._types import Point
 from equistein.features._base import (
     AbstractFeatures,
@@ -23,7 +23,7 @@ class AbstractPairFeatures(AbstractFeatures):
 
     def __check_init__(self):
         name = type(self).__name__
-        check_positive(name, "epsilon", self.epsilon, SMOOTHED)
+        check_positive(name, meaning=SMOOTHED, epsilon=self.epsilon)
         if len(self.species) < 2:
             raise ValueError(
                 f"{name} needs `species` of at least two particles, but got "

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_integer, check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Features, Point
 from equistein.features._base import smooth_norm_laplacian
 from equistein.features._pair_features import AbstractPairFeatures
@@ -53,15 +53,18 @@ class PairHistogram(AbstractPairFeatures):
         width: float | None = None,
         epsilon: float = 1e-2,
     ):
-        name, furthest = "PairHistogram", "the largest distance told apart"
+        name = "PairHistogram"
         self.species = encode_species(species)
         self.epsilon = float(epsilon)
-        self.reach = check_positive(name, "reach", reach, furthest)
-        self.num_centers = check_integer(name, "num_centers", num_centers, 2)
+        check_positive(name, meaning="the largest distance told apart", reach=reach)
+        check_integers(name, least=2, num_centers=num_centers)
         spacing = reach / (num_centers - 1)
         usual = f"the width of a bin such as the spacing {spacing:.3g}"
         width = spacing if width is None else width
-        self.width = check_positive(name, "width", width, usual)
+        check_positive(name, meaning=usual, width=width)
+        self.reach = float(reach)
+        self.num_centers = num_centers
+        self.width = float(width)
 
     def __call__(self, point: Point) -> Features:
         distances = self.distances(point)

@@ -1,6 +1,6 @@
 """The distance from the origin."""
 
-from equistein._arrays import check_positive
+from equistein._numbers import check_positive
 from equistein._types import Features, Point
 from equistein.features._base import (
     AbstractFeatures,
@@ -26,7 +26,8 @@ class Radius(AbstractFeatures):
     epsilon: float
 
     def __init__(self, epsilon: float = 1e-2):
-        self.epsilon = check_positive("Radius", "epsilon", epsilon, SMOOTHED)
+        check_positive("Radius", meaning=SMOOTHED, epsilon=epsilon)
+        self.epsilon = float(epsilon)
 
     def __call__(self, point: Point) -> Features:
         return smooth_norm(point, self.epsilon)[None]

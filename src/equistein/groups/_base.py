@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
-from equistein._arrays import check_integer
+from equistein._numbers import check_integers
 from equistein._types import Key, Point
 
 
@@ -91,7 +91,7 @@ class AbstractMatrixGroup(AbstractGroup):
     dim: eqx.AbstractVar[int]
 
     def __check_init__(self):
-        check_integer(type(self).__name__, "dim", self.dim)
+        check_integers(type(self).__name__, dim=self.dim)
 
     def act(self, element: PyTree, point: Point) -> Point:
         return rotate(element, point)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._arrays import check_integer
+from equistein._numbers import check_integers
 from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup, AbstractMatrixGroup, rotate
 
@@ -27,7 +27,8 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
     dim: int
 
     def __init__(self, order: int):
-        self.turns = check_integer("Cyclic", "order", order)
+        check_integers("Cyclic", order=order)
+        self.turns = order
         self.dim = 2
 
     @property
@@ -59,7 +60,8 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     dim: int
 
     def __init__(self, order: int):
-        self.corners = check_integer("Dihedral", "order", order)
+        check_integers("Dihedral", order=order)
+        self.corners = order
         self.dim = 2
 
     @property

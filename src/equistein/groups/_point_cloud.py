@@ -11,7 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._arrays import check_integer
+from equistein._numbers import check_integers
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractGroup, rotate
 from equistein.groups._orthogonal import special_orthogonal
@@ -69,7 +69,7 @@ class PointCloud(AbstractGroup):
     reflections: bool = True
 
     def __check_init__(self):
-        check_integer("PointCloud", "dim", self.dim)
+        check_integers("PointCloud", dim=self.dim)
 
     def act(self, element: PyTree, point: Point) -> Point:
         return rotate(element.rotation, point)[element.permutation]

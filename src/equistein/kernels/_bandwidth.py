@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_integer, check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Scalar
 
 SquaredDistances: TypeAlias = Float[Array, "n n"]
@@ -70,9 +70,8 @@ class Median(AbstractBandwidth):
     max_particles: int = 512
 
     def __check_init__(self):
-        check_positive("Median", "factor", self.factor)
-        check_integer("Median", "every", self.every)
-        check_integer("Median", "max_particles", self.max_particles)
+        check_positive("Median", factor=self.factor)
+        check_integers("Median", every=self.every, max_particles=self.max_particles)
 
     def __call__(
         self, squared_distances: SquaredDistances, discrepancy: Discrepancy
@@ -123,9 +122,9 @@ class MaximumDiscrepancy(AbstractBandwidth):
         if not self.factors:
             raise ValueError(f"{name} needs `factors`, at least one.")
         for factor in self.factors:
-            check_positive(name, "factors", factor)
-        check_integer(name, "every", self.every)
-        check_integer(name, "max_particles", self.max_particles, 2)
+            check_positive(name, factors=factor)
+        check_integers(name, every=self.every)
+        check_integers(name, least=2, max_particles=self.max_particles)
 
     def __call__(
         self, squared_distances: SquaredDistances, discrepancy: Discrepancy

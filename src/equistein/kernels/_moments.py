@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_positive
+from equistein._numbers import check_positive
 from equistein._types import Particles, Point
 from equistein.features import AbstractFeatures, jacobian
 from equistein.kernels._on_features import AbstractFeatureKernel, Metric
@@ -53,7 +53,7 @@ class Moments(AbstractFeatureKernel):
     metric: Metric | None = None
 
     def __check_init__(self):
-        check_positive("Moments", "ridge", self.ridge)
+        check_positive("Moments", ridge=self.ridge)
 
     def at(self, particles: Particles) -> "Moments":
         """Return this kernel with the metric G of some particles."""

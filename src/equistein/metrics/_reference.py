@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from equistein._arrays import check_num, check_positive
+from equistein._arrays import check_num
+from equistein._numbers import check_positive
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, Trivial
 
@@ -57,7 +58,7 @@ class Normal(AbstractReference):
         scale: float | Scalar,
         group: AbstractGroup = Trivial(),  # noqa: B008
     ):
-        check_positive("Normal", "scale", scale)
+        check_positive("Normal", scale=scale)
         group.check_shape(center.shape)
         # A random element moves every point that is not fixed by all of them.
         elements = group.sample(jr.key(0), 3)

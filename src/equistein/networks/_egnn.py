@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._arrays import check_integer, check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
 from equistein.groups import encode_species, PointCloud
@@ -164,17 +164,18 @@ class EGNN(AbstractNoiseNetwork):
             raise ValueError(
                 f"EGNN needs `species` of at least 2 atoms, but got {species!r}."
             )
-        check_integer("EGNN", "width", width)
-        check_integer("EGNN", "depth", depth)
+        check_integers("EGNN", width=width, depth=depth, dim=dim)
+        check_integers("EGNN", least=2, num_centers=num_centers)
+        check_positive("EGNN", reach=reach)
         if atomic_numbers is not None and len(atomic_numbers) != len(species):
             raise ValueError(
                 f"EGNN needs one of `atomic_numbers` for each of its {len(species)} "
                 f"atoms, but got {len(atomic_numbers)}."
             )
         self.species = encode_species(species)
-        self.dim = check_integer("EGNN", "dim", dim)
-        self.reach = jnp.asarray(check_positive("EGNN", "reach", reach), float)
-        self.num_centers = check_integer("EGNN", "num_centers", num_centers, 2)
+        self.dim = dim
+        self.reach = jnp.asarray(reach, float)
+        self.num_centers = num_centers
         self.kinds = jnp.array(self.species)
         self.traits = _traits(self.species, atomic_numbers)
         keys = jr.split(key, 5 + depth)

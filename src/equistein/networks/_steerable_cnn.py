@@ -11,7 +11,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_integer, check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point
 from equistein.groups import ImageRotations, Trivial
 from equistein.networks._base import AbstractNetwork
@@ -90,8 +90,9 @@ class SteerableCNN(AbstractNetwork):
         sizes = [3] * depth if sizes is None else list(sizes)
         strides = [1] * depth if strides is None else list(strides)
         _check(shape, fields, symmetry, sizes, strides, pool_after, group_pool)
+        check_positive("SteerableCNN", scale=scale)
         if out_size is not None:
-            check_integer("SteerableCNN", "out_size", out_size)
+            check_integers("SteerableCNN", out_size=out_size)
         side, before = shape[0], shape[2] if len(shape) == 3 else 1
         keys = jr.split(key, depth + 1)
         layers = []
@@ -111,7 +112,7 @@ class SteerableCNN(AbstractNetwork):
             self.norms = tuple(FieldNorm(num, norm_groups, order) for num in fields)
         outputs: Any = out_size or "scalar"
         self.head = eqx.nn.Linear(fields[-1], outputs, key=keys[-1])
-        self.scale = jnp.asarray(check_positive("SteerableCNN", "scale", scale))
+        self.scale = jnp.asarray(float(scale))
         self.symmetry = symmetry
         self.shape = tuple(shape)
         self.pool_after = tuple(pool_after)

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from equistein._arrays import check_integer, check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Point, Scalar
 from equistein.targets._particle_system import AbstractParticleSystem
 
@@ -52,12 +52,14 @@ class DoubleWell(AbstractParticleSystem):
         d0: float = 4.0,
         temperature: float = 1.0,
     ):
-        name, held = "DoubleWell", "or the particles fly apart"
-        self.num_particles = check_integer(name, "num_particles", num_particles, 2)
-        self.dim = check_integer(name, "dim", dim)
-        self.a, self.b, self.d0 = float(a), float(b), float(d0)
-        self.c = check_positive(name, "c", c, held)
-        self.temperature = check_positive(name, "temperature", temperature)
+        check_integers("DoubleWell", least=2, num_particles=num_particles)
+        check_integers("DoubleWell", dim=dim)
+        check_positive("DoubleWell", meaning="or the particles fly apart", c=c)
+        check_positive("DoubleWell", temperature=temperature)
+        self.num_particles = num_particles
+        self.dim = dim
+        self.a, self.b, self.c, self.d0 = float(a), float(b), float(c), float(d0)
+        self.temperature = float(temperature)
 
     @property
     def reach(self) -> float:

@@ -10,7 +10,8 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_integer, check_num
+from equistein._arrays import check_num
+from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import Orthogonal
 from equistein.targets._base import AbstractTarget
@@ -65,7 +66,8 @@ class Shells(AbstractTarget):
                 "Shells needs positive `radii` and `widths`, but got "
                 f"{self.radii} and {self.widths}."
             )
-        self.dim = check_integer("Shells", "dim", dim, 2)
+        check_integers("Shells", least=2, dim=dim)
+        self.dim = dim
 
     @property
     def group(self) -> Orthogonal:
