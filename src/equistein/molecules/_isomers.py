@@ -80,7 +80,7 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
         return None
     positions, _ = relax(mol)
     order = np.empty(len(names), int)
-    order[np.argsort(symbols, kind="stable")] = np.argsort(names, kind="stable")
+    order[np.argsort(list(symbols), kind="stable")] = np.argsort(names, kind="stable")
     positions = positions[order]
     # What relaxed into another molecule, or was not relaxed, is left out.
     return positions if perceive(symbols, positions).smiles == smiles else None
