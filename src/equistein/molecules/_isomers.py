@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from equistein.molecules._elements import VALENCES, valences_of
 from equistein.molecules._perception import from_bonds, graph_smiles, perceive
@@ -44,7 +43,7 @@ def isomers(symbols: Sequence[str]) -> list[str]:
         {
             _smiles(heavy, valences, orders)
             for orders in _fillings(valences, total)
-            if connected_components(orders, return_labels=False) == 1
+            if _connected(orders)
         }
     )
 
@@ -107,6 +106,14 @@ def _fillings(valences: list[int], total: int):
         orders[i, j] = orders[j, i] = 0
 
     yield from fill(0, total)
+
+
+def _connected(orders: np.ndarray) -> bool:
+    reached = np.zeros(len(orders), bool)
+    reached[0] = True
+    for _ in orders:
+        reached |= (orders[reached] > 0).any(axis=0)
+    return bool(reached.all())
 
 
 def _smiles(heavy: list[str], valences: list[int], orders: np.ndarray) -> str:
