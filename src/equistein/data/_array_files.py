@@ -34,7 +34,8 @@ def read_points(path: pathlib.Path) -> np.ndarray:
     values = stored_arrays(path, ["x"])["x"]
     if values.dtype.kind not in "iuf":
         raise DataError(
-            f"{path} must hold an array of numbers, real numbers, but got {values.dtype}."
+            f"{path} must hold an array of numbers, real numbers, but got "
+            f"{values.dtype}."
         )
     if values.ndim < 2 or len(values) < 2 or 0 in values.shape:
         raise DataError(
