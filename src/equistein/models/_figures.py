@@ -56,7 +56,8 @@ def _training(history: Mapping[str, np.ndarray]) -> dict[str, Any]:
     if "negative_energy" in history:
         gap = history["positive_energy"] - history["negative_energy"]
         rows = {"data minus particles": (steps, gap)}
-        return {"energy_gap": curves(rows, "energy gap", exact=0.0, x_label="epoch")}
+        figure = curves(rows, "energy gap", exact=(0.0, "exact"), x_label="epoch")
+        return {"energy_gap": figure}
     if "denoising_loss" in history:
         rows = {"denoising": (steps, history["denoising_loss"])}
         return {"denoising_loss": curves(rows, "loss", x_label="epoch", log_y=True)}

@@ -66,7 +66,7 @@ BAD = {
     "one class only": (*with_classes(np.zeros(40, int)), "the class 0 alone"),
     "no class known": (*with_classes(np.full(40, -1)), "hold none"),
     "pickled classes": (
-        *with_classes(np.array([{}] * 40, object)), "damaged or no plain numbers",
+        *with_classes(np.array([{}] * 40, object)), "no NumPy file of plain numbers",
     ),
     "NaN": ("x.npy", npy(changed(POINTS, (3, 1), np.nan)), [], "first at index 3"),
     "infinity": ("x.npy", npy(changed(POINTS, (3, 1), np.inf)), [], "at index 3"),
