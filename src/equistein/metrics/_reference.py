@@ -60,10 +60,8 @@ class Normal(AbstractReference):
     ):
         check_positive("Normal", scale=scale)
         group.check_shape(center.shape)
-        # A random element moves every point that is not fixed by all of them.
-        elements = group.sample(jr.key(0), 3)
-        moved = jax.vmap(lambda g: group.act(g, group.project(center)))(elements)
-        if not bool(jnp.all(jnp.abs(moved - center[None]) <= 1e-5 * scale)):
+        distance, dim = _moved_and_dim(group, center)
+        if not bool(distance <= 1e-5 * scale):
             raise ValueError(
                 f"Normal needs a `center` that {group} leaves where it is, such as the "
                 "origin."
@@ -71,8 +69,7 @@ class Normal(AbstractReference):
         self.center = center
         self.scale = jnp.asarray(scale, center.dtype)
         self.group = group
-        projection = jax.jacfwd(group.project)(jnp.zeros_like(center))
-        self.dim = round(float(jnp.trace(projection.reshape(center.size, -1))))
+        self.dim = round(float(dim))
 
     def log_density(self, point: Point) -> Scalar:
         center, scale = (c.astype(point.dtype) for c in (self.center, self.scale))
@@ -88,3 +85,14 @@ class Normal(AbstractReference):
 
     def project(self, point: Point) -> Point:
         return self.group.project(point)
+
+
+@eqx.filter_jit
+def _moved_and_dim(group: AbstractGroup, center: Point) -> tuple[Scalar, Scalar]:
+    """Return how far elements move a point, and the dimension of the subspace."""
+    # A random element moves every point that is not fixed by all of them.
+    elements = group.sample(jr.key(0), 3)
+    moved = jax.vmap(lambda g: group.act(g, group.project(center)))(elements)
+    projection = jax.jacfwd(group.project)(jnp.zeros_like(center))
+    dim = jnp.trace(projection.reshape(center.size, -1))
+    return jnp.max(jnp.abs(moved - center[None])), dim
