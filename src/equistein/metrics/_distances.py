@@ -1,5 +1,6 @@
 """Distances between two sets of samples."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,6 +82,7 @@ def total_variation(
     return jnp.sum(jnp.abs(histogram(first) - histogram(second))) / 2
 
 
+@eqx.filter_jit
 def _mean_distance(x: Float[Array, "n dim"], y: Float[Array, "m dim"]) -> Scalar:
     def to_all(point):
         squared = jnp.sum((point[None] - y) ** 2, axis=1)

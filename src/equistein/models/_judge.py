@@ -16,7 +16,7 @@ from equistein.metrics import energy_distance, wasserstein_1d
 from equistein.models._dataset import Dataset
 from equistein.models._features import features_of
 from equistein.models._molecules import known_graphs, molecule_numbers
-from equistein.models._scores import scores
+from equistein.models._scores import scores, values_at
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Fitted
 
@@ -116,7 +116,7 @@ def _compared(
     """Return how far points are from others, in their invariant features."""
     mine, other = described(points), described(against)
     gaps = [wasserstein_1d(a, b) for a, b in zip(mine.T, other.T, strict=True)]
-    energies = jax.lax.map(fitted.energy, points, batch_size=256)
+    energies = values_at(fitted.energy, points)
     numbers = {
         "energy_distance_of_features": energy_distance(mine, other),
         "w1_of_a_feature": np.mean(np.array(gaps)),

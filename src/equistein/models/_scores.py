@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array
 
 from equistein._types import Key, Particles
 from equistein.diffusion import denoising_loss, NoiseEnergy
@@ -69,6 +71,12 @@ def scores(
     return {name: float(value) for name, value in numbers.items()}
 
 
+@eqx.filter_jit
+def values_at(function: Any, points: Particles) -> Array:
+    """Return the value at each point, in blocks of 256."""
+    return jax.lax.map(function, points, batch_size=256)
+
+
 def _classification(fitted: Fitted, held_out: Dataset) -> dict[str, Any]:
     """Return accuracy and calibration on held-out points whose class is known."""
     energy, labels = fitted.energy, held_out.labels
@@ -76,7 +84,7 @@ def _classification(fitted: Fitted, held_out: Dataset) -> dict[str, Any]:
         return {}
     known = labels >= 0
     points: Particles = held_out.points[known]
-    logits = jax.lax.map(energy.logits, points, batch_size=256)
+    logits = values_at(energy.logits, points)
     classes = jnp.asarray(labels[known])
     return {
         "held_out_accuracy": accuracy(logits, classes),
