@@ -13,7 +13,7 @@ from kernel_registry import (
 _STEIN = {name: v for name, v in KERNELS.items() if name != "like distances"}
 _CENTRED = [name for name, value in _STEIN.items() if len(value[2]) == 2]
 _CENTRED.remove("c4 of clouds")
-_MANY = 20_000
+_MANY = 10_000  # a wrong score is then 10 standard errors or more from zero
 
 
 @functools.cache
