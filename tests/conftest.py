@@ -51,7 +51,7 @@ def _forget_compiled_code():
     """
     yield
     num = _num_mappings()
-    if num is None or num > 20_000:
+    if num is None or num > 12_000:
         jax.clear_caches()
 
 

@@ -31,9 +31,14 @@ class AbstractPairFeatures(AbstractFeatures):
             )
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
-        group = PointCloud(self.species, shape[-1] if shape else 1)
-        group.check_shape(shape)
-        return group
+        num = len(self.species)
+        if len(shape) != 2 or shape[0] != num:
+            raise ValueError(
+                f"{type(self).__name__} with {num} `species` needs points of shape "
+                f"({num}, dim), but got points of shape {shape}. Give one species label "
+                "for each particle."
+            )
+        return PointCloud(self.species, shape[1])
 
     def distances(self, point: Point) -> Float[Array, " pair"]:
         """Return the smoothed distance of each pair."""

@@ -209,7 +209,8 @@ def _turned_taps(order: int, size: int, lifting: bool) -> np.ndarray:
     """
     inputs = 1 if lifting else order
     first = np.arange(size**2 * inputs).reshape(size, size, inputs)
-    taps = np.empty((size, size, inputs, order), int)
+    # Of a type that is the same in both precisions: JAX remembers an array's type.
+    taps = np.empty((size, size, inputs, order), np.int32)
     for g in range(order):
         for h in range(inputs):
             relative = 0 if lifting else _relative(g, h)
