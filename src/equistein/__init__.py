@@ -24,10 +24,12 @@ from equistein.groups import (
 )
 from equistein.models import load as load, Model as Model
 from equistein.samplers import (
+    AnnealedSMC as AnnealedSMC,
     as_blackjax as as_blackjax,
     Langevin as Langevin,
     MALA as MALA,
     NonFiniteError as NonFiniteError,
+    ParallelTempering as ParallelTempering,
     run as run,
     RunInterrupted as RunInterrupted,
     Samples as Samples,

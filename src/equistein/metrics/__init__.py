@@ -41,7 +41,3 @@ from equistein.metrics._particle_systems import (
 from equistein.metrics._projected_gradient_attack import (
     projected_gradient_attack as projected_gradient_attack,
 )
-from equistein.metrics._reference import (
-    AbstractReference as AbstractReference,
-    Normal as Normal,
-)

@@ -8,8 +8,8 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.metrics._geometric_path import GeometricPath, PathWalker
-from equistein.metrics._reference import AbstractReference
+from equistein.metrics._path_walk import tune, walk
+from equistein.samplers import AbstractReference, GeometricPath, PathWalker
 
 _PILOTS = 64
 _FEWEST = 8  # effective samples, below which an error cannot be told
@@ -103,13 +103,13 @@ def annealed_importance_sampling(
     # Small steps while the density is nearly flat, where its energies are largest.
     betas = ((jnp.arange(num_steps + 1) / num_steps) ** 4).astype(starts.value.dtype)
     pilots = path.start(keys[1], _PILOTS)
-    step_sizes = path.tune(keys[2], pilots, betas[1:])
-    ends, log_weights = path.walk(keys[3], starts, betas, step_sizes)
+    step_sizes = tune(keys[2], path, pilots, betas[1:])
+    ends, log_weights = walk(keys[3], path, starts, betas, step_sizes)
     if samples is None:
         tops = _resample(keys[4], ends, log_weights)
     else:
         tops = _stand_at(keys[4], path, samples, num_particles)
-    _, log_inverses = path.walk(keys[5], tops, betas[::-1], step_sizes[::-1])
+    _, log_inverses = walk(keys[5], path, tops, betas[::-1], step_sizes[::-1])
     lower, lower_error = _log_mean(log_weights)
     inverse, inverse_error = _log_mean(log_inverses)
     inside = jnp.mean(jnp.isfinite(starts.value).astype(betas.dtype))

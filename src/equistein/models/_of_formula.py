@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from equistein.diffusion import FormulaGenerator, MaskedNoiseEnergy
-from equistein.metrics import Normal
+from equistein.samplers import Normal
 from equistein.training import Fitted
 
 

@@ -1,6 +1,11 @@
 """SVGD and its variants, the one loop `advance`, and the one driver `run`."""
 
 from equistein.samplers._advance import advance as advance
+from equistein.samplers._annealed_smc import (
+    AnnealedSMC as AnnealedSMC,
+    SMCInfo as SMCInfo,
+    SMCState as SMCState,
+)
 from equistein.samplers._annealed_svgd import annealed_svgd as annealed_svgd
 from equistein.samplers._annealing import (
     Geometric as Geometric,
@@ -12,6 +17,10 @@ from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
     SamplingAlgorithm as SamplingAlgorithm,
 )
+from equistein.samplers._geometric_path import (
+    GeometricPath as GeometricPath,
+    PathWalker as PathWalker,
+)
 from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,
@@ -22,17 +31,23 @@ from equistein.samplers._mala import (
     MALAInfo as MALAInfo,
     MALAState as MALAState,
 )
-from equistein.samplers._metropolis import (
-    adjusted_move as adjusted_move,
-    jump_move as jump_move,
-    langevin_move as langevin_move,
-    Walker as Walker,
-    walker_at as walker_at,
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains as AbstractMarkovChains,
 )
+from equistein.samplers._normal import Normal as Normal
+from equistein.samplers._parallel_tempering import (
+    ParallelTempering as ParallelTempering,
+    TemperingInfo as TemperingInfo,
+    TemperingState as TemperingState,
+)
+from equistein.samplers._reference import AbstractReference as AbstractReference
 from equistein.samplers._run import (
     NonFiniteError as NonFiniteError,
     run as run,
     RunInterrupted as RunInterrupted,
+)
+from equistein.samplers._samples import (
+    load_samples as load_samples,
     Samples as Samples,
 )
 from equistein.samplers._scores import clipped as clipped, everywhere as everywhere

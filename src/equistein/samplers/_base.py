@@ -4,6 +4,7 @@ import abc
 from typing import Generic, TypeVar
 
 import equinox as eqx
+from jaxtyping import Array
 
 from equistein._types import Key, LogDensity, Particles, Scalar
 
@@ -34,6 +35,19 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         """Raise `ValueError` if the density lacks what the sampler relies on."""
+
+    def renewed(self, state: State, log_density: LogDensity) -> State:
+        """Return a state whose values of a density, if it has any, are of this one.
+
+        `run` asks for it before it goes on, so that another density may be given.
+        """
+        del log_density
+        return state
+
+    def summary(self, state: State) -> dict[str, Array]:
+        """Return what a run ends with besides its particles, such as weights."""
+        del state
+        return {}
 
     def scaled(self, factor: float | Scalar) -> "AbstractSampler[State, Info]":
         """Return this sampler with all its step sizes multiplied by `factor`."""

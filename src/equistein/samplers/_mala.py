@@ -6,11 +6,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.samplers._base import AbstractSampler
-from equistein.samplers._metropolis import langevin_move, Walker, walker_at
+from equistein.samplers._geometric_path import GeometricPath, PathWalker
+from equistein.samplers._markov_chains import AbstractMarkovChains
+from equistein.samplers._metropolis import (
+    adjusted_move,
+    has_density,
+    langevin_move,
+    shortened,
+    Walker,
+    walker_at,
+)
 from equistein.samplers._scores import (
     check_annealing,
     check_projection,
@@ -25,11 +33,12 @@ _GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
 
 
 class MALAState(eqx.Module):
-    """What the next step needs."""
+    """What the next step needs; without values, it evaluates the density first."""
 
     particles: Particles
     values: Float[Array, " particle"]
     scores: Float[Array, "particle *shape"]
+    has_values: Bool[Array, ""]
     log_step_size: Scalar
     step: Int[Array, ""]
 
@@ -49,7 +58,7 @@ class MALAInfo(eqx.Module):
     evaluations: Int[Array, ""]
 
 
-class MALA(AbstractSampler[MALAState, MALAInfo]):
+class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
     r"""Move each particle by Langevin proposals, accepted or not.
 
     $$y = x + \eta \beta s(x) + \sqrt{2 \eta}\, \xi, \qquad
@@ -59,8 +68,7 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
     `num_adapt` steps $\eta$ moves so that `acceptance` of the proposals are accepted,
     counted over all particles; afterwards it stays, and the law is exact. Run it from
     the particles of another sampler to correct them. One score evaluation a step: the
-    state keeps the density at its particles, so go on with another density from
-    `samples.particles`, not from the state.
+    state keeps the density at its particles.
 
     Args:
         step_size: The first step $\eta > 0$, in squared units of the points.
@@ -117,12 +125,16 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
     def init(self, particles: Particles) -> MALAState:
         """Build the state; the particles are projected."""
         x = jax.vmap(self.project)(particles)
-        log_step_size = jnp.log(jnp.full((), self.step_size, x.dtype))
+        log_step_size = self.parameters(x)
         # The density is not known yet: the first step looks at it.
-        values = jnp.zeros(len(x), x.dtype)
+        values, no = jnp.zeros(len(x), x.dtype), jnp.zeros((), bool)
         return MALAState(
-            x, values, jnp.zeros_like(x), log_step_size, jnp.zeros((), int)
+            x, values, jnp.zeros_like(x), no, log_step_size, jnp.zeros((), int)
         )
+
+    def renewed(self, state: MALAState, log_density: LogDensity) -> MALAState:
+        same = has_density(log_density, state.particles, state.values)
+        return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
 
     def scaled(self, factor: float | Scalar) -> "MALA":
         """Return this sampler with its first step size multiplied."""
@@ -134,9 +146,9 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
         x = state.particles
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
         walkers = jax.lax.cond(
-            state.step == 0,
-            lambda: jax.vmap(lambda point: walker_at(log_density, point))(x),
+            state.has_values,
             lambda: jax.vmap(Walker)(x, state.values, state.scores),
+            lambda: jax.vmap(lambda point: walker_at(log_density, point))(x),
         )
         step_size = jnp.exp(state.log_step_size)
 
@@ -155,10 +167,40 @@ class MALA(AbstractSampler[MALAState, MALAInfo]):
             state.step + 2,
         )  # fmt: skip
         new = MALAState(
-            moved.point, moved.value, moved.score,
+            moved.point, moved.value, moved.score, jnp.ones_like(state.has_values),
             state.log_step_size + gain, state.step + 1,
         )  # fmt: skip
         return new, info
+
+    def parameters(self, particles: Particles) -> Scalar:
+        return jnp.log(jnp.full((), self.step_size, particles.dtype))
+
+    def move(
+        self,
+        key: Key,
+        path: GeometricPath,
+        walker: PathWalker,
+        beta: Scalar,
+        parameters: Scalar,
+    ) -> tuple[PathWalker, Scalar, Int[Array, ""]]:
+        def tempered(walker):
+            value, drift = path.tempered(walker, beta)
+            return value, shortened(drift, self.score_clip)
+
+        walker, chance = adjusted_move(
+            key, path.walker_at, tempered, walker, jnp.exp(parameters), self.project
+        )
+        return walker, chance, jnp.ones((), int)
+
+    def adapted(self, parameters: Scalar, acceptance: Scalar) -> Scalar:
+        return parameters + _GAIN * (acceptance - self.acceptance)
+
+    def check_invariant(self) -> None:
+        if self.annealing is not None:
+            raise ValueError(
+                "MALA with `annealing` leaves no density invariant: leave it out where "
+                "another sampler sets the temperature."
+            )
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection("MALA", self.project, shape)

@@ -17,31 +17,11 @@ from equistein.samplers._checks import (
     check_density,
     check_state,
 )
+from equistein.samplers._samples import Samples
 
 _CHUNK = 64  # steps between two looks at whether all numbers are finite
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
-
-
-class Samples(eqx.Module):
-    """What a run gave.
-
-    Attributes:
-        particles: The final particles, stacked on axis 0.
-        history: Arrays with one entry a recorded step: `step`, the number of the step
-            from 1, and what the sampler's info holds of it, such as `evaluations`, the
-            number of scores taken at each particle so far; with `keep`, also
-            `particles`.
-        num_steps: The number of steps taken.
-        converged: Whether the update fell below the tolerance.
-        state: The sampler's final state; give it to `run` to go on.
-    """
-
-    particles: Particles
-    history: dict[str, np.ndarray]
-    num_steps: int
-    converged: bool
-    state: PyTree
 
 
 class NonFiniteError(FloatingPointError):
@@ -121,7 +101,7 @@ def run(
             "`sampler` must be one such as SVGD(kernel, optimizer), but got "
             f"{sampler!r}."
         )
-    state = _first_state(sampler, particles, initial_state)
+    state = _first_state(sampler, log_density, particles, initial_state)
     if check:
         check_density(log_density, state.particles, "particles")
         sampler.check(log_density, state.particles)
@@ -143,10 +123,10 @@ def run(
                 if bool(progress_state.converged | progress_state.failed):
                     break
     except KeyboardInterrupt:
-        raise RunInterrupted(_collect(progress_state, records, done)) from None
+        raise RunInterrupted(_collect(sampler, progress_state, records, done)) from None
     if bool(progress_state.failed):
         raise _failure(key, sampler, log_density, progress_state, records, done)
-    return _collect(progress_state, records, done)
+    return _collect(sampler, progress_state, records, done)
 
 
 class Progress(eqx.Module):
@@ -159,7 +139,10 @@ class Progress(eqx.Module):
 
 
 def _first_state(
-    sampler: AbstractSampler, particles: Particles | None, initial_state: PyTree | None
+    sampler: AbstractSampler,
+    log_density: LogDensity,
+    particles: Particles | None,
+    initial_state: PyTree | None,
 ) -> PyTree:
     """Return the state to go on from, or that of new particles; both are checked."""
     if initial_state is not None:
@@ -169,7 +152,7 @@ def _first_state(
                 "holds: give one or the other."
             )
         check_state(sampler, initial_state)
-        return initial_state
+        return sampler.renewed(initial_state, log_density)
     particles = check_particles(particles, "particles")
     sampler.check_shape(particles.shape[1:])
     return eqx.filter_jit(sampler.init)(particles)
@@ -265,7 +248,9 @@ def _record(info, ends, valid, progress) -> dict[str, np.ndarray]:
     return {"step": steps} | fields
 
 
-def _collect(progress: Progress, records: list[dict], done: int) -> Samples:
+def _collect(
+    sampler: AbstractSampler, progress: Progress, records: list[dict], done: int
+) -> Samples:
     history = {}
     if records:
         history = {
@@ -279,6 +264,7 @@ def _collect(progress: Progress, records: list[dict], done: int) -> Samples:
         int(state.step) - done,
         bool(progress.converged),
         state,
+        {name: np.asarray(x) for name, x in sampler.summary(state).items()},
     )
 
 
@@ -288,7 +274,7 @@ def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteErr
     no = jnp.zeros((), bool)
     replay = Progress(progress.good, progress.good, no, no)
     replay, _, _ = _record_steps(key, sampler, log_density, replay, chunk, None, 0)
-    samples = _collect(replay, records, done)
+    samples = _collect(sampler, replay, records, done)
     step = int(replay.good.step) + 1
     return NonFiniteError(
         f"A particle or its density stopped being finite in step {step}; the error's "

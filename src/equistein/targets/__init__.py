@@ -13,7 +13,3 @@ from equistein.targets._particle_system import (
 )
 from equistein.targets._rotated_gaussians import RotatedGaussians as RotatedGaussians
 from equistein.targets._shells import Shells as Shells
-from equistein.targets._tempering import (
-    parallel_tempering as parallel_tempering,
-    Tempered as Tempered,
-)

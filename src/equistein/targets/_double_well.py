@@ -66,10 +66,6 @@ class DoubleWell(AbstractParticleSystem):
         return 1.25 * self.d0
 
     @property
-    def jump(self) -> float:
-        return 0.75 * self.d0
-
-    @property
     def hottest(self) -> float:
         return 0.1
 

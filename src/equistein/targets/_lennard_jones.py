@@ -85,10 +85,6 @@ class LennardJones(AbstractParticleSystem):
         return self.minimum * self.num_particles ** (1 / self.dim) / 2
 
     @property
-    def jump(self) -> float:
-        return self.minimum
-
-    @property
     def hottest(self) -> float:
         return 0.5
 

@@ -10,14 +10,15 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import check_num
-from equistein._types import Key, Particles, Point
+from equistein._types import Key, LogDensity, Particles, Point
 from equistein.features import pair_differences, SortedDistances
 from equistein.groups import PointCloud
+from equistein.samplers import advance, MALA, ParallelTempering
 from equistein.targets._base import AbstractTarget
 from equistein.targets._minima import centered_starts, find_minima, Minima, relax
-from equistein.targets._tempering import parallel_tempering
 
 _LADDERS = 256  # independent chains, at most
+_STEP_SIZE = 1e-3  # of the first Langevin move
 _STEEPEST = 1_000.0  # the longest drift, times the reach
 
 
@@ -31,11 +32,6 @@ class AbstractParticleSystem(AbstractTarget):
     @abc.abstractmethod
     def reach(self) -> float:
         """Half the side of the box that starts are drawn from."""
-
-    @property
-    @abc.abstractmethod
-    def jump(self) -> float:
-        """The length of a coordinate of a jump that takes a particle elsewhere."""
 
     @property
     @abc.abstractmethod
@@ -84,13 +80,16 @@ class AbstractParticleSystem(AbstractTarget):
         rounds = -(-num // len(start))
         ratio = 1 - 0.9 / self.degrees_of_freedom**0.5  # a third of the swaps succeed
         rungs = 1 + math.ceil(math.log(self.hottest) / math.log(ratio))
-        chains = parallel_tempering(
-            run_key, self.log_density, start, self.group,
-            inverse_temperatures=jnp.geomspace(1.0, self.hottest, rungs),
-            num_steps=num_steps, num_samples=rounds, every=self.relaxation,
-            jump=self.jump, score_clip=_STEEPEST / self.reach,
-        ).samples  # fmt: skip
-        points = chains.reshape(-1, *chains.shape[2:])
+        chains = MALA(
+            _STEP_SIZE, score_clip=_STEEPEST / self.reach, project=self.group.project
+        )
+        sampler = ParallelTempering(
+            chains, jnp.geomspace(1.0, self.hottest, rungs), num_adapt=num_steps
+        )
+        points = _visited(
+            run_key, sampler, self.log_density, start, num_steps,
+            self.relaxation, rounds,
+        )  # fmt: skip
         return jr.permutation(order_key, points)[:num]
 
     def start(self, key: Key, num: int) -> Particles:
@@ -112,3 +111,25 @@ class AbstractParticleSystem(AbstractTarget):
         ends = jax.vmap(self.features)(relax(self.log_density, points))
         gaps = jnp.max(jnp.abs(ends[:, None] - minima.features[None]), axis=-1)
         return jnp.argmin(gaps, axis=1)
+
+
+@eqx.filter_jit
+def _visited(
+    key: Key,
+    sampler: ParallelTempering,
+    log_density: LogDensity,
+    start: Particles,
+    num_steps: int,
+    every: int,
+    rounds: int,
+) -> Particles:
+    """Return the chains' points at some moments after the first steps."""
+    state = advance(key, sampler, log_density, sampler.init(start), num_steps)
+
+    def visit(state, number):
+        until = num_steps + every * (number + 1)
+        state = advance(key, sampler, log_density, state, until)
+        return state, state.particles
+
+    _, points = jax.lax.scan(visit, state, jnp.arange(rounds))
+    return points.reshape(-1, *start.shape[1:])

@@ -13,7 +13,7 @@ from equistein._arrays import check_particles
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
-from equistein.metrics import Normal
+from equistein.samplers import Normal
 from equistein.training._batch import Batch
 from equistein.training._checkpoint import load_checkpoint
 from equistein.training._description import described, fingerprint

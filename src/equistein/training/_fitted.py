@@ -13,7 +13,8 @@ from equistein._numbers import is_integer
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
-from equistein.metrics import annealed_importance_sampling, LogNormalizer, Normal
+from equistein.metrics import annealed_importance_sampling, LogNormalizer
+from equistein.samplers import Normal
 from equistein.training._tree_file import save_tree
 from equistein.training.generators._base import AbstractGenerator
 

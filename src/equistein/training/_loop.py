@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.random as jr
 
 from equistein._progress import progress_bar
-from equistein.metrics import Normal
+from equistein.samplers import Normal
 from equistein.training._batch import Batch
 from equistein.training._checkpoint import save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted

@@ -19,8 +19,23 @@ import numpy as np
 from equistein._files import write_whole
 
 MAGIC = b"equistein tree"
-VERSION = 1
-MIGRATIONS: dict[int, Callable[[dict], dict]] = {}
+VERSION = 2
+
+
+def _with_subspaces(header: Any) -> Any:
+    """Return a header of version 1, in which a normal density lives on a group's."""
+    if isinstance(header, list):
+        return [_with_subspaces(part) for part in header]
+    if not isinstance(header, dict):
+        return header
+    header = {name: _with_subspaces(part) for name, part in header.items()}
+    if header.get("class") == "equistein.Normal":
+        fields = header["fields"]
+        fields["subspace"] = fields.pop("group")
+    return header
+
+
+MIGRATIONS: dict[int, Callable[[dict], dict]] = {1: _with_subspaces}
 """For each old version the function that makes its header one of the next version."""
 
 # What equinox.nn.MLP has for its last activation by default: a function with no name.

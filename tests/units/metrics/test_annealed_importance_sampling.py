@@ -6,7 +6,8 @@ import pytest
 from jax.scipy.special import logsumexp
 
 from equistein.groups import PointCloud, Trivial
-from equistein.metrics import annealed_importance_sampling, Normal
+from equistein.metrics import annealed_importance_sampling
+from equistein.samplers import Normal
 
 SHORT = {"num_particles": 256, "num_steps": 300}
 

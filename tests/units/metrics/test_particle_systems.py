@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from equistein.groups import PointCloud
-from equistein.metrics import Normal, pair_distances, virial
+from equistein.metrics import pair_distances, virial
+from equistein.samplers import Normal
 
 
 def test_pair_distances_by_hand():

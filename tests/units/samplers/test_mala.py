@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from equistein.metrics import Normal
-from equistein.samplers import Langevin, MALA, run
+from equistein.samplers import Langevin, MALA, Normal, run
 from equistein.targets import DoubleWell, LennardJones
 
 CHAINS = 4_000

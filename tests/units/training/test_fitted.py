@@ -6,7 +6,7 @@ from by_hand import bowl, fit
 
 from equistein.energies import TemperedEnergy
 from equistein.groups import Trivial
-from equistein.metrics import Normal
+from equistein.samplers import Normal
 from equistein.training import Fitted
 
 

@@ -8,7 +8,7 @@ from by_hand import bowl, divergence_of, fit, generator_of, Ramps
 
 from equistein.energies import JointEnergy
 from equistein.groups import Trivial
-from equistein.metrics import Normal
+from equistein.samplers import Normal
 from equistein.training import check_classes, CrossEntropy, Fitted, SquaredError
 
 CLASSES = [0, 1, 2, 1, -1, 0]

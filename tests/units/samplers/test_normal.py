@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 from equistein.groups import Cyclic, Orthogonal, PointCloud, Trivial
-from equistein.metrics import Normal
+from equistein.samplers import Normal
 
 
 def test_normal_is_scipy_s(key):

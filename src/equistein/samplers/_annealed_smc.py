@@ -1,0 +1,331 @@
+"""Annealed sequential Monte Carlo: particles that are weighed, chosen and moved."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein.samplers._base import AbstractSampler
+from equistein.samplers._geometric_path import (
+    effective_share,
+    GeometricPath,
+    PathWalker,
+)
+from equistein.samplers._ladder import check_chains, check_path
+from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
+from equistein.samplers._metropolis import has_density
+from equistein.samplers._normal import fitted_normal
+from equistein.samplers._reference import AbstractReference
+from equistein.samplers._scores import rms
+
+_BISECTIONS = 40
+
+
+class SMCState(eqx.Module):
+    """What the next step needs; walkers have shape (run, particle of the run)."""
+
+    particles: Particles
+    walkers: PathWalker
+    has_values: Bool[Array, ""]
+    log_weights: Float[Array, "run particle"]
+    inverse_temperatures: Float[Array, " run"]
+    log_normalizers: Float[Array, " run"]
+    parameters: Parameters
+    reference: PyTree
+    evaluations: Int[Array, ""]
+    step: Int[Array, ""]
+
+
+class SMCInfo(eqx.Module):
+    """What a step was like.
+
+    The inverse temperature is the least of all runs; `effective_share` is that of the
+    worst run, before it chose its particles anew; `evaluations` counts those of the
+    score for each particle.
+    """
+
+    log_density: Scalar
+    acceptance: Scalar
+    update_norm: Scalar
+    inverse_temperature: Scalar
+    effective_share: Scalar
+    evaluations: Int[Array, ""]
+
+
+class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
+    r"""Particles that go from a reference to the target, weighed, chosen and moved.
+
+    The particles begin as exact samples of the reference $b$ and follow the path
+    $b^{1 - \beta} p^\beta$. A step takes the next $\beta'$, at which the conditional
+    effective sample size
+
+    $$\frac{n \bigl(\sum_i W_i w_i\bigr)^2}{\sum_i W_i w_i^2}, \qquad
+      w_i = \Bigl[\frac{p(x_i)}{b(x_i)}\Bigr]^{\beta' - \beta},$$
+
+    is `share` of the particles, multiplies the weights W by w and the estimate of Z by
+    $\sum_i W_i w_i$, chooses the particles anew by systematic resampling where their
+    effective number is below half (and where the target is reached, so that the end
+    has equal weights), and moves each `num_moves` times. Steps that are left when the
+    target is reached go on moving. If steps run out before, the particles are those of
+    a hotter density: `Samples.summary` tells the inverse temperature, the weights and
+    log Z so far.
+
+    The particles are `num_runs` populations that know nothing of one another, each
+    with temperatures of its own: their estimates of Z tell its error. The start only
+    says how many there are and, without `reference`, where.
+
+    Args:
+        inner: What moves the particles: `MALA`, or one of `from_blackjax`.
+        reference: The density at $\beta = 0$, on the chains' subspace. By default a
+            normal one fitted to the start.
+        num_runs: The number of populations, of which that of the particles must be a
+            multiple.
+        num_moves: The number of moves a step.
+        share: The conditional effective sample size aimed at, a share of a population.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+
+    References:
+        Del Moral, Doucet and Jasra (2006), Sequential Monte Carlo samplers; Zhou,
+        Johansen and Aston (2016), Toward automatic model comparison, for the
+        conditional effective sample size.
+    """
+
+    inner: AbstractMarkovChains
+    reference: AbstractReference | None
+    num_runs: int
+    num_moves: int
+    share: float
+
+    def __init__(
+        self,
+        inner: AbstractMarkovChains,
+        *,
+        reference: AbstractReference | None = None,
+        num_runs: int = 4,
+        num_moves: int = 5,
+        share: float = 0.95,
+    ):
+        check_chains("AnnealedSMC", inner, reference)
+        for name, value in {"num_runs": num_runs, "num_moves": num_moves}.items():
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"AnnealedSMC needs `{name}` >= 1, but got {value!r}.")
+        if not 0 < share < 1:
+            raise ValueError(f"AnnealedSMC needs 0 < `share` < 1, but got {share!r}.")
+        self.inner = inner
+        self.reference = reference
+        self.num_runs = num_runs
+        self.num_moves = num_moves
+        self.share = float(share)
+
+    def init(self, particles: Particles) -> SMCState:
+        """Build the state; the first step replaces the particles by the reference's."""
+        if len(particles) % self.num_runs or len(particles) < 2 * self.num_runs:
+            raise ValueError(
+                f"AnnealedSMC needs at least two `particles` for each of its "
+                f"{self.num_runs} runs, and equally many for each, but got "
+                f"{len(particles)}."
+            )
+        x = jax.vmap(self.inner.project)(particles)
+        grouped = x.reshape(self.num_runs, -1, *x.shape[1:])
+        zeros, blank = jnp.zeros(grouped.shape[:2], x.dtype), jnp.zeros_like(grouped)
+        none, nothing = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
+        parameters = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf[None], (self.num_runs, *leaf.shape)),
+            self.inner.parameters(x),
+        )
+        return SMCState(
+            x, PathWalker(grouped, zeros, blank, zeros, blank), jnp.zeros((), bool),
+            zeros - jnp.log(zeros.shape[1]).astype(x.dtype), nothing, nothing,
+            parameters, eqx.filter(self._reference_for(x), eqx.is_array), none, none,
+        )  # fmt: skip
+
+    def renewed(self, state: SMCState, log_density: LogDensity) -> SMCState:
+        same = has_density(log_density, state.particles, state.walkers.value.ravel())
+        return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
+
+    def step(
+        self, key: Key, state: SMCState, log_density: LogDensity
+    ) -> tuple[SMCState, SMCInfo]:
+        path = self._path(state, log_density)
+        draw_key, tune_key, *keys = jr.split(key, 2 + self.num_runs)
+        walkers = self._walkers(draw_key, path, state)
+        parameters, tuning = self._tuned(tune_key, path, state, walkers)
+        walkers, log_weights, betas, log_z, shares, parameters, rates, spent = jax.vmap(
+            lambda *run: self._one_run(path, *run)
+        )(
+            jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
+            state.log_normalizers, parameters,
+        )  # fmt: skip
+        x = walkers.point.reshape(state.particles.shape)
+        spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
+        first = jnp.where(state.has_values, 0, 1)
+        evaluations = state.evaluations + first + tuning + spent
+        new = SMCState(
+            x, walkers, jnp.ones_like(state.has_values), log_weights, betas, log_z,
+            parameters, state.reference, evaluations, state.step + 1,
+        )  # fmt: skip
+        info = SMCInfo(
+            jnp.mean(walkers.value), jnp.mean(rates), rms(x - state.particles),
+            jnp.min(betas), jnp.min(shares), evaluations,
+        )  # fmt: skip
+        return new, info
+
+    def summary(self, state: SMCState) -> dict[str, Array]:
+        """Return the temperatures reached, the weights, and log Z with its error.
+
+        `log_z` is the logarithm of the mean of the runs' estimates of Z, up to the
+        temperature reached; its error is the standard error of that mean, infinite for
+        one run.
+        """
+        each, runs = state.log_normalizers, self.num_runs
+        shares = runs * jax.nn.softmax(each)
+        error = jnp.asarray(jnp.inf, each.dtype)
+        if runs > 1:
+            error = jnp.std(shares, ddof=1) / jnp.sqrt(float(runs)).astype(each.dtype)
+        return {
+            "inverse_temperatures": state.inverse_temperatures,
+            "weights": jax.nn.softmax(state.log_weights, axis=1).ravel() / runs,
+            "log_z": logsumexp(each) - jnp.log(float(runs)).astype(each.dtype),
+            "log_z_error": error,
+            "log_z_of_runs": each,
+        }
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.inner.check_shape(shape)
+
+    def check(self, log_density: LogDensity, particles: Particles) -> None:
+        reference = self._reference_for(particles)
+        check_path(
+            "AnnealedSMC", log_density, particles, reference, self.inner.project, 1
+        )
+
+    def scaled(self, factor: float | Scalar) -> "AnnealedSMC":
+        """Return this sampler with the inner one's step sizes multiplied."""
+        return eqx.tree_at(lambda s: s.inner, self, self.inner.scaled(factor))
+
+    def _path(self, state: SMCState, log_density: LogDensity) -> GeometricPath:
+        """Return the path, whose reference's arrays are in the state."""
+        like = self._reference_for(state.particles)
+        static = eqx.filter(like, eqx.is_array, inverse=True)
+        return GeometricPath(log_density, eqx.combine(state.reference, static))
+
+    def _reference_for(self, particles: Particles) -> AbstractReference:
+        if self.reference is not None:
+            return self.reference
+        return fitted_normal(particles, self.inner.project)
+
+    def _walkers(self, key: Key, path: GeometricPath, state: SMCState) -> PathWalker:
+        """Return the walkers: at the reference, as they are, or of another density."""
+
+        def drawn():
+            shape = state.walkers.value.shape
+            walkers = path.start(key, shape[0] * shape[1])
+            return jax.tree.map(
+                lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), walkers
+            )
+
+        return jax.lax.switch(
+            jnp.where(state.step == 0, 0, jnp.where(state.has_values, 1, 2)),
+            [
+                drawn,
+                lambda: state.walkers,
+                lambda: jax.vmap(jax.vmap(path.walker_at))(state.walkers.point),
+            ],
+        )
+
+    def _tuned(
+        self, key: Key, path: GeometricPath, state: SMCState, walkers: PathWalker
+    ) -> tuple[Parameters, Int[Array, ""]]:
+        """Tune in the first step, at the reference; the moves adapt from then on."""
+
+        def tuned():
+            found, spent = jax.vmap(self.inner.tune, (0, None, 0, 0, 0))(
+                jr.split(key, self.num_runs), path, walkers.point,
+                state.inverse_temperatures, state.parameters,
+            )  # fmt: skip
+            return found, jnp.max(spent)
+
+        return jax.lax.cond(
+            state.step == 0, tuned, lambda: (state.parameters, jnp.zeros((), int))
+        )
+
+    def _one_run(
+        self, path, key, walkers, log_weights, beta, log_z, parameters
+    ) -> tuple[PathWalker, Array, Scalar, Scalar, Scalar, Parameters, Scalar, Array]:
+        """Weigh, choose and move the particles of one run."""
+        choose_key, key = jr.split(key)
+        new_beta = next_temperature(walkers.log_ratio, log_weights, beta, self.share)
+        gains = jnp.where(new_beta > beta, (new_beta - beta) * walkers.log_ratio, 0)
+        log_weights = log_weights + gains
+        log_z = log_z + logsumexp(log_weights)
+        log_weights = jax.nn.log_softmax(log_weights)
+        share = effective_share(log_weights)
+        arrives = (new_beta == 1) & (beta < 1)
+        choose = (share < 0.5) | arrives
+        chosen = systematic(choose_key, jax.nn.softmax(log_weights))
+        index = jnp.where(choose, chosen, jnp.arange(len(chosen)))
+        walkers = jax.tree.map(lambda leaf: leaf[index], walkers)
+        equal = jnp.full_like(log_weights, -jnp.log(len(log_weights)))
+        log_weights = jnp.where(choose, equal, log_weights)
+
+        def move(carry, key):
+            walkers, parameters = carry
+            walkers, chances, spent = jax.vmap(
+                lambda key, walker: self.inner.move(
+                    key, path, walker, new_beta, parameters
+                )
+            )(jr.split(key, len(index)), walkers)
+            rate = jnp.mean(chances)
+            return (walkers, self.inner.adapted(parameters, rate)), (rate, spent)
+
+        (walkers, parameters), (rates, spent) = jax.lax.scan(
+            move, (walkers, parameters), jr.split(key, self.num_moves)
+        )
+        spent = jnp.mean(jnp.sum(spent, axis=0).astype(float))
+        return (
+            walkers, log_weights, new_beta, log_z, share, parameters, jnp.mean(rates),
+            spent,
+        )  # fmt: skip
+
+
+def next_temperature(
+    log_ratios: Float[Array, " particle"],
+    log_weights: Float[Array, " particle"],
+    beta: Scalar,
+    share: float,
+) -> Scalar:
+    r"""Return the largest $\beta' \le 1$ that keeps the conditional effective share."""
+
+    def enough(new):
+        gains = (new - beta) * log_ratios
+        first, second = log_weights + gains, log_weights + 2 * gains
+        return jnp.exp(2 * logsumexp(first) - logsumexp(second)) >= share
+
+    def bisect(_, bounds):
+        low, high = bounds
+        middle = (low + high) / 2
+        good = enough(middle)
+        return jnp.where(good, middle, low), jnp.where(good, high, middle)
+
+    one = jnp.ones_like(beta)
+    low, high = jax.lax.fori_loop(0, _BISECTIONS, bisect, (beta, one))
+    # Where so few particles are left that no step is short enough, the shortest is it.
+    low = jnp.where(low > beta, low, high)
+    return jnp.where(enough(one), one, low)
+
+
+def systematic(key: Key, weights: Float[Array, " particle"]) -> Int[Array, " particle"]:
+    """Choose as many particles by their weights: equal steps from one random start.
+
+    Each is chosen as often as its weight says, rounded down or up.
+    """
+    num = len(weights)
+    ticks = (jnp.arange(num) + jr.uniform(key, (), weights.dtype)) / num
+    edges = jnp.cumsum(weights)
+    chosen = jnp.searchsorted(edges / edges[-1], ticks.astype(weights.dtype))
+    return jnp.minimum(chosen, num - 1)

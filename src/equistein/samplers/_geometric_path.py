@@ -1,0 +1,87 @@
+"""The geometric path from a reference to a density."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.samplers._reference import AbstractReference
+
+
+class PathWalker(eqx.Module):
+    """A point with the log densities and scores there, of the base and the density.
+
+    Nothing in it depends on a temperature, so a walker may change its own.
+    """
+
+    point: Point
+    base_value: Scalar
+    base_score: Point
+    value: Scalar
+    score: Point
+
+    @property
+    def log_ratio(self) -> Scalar:
+        r"""The $\log p(x) / b(x)$, the slope of the path's log density in $\beta$."""
+        return self.value - self.base_value
+
+
+class GeometricPath(eqx.Module):
+    r"""The geometric path $b(x)^{1 - \beta} p(x)^\beta$, for $\beta$ from 0 to 1.
+
+    A density of it is zero where p is; a walker there stays.
+    """
+
+    log_density: LogDensity
+    base: AbstractReference
+
+    def walker_at(self, point: Point) -> PathWalker:
+        """Return the walker that stands at `point`."""
+        value, score = jax.value_and_grad(self.log_density)(point)
+        value = jnp.where(jnp.isfinite(value), value, -jnp.inf)
+        there = jax.value_and_grad(self.base.log_density)(point)
+        return PathWalker(point, *there, value, score)
+
+    def start(self, key: Key, num: int) -> PathWalker:
+        """Return walkers at samples of the base."""
+        return jax.vmap(self.walker_at)(self.base.sample(key, num))
+
+    def tempered(self, walker: PathWalker, beta: Scalar) -> tuple[Scalar, Point]:
+        r"""Return the log density and the score at $\beta$, where a walker stands."""
+        value = (1 - beta) * walker.base_value + beta * walker.value
+        return value, (1 - beta) * walker.base_score + beta * walker.score
+
+    def at(self, beta: Scalar) -> LogDensity:
+        r"""Return the log density at $\beta$ as a function of one point."""
+        return TemperedDensity(self, beta)
+
+
+class TemperedDensity(eqx.Module):
+    r"""The log density of a path at one $\beta$."""
+
+    path: GeometricPath
+    beta: Scalar
+
+    def __call__(self, point: Point) -> Scalar:
+        base = self.path.base.log_density(point)
+        return (1 - self.beta) * base + self.beta * self.path.log_density(point)
+
+
+class Flat(AbstractReference):
+    r"""No reference: the path is $p^\beta$, and nothing is known of its hot end."""
+
+    def log_density(self, point: Point) -> Scalar:
+        return jnp.zeros((), point.dtype)
+
+    def sample(self, key: Key, num: int) -> Particles:
+        raise ValueError("A path without a reference has no samples at its hot end.")
+
+    def project(self, point: Point) -> Point:
+        return point
+
+
+def effective_share(log_weights: Float[Array, " n"]) -> Scalar:
+    """Return the share of particles that equal weights would need, from 0 to 1."""
+    shares = jax.nn.softmax(log_weights)
+    return jnp.nan_to_num(1 / jnp.sum(shares**2), nan=0.0) / len(log_weights)

@@ -1,0 +1,309 @@
+"""Parallel tempering: chains at several temperatures that swap their points."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein.samplers._base import AbstractSampler
+from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
+from equistein.samplers._ladder import (
+    check_ladder,
+    check_path,
+    equal_rejection,
+    first_ladder,
+    is_round_end,
+)
+from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
+from equistein.samplers._metropolis import has_density
+from equistein.samplers._normal import fitted_normal
+from equistein.samplers._path_statistics import PathStatistics
+from equistein.samplers._reference import AbstractReference
+from equistein.samplers._scores import rms
+from equistein.samplers._swaps import Replicas, swapped
+
+
+class TemperingState(eqx.Module):
+    """What the next step needs; replicas have shape (temperature, chain)."""
+
+    particles: Particles
+    replicas: Replicas
+    has_values: Bool[Array, ""]
+    parameters: Parameters
+    inverse_temperatures: Float[Array, " temperature"]
+    reference: PyTree
+    statistics: PathStatistics
+    evaluations: Int[Array, ""]
+    step: Int[Array, ""]
+
+
+class TemperingInfo(eqx.Module):
+    """What a step was like.
+
+    Density, acceptance and update are those of the target's chains; `rejections` are
+    the rates at which neighbors refused to swap so far, and `barrier` is their sum;
+    `evaluations` counts those of the score for each chain of the target, at all
+    temperatures.
+    """
+
+    log_density: Scalar
+    acceptance: Scalar
+    update_norm: Scalar
+    inverse_temperatures: Float[Array, " temperature"]
+    rejections: Float[Array, " pair"]
+    barrier: Scalar
+    round_trips: Int[Array, ""]
+    evaluations: Int[Array, ""]
+
+
+class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
+    r"""Chains at several temperatures that swap their points with their neighbors.
+
+    Each particle is the cold end of a ladder of chains, one for each
+    $1 = \beta_0 > \beta_1 > \dots$, whose densities lie on the path
+    $b(x)^{1 - \beta} p(x)^\beta$ from a reference $b$ to the target $p$.
+    A step moves each chain once, then swaps neighbors: those whose colder one has an
+    even number in even steps, the others in odd ones, so that points travel through
+    the ladder and do not diffuse. A swap of $x_k$ and $x_{k + 1}$ is accepted with
+    probability
+
+    $$\min\Bigl(1, \Bigl[\frac{p(x_{k + 1})\, b(x_k)}{b(x_{k + 1})\, p(x_k)}
+      \Bigr]^{\beta_k - \beta_{k + 1}}\Bigr).$$
+
+    At $\beta = 0$ the chain is an independent sample of the reference in each step: a
+    point that comes from there has forgotten its mode. In the first `num_adapt` steps
+    the ladder moves so that all neighbors refuse equally often, and the step sizes
+    adapt; then both are kept, and the law is exact. From then on
+    `Samples.summary` measures $\log Z$, which needs a ladder that ends at 0.
+
+    The ladders are independent of one another, so the particles are. Particles of
+    other samplers are a good start; with several modes, take more rungs than twice the
+    barrier.
+
+    Args:
+        inner: What moves the chains: `MALA`, or one of `from_blackjax`.
+        inverse_temperatures: The ladder, from 1 down; to 0, or to where the density
+            has no barriers left. None for `num_temperatures` that adapt, from 1 to 0.
+        num_temperatures: Their number, where the ladder is not given.
+        reference: The density at $\beta = 0$, on the chains' subspace. By default a
+            normal one fitted to the start; for a ladder that ends above 0, none: its
+            densities are $p^\beta$.
+        num_adapt: The number of steps that adapt.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+
+    References:
+        Syed, Bouchard-Côté, Deligiannidis and Doucet (2022), Non-reversible parallel
+        tempering: a scalable highly parallel MCMC scheme.
+    """
+
+    inner: AbstractMarkovChains
+    inverse_temperatures: Float[Array, " temperature"]
+    reference: AbstractReference | None
+    num_adapt: int
+    adapts_ladder: bool
+    reaches_reference: bool
+
+    def __init__(
+        self,
+        inner: AbstractMarkovChains,
+        inverse_temperatures: Any = None,
+        *,
+        num_temperatures: int = 12,
+        reference: AbstractReference | None = None,
+        num_adapt: int = 1_000,
+    ):
+        check_ladder(
+            "ParallelTempering", inner, inverse_temperatures, num_temperatures,
+            reference, num_adapt,
+        )  # fmt: skip
+        self.inner = inner
+        self.adapts_ladder = inverse_temperatures is None
+        if inverse_temperatures is None:
+            inverse_temperatures = first_ladder(num_temperatures)
+        self.inverse_temperatures = jnp.asarray(inverse_temperatures, float)
+        self.reaches_reference = float(np.asarray(inverse_temperatures)[-1]) == 0
+        self.reference = reference
+        self.num_adapt = num_adapt
+
+    def init(self, particles: Particles) -> TemperingState:
+        """Build the state; every ladder starts at its particle throughout."""
+        x = jax.vmap(self.inner.project)(particles)
+        num, chains = len(self.inverse_temperatures), len(x)
+        everywhere = jnp.broadcast_to(x[None], (num, *x.shape))
+        zeros = jnp.zeros((num, chains), x.dtype)
+        blank = jnp.zeros_like(everywhere)
+        walkers = PathWalker(everywhere, zeros, blank, zeros, blank)
+        none = jnp.zeros((), int)
+        parameters = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
+            self.inner.parameters(x),
+        )
+        return TemperingState(
+            x,
+            Replicas.at_start(walkers),
+            jnp.zeros((), bool),
+            parameters,
+            self.inverse_temperatures.astype(x.dtype),
+            eqx.filter(self._reference_for(x), eqx.is_array),
+            PathStatistics.empty(num, chains, x.dtype),
+            none,
+            none,
+        )
+
+    def renewed(self, state: TemperingState, log_density: LogDensity) -> TemperingState:
+        walkers = state.replicas.walker
+        points = walkers.point.reshape(-1, *state.particles.shape[1:])
+        same = has_density(log_density, points, walkers.value.ravel())
+        return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
+
+    def step(
+        self, key: Key, state: TemperingState, log_density: LogDensity
+    ) -> tuple[TemperingState, TemperingInfo]:
+        tune_key, move_key, swap_key = jr.split(key, 3)
+        path = self._path(state, log_density)
+        betas, warm = state.inverse_temperatures, state.step < self.num_adapt
+        walkers = jax.lax.cond(
+            state.has_values,
+            lambda: state.replicas.walker,
+            lambda: jax.vmap(jax.vmap(path.walker_at))(state.replicas.walker.point),
+        )
+        parameters, tuning = self._tuned(tune_key, path, state, walkers)
+        walkers, chances, evaluations = self._moved(
+            move_key, path, walkers, betas, parameters
+        )
+        acceptance = jnp.mean(chances, axis=1)
+        adapted = jax.vmap(self.inner.adapted)(parameters, acceptance)
+        keep = lambda new, old: jnp.where(warm, new, old)
+        statistics = state.statistics.restarted(state.step == self.num_adapt)
+        statistics = statistics.with_walkers(walkers, betas)
+        replicas = eqx.tree_at(lambda r: r.walker, state.replicas, walkers)
+        replicas, rejected, due = swapped(swap_key, replicas, betas, state.step % 2)
+        statistics = statistics.with_swaps(rejected, due)
+        if self.adapts_ladder:
+            now = is_round_end(state.step + 1, self.num_adapt)
+            new = equal_rejection(betas, statistics.rejections)
+            betas = jnp.where(now, new, betas)
+            statistics = statistics.restarted(now)
+        x = replicas.walker.point[0]
+        first = jnp.where(state.has_values, 0, len(betas))
+        spent = state.evaluations + first + tuning + evaluations
+        new = TemperingState(
+            x, replicas, jnp.ones_like(state.has_values),
+            jax.tree.map(keep, adapted, parameters), betas, state.reference,
+            statistics, spent, state.step + 1,
+        )  # fmt: skip
+        rejections = statistics.rejections
+        info = TemperingInfo(
+            jnp.mean(replicas.walker.value[0]), acceptance[0],
+            rms(x - state.particles), betas, rejections, jnp.sum(rejections),
+            jnp.sum(replicas.round_trips), spent,
+        )  # fmt: skip
+        return new, info
+
+    def summary(self, state: TemperingState) -> dict[str, Array]:
+        """Return the ladder, how points travel in it, and log Z.
+
+        `log_z` is by stepping stones, the mean of those from the reference and those
+        back to it; its error is the jackknife's over the ladders, infinite where
+        there is only one or none was measured. `log_z_thermodynamic` integrates the
+        mean log ratio by the trapezoid rule, whose error falls with the square of the
+        distance between temperatures.
+        """
+        statistics, betas = state.statistics, state.inverse_temperatures
+        found = {
+            "inverse_temperatures": betas,
+            "rejections": statistics.rejections,
+            "barrier": jnp.sum(statistics.rejections),
+            "round_trips": jnp.sum(state.replicas.round_trips, axis=0),
+        }
+        if not self.reaches_reference:
+            return found
+        measured = state.step > self.num_adapt
+        return found | statistics.log_normalizer(betas, measured)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.inner.check_shape(shape)
+
+    def check(self, log_density: LogDensity, particles: Particles) -> None:
+        check_path(
+            "ParallelTempering", log_density, particles, self._reference_for(particles),
+            self.inner.project, len(self.inverse_temperatures),
+        )  # fmt: skip
+
+    def scaled(self, factor: float | Scalar) -> "ParallelTempering":
+        """Return this sampler with the inner one's step sizes multiplied."""
+        return eqx.tree_at(lambda s: s.inner, self, self.inner.scaled(factor))
+
+    def _path(self, state: TemperingState, log_density: LogDensity) -> GeometricPath:
+        """Return the path, whose reference's arrays are in the state."""
+        like = self._reference_for(state.particles)
+        static = eqx.filter(like, eqx.is_array, inverse=True)
+        return GeometricPath(log_density, eqx.combine(state.reference, static))
+
+    def _reference_for(self, particles: Particles) -> AbstractReference:
+        if self.reference is not None:
+            return self.reference
+        if not self.reaches_reference:
+            return Flat()
+        return fitted_normal(particles, self.inner.project)
+
+    def _tuned(
+        self, key: Key, path: GeometricPath, state: TemperingState, walkers: PathWalker
+    ) -> tuple[Parameters, Int[Array, ""]]:
+        """Tune each temperature in the first step, and when the ladder was last moved.
+
+        Returns:
+            The parameters, and the evaluations that it took for each ladder.
+        """
+        num = len(state.inverse_temperatures)
+
+        def tuned():
+            found, spent = jax.vmap(self.inner.tune, (0, None, 0, 0, 0))(
+                jr.split(key, num), path, walkers.point,
+                state.inverse_temperatures, state.parameters,
+            )  # fmt: skip
+            return found, jnp.sum(spent)
+
+        due = state.step == 0
+        if self.adapts_ladder:
+            due = due | (state.step == self.num_adapt // 2)
+        return jax.lax.cond(due, tuned, lambda: (state.parameters, jnp.zeros((), int)))
+
+    def _moved(
+        self,
+        key: Key,
+        path: GeometricPath,
+        walkers: PathWalker,
+        betas: Float[Array, " temperature"],
+        parameters: Parameters,
+    ) -> tuple[PathWalker, Float[Array, "temperature chain"], Int[Array, ""]]:
+        """Move each chain; at the reference, draw it anew."""
+        num, chains = walkers.value.shape
+        moving = num - 1 if self.reaches_reference else num
+        draw_key, key = jr.split(key)
+        some = lambda tree: jax.tree.map(lambda leaf: leaf[:moving], tree)
+
+        def of_chains(keys, walkers, beta, parameters):
+            move = lambda key, walker: self.inner.move(
+                key, path, walker, beta, parameters
+            )
+            return jax.vmap(move)(keys, walkers)
+
+        moved, chances, spent = jax.vmap(of_chains)(
+            jr.split(key, (moving, chains)), some(walkers), betas[:moving],
+            some(parameters),
+        )  # fmt: skip
+        spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
+        if not self.reaches_reference:
+            return moved, chances, spent
+        drawn = path.start(draw_key, chains)
+        below = lambda leaf, last: jnp.concatenate([leaf, last[None]])
+        moved = jax.tree.map(below, moved, drawn)
+        return moved, below(chances, jnp.ones_like(chances[0])), spent + 1
