@@ -13,9 +13,12 @@ from equistein.kernels import (
     RBF,
 )
 from equistein.samplers import (
+    AnnealedSMC,
     Geometric,
     Langevin,
     MALA,
+    Normal,
+    ParallelTempering,
     SVGD,
     vector_adam,
 )
@@ -33,9 +36,24 @@ SAMPLERS = {  # adding a sampler to the library means adding a line here
     "langevin": Langevin(0.05, score_clip=5.0),
     "mala": MALA(0.05, num_adapt=5, score_clip=5.0),
     "annealed mala": MALA(0.05, annealing=Geometric(8)),
+    "tempering": ParallelTempering(MALA(0.05), num_temperatures=3, num_adapt=4),
+    "tempering without reference": ParallelTempering(MALA(0.05), [1.0, 0.3]),
+    "smc": AnnealedSMC(
+        MALA(0.05), reference=Normal(jnp.zeros(2), 3.0), num_runs=2, num_moves=2
+    ),
 }
-NOISY = [SAMPLERS[name] for name in ("noisy", "langevin", "mala", "annealed mala")]
-QUIET = {name: one for name, one in SAMPLERS.items() if one not in NOISY}
+QUIET = {
+    name: SAMPLERS[name]
+    for name in ("svgd", "adam", "equivariant", "median", "annealed")
+}
+NOISY = [sampler for name, sampler in SAMPLERS.items() if name not in QUIET]
+EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
+    "mala": (1, 1),
+    "annealed mala": (1, 1),
+    "tempering": (3, 3),
+    "tempering without reference": (2, 2),
+    "smc": (1, 2),
+}
 every_sampler = pytest.mark.parametrize(
     "sampler", SAMPLERS.values(), ids=SAMPLERS.keys()
 )

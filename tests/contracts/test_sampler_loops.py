@@ -5,6 +5,7 @@ import numpy as np
 import optax
 import pytest
 from sampler_registry import (
+    EVALUATIONS,
     every_sampler,
     log_density,
     one_step,
@@ -18,6 +19,7 @@ from equistein.kernels import (
 from equistein.samplers import (
     AbstractSampler,
     advance,
+    AnnealedSMC,
     Langevin,
     MALA,
     NonFiniteError,
@@ -53,17 +55,18 @@ def test_history_holds_every_so_many_th_step_and_the_last(
     assert np.allclose(samples.history["inverse_temperature"], heat)
 
 
-@every_sampler
-def test_history_counts_evaluations_and_keeps_particles(sampler, key):
-    x = start(key)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_history_counts_evaluations_and_keeps_particles(name, key):
+    x, sampler = start(key), SAMPLERS[name]
     first = run(key, sampler, log_density, x, num_steps=4, record_every=2, keep=3)
     more = run(
         key, sampler, log_density,
         num_steps=2, record_every=2, initial_state=first.state, keep=100,
     )  # fmt: skip
-    at_start = int(isinstance(sampler, MALA))
-    assert np.array_equal(first.history["evaluations"], np.array([2, 4]) + at_start)
-    assert np.array_equal(more.history["evaluations"], [6 + at_start])
+    at_start, each = EVALUATIONS.get(name, (0, 1))
+    spent = at_start + each * np.array([2, 4, 6])
+    assert np.array_equal(first.history["evaluations"], spent[:2])
+    assert np.array_equal(more.history["evaluations"], spent[2:])
     assert first.history["particles"].shape == (2, 3, 2)
     assert np.array_equal(first.history["particles"][-1], first.particles[:3])
     assert np.array_equal(more.history["particles"], more.particles[None])
@@ -206,6 +209,9 @@ def test_advance_ends_at_the_first_small_update(key):
 @pytest.mark.parametrize("factor", [0.5, jnp.asarray(0.5)])
 @every_sampler
 def test_scaled_sampler_takes_steps_of_another_size(sampler, factor, key):
+    if isinstance(sampler, AnnealedSMC):  # whose first step is to the reference
+        assert sampler.scaled(factor).inner.step_size == factor * 0.05
+        return
     x = start(key)
     same, small = sampler.scaled(1.0), sampler.scaled(2.0).scaled(factor / 4)
     straight, _ = one_step(sampler, key, sampler.init(x))

@@ -24,6 +24,7 @@ from equistein.kernels import (
 )
 from equistein.samplers import (
     AbstractSampler,
+    AnnealedSMC,
     as_blackjax,
     run,
     SVGD,
@@ -53,9 +54,10 @@ def test_step_gives_a_state_like_the_one_it_took(sampler, dtype, key):
     assert not np.array_equal(new.particles, x)
     moved = np.asarray(new.particles) - np.asarray(x)
     assert np.isclose(info.update_norm, np.sqrt(np.sum(moved**2) / 8), rtol=1e-3)
-    assert all(np.shape(leaf) == () for leaf in jax.tree.leaves(info))
-    mean = np.mean(jax.vmap(log_density)(x))
-    assert np.isclose(info.log_density, mean, rtol=1e-5)
+    assert all(np.ndim(leaf) <= 1 for leaf in jax.tree.leaves(info))
+    if not isinstance(sampler, AnnealedSMC):  # which begins elsewhere
+        mean = np.mean(jax.vmap(log_density)(x))
+        assert np.isclose(info.log_density, mean, rtol=1e-5)
 
 
 @every_sampler
@@ -73,7 +75,8 @@ def test_run_is_init_and_steps(sampler, key):
     assert np.array_equal(samples.history["step"], np.arange(1, 8))
     for name, values in samples.history.items():
         if name != "step":
-            assert np.allclose(values, [getattr(info, name) for info in infos])
+            expected = [getattr(info, name) for info in infos]
+            assert np.allclose(values, np.array(expected))
 
 
 @every_sampler

@@ -108,7 +108,7 @@ def annealed_importance_sampling(
     if samples is None:
         tops = _resample(keys[4], ends, log_weights)
     else:
-        tops = _stand_at(keys[4], path, samples, num_particles)
+        tops = _stand_at(keys[4], path, base, samples, num_particles)
     _, log_inverses = walk(keys[5], path, tops, betas[::-1], step_sizes[::-1])
     lower, lower_error = _log_mean(log_weights)
     inverse, inverse_error = _log_mean(log_inverses)
@@ -139,10 +139,14 @@ def _resample(
 
 
 def _stand_at(
-    key: Key, path: GeometricPath, samples: Particles, most: int
+    key: Key,
+    path: GeometricPath,
+    base: AbstractReference,
+    samples: Particles,
+    most: int,
 ) -> PathWalker:
     """Return walkers at samples of the density, at most so many."""
-    shape = jax.eval_shape(lambda k: path.base.sample(k, 1), key).shape[1:]
+    shape = jax.eval_shape(lambda k: base.sample(k, 1), key).shape[1:]
     if len(samples) < 2 or samples.shape[1:] != shape:
         raise ValueError(
             f"`samples` must be at least two points of shape {shape}, stacked on axis "
@@ -150,7 +154,7 @@ def _stand_at(
         )
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
-    walkers = jax.vmap(lambda x: path.walker_at(path.base.project(x)))(samples)
+    walkers = jax.vmap(lambda x: path.walker_at(base.project(x)))(samples)
     values = eqx.error_if(
         walkers.value,
         jnp.any(~jnp.isfinite(walkers.value)),

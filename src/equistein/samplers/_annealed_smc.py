@@ -13,6 +13,7 @@ from equistein.samplers._geometric_path import (
     effective_share,
     GeometricPath,
     PathWalker,
+    unvalued,
 )
 from equistein.samplers._ladder import check_chains, check_path
 from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
@@ -25,12 +26,12 @@ _BISECTIONS = 40
 
 
 class SMCState(eqx.Module):
-    """What the next step needs; walkers have shape (run, particle of the run)."""
+    """What the next step needs; walkers have shape (run, member of the run)."""
 
     particles: Particles
     walkers: PathWalker
     has_values: Bool[Array, ""]
-    log_weights: Float[Array, "run particle"]
+    log_weights: Float[Array, "run member"]
     inverse_temperatures: Float[Array, " run"]
     log_normalizers: Float[Array, " run"]
     parameters: Parameters
@@ -132,14 +133,14 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             )
         x = jax.vmap(self.inner.project)(particles)
         grouped = x.reshape(self.num_runs, -1, *x.shape[1:])
-        zeros, blank = jnp.zeros(grouped.shape[:2], x.dtype), jnp.zeros_like(grouped)
+        zeros = jnp.zeros(grouped.shape[:2], x.dtype)
         none, nothing = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
         parameters = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (self.num_runs, *leaf.shape)),
             self.inner.parameters(x),
         )
         return SMCState(
-            x, PathWalker(grouped, zeros, blank, zeros, blank), jnp.zeros((), bool),
+            x, unvalued(grouped), jnp.zeros((), bool),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), nothing, nothing,
             parameters, eqx.filter(self._reference_for(x), eqx.is_array), none, none,
         )  # fmt: skip
@@ -170,7 +171,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             parameters, state.reference, evaluations, state.step + 1,
         )  # fmt: skip
         info = SMCInfo(
-            jnp.mean(walkers.value), jnp.mean(rates), rms(x - state.particles),
+            _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
             jnp.min(betas), jnp.min(shares), evaluations,
         )  # fmt: skip
         return new, info
@@ -224,7 +225,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
 
         def drawn():
             shape = state.walkers.value.shape
-            walkers = path.start(key, shape[0] * shape[1])
+            walkers = path.start(key, shape[0] * shape[1], state.particles.dtype)
             return jax.tree.map(
                 lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), walkers
             )
@@ -325,7 +326,14 @@ def systematic(key: Key, weights: Float[Array, " particle"]) -> Int[Array, " par
     Each is chosen as often as its weight says, rounded down or up.
     """
     num = len(weights)
-    ticks = (jnp.arange(num) + jr.uniform(key, (), weights.dtype)) / num
+    ticks = jnp.arange(num, dtype=weights.dtype) + jr.uniform(key, (), weights.dtype)
     edges = jnp.cumsum(weights)
-    chosen = jnp.searchsorted(edges / edges[-1], ticks.astype(weights.dtype))
-    return jnp.minimum(chosen, num - 1)
+    chosen = jnp.searchsorted(edges / edges[-1], ticks / num)
+    return jnp.minimum(chosen, num - 1).astype(int)
+
+
+def _mean_of_finite(values: Float[Array, "run member"]) -> Scalar:
+    """Return the mean, without particles that have no weight."""
+    finite = jnp.isfinite(values)
+    count = jnp.maximum(jnp.sum(finite), 1).astype(values.dtype)
+    return jnp.sum(jnp.where(finite, values, 0)) / count

@@ -1,11 +1,13 @@
 """The geometric path from a reference to a density."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein._types import Key, LogDensity, Point, Scalar
 from equistein.samplers._reference import AbstractReference
 
 
@@ -22,9 +24,26 @@ class PathWalker(eqx.Module):
     score: Point
 
     @property
-    def log_ratio(self) -> Scalar:
+    def log_ratio(self) -> Float[Array, " *batch"]:
         r"""The $\log p(x) / b(x)$, the slope of the path's log density in $\beta$."""
         return self.value - self.base_value
+
+
+def unvalued(points: Float[Array, "group n *shape"]) -> PathWalker:
+    """Return walkers at points in two axes, before a density is known."""
+
+    def at(point: Point) -> PathWalker:
+        zero, blank = jnp.zeros((), point.dtype), jnp.zeros_like(point)
+        return PathWalker(point, zero, blank, zero, blank)
+
+    return jax.vmap(jax.vmap(at))(points)
+
+
+class Flat(eqx.Module):
+    r"""No reference: the path is $p^\beta$, and nothing is known of its hot end."""
+
+    def log_density(self, point: Point) -> Scalar:
+        return jnp.zeros((), point.dtype)
 
 
 class GeometricPath(eqx.Module):
@@ -34,7 +53,7 @@ class GeometricPath(eqx.Module):
     """
 
     log_density: LogDensity
-    base: AbstractReference
+    base: AbstractReference | Flat
 
     def walker_at(self, point: Point) -> PathWalker:
         """Return the walker that stands at `point`."""
@@ -43,9 +62,11 @@ class GeometricPath(eqx.Module):
         there = jax.value_and_grad(self.base.log_density)(point)
         return PathWalker(point, *there, value, score)
 
-    def start(self, key: Key, num: int) -> PathWalker:
-        """Return walkers at samples of the base."""
-        return jax.vmap(self.walker_at)(self.base.sample(key, num))
+    def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:
+        """Return walkers at samples of the base, of its precision or of another."""
+        assert isinstance(self.base, AbstractReference)
+        points = self.base.sample(key, num)
+        return jax.vmap(self.walker_at)(points.astype(dtype or points.dtype))
 
     def tempered(self, walker: PathWalker, beta: Scalar) -> tuple[Scalar, Point]:
         r"""Return the log density and the score at $\beta$, where a walker stands."""
@@ -66,19 +87,6 @@ class TemperedDensity(eqx.Module):
     def __call__(self, point: Point) -> Scalar:
         base = self.path.base.log_density(point)
         return (1 - self.beta) * base + self.beta * self.path.log_density(point)
-
-
-class Flat(AbstractReference):
-    r"""No reference: the path is $p^\beta$, and nothing is known of its hot end."""
-
-    def log_density(self, point: Point) -> Scalar:
-        return jnp.zeros((), point.dtype)
-
-    def sample(self, key: Key, num: int) -> Particles:
-        raise ValueError("A path without a reference has no samples at its hot end.")
-
-    def project(self, point: Point) -> Point:
-        return point
 
 
 def effective_share(log_weights: Float[Array, " n"]) -> Scalar:

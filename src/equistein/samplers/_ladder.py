@@ -118,7 +118,7 @@ def check_path(
     name: str,
     log_density: LogDensity,
     particles: Particles,
-    reference: AbstractReference,
+    reference: AbstractReference | Flat,
     project: Callable[[Point], Point],
     num: int,
 ) -> None:
@@ -171,5 +171,5 @@ def _memory() -> float:
     """Return the bytes of the device that computes."""
     stats = jax.devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
-        return stats["bytes_limit"]
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return float(stats["bytes_limit"])
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

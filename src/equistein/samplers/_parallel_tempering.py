@@ -11,7 +11,12 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
+from equistein.samplers._geometric_path import (
+    Flat,
+    GeometricPath,
+    PathWalker,
+    unvalued,
+)
 from equistein.samplers._ladder import (
     check_ladder,
     check_path,
@@ -137,9 +142,6 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
         everywhere = jnp.broadcast_to(x[None], (num, *x.shape))
-        zeros = jnp.zeros((num, chains), x.dtype)
-        blank = jnp.zeros_like(everywhere)
-        walkers = PathWalker(everywhere, zeros, blank, zeros, blank)
         none = jnp.zeros((), int)
         parameters = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
@@ -147,7 +149,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         )
         return TemperingState(
             x,
-            Replicas.at_start(walkers),
+            Replicas.at_start(unvalued(everywhere)),
             jnp.zeros((), bool),
             parameters,
             self.inverse_temperatures.astype(x.dtype),
@@ -174,6 +176,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             lambda: state.replicas.walker,
             lambda: jax.vmap(jax.vmap(path.walker_at))(state.replicas.walker.point),
         )
+        before = walkers.value[0]
         parameters, tuning = self._tuned(tune_key, path, state, walkers)
         walkers, chances, evaluations = self._moved(
             move_key, path, walkers, betas, parameters
@@ -201,7 +204,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         )  # fmt: skip
         rejections = statistics.rejections
         info = TemperingInfo(
-            jnp.mean(replicas.walker.value[0]), acceptance[0],
+            jnp.mean(before), acceptance[0],
             rms(x - state.particles), betas, rejections, jnp.sum(rejections),
             jnp.sum(replicas.round_trips), spent,
         )  # fmt: skip
@@ -247,7 +250,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         static = eqx.filter(like, eqx.is_array, inverse=True)
         return GeometricPath(log_density, eqx.combine(state.reference, static))
 
-    def _reference_for(self, particles: Particles) -> AbstractReference:
+    def _reference_for(self, particles: Particles) -> AbstractReference | Flat:
         if self.reference is not None:
             return self.reference
         if not self.reaches_reference:
@@ -303,7 +306,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
         if not self.reaches_reference:
             return moved, chances, spent
-        drawn = path.start(draw_key, chains)
+        drawn = path.start(draw_key, chains, walkers.point.dtype)
         below = lambda leaf, last: jnp.concatenate([leaf, last[None]])
         moved = jax.tree.map(below, moved, drawn)
         return moved, below(chances, jnp.ones_like(chances[0])), spent + 1

@@ -20,6 +20,7 @@ class PathStatistics(eqx.Module):
         stones: The logarithms of the sums of the ratios of the densities at neighboring
             temperatures, at the hotter one's points, of each ladder.
         inverse_stones: Those of the inverse ratios, at the colder one's points.
+        inside: How often the hottest point of each ladder had positive density.
         num_steps: The number of steps.
     """
 
@@ -28,6 +29,7 @@ class PathStatistics(eqx.Module):
     log_ratios: Float[Array, "temperature chain"]
     stones: Float[Array, "pair chain"]
     inverse_stones: Float[Array, "pair chain"]
+    inside: Float[Array, " chain"]
     num_steps: Scalar
 
     @classmethod
@@ -36,7 +38,7 @@ class PathStatistics(eqx.Module):
         pairs, stones = jnp.zeros(num - 1, dtype), jnp.zeros((num - 1, chains), dtype)
         none = stones - jnp.inf
         ratios = jnp.zeros((num, chains), dtype)
-        return cls(pairs, pairs, ratios, none, none, jnp.zeros((), dtype))
+        return cls(pairs, pairs, ratios, none, none, ratios[0], jnp.zeros((), dtype))
 
     def restarted(self, now: Bool[Array, ""]) -> "PathStatistics":
         """Return empty statistics if it is time, else these."""
@@ -53,6 +55,7 @@ class PathStatistics(eqx.Module):
             self.rejected, self.asked, self.log_ratios + ratio,
             jnp.logaddexp(self.stones, gaps * ratio[1:]),
             jnp.logaddexp(self.inverse_stones, -gaps * ratio[:-1]),
+            self.inside + jnp.isfinite(ratio[-1]).astype(self.inside.dtype),
             self.num_steps + 1,
         )  # fmt: skip
 
@@ -74,30 +77,32 @@ class PathStatistics(eqx.Module):
     ) -> dict[str, Scalar]:
         """Return log Z by stepping stones, its error, and by integration.
 
+        The way back to the reference ends where the density is positive: it misses the
+        reference's mass elsewhere, which is counted.
+
         Args:
             betas: The ladder, which must have been the same in all steps.
             measured: Whether it was; if not, all are infinite.
         """
         chains = self.stones.shape[1]
-        count = jnp.log(self.num_steps)
+        log_steps = jnp.log(self.num_steps)
 
-        def bridged(stones, inverse):
-            """Return the estimate of some ladders, of shape (pair, some)."""
-            mean = lambda sums: logsumexp(sums, axis=1) - jnp.log(
-                float(sums.shape[1])
-            ) - count  # fmt: skip
-            return jnp.sum(mean(stones) - mean(inverse)) / 2
+        def bridged(some):
+            """Return the estimate of some ladders."""
+            log_size = jnp.log(float(len(some))) + log_steps
+            mean = lambda sums: logsumexp(sums[:, some], axis=1) - log_size
+            inside = jnp.log(jnp.sum(self.inside[some])) - log_size
+            gained = mean(self.stones) - mean(self.inverse_stones)
+            return (jnp.sum(gained) + inside) / 2
 
-        value = bridged(self.stones, self.inverse_stones)
+        value = bridged(jnp.arange(chains))
         slopes = jnp.mean(self.log_ratios, axis=1) / self.num_steps
         area = jnp.sum((betas[:-1] - betas[1:]) * (slopes[:-1] + slopes[1:])) / 2
         error = jnp.asarray(jnp.inf, value.dtype)
         if chains > 1:
             # The jackknife: without each ladder in turn.
             others = jnp.arange(chains)[:, None] + jnp.arange(1, chains)[None]
-            left = jax.vmap(
-                lambda some: bridged(self.stones[:, some], self.inverse_stones[:, some])
-            )(others % chains)
+            left = jax.lax.map(bridged, others % chains)
             error = jnp.sqrt((chains - 1) * jnp.mean((left - jnp.mean(left)) ** 2))
         found = {"log_z": value, "log_z_thermodynamic": area}
         found = {name: jnp.where(measured, x, jnp.nan) for name, x in found.items()}

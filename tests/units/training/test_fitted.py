@@ -12,7 +12,7 @@ from equistein.training import Fitted
 
 def fitted_bowl(temperature=1.0, scale=2.0):
     energy = TemperedEnergy(bowl(4.0), temperature)
-    return Fitted(energy, {}, [], None, Normal(jnp.zeros(2), scale, Trivial()))
+    return Fitted(energy, {}, [], None, Normal(jnp.zeros(2), scale))
 
 
 def test_a_fit_knows_its_likelihood(key):

@@ -7,7 +7,6 @@ import pytest
 from by_hand import bowl, divergence_of, fit, generator_of, Ramps
 
 from equistein.energies import JointEnergy
-from equistein.groups import Trivial
 from equistein.samplers import Normal
 from equistein.training import check_classes, CrossEntropy, Fitted, SquaredError
 
@@ -94,7 +93,7 @@ def test_right_classes_are_taken_in_any_form(kind, key, data, energy):
 
 @pytest.mark.parametrize("label", [-1, 3, 1.0, True, "a"])
 def test_a_class_that_is_none_is_not_drawn_from(label, key, data, energy, unchecked):
-    normal = Normal(jnp.zeros(2), 1.0, Trivial())
+    normal = Normal(jnp.zeros(2), 1.0)
     fitted = Fitted(energy, {}, [], generator_of(data), normal)
     assert fitted.sample(key, 2, label=np.int64(2)).shape == (2, 2)
     with pytest.raises(ValueError, match="`label` must be a class from 0 to 2, but"):

@@ -1,0 +1,36 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from registries import classes_of
+
+from equistein.groups import Orthogonal, PointCloud
+from equistein.samplers import AbstractReference, Normal
+
+REFERENCES = {  # adding a reference means adding a line
+    "normal": (Normal(jnp.zeros(3), 0.7, Orthogonal(3)), 3),
+    "normal off center": (Normal(jnp.array([1.0, -2.0]), 1.5), 2),
+    "normal on clouds": (Normal(jnp.zeros((3, 2)), 2.0, PointCloud("COO", 2)), 4),
+}
+every_reference = pytest.mark.parametrize(
+    ("base", "dim"), REFERENCES.values(), ids=REFERENCES.keys()
+)
+
+
+def test_every_reference_is_in_the_registry():
+    kinds = {type(base) for base, _ in REFERENCES.values()}
+    assert kinds == classes_of(AbstractReference)
+
+
+@every_reference
+@pytest.mark.parametrize(("shift", "passes"), [(0.0, True), (0.1, False)])
+def test_reference_is_normalized_as_it_samples(base, dim, shift, passes, key):
+    # The mean of q / p over samples of p is the integral of q, a narrower normal.
+    points = base.sample(key, 4_000)
+    assert np.allclose(jax.vmap(base.project)(points), points)
+    gaps = (points - jnp.mean(points, axis=0)[None]).reshape(len(points), -1)
+    squares = jnp.sum(gaps**2, axis=1)
+    variance = 0.8**2 * jnp.mean(squares) / dim
+    log_q = -squares / 2 / variance - dim * jnp.log(2 * jnp.pi * variance) / 2
+    ratios = np.exp(log_q - jax.vmap(base.log_density)(points) - shift)
+    assert (abs(ratios.mean() - 1) < 5 * ratios.std() / 4_000**0.5) == passes

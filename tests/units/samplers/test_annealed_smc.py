@@ -1,0 +1,124 @@
+"""Annealed sequential Monte Carlo against closed forms, with broken twins."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.samplers import _annealed_smc, AnnealedSMC, MALA, Normal, run
+from equistein.samplers._annealed_smc import next_temperature, systematic
+
+LOG_Z, WEIGHT = 2.0, 0.3
+SAMPLER = AnnealedSMC(
+    MALA(0.3), reference=Normal(jnp.zeros(2), 4.0), num_runs=8, num_moves=2
+)
+NUM, STEPS = 2_048, 24
+
+
+def two_modes(x):
+    """Two normals of widths 1 and .6, far apart; 30 % of the mass are in the first."""
+    log_p = [
+        jnp.log(weight / (2 * jnp.pi * scale**2))
+        - jnp.sum((x - at) ** 2) / 2 / scale**2
+        for weight, scale, at in ((WEIGHT, 1.0, 4.0), (1 - WEIGHT, 0.6, -4.0))
+    ]
+    return jnp.logaddexp(*log_p) + LOG_Z
+
+
+def annealed(seed, num_steps=STEPS, sampler=SAMPLER):
+    return run(
+        jr.key(seed), sampler, two_modes, 4 * jr.normal(jr.key(9), (NUM, 2)),
+        num_steps=num_steps, record_every=1,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return annealed(0)
+
+
+def error_of_share(samples):
+    """Return how far the lighter mode's share is off, in its standard errors."""
+    first = np.asarray(samples.particles)[:, 0] > 0
+    shares = first.reshape(SAMPLER.num_runs, -1).mean(axis=1)
+    return abs(shares.mean() - WEIGHT) / (shares.std(ddof=1) / len(shares) ** 0.5)
+
+
+def test_particles_hold_both_modes_by_their_weights(samples):
+    assert error_of_share(samples) < 4.5
+    assert np.all(samples.summary["inverse_temperatures"] == 1)
+    assert np.allclose(samples.summary["weights"], 1 / NUM)
+
+
+def test_log_normalizer_is_within_its_error(samples):
+    found = samples.summary
+    assert found["log_z_error"] < 0.1
+    assert abs(found["log_z"] - LOG_Z) < 4.5 * found["log_z_error"]
+    assert found["log_z_of_runs"].shape == (8,)
+
+
+def test_the_effective_size_is_kept_near_what_was_asked(samples):
+    rising = samples.history["inverse_temperature"]
+    assert np.all(np.diff(rising) >= 0)
+    assert rising[0] < 0.1
+    assert rising[-1] == 1
+
+
+def test_steps_that_run_out_leave_a_hotter_density_and_say_so():
+    found = annealed(0, num_steps=3).summary
+    assert np.all(found["inverse_temperatures"] < 0.9)
+    assert np.isclose(found["weights"].sum(), 1)
+    assert not np.allclose(found["weights"], 1 / NUM)
+
+
+def test_resampling_without_weights_is_noticed(monkeypatch):
+    monkeypatch.setattr(
+        _annealed_smc, "systematic", lambda key, weights: jnp.arange(len(weights))
+    )
+    eqx.clear_caches()
+    jax.clear_caches()
+    broken = annealed(0, sampler=eqx.tree_at(lambda s: s.share, SAMPLER, 0.5))
+    assert error_of_share(broken) > 4.5
+
+
+def test_systematic_choice_is_by_weight(key):
+    weights = jnp.array([0.5, 0.0, 0.3, 0.2])
+    expected = np.repeat(np.asarray(weights), 5) / 5
+    counts = np.zeros(20)
+    for k in jr.split(key, 200):
+        chosen = np.asarray(systematic(k, jnp.repeat(weights, 5) / 5))
+        counts += np.bincount(chosen, minlength=20)
+        each = np.bincount(chosen, minlength=20)
+        assert np.all(np.abs(each - 20 * expected) < 1)
+    assert np.allclose(counts / 200 / 20, expected, atol=0.02)
+    assert np.all(counts[5:10] == 0)
+
+
+def test_next_temperature_meets_the_conditional_effective_share(key):
+    ratios, log_weights = 30 * jr.normal(key, (256,)), jnp.full(256, -jnp.log(256.0))
+    beta = next_temperature(ratios, log_weights, jnp.array(0.2), 0.9)
+    weights = np.exp((beta - 0.2) * ratios)
+    assert np.isclose(weights.mean() ** 2 / (weights**2).mean(), 0.9, atol=1e-6)
+    flat = next_temperature(0.01 * ratios, log_weights, jnp.array(0.2), 0.9)
+    assert flat == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_runs": 0}, "`num_runs` >= 1"),
+        ({"num_moves": 0}, "`num_moves` >= 1"),
+        ({"share": 1.0}, "0 < `share` < 1"),
+        ({"reference": two_modes}, "`reference`, a normalized density"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        AnnealedSMC(MALA(0.1), **options)
+
+
+def test_particles_must_divide_among_the_runs(key):
+    with pytest.raises(ValueError, match="at least two `particles` for each of its 8"):
+        run(key, SAMPLER, two_modes, jr.normal(key, (20, 2)), num_steps=1)

@@ -1,0 +1,260 @@
+"""Parallel tempering against closed forms, each with a broken twin."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+from equistein.groups import PointCloud
+from equistein.kernels import RBF
+from equistein.samplers import (
+    _swaps,
+    Geometric,
+    GeometricPath,
+    load_samples,
+    MALA,
+    Normal,
+    ParallelTempering,
+    PathWalker,
+    run,
+    SVGD,
+)
+
+WEIGHT, GAP, LOG_Z = 0.3, 4.0, 2.0
+SAMPLER = ParallelTempering(
+    MALA(0.3), num_temperatures=5, num_adapt=256, reference=Normal(jnp.zeros(2), 4.0)
+)
+CHAINS, STEPS = 128, 512
+
+
+def two_modes(x):
+    """Two normals of widths 1 and .6, far apart; 30 % of the mass are in the first."""
+    log_p = [
+        jnp.log(weight / (2 * jnp.pi * scale**2))
+        - jnp.sum((x - at) ** 2) / 2 / scale**2
+        for weight, scale, at in ((WEIGHT, 1.0, GAP), (1 - WEIGHT, 0.6, -GAP))
+    ]
+    return jnp.logaddexp(*log_p) + LOG_Z
+
+
+def starts(key):
+    """All chains begin in the lighter mode."""
+    return GAP + jr.normal(key, (CHAINS, 2))
+
+
+@pytest.fixture(scope="module")
+def tempered():
+    start = starts(jr.key(0))
+    return run(jr.key(1), SAMPLER, two_modes, start, num_steps=STEPS, keep=CHAINS)
+
+
+def share_of_the_first(points):
+    """Return the share of the lighter mode and its standard error over the chains.
+
+    The points are of shape (record, chain, 2).
+    """
+    shares = np.mean(np.asarray(points)[..., 0] > 0, axis=0)
+    return shares.mean(), shares.std(ddof=1) / len(shares) ** 0.5
+
+
+def test_chains_that_began_in_one_mode_hold_both_by_their_weights(tempered):
+    late = tempered.history["particles"][-50:]
+    share, error = share_of_the_first(late)
+    assert abs(share - WEIGHT) < 4 * error
+    assert error < 0.03
+    # In the first mode the variance of a coordinate is 1.
+    first = late[late[..., 0] > 0]
+    assert abs(first.var() - 1) < 0.15
+
+
+def test_log_normalizer_is_within_its_error(tempered):
+    found = tempered.summary
+    assert found["log_z_error"] < 0.05
+    assert abs(found["log_z"] - LOG_Z) < 4 * found["log_z_error"]
+    assert abs(found["log_z_thermodynamic"] - LOG_Z) < 0.5
+
+
+def test_ladder_adapts_until_all_neighbors_refuse_equally(tempered):
+    rejections = tempered.summary["rejections"]
+    assert np.all(np.abs(rejections - rejections.mean()) < 0.1)
+    assert np.isclose(tempered.summary["barrier"], rejections.sum())
+    ladders = tempered.history["inverse_temperatures"]
+    steps = tempered.history["step"]
+    assert not np.allclose(ladders[0], ladders[-1])
+    assert np.array_equal(ladders[steps >= 128][0], ladders[-1])
+    assert np.all(np.diff(ladders, axis=1) < 0)
+    assert np.array_equal(np.unique(ladders[:, [0, -1]]), [0, 1])
+
+
+def test_points_travel_to_the_reference_and_back(tempered):
+    trips = tempered.summary["round_trips"]
+    assert trips.shape == (CHAINS,)
+    assert trips.mean() > STEPS / 50
+
+
+# ------------------------------------------------------------ broken twins
+
+
+def wrong_sign(walkers, betas):
+    ratio = walkers.log_ratio
+    gain = (betas[:-1] - betas[1:])[:, None] * (ratio[:-1] - ratio[1:])
+    return jnp.exp(jnp.minimum(gain, 0))
+
+
+def test_swaps_of_the_wrong_sign_are_noticed(monkeypatch):
+    monkeypatch.setattr(_swaps, "swap_chances", wrong_sign)
+    eqx.clear_caches()
+    jax.clear_caches()
+    start = starts(jr.key(0))
+    other = eqx.tree_at(
+        lambda s: s.inverse_temperatures, SAMPLER, jnp.array([1.0, 0.5, 0.2, 0.05, 0])
+    )
+    broken = run(jr.key(1), other, two_modes, start, num_steps=STEPS, keep=CHAINS)
+    share, error = share_of_the_first(broken.history["particles"][-50:])
+    assert abs(share - WEIGHT) > 4 * error
+
+
+def test_a_swap_is_in_detailed_balance_on_an_enumerable_case():
+    """Of two temperatures and three points: flows of each pair of states agree."""
+    log_p, log_b = jnp.log(jnp.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]]))
+    betas, blank = jnp.array([1.0, 0.25]), jnp.zeros(2)
+
+    def chance(cold, hot):
+        at = lambda i: PathWalker(blank, log_b[i], blank, log_p[i], blank)
+        both = jax.tree.map(
+            lambda *leaves: jnp.stack(leaves)[:, None], at(cold), at(hot)
+        )
+        return float(_swaps.swap_chances(both, betas)[0, 0])
+
+    def joint(cold, hot):
+        at = lambda i, beta: np.exp((1 - beta) * log_b[i] + beta * log_p[i])
+        return at(cold, 1.0) * at(hot, 0.25)
+
+    for cold, hot in itertools.product(range(3), repeat=2):
+        there = joint(cold, hot) * chance(cold, hot)
+        back = joint(hot, cold) * chance(hot, cold)
+        assert np.isclose(there, back)
+        twin = joint(cold, hot) * chance(hot, cold)
+        assert cold == hot or not np.isclose(twin, joint(hot, cold) * chance(cold, hot))
+
+
+def test_values_of_a_walker_hold_at_every_temperature(tempered):
+    state = tempered.state
+    path = GeometricPath(two_modes, SAMPLER.reference)
+    walkers = state.replicas.walker
+    fresh = jax.vmap(jax.vmap(path.walker_at))(walkers.point)
+    assert all(
+        np.allclose(a, b)
+        for a, b in zip(jax.tree.leaves(walkers), jax.tree.leaves(fresh), strict=True)
+    )
+
+
+# ------------------------------------------------------------ going on, files
+
+
+def test_another_density_is_evaluated_anew(tempered):
+    shifted = lambda x: two_modes(x) - 7.0
+    more = run(jr.key(2), SAMPLER, shifted, num_steps=1, initial_state=tempered.state)
+    values = jax.vmap(shifted)(more.particles)
+    assert np.allclose(more.state.replicas.walker.value[0], values)
+
+
+def test_samples_that_were_saved_go_on_as_if_they_had_not(tempered, tmp_path):
+    path = tmp_path / "samples.npz"
+    tempered.save(path)
+    loaded = load_samples(path, SAMPLER)
+    straight, resumed = (
+        run(jr.key(3), SAMPLER, two_modes, num_steps=2, initial_state=s.state)
+        for s in (tempered, loaded)
+    )
+    assert np.array_equal(straight.particles, resumed.particles)
+    assert np.array_equal(loaded.summary["log_z"], tempered.summary["log_z"])
+    assert np.array_equal(loaded.history["step"], tempered.history["step"])
+    assert load_samples(path).state is None
+    with pytest.raises(ValueError, match="state of another sampler"):
+        load_samples(path, MALA(0.1))
+    np.savez(path, x=np.zeros(3))
+    with pytest.raises(ValueError, match="holds no samples"):
+        load_samples(path)
+
+
+def test_clouds_stay_on_their_subspace(key):
+    group = PointCloud((0, 0, 0), 2)
+    start = jax.vmap(group.project)(jr.normal(key, (8, 3, 2)))
+    bowl = lambda x: -0.5 * jnp.sum(x**2)
+    sampler = ParallelTempering(MALA(0.1, project=group.project), [1.0, 0.4, 0.0])
+    samples = run(key, sampler, bowl, start, num_steps=5)
+    assert np.allclose(samples.state.replicas.walker.point.mean(axis=2), 0, atol=1e-12)
+
+
+def test_walls_are_kept(key):
+    """A density that is zero for x < 0: the reference's points there never swap in."""
+    half = lambda x: jnp.where(x[0] > 0, -0.5 * jnp.sum(x**2), -jnp.inf)
+    start = jnp.abs(jr.normal(key, (64, 2)))
+    sampler = ParallelTempering(
+        MALA(0.3), [1.0, 0.5, 0.0], num_adapt=50, reference=Normal(jnp.zeros(2), 2.0)
+    )
+    samples = run(key, sampler, half, start, num_steps=400)
+    assert np.all(samples.particles[:, 0] > 0)
+    found = samples.summary
+    exact = np.log(np.pi)  # half of 2 pi
+    assert abs(found["log_z"] - exact) < 4 * found["log_z_error"] + 0.02
+
+
+# ------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ParallelTempering(SVGD(RBF(), optax.sgd(0.1))), "`inner`, a sampler"),
+        (lambda: ParallelTempering(MALA(0.1, annealing=Geometric(9))), "`annealing`"),
+        (lambda: ParallelTempering(MALA(0.1), [1.0]), "at least two numbers that fall"),
+        (lambda: ParallelTempering(MALA(0.1), [1.0, 1.0, 0.0]), "that fall from 1"),
+        (lambda: ParallelTempering(MALA(0.1), [0.9, 0.0]), "that fall from 1"),
+        (lambda: ParallelTempering(MALA(0.1), [1.0, float("nan")]), "that fall from"),
+        (lambda: ParallelTempering(MALA(0.1), num_temperatures=1), "num_temperatures"),
+        (lambda: ParallelTempering(MALA(0.1), num_adapt=0), "`num_adapt` >= 4"),
+        (
+            lambda: ParallelTempering(
+                MALA(0.1), [1.0, 0.5], reference=Normal(jnp.zeros(2), 1.0)
+            ),
+            "never reaches",
+        ),
+        (lambda: ParallelTempering(MALA(0.1), reference=two_modes), "`reference`"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_what_cannot_be_walked_is_refused_before_work_begins(key):
+    sampler, start = SAMPLER, jr.normal(key, (4, 2))
+    spike = lambda x: jnp.where(x[0] > 3, jnp.inf, -jnp.sum(x**2))
+    with pytest.raises(ValueError, match="infinite or not a number at"):
+        run(key, sampler, spike, start, num_steps=1)
+    wall = lambda x: jnp.where(x[0] > 0, -jnp.sum(x**2), -jnp.inf)
+    with pytest.raises(ValueError, match="must be finite at the start"):
+        run(key, sampler, wall, -jnp.abs(start), num_steps=1)
+    far = lambda x: jnp.where(x[0] > 1e3, -jnp.sum(x**2), -jnp.inf)
+    with pytest.raises(ValueError, match="meets the support"):
+        run(key, sampler, far, 2e3 + start, num_steps=1)
+    group = PointCloud((0, 0), 1)
+    other = ParallelTempering(
+        MALA(0.1, project=group.project), reference=Normal(jnp.zeros((2, 1)), 1.0)
+    )
+    bowl = lambda x: -0.5 * jnp.sum(x**2)
+    with pytest.raises(ValueError, match="on the subspace of its chains"):
+        run(key, other, bowl, jnp.array([[[1.0], [-1.0]]] * 4), num_steps=1)
+
+
+def test_more_replicas_than_memory_are_refused(key, monkeypatch):
+    monkeypatch.setattr("equistein.samplers._ladder._memory", lambda: 1_000.0)
+    with pytest.raises(ValueError, match="GiB for 5 temperatures of 4 chains"):
+        run(key, SAMPLER, two_modes, jr.normal(key, (4, 2)), num_steps=1)
