@@ -76,7 +76,10 @@ class AbstractParticleSystem(AbstractTarget):
         """
         check_num(num)
         start_key, run_key, order_key = jr.split(key, 3)
-        start = self.start(start_key, min(num, _LADDERS))
+        # Chains that begin where particles overlap would not leave it.
+        start = relax(
+            self.log_density, self.start(start_key, min(num, _LADDERS)), num_steps=100
+        )
         rounds = -(-num // len(start))
         ratio = 1 - 0.9 / self.degrees_of_freedom**0.5  # a third of the swaps succeed
         rungs = 1 + math.ceil(math.log(self.hottest) / math.log(ratio))
@@ -122,7 +125,7 @@ def _visited(
     num_steps: int,
     every: int,
     rounds: int,
-) -> Particles:
+) -> Float[Array, "sample *shape"]:
     """Return the chains' points at some moments after the first steps."""
     state = advance(key, sampler, log_density, sampler.init(start), num_steps)
 
