@@ -8,6 +8,9 @@ import equistein
 DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractGroup.project", "AbstractGroup.check_shape",
     "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",
+    "AbstractSampler.renewed", "AbstractSampler.summary",
+    "AbstractMarkovChains.adapted", "AbstractMarkovChains.check_invariant",
+    "AbstractMarkovChains.tune",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
     "AbstractKernel._fixed", "AbstractKernel._squared_distances",
     "AbstractScalarKernel.stein_force", "AbstractScalarKernel.matrix",

@@ -132,15 +132,15 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
                 f"{len(particles)}."
             )
         x = jax.vmap(self.inner.project)(particles)
-        grouped = x.reshape(self.num_runs, -1, *x.shape[1:])
-        zeros = jnp.zeros(grouped.shape[:2], x.dtype)
+        by_run = x.reshape(self.num_runs, -1, *x.shape[1:])
+        zeros = jnp.zeros(by_run.shape[:2], x.dtype)
         none, nothing = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
         parameters = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (self.num_runs, *leaf.shape)),
             self.inner.parameters(x),
         )
         return SMCState(
-            x, unvalued(grouped), jnp.zeros((), bool),
+            x, unvalued(by_run), jnp.zeros((), bool),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), nothing, nothing,
             parameters, eqx.filter(self._reference_for(x), eqx.is_array), none, none,
         )  # fmt: skip

@@ -29,7 +29,7 @@ class PathWalker(eqx.Module):
         return self.value - self.base_value
 
 
-def unvalued(points: Float[Array, "group n *shape"]) -> PathWalker:
+def unvalued(points: Float[Array, "row column *shape"]) -> PathWalker:
     """Return walkers at points in two axes, before a density is known."""
 
     def at(point: Point) -> PathWalker:

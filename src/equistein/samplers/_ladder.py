@@ -142,8 +142,8 @@ def check_path(
     if not gap < 1e-4:
         raise ValueError(
             f"{name} needs a `reference` on the subspace of its chains: give both the "
-            "same, as Normal(center, scale, group) and MALA(..., "
-            "project=group.project)."
+            "same, as Normal(center, scale, cloud) and MALA(..., "
+            "project=cloud.project)."
         )
     values = _values(log_density, reference)
     bad = int(jnp.sum(jnp.isnan(values) | (values == jnp.inf)))

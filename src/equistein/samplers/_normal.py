@@ -33,7 +33,7 @@ class Normal(AbstractReference):
     Args:
         center: The mean $c$, on the subspace.
         scale: The standard deviation $\sigma > 0$ of a coordinate.
-        subspace: What projects onto the subspace, such as a group.
+        subspace: What projects onto it with a method `project`, such as `PointCloud`.
 
     Raises:
         ValueError: If the scale is not positive, or the mean is not on the subspace.
