@@ -10,7 +10,7 @@ from equistein._types import Key, Particles, Point, Scalar
 
 @runtime_checkable
 class Subspace(Protocol):
-    """What particles live on, such as a group: it projects points onto it."""
+    """What particles live on: it projects points onto itself."""
 
     def project(self, point: Point) -> Point: ...
 
