@@ -185,7 +185,8 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         adapted = jax.vmap(self.inner.adapted)(parameters, acceptance)
         keep = lambda new, old: jnp.where(warm, new, old)
         statistics = state.statistics.restarted(state.step == self.num_adapt)
-        statistics = statistics.with_walkers(walkers, betas)
+        if self.reaches_reference:
+            statistics = statistics.with_walkers(walkers, betas)
         replicas = eqx.tree_at(lambda r: r.walker, state.replicas, walkers)
         replicas, rejected, due = swapped(swap_key, replicas, betas, state.step % 2)
         statistics = statistics.with_swaps(rejected, due)

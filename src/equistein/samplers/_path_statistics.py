@@ -21,7 +21,7 @@ class PathStatistics(eqx.Module):
             temperatures, at the hotter one's points, of each ladder.
         inverse_stones: Those of the inverse ratios, at the colder one's points.
         inside: How often the hottest point of each ladder had positive density.
-        num_steps: The number of steps.
+        num_steps: The number of steps that walkers were looked at.
     """
 
     rejected: Float[Array, " pair"]
