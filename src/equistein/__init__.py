@@ -26,6 +26,7 @@ from equistein.models import load as load, Model as Model
 from equistein.samplers import (
     AnnealedSMC as AnnealedSMC,
     as_blackjax as as_blackjax,
+    from_blackjax as from_blackjax,
     Langevin as Langevin,
     MALA as MALA,
     NonFiniteError as NonFiniteError,

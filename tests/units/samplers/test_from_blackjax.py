@@ -1,0 +1,366 @@
+import functools
+
+import blackjax
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import scipy.stats
+from blackjax.mcmc import hmc, integrators
+from blackjax.mcmc.proposal import static_binomial_sampling
+
+from equistein.groups import PointCloud
+from equistein.samplers import (
+    AnnealedSMC,
+    from_blackjax,
+    GeometricPath,
+    Normal,
+    ParallelTempering,
+    run,
+)
+
+CHAINS = 4_000
+CLOUD = PointCloud("CCCC", 2)
+HMC = {"algorithm": blackjax.hmc, "num_integration_steps": 3}
+SCALES = np.array([1.0, 0.8, 1.4])
+slow = pytest.mark.slow
+
+
+def bowl(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def target(x):
+    return bowl(x / jnp.asarray(SCALES, x.dtype))
+
+
+def always(key, log_ratio, old, new):
+    """Accept every proposal."""
+    _, info = static_binomial_sampling(key, log_ratio, old, new)
+    return new, info
+
+
+UNADJUSTED = functools.partial(hmc.hmc_proposal, sample_proposal=always)
+
+
+# ------------------------------------------------------------ the law
+
+
+@pytest.mark.parametrize(
+    ("options", "passes"),
+    [
+        (HMC | {"step_size": 1.1}, True),
+        # Leapfrog steps that are always accepted have variance 1 / (1 - (h / 2s)^2).
+        (HMC | {"step_size": 1.1, "build_proposal": UNADJUSTED}, False),
+        ({"algorithm": blackjax.nuts, "step_size": 0.9}, True),
+        ({"algorithm": blackjax.adjusted_mclmc_dynamic, "step_size": 2.0}, True),
+        pytest.param(
+            {"algorithm": blackjax.mhmc, "step_size": 1.1, "num_integration_steps": 3},
+            True, marks=slow,
+        ),
+        pytest.param(
+            {"algorithm": blackjax.dhmc, "step_size": 1.1}, True, marks=slow
+        ),
+        pytest.param(
+            {"algorithm": blackjax.dmhmc, "step_size": 1.1}, True, marks=slow
+        ),
+        pytest.param(
+            {"algorithm": blackjax.adjusted_mclmc, "step_size": 2.0,
+             "L_proposal_factor": 2.0}, True, marks=slow,
+        ),
+    ],
+)  # fmt: skip
+def test_law_is_exact_whatever_the_step(options, passes, key):
+    start = 2 * jr.normal(key, (CHAINS, 3))
+    samples = run(key, from_blackjax(**options), target, start, num_steps=30)
+    assert samples.history["acceptance"][-1] < 0.97  # or there was nothing to adjust
+    x = np.asarray(samples.particles) / SCALES
+    variance = np.abs(np.mean(x**2, axis=0) - 1) / (2 / CHAINS) ** 0.5
+    distance = scipy.stats.kstest(x[:, 0], "norm").statistic * CHAINS**0.5
+    assert (np.max(variance) < 5 and distance < 2.2) == passes
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_chains_stay_on_the_subspace_with_its_law(dtype, key):
+    law = Normal(jnp.zeros((4, 2), dtype), 2.0, CLOUD)
+    start = jr.normal(key, (CHAINS, 4, 2), dtype) + 1  # off center
+    sampler = from_blackjax(**HMC, step_size=2.5, project=CLOUD.project)
+    samples = run(key, sampler, law.log_density, start, num_steps=20)
+    assert samples.particles.dtype == dtype
+    x = np.asarray(samples.particles, float)
+    assert np.max(np.abs(x.mean(axis=1))) < 20 * np.finfo(dtype).eps
+    squares = np.sum(x**2, axis=(1, 2)) / 2.0**2
+    assert abs(squares.mean() - 6) < 5 * (2 * 6 / CHAINS) ** 0.5
+    assert scipy.stats.kstest(squares, "chi2", (6,)).pvalue > 1e-6
+
+
+def test_without_the_projection_they_leave_it(key):
+    law = Normal(jnp.zeros((4, 2)), 2.0, CLOUD)
+    start = jax.vmap(CLOUD.project)(jr.normal(key, (16, 4, 2)))
+    sampler = from_blackjax(**HMC, step_size=2.5)
+    samples = run(key, sampler, law.log_density, start, num_steps=2)
+    assert np.max(np.abs(np.mean(samples.particles, axis=1))) > 0.1
+
+
+@pytest.mark.parametrize("algorithm", [blackjax.nuts, blackjax.adjusted_mclmc])
+def test_single_precision_stays_beside_double(algorithm, key):
+    start = jr.normal(key, (16, 3), jnp.float32)
+    sampler = from_blackjax(algorithm, step_size=0.5)
+    state, info = jax.jit(lambda k, s: sampler.step(k, s, target))(
+        key, sampler.init(start)
+    )
+    assert state.particles.dtype == state.scores.dtype == jnp.float32
+    assert info.acceptance.dtype == jnp.float32
+    assert not np.array_equal(state.particles, start)
+
+
+def test_a_point_without_density_is_never_entered(key):
+    box = lambda x: jnp.where((x[0] > 0) & (x[0] < 1), 0.0 * x[0], -jnp.inf)
+    start = jr.uniform(key, (CHAINS, 1), minval=0.2, maxval=0.8)
+    samples = run(key, from_blackjax(**HMC, step_size=0.1), box, start, num_steps=40)
+    x = np.asarray(samples.particles)[:, 0]
+    assert np.all((x > 0) & (x < 1))
+    assert scipy.stats.kstest(x, "uniform").statistic * CHAINS**0.5 < 2.2
+
+
+# ------------------------------------------------------------ a step by hand
+
+
+def by_hand(key, density, point, step_size, mass):
+    """Return the point and the rate of acceptance after BlackJAX's own HMC."""
+    algorithm = blackjax.hmc(density, step_size, mass, num_integration_steps=3)
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        state, info = algorithm.step(jr.split(key)[1], algorithm.init(point))
+    return state.position, info.acceptance_rate
+
+
+def test_a_step_is_blackjax_s_own(key):
+    x, mass = jr.normal(key, (4, 3)), jnp.array([1.0, 0.5, 2.0])
+    sampler = from_blackjax(**HMC, step_size=0.9, inverse_mass_matrix=mass)
+    state, info = sampler.step(key, sampler.init(x), target)
+    keys = jr.split(jr.split(key)[1], 4)
+    points, rates = jax.vmap(lambda k, x: by_hand(k, target, x, 0.9, mass))(keys, x)
+    assert np.allclose(state.particles, points, atol=1e-12)
+    assert np.isclose(info.acceptance, np.mean(rates))
+    assert np.allclose(state.values, jax.vmap(target)(points))
+    assert np.allclose(state.scores, jax.vmap(jax.grad(target))(points))
+
+
+def test_a_move_is_one_of_the_path_s_density(key):
+    path = GeometricPath(target, Normal(jnp.zeros(3), 2.0))
+    sampler = from_blackjax(**HMC, step_size=0.9)
+    x = jnp.array([0.3, -0.5, 1.0])
+    walker, beta = path.walker_at(x), jnp.asarray(0.4)
+    moved, rate, spent = sampler.move(
+        key, path, walker, beta, sampler.parameters(x[None])
+    )
+    point, expected = by_hand(key, path.at(beta), x, 0.9, jnp.ones(3))
+    assert np.allclose(moved.point, point, atol=1e-12)
+    assert not np.array_equal(moved.point, x)
+    assert np.isclose(rate, expected)
+    assert spent == 4  # three steps, and the values at the end
+    # Nothing of the density at this temperature is left in the walker.
+    there = path.walker_at(moved.point)
+    assert all(map(np.array_equal, jax.tree.leaves(moved), jax.tree.leaves(there)))
+
+
+def test_another_density_is_evaluated_anew(key):
+    x, other = jr.normal(key, (4, 3)), lambda x: 2 * target(x)
+    sampler = from_blackjax(**HMC, step_size=0.5)
+    first = run(key, sampler, target, x, num_steps=3)
+    assert sampler.renewed(first.state, target).has_values
+    assert not sampler.renewed(first.state, other).has_values
+    onward = run(
+        key, sampler, other, num_steps=2, record_every=2, initial_state=first.state
+    )
+    steps = sampler.init(first.particles)
+    for i in (3, 4):
+        steps, info = sampler.step(jr.fold_in(key, i), steps, other)
+    assert np.allclose(onward.particles, steps.particles, atol=1e-12)
+    assert np.isclose(onward.history["log_density"][0], info.log_density)
+    assert onward.history["evaluations"] == [1 + 9 + 1 + 6]
+
+
+@pytest.mark.parametrize(
+    ("options", "each"),
+    [
+        (HMC, 3),
+        (HMC | {"integrator": integrators.mclachlan}, 6),
+        ({"algorithm": blackjax.adjusted_mclmc, "integration_steps_params": (5,)}, 10),
+    ],
+)
+def test_evaluations_are_those_of_the_integrator(options, each, key):
+    x = jr.normal(key, (6, 3))
+    sampler = from_blackjax(**options, step_size=0.5)
+    samples = run(key, sampler, target, x, num_steps=4, record_every=2)
+    assert np.array_equal(samples.history["evaluations"], [1 + 2 * each, 1 + 4 * each])
+
+
+# ------------------------------------------------------------ the warm-up
+
+
+@pytest.mark.parametrize(
+    ("options", "each"),
+    [
+        (HMC | {"acceptance": 0.65}, 3),
+        pytest.param(
+            {"algorithm": blackjax.adjusted_mclmc, "acceptance": 0.65}, 4, marks=slow
+        ),
+        pytest.param({"algorithm": blackjax.nuts}, None, marks=slow),
+    ],
+)
+def test_warm_up_finds_the_step_and_the_widths(options, each, key):
+    widths = jnp.linspace(0.5, 3.0, 20)
+    density = lambda x: bowl(x / widths)
+    start = jr.normal(key, (32, 20))
+    sampler = from_blackjax(**options, num_warmup=300)
+    samples = run(key, sampler, density, start, num_steps=20, record_every=1)
+    rates = samples.history["acceptance"]
+    assert abs(np.mean(rates) - sampler.acceptance) < 0.12
+    found = samples.state.parameters.inverse_mass_matrix
+    assert np.all(np.abs(np.log(found / widths**2)) < 0.7)
+    assert len(set(samples.history["step_size"])) == 1
+    if each is not None:
+        warm_up = -(-8 * (1 + 300 * each) // 32)
+        assert samples.history["evaluations"][-1] == 1 + warm_up + 20 * each
+
+
+def test_warm_up_keeps_the_form_of_the_matrix(key):
+    sampler = from_blackjax(**HMC, num_warmup=20, inverse_mass_matrix=jnp.eye(3))
+    start = jr.normal(key, (4, 3))
+    samples = run(key, sampler, target, start, num_steps=1)
+    assert samples.state.parameters.inverse_mass_matrix.shape == (3, 3)
+
+
+def test_adapted_step_follows_the_acceptance():
+    sampler = from_blackjax(**HMC, step_size=0.5, acceptance=0.7)
+    parameters = sampler.parameters(jnp.zeros((1, 3)))
+    sizes = [
+        np.exp(sampler.adapted(parameters, jnp.asarray(rate)).log_step_size)
+        for rate in (0.5, 0.7, 0.9)
+    ]
+    assert sizes[0] < 0.5 < sizes[2]
+    assert np.isclose(sizes[1], 0.5)
+
+
+# ------------------------------------------------------------ two modes
+
+
+def two_modes(x):
+    centers = jnp.array([[-4.0, 0.0], [4.0, 0.0]])
+    weights = jnp.log(jnp.array([0.3, 0.7]))
+    return jax.nn.logsumexp(weights - 0.5 * jnp.sum((x[None] - centers) ** 2, axis=1))
+
+
+LOG_Z = np.log(2 * np.pi)
+
+
+def test_tempering_finds_both_modes(key):
+    inner = from_blackjax(**HMC, num_warmup=30)
+    reference = Normal(jnp.zeros(2), 5.0)
+    sampler = ParallelTempering(
+        inner, num_temperatures=6, reference=reference, num_adapt=60
+    )
+    start = jnp.array([-4.0, 0.0])[None] + jr.normal(key, (64, 2))
+    samples = run(
+        key, sampler, two_modes, start, num_steps=260, record_every=10, keep=64
+    )
+    right = samples.history["particles"][8:, :, 0] > 0
+    # Chains are independent of one another: the error is that of their means.
+    means = right.mean(axis=0)
+    assert abs(means.mean() - 0.7) < 5 * means.std() / 64**0.5
+    assert means.std() / 64**0.5 < 0.04
+    error = samples.summary["log_z_error"]
+    assert error < 0.1
+    assert abs(samples.summary["log_z"] - LOG_Z) < 5 * error
+    alone = run(key, inner, two_modes, start, num_steps=260)
+    assert np.mean(alone.particles[:, 0] > 0) < 0.1
+
+
+def test_sequential_monte_carlo_finds_both_modes(key):
+    inner = from_blackjax(**HMC, num_warmup=30)
+    reference = Normal(jnp.zeros(2), 5.0)
+    sampler = AnnealedSMC(inner, reference=reference, num_moves=2)
+    samples = run(key, sampler, two_modes, jnp.zeros((1_024, 2)), num_steps=25)
+    assert np.all(samples.summary["inverse_temperatures"] == 1)
+    right = np.asarray(samples.particles[:, 0] > 0)
+    assert abs(right.mean() - 0.7) < 0.08
+    assert abs(np.var(samples.particles[right], axis=0) - 1).max() < 0.3
+    error = samples.summary["log_z_error"]
+    assert error < 0.15
+    assert abs(samples.summary["log_z"] - LOG_Z) < 5 * error
+
+
+# ------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "words"),
+    [
+        (blackjax.mclmc, "blackjax.mclmc: its steps are not accepted"),
+        (blackjax.sgld, "another density invariant"),
+        (blackjax.ghmc, "keeps its momentum"),
+        (blackjax.mala, "es.MALA"),
+        (blackjax.svgd, "particles interact"),
+        (blackjax.tempered_smc, "es.AnnealedSMC"),
+        (blackjax.pathfinder, "fits an approximation"),
+        (blackjax.rmh, "blackjax.rmh: it is not moved by a step size"),
+        (blackjax.nuts(bowl, 0.1, np.ones(2)), "itself and not what it returns"),
+        ("nuts", "blackjax.hmc, .* got 'nuts'"),
+    ],
+)
+def test_other_algorithms_are_refused_with_the_reason(algorithm, words):
+    with pytest.raises(ValueError, match=words):
+        from_blackjax(algorithm, step_size=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"num_warmup": 0}, "needs `step_size` where there is no warm-up"),
+        ({"num_warmup": 5}, "`num_warmup`, 0 or at least 10, but got 5"),
+        ({"num_warmup": 10.5}, "`num_warmup`"),
+        ({"step_size": 0.0}, "`step_size` > 0, but got 0.0"),
+        ({"step_size": float("nan")}, "`step_size` > 0"),
+        ({"acceptance": 1.0}, "`acceptance` < 1"),
+        ({"inverse_mass_matrix": [1.0, np.nan]}, "`inverse_mass_matrix` that is finite"),
+        ({"max_num_doublings": 3}, "has the options integrator, .* max_num_doublings"),
+        ({"num_integration_steps": None}, "needs `num_integration_steps`, such as"),
+        ({"integrator": integrators.implicit_midpoint}, "one of velocity_verlet"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_refused(options, words, unchecked):
+    options = {"step_size": 0.1} | HMC | options
+    if "num_warmup" in options:
+        del options["step_size"]
+    if options["num_integration_steps"] is None:
+        del options["num_integration_steps"]
+    with pytest.raises(ValueError, match=words):
+        from_blackjax(**options)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "shape", "words"),
+    [
+        (from_blackjax(blackjax.adjusted_mclmc, step_size=1.0), (1,), "two dimensions"),
+        (
+            from_blackjax(
+                **HMC, step_size=1.0, inverse_mass_matrix=[1.0] * 8,
+                project=CLOUD.project,
+            ),
+            (4, 2), r"shape \(6,\) or \(6, 6\), .* got shape \(8,\)",
+        ),
+        (
+            from_blackjax(**HMC, step_size=1.0, project=jnp.tanh), (2,),
+            "linear orthogonal projection",
+        ),
+        (
+            from_blackjax(**HMC, step_size=1.0, project=CLOUD.project), (3, 2),
+            "4 `species`",
+        ),
+    ],
+)  # fmt: skip
+def test_points_that_do_not_fit_are_refused(sampler, shape, words, key):
+    with pytest.raises(ValueError, match=words):
+        run(key, sampler, bowl, jr.normal(key, (5, *shape)), num_steps=1)
