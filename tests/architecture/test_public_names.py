@@ -16,6 +16,7 @@ CONTRACT = [
     "features.Radius", "features.SortedDistances", "features.PairHistogram",
     "targets.RotatedGaussians", "targets.Shells", "targets.DoubleWell",
     "targets.LennardJones", "SVGD", "Langevin", "MALA", "run", "Samples", "as_blackjax",
+    "from_blackjax",
     "objectives.ContrastiveDivergence", "negatives.Persistent",
     "negatives.ReplayBuffer", "fit", "Fitted", "load", "models.for_data", "Model",
     "check_invariance",

@@ -1,5 +1,6 @@
 """All samplers, and what their tests share."""
 
+import blackjax
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -14,6 +15,7 @@ from equistein.kernels import (
 )
 from equistein.samplers import (
     AnnealedSMC,
+    from_blackjax,
     Geometric,
     Langevin,
     MALA,
@@ -36,6 +38,7 @@ SAMPLERS = {  # adding a sampler to the library means adding a line here
     "langevin": Langevin(0.05, score_clip=5.0),
     "mala": MALA(0.05, num_adapt=5, score_clip=5.0),
     "annealed mala": MALA(0.05, annealing=Geometric(8)),
+    "hmc": from_blackjax(blackjax.hmc, step_size=0.2, num_integration_steps=3),
     "tempering": ParallelTempering(MALA(0.05), num_temperatures=3, num_adapt=4),
     "tempering without reference": ParallelTempering(MALA(0.05), [1.0, 0.3]),
     "smc": AnnealedSMC(
@@ -50,6 +53,7 @@ NOISY = [sampler for name, sampler in SAMPLERS.items() if name not in QUIET]
 EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
     "mala": (1, 1),
     "annealed mala": (1, 1),
+    "hmc": (1, 3),
     "tempering": (3, 3),
     "tempering without reference": (2, 2),
     "smc": (1, 2),

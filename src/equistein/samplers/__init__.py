@@ -17,13 +17,13 @@ from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
     SamplingAlgorithm as SamplingAlgorithm,
 )
-from equistein.samplers._from_blackjax import (
+from equistein.samplers._blackjax_chains import (
     BlackJAXChains as BlackJAXChains,
     BlackJAXInfo as BlackJAXInfo,
     BlackJAXParameters as BlackJAXParameters,
     BlackJAXState as BlackJAXState,
-    from_blackjax as from_blackjax,
 )
+from equistein.samplers._from_blackjax import from_blackjax as from_blackjax
 from equistein.samplers._geometric_path import (
     GeometricPath as GeometricPath,
     PathWalker as PathWalker,

@@ -14,7 +14,7 @@ from equistein._types import Point
 _TOLERANCE = 1e-4  # of a projection in single precision
 
 
-class Coordinates(eqx.Module):
+class SubspaceCoordinates(eqx.Module):
     r"""Coordinates z of points $x = B z$, B an orthonormal basis of a subspace.
 
     Lengths, volumes and normal laws are those of the subspace itself. Without a basis
@@ -43,7 +43,7 @@ class Coordinates(eqx.Module):
 
 def coordinates_on(
     name: str, project: Callable[[Point], Point], shape: tuple[int, ...]
-) -> Coordinates:
+) -> SubspaceCoordinates:
     """Return coordinates on the subspace that points of this shape are projected on.
 
     The basis is found by what the projection does to unit vectors, before anything is
@@ -71,9 +71,9 @@ def coordinates_on(
             f"its image, but got {project!r}."
         )
     if np.max(np.abs(matrix - np.eye(size)), initial=0.0) < _TOLERANCE:
-        return Coordinates(None, shape)
+        return SubspaceCoordinates(None, shape)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     basis = vectors[:, values > 0.5]
     if not basis.shape[1]:
         raise ValueError(f"{name} got a `project` that leaves nothing but the origin.")
-    return Coordinates(jnp.asarray(basis, zero.dtype), shape)
+    return SubspaceCoordinates(jnp.asarray(basis, zero.dtype), shape)

@@ -1,6 +1,9 @@
 import functools
+import sys
+from typing import Any
 
 import blackjax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -42,6 +45,11 @@ def always(key, log_ratio, old, new):
 
 
 UNADJUSTED = functools.partial(hmc.hmc_proposal, sample_proposal=always)
+
+
+@eqx.filter_jit
+def one_step(sampler, key, state, density):
+    return sampler.step(key, state, density)
 
 
 # ------------------------------------------------------------ the law
@@ -107,9 +115,7 @@ def test_without_the_projection_they_leave_it(key):
 def test_single_precision_stays_beside_double(algorithm, key):
     start = jr.normal(key, (16, 3), jnp.float32)
     sampler = from_blackjax(algorithm, step_size=0.5)
-    state, info = jax.jit(lambda k, s: sampler.step(k, s, target))(
-        key, sampler.init(start)
-    )
+    state, info = one_step(sampler, key, sampler.init(start), target)
     assert state.particles.dtype == state.scores.dtype == jnp.float32
     assert info.acceptance.dtype == jnp.float32
     assert not np.array_equal(state.particles, start)
@@ -129,7 +135,7 @@ def test_a_point_without_density_is_never_entered(key):
 
 def by_hand(key, density, point, step_size, mass):
     """Return the point and the rate of acceptance after BlackJAX's own HMC."""
-    algorithm = blackjax.hmc(density, step_size, mass, num_integration_steps=3)
+    algorithm: Any = blackjax.hmc(density, step_size, mass, num_integration_steps=3)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         state, info = algorithm.step(jr.split(key)[1], algorithm.init(point))
     return state.position, info.acceptance_rate
@@ -138,9 +144,10 @@ def by_hand(key, density, point, step_size, mass):
 def test_a_step_is_blackjax_s_own(key):
     x, mass = jr.normal(key, (4, 3)), jnp.array([1.0, 0.5, 2.0])
     sampler = from_blackjax(**HMC, step_size=0.9, inverse_mass_matrix=mass)
-    state, info = sampler.step(key, sampler.init(x), target)
+    state, info = one_step(sampler, key, sampler.init(x), target)
     keys = jr.split(jr.split(key)[1], 4)
-    points, rates = jax.vmap(lambda k, x: by_hand(k, target, x, 0.9, mass))(keys, x)
+    moved = jax.jit(jax.vmap(lambda k, x: by_hand(k, target, x, 0.9, mass)))
+    points, rates = moved(keys, x)
     assert np.allclose(state.particles, points, atol=1e-12)
     assert np.isclose(info.acceptance, np.mean(rates))
     assert np.allclose(state.values, jax.vmap(target)(points))
@@ -152,17 +159,18 @@ def test_a_move_is_one_of_the_path_s_density(key):
     sampler = from_blackjax(**HMC, step_size=0.9)
     x = jnp.array([0.3, -0.5, 1.0])
     walker, beta = path.walker_at(x), jnp.asarray(0.4)
-    moved, rate, spent = sampler.move(
+    moved, rate, spent = eqx.filter_jit(sampler.move)(
         key, path, walker, beta, sampler.parameters(x[None])
     )
-    point, expected = by_hand(key, path.at(beta), x, 0.9, jnp.ones(3))
+    one = eqx.filter_jit(lambda k, x: by_hand(k, path.at(beta), x, 0.9, jnp.ones(3)))
+    point, expected = one(key, x)
     assert np.allclose(moved.point, point, atol=1e-12)
     assert not np.array_equal(moved.point, x)
     assert np.isclose(rate, expected)
     assert spent == 4  # three steps, and the values at the end
     # Nothing of the density at this temperature is left in the walker.
     there = path.walker_at(moved.point)
-    assert all(map(np.array_equal, jax.tree.leaves(moved), jax.tree.leaves(there)))
+    assert all(map(np.allclose, jax.tree.leaves(moved), jax.tree.leaves(there)))
 
 
 def test_another_density_is_evaluated_anew(key):
@@ -176,7 +184,7 @@ def test_another_density_is_evaluated_anew(key):
     )
     steps = sampler.init(first.particles)
     for i in (3, 4):
-        steps, info = sampler.step(jr.fold_in(key, i), steps, other)
+        steps, info = one_step(sampler, jr.fold_in(key, i), steps, other)
     assert np.allclose(onward.particles, steps.particles, atol=1e-12)
     assert np.isclose(onward.history["log_density"][0], info.log_density)
     assert onward.history["evaluations"] == [1 + 9 + 1 + 6]
@@ -217,12 +225,12 @@ def test_warm_up_finds_the_step_and_the_widths(options, each, key):
     sampler = from_blackjax(**options, num_warmup=300)
     samples = run(key, sampler, density, start, num_steps=20, record_every=1)
     rates = samples.history["acceptance"]
-    assert abs(np.mean(rates) - sampler.acceptance) < 0.12
+    assert abs(np.mean(rates) - sampler.acceptance) < 0.1
     found = samples.state.parameters.inverse_mass_matrix
     assert np.all(np.abs(np.log(found / widths**2)) < 0.7)
     assert len(set(samples.history["step_size"])) == 1
     if each is not None:
-        warm_up = -(-8 * (1 + 300 * each) // 32)
+        warm_up = -(-8 * (2 + 300 * each) // 32)
         assert samples.history["evaluations"][-1] == 1 + warm_up + 20 * each
 
 
@@ -315,6 +323,12 @@ def test_other_algorithms_are_refused_with_the_reason(algorithm, words):
         from_blackjax(algorithm, step_size=0.1)
 
 
+def test_the_package_to_install_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "blackjax", None)
+    with pytest.raises(ImportError, match=r"pip install 'equistein\[bayes\]'"):
+        from_blackjax("nuts")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -324,7 +338,7 @@ def test_other_algorithms_are_refused_with_the_reason(algorithm, words):
         ({"step_size": 0.0}, "`step_size` > 0, but got 0.0"),
         ({"step_size": float("nan")}, "`step_size` > 0"),
         ({"acceptance": 1.0}, "`acceptance` < 1"),
-        ({"inverse_mass_matrix": [1.0, np.nan]}, "`inverse_mass_matrix` that is finite"),
+        ({"inverse_mass_matrix": [1.0, np.nan]}, "`inverse_mass_matrix` .* finite"),
         ({"max_num_doublings": 3}, "has the options integrator, .* max_num_doublings"),
         ({"num_integration_steps": None}, "needs `num_integration_steps`, such as"),
         ({"integrator": integrators.implicit_midpoint}, "one of velocity_verlet"),
