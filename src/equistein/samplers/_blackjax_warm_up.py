@@ -41,8 +41,8 @@ def warm_up(
     """Run BlackJAX's own warm-up of some chains, from points in coordinates.
 
     Three quarters of the steps find a step size and an inverse mass matrix for each
-    chain. The chains go on with the median step size and the mean matrix for the last
-    quarter, which finds step sizes alone: their median suits the matrix of all.
+    chain. The chains go on with the mean of the matrices, from the median step size, in
+    the last quarter, which finds one step size for all by how many accept on average.
 
     Returns:
         The step size, the inverse mass matrix, and the evaluations of the score, of all
@@ -51,37 +51,36 @@ def warm_up(
     dtype, density = points.dtype, widened(density, points.dtype)
     points, step, mass = wide((points, step_size, inverse_mass_matrix))
     run = _microcanonical if algorithm.kind.is_microcanonical else _windows
-    first, spent = 3 * num_steps // 4, jnp.zeros((), int)
-    phases = [(first, True), (num_steps - first, False)]
-    for (num, adapts_matrix), phase_key in zip(phases, jr.split(key), strict=True):
+    first, first_key, key = 3 * num_steps // 4, *jr.split(key)
 
-        def chain(key, point, step=step, mass=mass, num=num, matrix=adapts_matrix):
-            return run(
-                key, algorithm, density, point, step, mass, num, acceptance, matrix
-            )
+    def chain(key, point):
+        return run(key, algorithm, density, point, step, mass, first, acceptance)
 
-        with lenient():
-            found = jax.vmap(chain)(jr.split(phase_key, len(points)), points)
-        points, spent = found.point, spent + jnp.sum(found.evaluations)
+    with lenient():
+        found = jax.vmap(chain)(jr.split(first_key, len(points)), points)
         step = jnp.exp(jnp.median(jnp.log(found.step_size)))
         mass = jnp.mean(found.inverse_mass_matrix, axis=0)
+        step, spent = _common_step_size(
+            key, algorithm, density, found.point, step, mass, num_steps - first,
+            acceptance,
+        )  # fmt: skip
+    spent = spent + jnp.sum(found.evaluations)
     return step.astype(dtype), mass.astype(dtype), spent
 
 
 def _windows(
-    key, algorithm, density, point, step_size, mass, num_steps, acceptance, matrix
+    key, algorithm, density, point, step_size, mass, num_steps, acceptance
 ) -> Found:
-    """Run `blackjax.staged_adaptation`, Stan's warm-up, or its fast steps alone."""
+    """Run `blackjax.window_adaptation`, Stan's warm-up."""
     import blackjax
 
     init_key, key = jr.split(key)
     parts = _Parts(algorithm.init(init_key), algorithm.kernel)
-    adaptation: Any = blackjax.staged_adaptation(
-        parts, density, "welford_diag" if mass.ndim == 1 else "welford_dense",
+    adaptation: Any = blackjax.window_adaptation(
+        parts, density, is_mass_matrix_diagonal=mass.ndim == 1,
         initial_inverse_mass_matrix=mass, initial_step_size=step_size,
         target_acceptance_rate=acceptance,
         adaptation_info_fn=lambda state, info, adapted: algorithm.evaluations(info),
-        schedule_fn=None if matrix else lambda num: jnp.zeros((num, 2), int),
     )  # fmt: skip
     found, spent = adaptation.run(key, point, num_steps)
     return Found(
@@ -93,7 +92,7 @@ def _windows(
 
 
 def _microcanonical(
-    key, algorithm, density, point, step_size, mass, num_steps, acceptance, matrix
+    key, algorithm, density, point, step_size, mass, num_steps, acceptance
 ) -> Found:
     """Run `blackjax.adjusted_mclmc_find_L_and_step_size`, a third for each part.
 
@@ -110,17 +109,44 @@ def _microcanonical(
         del integration_steps_params
         return step(rng_key, state, logdensity_fn, **found)
 
-    share = 1 / 3 if matrix else 1.0
     found: Any
     state: Any = algorithm.init(init_key)(point, density)
     state, found, steps = blackjax.adjusted_mclmc_find_L_and_step_size(
         kernel, density, num_steps, state, key, acceptance,
-        frac_tune1=share, frac_tune2=share if matrix else 0.0,
-        target_num_integration_steps=count,
+        frac_tune1=1 / 3, frac_tune2=1 / 3, target_num_integration_steps=count,
         params=MCLMCAdaptationState(count * step_size, step_size, mass),
     )  # fmt: skip
     spent = algorithm.evaluations_per_step() * jnp.asarray(steps).astype(int) + 1
     return Found(found.step_size, found.inverse_mass_matrix, state.position, spent)
+
+
+def _common_step_size(
+    key, algorithm, density, points, step_size, mass, num_steps, acceptance
+) -> tuple[Scalar, Int[Array, ""]]:
+    """Run BlackJAX's dual averaging of one step size for all chains."""
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+    init_key, key = jr.split(key)
+    begin, update, end = dual_averaging_adaptation(acceptance)
+    kernel, num = algorithm.kernel(), len(points)
+
+    def step(carry, key):
+        states, adaptation = carry
+        size = jnp.exp(adaptation.log_step_size)
+        move = lambda key, state: kernel(
+            key, state, density, step_size=size, inverse_mass_matrix=mass
+        )
+        states, infos = jax.vmap(move)(jr.split(key, num), states)
+        rate = jnp.mean(jnp.nan_to_num(infos.acceptance_rate))
+        spent = jnp.broadcast_to(algorithm.evaluations(infos), (num,))
+        return (states, update(adaptation, rate)), jnp.sum(spent)
+
+    start = lambda key, point: algorithm.init(key)(point, density)
+    states = jax.vmap(start)(jr.split(init_key, num), points)
+    (_, found), spent = jax.lax.scan(
+        step, (states, begin(step_size)), jr.split(key, num_steps)
+    )
+    return end(found), jnp.sum(spent) + num
 
 
 class _Parts(NamedTuple):

@@ -32,8 +32,8 @@ def from_blackjax(
     `dmhmc`, `adjusted_mclmc` or `adjusted_mclmc_dynamic`, which leave the density
     exactly invariant.
 
-    In the first step BlackJAX's own warm-up (Stan's, of `staged_adaptation`, or for
-    microcanonical algorithms `adjusted_mclmc_find_L_and_step_size`) runs eight chains
+    In the first step BlackJAX's own warm-up (`window_adaptation`, or for microcanonical
+    algorithms `adjusted_mclmc_find_L_and_step_size`) runs eight chains
     from as many of the particles, to find a step size and an inverse mass matrix for
     all; then they stay. Parallel tempering does so at each temperature, sequential
     Monte Carlo at the first, and both adapt the step size further. The particles
