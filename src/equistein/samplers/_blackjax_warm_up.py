@@ -58,7 +58,7 @@ def warm_up(
 
     with lenient():
         found = jax.vmap(chain)(jr.split(first_key, len(points)), points)
-        step = jnp.exp(jnp.median(jnp.log(found.step_size)))
+        step = jnp.exp(jnp.nanmedian(jnp.log(found.step_size)))
         mass = jnp.mean(found.inverse_mass_matrix, axis=0)
         step, spent = _common_step_size(
             key, algorithm, density, found.point, step, mass, num_steps - first,
@@ -133,12 +133,15 @@ def _common_step_size(
     def step(carry, key):
         states, adaptation = carry
         size = jnp.exp(adaptation.log_step_size)
-        move = lambda key, state: kernel(
-            key, state, density, step_size=size, inverse_mass_matrix=mass
-        )
-        states, infos = jax.vmap(move)(jr.split(key, num), states)
-        rate = jnp.mean(jnp.nan_to_num(infos.acceptance_rate))
-        spent = jnp.broadcast_to(algorithm.evaluations(infos), (num,))
+
+        def move(key, state):
+            state, info = kernel(
+                key, state, density, step_size=size, inverse_mass_matrix=mass
+            )
+            return state, jnp.asarray(info.acceptance_rate), algorithm.evaluations(info)
+
+        states, rates, spent = jax.vmap(move)(jr.split(key, num), states)
+        rate = jnp.mean(jnp.nan_to_num(rates))
         return (states, update(adaptation, rate)), jnp.sum(spent)
 
     start = lambda key, point: algorithm.init(key)(point, density)

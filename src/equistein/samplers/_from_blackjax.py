@@ -53,7 +53,8 @@ def from_blackjax(
         step_size: The step of the integrator, or where the warm-up begins (1).
         inverse_mass_matrix: Its diagonal, or all of it, in coordinates on the subspace;
             or where the warm-up begins, which finds one of the same form (ones).
-        acceptance: The rate of acceptance that the warm-up aims at.
+        acceptance: The rate of acceptance that the warm-up aims at; BlackJAX's ends
+            somewhat above.
         project: What puts a point onto the subspace, linear and orthogonal.
         **options: Of the algorithm, such as `num_integration_steps` of `blackjax.hmc`,
             `max_num_doublings` of `blackjax.nuts`, `integration_steps_params=(2,)` of

