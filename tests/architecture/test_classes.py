@@ -18,7 +18,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
     "AbstractEnergies.given", "AbstractEnergies.num_classes",
     "AbstractNoiseEnergy.check_labels",
-    "AbstractGenerator.scaled",
+    "AbstractGenerator.scaled", "AbstractParticleSystem.start",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from equistein.targets._base import AbstractTarget as AbstractTarget
 from equistein.targets._double_well import DoubleWell as DoubleWell
+from equistein.targets._hard_mixture import HardMixture as HardMixture
 from equistein.targets._lennard_jones import LennardJones as LennardJones
 from equistein.targets._minima import (
     find_minima as find_minima,

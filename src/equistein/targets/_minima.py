@@ -102,11 +102,3 @@ def _polish(log_density: LogDensity, points: Particles):
         return flat.reshape(shape), energy(flat), lowest, steepness
 
     return jax.vmap(newton)(points)
-
-
-def centered_starts(
-    key: Key, num: int, shape: tuple[int, ...], reach: float
-) -> Particles:
-    """Draw points uniformly from a box and move their center of mass to the origin."""
-    box = jax.random.uniform(key, (num, *shape), minval=-reach, maxval=reach)
-    return box - jnp.mean(box, axis=1, keepdims=True)

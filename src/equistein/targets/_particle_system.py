@@ -15,7 +15,8 @@ from equistein.features import pair_differences, SortedDistances
 from equistein.groups import PointCloud
 from equistein.samplers import advance, MALA, ParallelTempering
 from equistein.targets._base import AbstractTarget
-from equistein.targets._minima import centered_starts, find_minima, Minima, relax
+from equistein.targets._minima import find_minima, Minima, relax
+from equistein.targets._starts import centered_starts
 
 _LADDERS = 256  # independent chains, at most
 _STEP_SIZE = 1e-3  # of the first Langevin move

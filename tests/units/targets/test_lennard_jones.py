@@ -8,7 +8,9 @@ import pytest
 import scipy.optimize
 
 from equistein.groups import PointCloud
+from equistein.metrics import pair_distances
 from equistein.targets import find_minima, LennardJones, relax
+from equistein.targets._starts import centered_starts, settled_starts
 
 
 def pair_at(distance):
@@ -58,11 +60,9 @@ def test_soft_core_continues_value_and_slope():
     steep = 12 * (0.4**-7 - 0.4**-13) / 2.0  # of the distance, not of its ratio
     assert np.isclose(slope(outside), steep, rtol=1e-6)
     assert np.isclose(slope(inside), steep, rtol=1e-6)
-    # Below it the pair energy is linear.
-    energies = [pair_energy(target, r * edge) for r in (0.9, 0.5, 0.1)]
-    assert np.allclose(np.diff(energies), -0.4 * edge * steep)
-    halfway = jax.grad(slope)(0.5 * edge)
-    assert np.isclose(halfway, 1 / 2)  # the trap's alone
+    # Below it the pair energy is linear in the squared distance.
+    energies = [pair_energy(target, r**0.5 * edge) for r in (0.9, 0.5, 0.1)]
+    assert np.allclose(np.diff(energies), -0.4 * edge * steep / 2)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
@@ -147,9 +147,107 @@ def test_group_and_subspace():
         {"temperature": 0.0},
         {"temperature": float("nan")},
         {"trap": float("nan")},
+        {"container": -2.0},
+        {"container": float("nan")},
     ],
 )
 def test_a_wrong_cluster_is_refused(wrong):
     name, value = next(iter(wrong.items()))
     with pytest.raises(ValueError, match=f"LennardJones needs.*{name}={value}"):
         LennardJones(**wrong)
+
+
+def test_a_trap_and_a_container_together_are_refused():
+    with pytest.raises(ValueError, match="one of `trap` and `container`"):
+        LennardJones(38, trap=1.0, container=2.0)
+
+
+def test_a_container_is_a_wall_around_the_center_of_mass():
+    target = LennardJones(2, pair_factor=1.5, container=3.0, temperature=0.5)
+    # Ten apart, each five from the center: two outside. The pair energy is negligible.
+    pair = 1.5 * (10.0**-12 - 2 * 10.0**-6)
+    outside = 72 / 2 * 1.5 * 2 * 2.0**2
+    for shift in (0.0, 4.0):
+        energy = -target.log_density(pair_at(10.0) + shift)
+        assert np.isclose(energy, (pair + outside) / 0.5)
+    # Inside there is none, at the center neither.
+    inside = -target.log_density(pair_at(2.0))
+    assert np.isclose(inside, 1.5 * (2.0**-12 - 2 * 2.0**-6) / 0.5)
+    force = jax.grad(target.log_density)(jnp.zeros((2, 3)))
+    assert np.all(np.isfinite(force))
+
+
+def mackay(shells):
+    """Return the points of icosahedral shells with a particle at the center."""
+    corners = np.asarray(icosahedron())[1:]
+    side = np.min(np.linalg.norm(corners[1:] - corners[0], axis=1))
+    points = {(0.0, 0.0, 0.0)}
+    for shell in range(1, shells + 1):
+        for a, b in itertools.product(corners, corners):
+            if np.linalg.norm(a - b) < side + 1e-6:
+                for k in range(shell + 1):
+                    point = shell * a + k * (b - a)
+                    points.add(tuple(np.round(point, 6) + 0.0))
+    return np.array(sorted(points))
+
+
+def clipped_icosahedron():
+    """Return the 55 points without one end along a fivefold axis: 38 of them."""
+    points = mackay(2)
+    axis = points[np.argmax(np.linalg.norm(points, axis=1))]
+    heights = np.round(points @ axis, 6)
+    return points[np.lexsort((np.linalg.norm(points, axis=1), heights))[:38]]
+
+
+def truncated_octahedron():
+    """Return the 38 points of the face-centered lattice nearest to a hole of it."""
+    grid = np.array(list(itertools.product(range(-4, 5), repeat=3)), float)
+    lattice = grid[grid.sum(axis=1) % 2 == 0] - [1.0, 0.0, 0.0]
+    return lattice[np.argsort(np.linalg.norm(lattice, axis=1))[:38]] / 2**0.5
+
+
+@pytest.mark.parametrize(
+    ("points", "lowest"),
+    [
+        (mackay(1), -44.326801),
+        (truncated_octahedron(), -173.928427),
+        (clipped_icosahedron(), -173.252378),
+        (mackay(2), -279.248470),
+    ],
+    ids=["LJ-13", "LJ-38 fcc", "LJ-38 icosahedral", "LJ-55"],
+)
+def test_clusters_without_a_trap_have_the_energies_of_the_literature(points, lowest):
+    # The Cambridge cluster database, in units of the pair energy.
+    target = LennardJones(len(points), pair_factor=1.0, container=10.0)
+    energy = jax.jit(
+        jax.value_and_grad(lambda flat: -target.log_density(flat.reshape(-1, 3)))
+    )
+    found = scipy.optimize.minimize(
+        lambda flat: tuple(map(np.asarray, energy(flat))),
+        points.ravel(), jac=True, method="BFGS", options={"gtol": 1e-5},
+    )  # fmt: skip
+    assert abs(found.fun - lowest) < 2e-6
+
+
+def test_large_clusters_start_without_overlaps(key):
+    target = LennardJones(55)
+    start = target.start(key, 16)
+    assert start.shape == (16, 55, 3)
+    assert np.allclose(np.mean(start, axis=1), 0, atol=1e-10)
+    assert np.min(pair_distances(start)) > 0.7
+    energies = -jax.vmap(target.log_density)(start)
+    assert np.all(energies < -150)
+    # A uniform draw is not one to start from.
+    box = centered_starts(key, 16, (55, 3), target.reach)
+    assert np.min(pair_distances(box)) < 0.3
+    assert np.min(-jax.vmap(target.log_density)(box)) > 1e4
+
+
+def test_clouds_that_stick_are_drawn_anew(key):
+    # A force that leaves all as it is: only new draws can end with a pair apart.
+    start = settled_starts(
+        key, lambda x: 0.0 * jnp.sum(x), 20, (2, 1), 1.0,
+        num_steps=1, step=1.0, longest=0.1, closest=0.5,
+    )  # fmt: skip
+    assert np.min(pair_distances(start)) > 0.5
+    assert len(np.unique(np.asarray(start)[:, 0, 0])) == 20

@@ -1,0 +1,122 @@
+"""A mixture whose modes differ in weight and width, too far apart for plain chains."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+
+from equistein._arrays import check_num
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.groups import Trivial
+from equistein.targets._base import AbstractTarget
+
+
+class HardMixture(AbstractTarget):
+    r"""Normal laws of several weights and widths on a circle of the first two axes.
+
+    $$\log p(x) = \log \sum_k \pi_k\, w_k^{-d} \exp\bigl(-|x - m_k|^2 / 2 w_k^2\bigr),
+      \qquad \log Z = \tfrac d2 \log 2\pi$$
+
+    The widths go from 1 to `width_ratio` in equal ratios, and with the default weights
+    the narrowest mode is the heaviest. With the default radius, paths between neighbors
+    of four modes climb 28 nats or more: chains stay in the mode that they fall into. Tempered,
+    mode k weighs as $\pi_k^\beta w_k^{d (1 - \beta)}$: hot chains see the widest modes
+    alone where d is large, and it is there that tempering fails (Woodard et al. 2009);
+    1.4 is a factor of 837 in 20 dimensions and of $2 \cdot 10^7$ in 50.
+
+    No symmetry is declared. Rotations of the last d - 2 axes are one, which moves no
+    mode and would make nothing easier; the circle has none, as all modes differ.
+
+    Args:
+        dim: The dimension $d$, from 2 to 50.
+        weights: The weights $\pi_k$ of the modes, normalized here.
+        width_ratio: The largest width over the smallest, at least 1.
+        radius: The distance of the modes $m_k$ from the origin.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    References:
+        Woodard, Schmidler and Huber (2009), Sufficient conditions for torpid mixing of
+        parallel and simulated tempering.
+    """
+
+    dim: int
+    weights: Float[Array, " mode"]
+    widths: Float[Array, " mode"]
+    means: Float[Array, "mode dim"]
+    radius: float
+
+    def __init__(
+        self,
+        dim: int = 20,
+        *,
+        weights: Sequence[float] | Array = (0.4, 0.3, 0.2, 0.1),
+        width_ratio: float = 1.4,
+        radius: float = 15.0,
+    ):
+        if isinstance(dim, bool) or not isinstance(dim, int) or not 2 <= dim <= 50:
+            raise ValueError(
+                f"HardMixture needs `dim`, an integer from 2 to 50, but got {dim!r}."
+            )
+        weights = jnp.asarray(weights, float)
+        if weights.ndim != 1 or weights.size < 2 or not bool(jnp.all(weights > 0)):
+            raise ValueError(
+                "HardMixture needs `weights`, two or more positive numbers, but got "
+                f"{weights}."
+            )
+        if not width_ratio >= 1 or not 0 < radius < jnp.inf:
+            raise ValueError(
+                "HardMixture needs `width_ratio` >= 1 and a positive `radius`, but got "
+                f"width_ratio={width_ratio!r} and radius={radius!r}."
+            )
+        self.dim = dim
+        self.radius = float(radius)
+        self.weights = weights / jnp.sum(weights)
+        self.widths = jnp.geomspace(1.0, float(width_ratio), weights.size)
+        angles = jnp.linspace(0.0, 2 * jnp.pi, weights.size, endpoint=False)
+        circle = self.radius * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+        self.means = jnp.pad(circle, ((0, 0), (0, dim - 2)))
+
+    @property
+    def group(self) -> Trivial:
+        return Trivial()
+
+    @property
+    def log_normalizer(self) -> Scalar:
+        r"""$\log Z = \tfrac d2 \log 2\pi$."""
+        return self.dim / 2 * jnp.log(2 * jnp.pi)
+
+    def log_density(self, point: Point) -> Scalar:
+        return logsumexp(self._terms(point))
+
+    def sample(self, key: Key, num: int) -> Particles:
+        check_num(num)
+        mode_key, normal_key = jr.split(key)
+        modes = jr.categorical(mode_key, jnp.log(self.weights), shape=(num,))
+        normal = jr.normal(normal_key, (num, self.dim), self.means.dtype)
+        return self.means[modes] + self.widths[modes][:, None] * normal
+
+    def start(self, key: Key, num: int) -> Particles:
+        """Draw points from a normal law as wide as the circle, which knows no mode."""
+        check_num(num)
+        return self.radius * jr.normal(key, (num, self.dim), self.means.dtype)
+
+    def modes(self, points: Particles) -> Int[Array, " n"]:
+        """Return the index of the mode that each point most probably comes from.
+
+        `equistein.metrics.proportions` makes weights of them, to compare with `weights`.
+        """
+        return jnp.argmax(jax.vmap(self._terms)(points), axis=1)
+
+    def _terms(self, point: Point) -> Float[Array, " mode"]:
+        dtype = point.dtype
+        weights, widths, means = (
+            z.astype(dtype) for z in (self.weights, self.widths, self.means)
+        )
+        squares = jnp.sum((point[None] - means) ** 2, axis=1)
+        heights = jnp.log(weights) - self.dim * jnp.log(widths)
+        return heights - squares / (2 * widths**2)

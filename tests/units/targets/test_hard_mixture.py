@@ -1,0 +1,79 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import scipy.stats
+
+from equistein.metrics import proportions
+from equistein.samplers import MALA, run
+from equistein.targets import HardMixture
+
+
+def test_density_integrates_to_its_normalizer_in_the_plane():
+    target = HardMixture(2, radius=6.0)
+    ticks = jnp.linspace(-14.0, 14.0, 281)
+    grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+    mass = jnp.sum(jnp.exp(jax.vmap(target.log_density)(grid))) * 0.1**2
+    assert np.isclose(mass, jnp.exp(target.log_normalizer), rtol=1e-6)
+    assert abs(float(target.log_normalizer)) > 1  # to be found, not assumed
+
+
+@pytest.mark.parametrize("dim", [2, 20, 50])
+def test_normalized_density_is_the_mixture_of_normals(dim, key):
+    target = HardMixture(dim)
+    points = target.sample(key, 50)
+    exact = sum(
+        float(weight)
+        * scipy.stats.multivariate_normal(np.asarray(mean), float(width) ** 2).pdf(points)
+        for weight, width, mean in zip(
+            target.weights, target.widths, target.means, strict=True
+        )
+    )
+    values = jax.vmap(target.log_density)(points) - target.log_normalizer
+    assert np.allclose(values, np.log(exact))
+
+
+@pytest.mark.parametrize(("swap", "passes"), [(False, True), (True, False)])
+def test_samples_have_the_weights_and_widths(swap, passes, key):
+    target = HardMixture(20)
+    points = target.sample(key, 20_000)
+    found = np.asarray(proportions(target.modes(points), 4))
+    exact = np.asarray(target.weights)[::-1 if swap else 1]
+    errors = np.sqrt(exact * (1 - exact) / 20_000)
+    assert np.all(np.abs(found - exact) < 4 * errors) == passes
+    for mode, width in enumerate(np.asarray(target.widths)):
+        its = np.asarray(points)[np.asarray(target.modes(points)) == mode]
+        # The last axes are normal with that width.
+        num = its[:, 2:].size
+        assert abs(its[:, 2:].std() / width - 1) < 4 / (2 * num) ** 0.5
+    assert np.isclose(target.widths[-1] / target.widths[0], 1.4)
+
+
+def test_plain_chains_stay_in_the_mode_that_they_fell_into(key):
+    target = HardMixture(20)
+    start = target.start(key, 64)
+    chains = MALA(0.5)
+    first = run(key, chains, target.log_density, start, num_steps=200).particles
+    last = run(jr.fold_in(key, 1), chains, target.log_density, first, num_steps=1_000)
+    assert np.array_equal(target.modes(first), target.modes(last.particles))
+    found = proportions(target.modes(first), 4)
+    assert np.max(np.abs(found - target.weights)) > 0.1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"dim": 1},
+        {"dim": 51},
+        {"dim": True},
+        {"weights": (1.0,)},
+        {"weights": (1.0, 0.0)},
+        {"width_ratio": 0.9},
+        {"radius": 0.0},
+        {"radius": float("nan")},
+    ],
+)
+def test_a_wrong_mixture_is_refused(wrong, unchecked):
+    with pytest.raises(ValueError, match=f"HardMixture needs.*{next(iter(wrong))}"):
+        HardMixture(**wrong)
