@@ -22,6 +22,7 @@ from equistein.groups import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
+from equistein.metrics import score_against as score_against
 from equistein.models import load as load, Model as Model
 from equistein.samplers import (
     AnnealedSMC as AnnealedSMC,

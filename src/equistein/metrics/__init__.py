@@ -34,10 +34,23 @@ from equistein.metrics._outlier_scores import (
     outlier_scores as outlier_scores,
     typicality as typicality,
 )
+from equistein.metrics._particle_density import (
+    AbstractParticleDensity as AbstractParticleDensity,
+)
 from equistein.metrics._particle_systems import (
     pair_distances as pair_distances,
     virial as virial,
 )
 from equistein.metrics._projected_gradient_attack import (
     projected_gradient_attack as projected_gradient_attack,
+)
+from equistein.metrics._published_scores import (
+    published_scores as published_scores,
+    PublishedScore as PublishedScore,
+)
+from equistein.metrics._score_against import score_against as score_against
+from equistein.metrics._scores import (
+    ReferenceQuality as ReferenceQuality,
+    Score as Score,
+    Scores as Scores,
 )

@@ -62,6 +62,22 @@ class DoubleWell(AbstractParticleSystem):
         self.temperature = float(temperature)
 
     @property
+    def name(self) -> str:
+        return f"dw{self.num_particles}"
+
+    @property
+    def distance_limits(self) -> tuple[float, float]:
+        return self.d0 / 4, 2 * self.d0
+
+    @property
+    def num_reference(self) -> int:
+        return 40_000
+
+    @property
+    def has_few_states(self) -> bool:
+        return self.num_particles <= 4
+
+    @property
     def reach(self) -> float:
         return 1.25 * self.d0
 

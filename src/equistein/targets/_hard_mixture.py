@@ -22,10 +22,10 @@ class HardMixture(AbstractTarget):
 
     The widths go from 1 to `width_ratio` in equal ratios, and with the default weights
     the narrowest mode is the heaviest. With the default radius, paths between neighbors
-    of four modes climb 28 nats or more: chains stay in the mode that they fall into. Tempered,
-    mode k weighs as $\pi_k^\beta w_k^{d (1 - \beta)}$: hot chains see the widest modes
-    alone where d is large, and it is there that tempering fails (Woodard et al. 2009);
-    1.4 is a factor of 837 in 20 dimensions and of $2 \cdot 10^7$ in 50.
+    of four modes climb 28 nats or more: chains stay in the mode that they fall into.
+    Tempered, mode k weighs as $\pi_k^\beta w_k^{d (1 - \beta)}$: hot chains see the
+    widest modes alone where d is large, and it is there that tempering fails (Woodard
+    et al. 2009); 1.4 is a factor of 837 in 20 dimensions and of $2 \cdot 10^7$ in 50.
 
     No symmetry is declared. Rotations of the last d - 2 axes are one, which moves no
     mode and would make nothing easier; the circle has none, as all modes differ.
@@ -108,7 +108,7 @@ class HardMixture(AbstractTarget):
     def modes(self, points: Particles) -> Int[Array, " n"]:
         """Return the index of the mode that each point most probably comes from.
 
-        `equistein.metrics.proportions` makes weights of them, to compare with `weights`.
+        `equistein.metrics.proportions` makes of them weights to compare with `weights`.
         """
         return jnp.argmax(jax.vmap(self._terms)(points), axis=1)
 

@@ -31,8 +31,8 @@ class LennardJones(AbstractParticleSystem):
     With its defaults it is LJ-13 as the literature on neural samplers has it: their sum
     runs over ordered pairs, which is $f = 2$; the textbook's cluster has $f = 1$.
     `LennardJones(55)` is their LJ-55. LJ-38 as in the literature on heat capacities, at
-    a temperature in units of the pair energy, is
-    `LennardJones(38, pair_factor=1.0, container=2.25 * 2 ** (-1 / 6), temperature=...)`:
+    a temperature T in units of the pair energy, is
+    `LennardJones(38, pair_factor=1.0, container=2.25 * 2**(-1/6), temperature=T)`:
     lengths are in units of $r_m$, and $\sigma = 2^{-1/6} r_m$. Unnormalized; everything
     lives on the subspace whose center of mass is the origin. Below $0.4\, r_m$, where
     the pair energy is above $59\,000 f$, it is continued linearly in the squared
@@ -108,6 +108,23 @@ class LennardJones(AbstractParticleSystem):
         self.trap = float(positive["trap"]) if container is None else 0.0
         self.container = None if container is None else float(container)
         self.temperature = float(temperature)
+
+    @property
+    def name(self) -> str:
+        return f"lj{self.num_particles}"
+
+    @property
+    def distance_limits(self) -> tuple[float, float]:
+        size = (self.num_particles / 13) ** (1 / self.dim)
+        return self.minimum / 2, 5 * self.minimum * size
+
+    @property
+    def num_reference(self) -> int:
+        return 10_000 if self.num_particles <= _FEW else 4_000
+
+    @property
+    def has_few_states(self) -> bool:
+        return False
 
     @property
     def reach(self) -> float:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity, Particles
+from equistein._types import LogDensity, Particles
 from equistein.features import AbstractFeatures
 
 

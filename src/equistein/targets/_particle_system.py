@@ -1,18 +1,22 @@
 """What the targets made of like particles share."""
 
 import abc
+import functools
 import math
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import check_num
 from equistein._types import Key, LogDensity, Particles, Point
+from equistein.data import cached_array
 from equistein.features import pair_differences, SortedDistances
 from equistein.groups import PointCloud
+from equistein.metrics import AbstractParticleDensity
 from equistein.samplers import advance, MALA, ParallelTempering
 from equistein.targets._base import AbstractTarget
 from equistein.targets._minima import find_minima, Minima, relax
@@ -21,9 +25,11 @@ from equistein.targets._starts import centered_starts
 _LADDERS = 256  # independent chains, at most
 _STEP_SIZE = 1e-3  # of the first Langevin move
 _STEEPEST = 1_000.0  # the longest drift, times the reach
+_REFERENCE = 2  # the version of what makes reference samples
+_FIRST_SEED = 1_000  # of reference samples
 
 
-class AbstractParticleSystem(AbstractTarget):
+class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
     """Like particles on the subspace whose center of mass is the origin."""
 
     num_particles: eqx.AbstractVar[int]
@@ -43,6 +49,11 @@ class AbstractParticleSystem(AbstractTarget):
     @abc.abstractmethod
     def relaxation(self) -> int:
         """The steps of parallel tempering after which a chain forgets its energy."""
+
+    @property
+    @abc.abstractmethod
+    def has_few_states(self) -> bool:
+        """Whether its minima are few enough to be told apart, each with its share."""
 
     @property
     def group(self) -> PointCloud:
@@ -96,6 +107,27 @@ class AbstractParticleSystem(AbstractTarget):
         )  # fmt: skip
         return jr.permutation(order_key, points)[:num]
 
+    def reference(self, num: int, part: int) -> Particles:
+        """Return reference samples by `sample`, from the cache if they are there.
+
+        Args:
+            num: How many.
+            part: Which of several independent sets: 0 to compare with, 1 for floors.
+                Its seed is 1000 + `part`.
+        """
+        settings = {
+            "version": _REFERENCE,
+            "target": repr(self),
+            "num": num,
+            "part": part,
+        }
+        return jnp.asarray(
+            cached_array(
+                f"{self.name}-reference", settings, (num, self.num_particles, self.dim),
+                lambda: np.asarray(self.sample(jr.key(_FIRST_SEED + part), num)),
+            )
+        )  # fmt: skip
+
     def start(self, key: Key, num: int) -> Particles:
         """Draw points from a box, with the center of mass at the origin."""
         return centered_starts(key, num, (self.num_particles, self.dim), self.reach)
@@ -115,6 +147,21 @@ class AbstractParticleSystem(AbstractTarget):
         ends = jax.vmap(self.features)(relax(self.log_density, points))
         gaps = jnp.max(jnp.abs(ends[:, None] - minima.features[None]), axis=-1)
         return jnp.argmin(gaps, axis=1)
+
+    @property
+    def state_energies(self) -> tuple[float, ...]:
+        if not self.has_few_states:
+            return ()
+        return tuple(float(energy) for energy in _known_minima(self).energies)
+
+    def known_states(self, points: Particles) -> Int[Array, " n"]:
+        minima = jax.tree.map(lambda x: x.astype(points.dtype), _known_minima(self))
+        return self.states(points, minima)
+
+
+@functools.lru_cache(4)
+def _known_minima(target: AbstractParticleSystem) -> Minima:
+    return target.minima(jr.key(0))
 
 
 @eqx.filter_jit

@@ -25,7 +25,9 @@ def test_normalized_density_is_the_mixture_of_normals(dim, key):
     points = target.sample(key, 50)
     exact = sum(
         float(weight)
-        * scipy.stats.multivariate_normal(np.asarray(mean), float(width) ** 2).pdf(points)
+        * scipy.stats.multivariate_normal(np.asarray(mean), float(width) ** 2).pdf(
+            points
+        )
         for weight, width, mean in zip(
             target.weights, target.widths, target.means, strict=True
         )
@@ -39,7 +41,7 @@ def test_samples_have_the_weights_and_widths(swap, passes, key):
     target = HardMixture(20)
     points = target.sample(key, 20_000)
     found = np.asarray(proportions(target.modes(points), 4))
-    exact = np.asarray(target.weights)[::-1 if swap else 1]
+    exact = np.asarray(target.weights)[:: -1 if swap else 1]
     errors = np.sqrt(exact * (1 - exact) / 20_000)
     assert np.all(np.abs(found - exact) < 4 * errors) == passes
     for mode, width in enumerate(np.asarray(target.widths)):
@@ -58,7 +60,7 @@ def test_plain_chains_stay_in_the_mode_that_they_fell_into(key):
     last = run(jr.fold_in(key, 1), chains, target.log_density, first, num_steps=1_000)
     assert np.array_equal(target.modes(first), target.modes(last.particles))
     found = proportions(target.modes(first), 4)
-    assert np.max(np.abs(found - target.weights)) > 0.1
+    assert np.max(np.abs(np.asarray(found) - np.asarray(target.weights))) > 0.1
 
 
 @pytest.mark.parametrize(

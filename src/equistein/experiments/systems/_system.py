@@ -9,11 +9,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Particles, Scalar
-from equistein.data import cached_array, published_clouds
+from equistein.data import published_clouds
 from equistein.metrics import (
     geometric_wasserstein,
     pair_distances,
@@ -23,8 +22,6 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.targets import AbstractParticleSystem, DoubleWell, LennardJones, Minima
-
-_REFERENCE = 1  # the version of what makes reference samples
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,14 +110,7 @@ def reference(system: System, num: int, part: int) -> Float[Array, "n *shape"]:
         num: How many.
         part: Which independent set: 0 to compare with, 1 for the floor.
     """
-    target = system.target
-    settings = {"version": _REFERENCE, "target": repr(target), "num": num, "part": part}
-    shape = (num, target.num_particles, target.dim)
-
-    def draw() -> np.ndarray:
-        return np.asarray(target.sample(jr.key(1_000 + part), num))
-
-    return jnp.asarray(cached_array(f"{system.name}-reference", settings, shape, draw))
+    return system.target.reference(num, part)
 
 
 @eqx.filter_jit

@@ -1,0 +1,210 @@
+"""The referee: samples of a particle system against exact ones."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from equistein._types import Particles
+from equistein.metrics._geometric_wasserstein import geometric_wasserstein
+from equistein.metrics._given_clouds import as_clouds
+from equistein.metrics._measured_clouds import measured, MeasuredClouds
+from equistein.metrics._particle_density import AbstractParticleDensity
+from equistein.metrics._score_floors import all_scores, energy_w2
+from equistein.metrics._scores import ReferenceQuality, Score, Scores, SPREADS
+
+_POOL = 4  # times as many exact samples as samples, for the floors
+
+
+def score_against(
+    samples: Any,
+    target: AbstractParticleDensity,
+    *,
+    reference: tuple[Particles, Particles] | None = None,
+    published: Any = None,
+    num_draws: int = 20,
+    num_geometric: int = 200,
+) -> Scores:
+    """Compare samples of a particle system with exact ones.
+
+    Every score has its floor: what exact samples of the same number have, as a mean and
+    a spread over several draws. The scores are the Wasserstein-2 distances of the
+    energies and, up to motions and swaps, of the clouds; the total variation of the
+    pair distances in 200 bins; the mean energy; the virial, whose exact value is the
+    number of degrees of freedom; and the share of each state, where states are few.
+
+    The exact samples are two runs of the target's own parallel tempering: the first is
+    compared with, the second is what floors are drawn from, and how far apart the two
+    are is the error of the reference itself. They are made once and kept in the cache;
+    the first time may take minutes. What is chosen among samples is chosen by a fixed
+    seed, so that the same samples have the same scores.
+
+    Args:
+        samples: The samples: `(n, particle, dim)`, or rows of coordinates. They are
+            centered; rows are cut into particles.
+        target: What they should be samples of.
+        reference: Two independent sets of exact samples to use instead, the second at
+            least twice as many as the samples.
+        published: Published samples, to give the distances from them too.
+        num_draws: The draws of each floor.
+        num_geometric: The clouds that the distance of clouds looks at.
+
+    Returns:
+        The scores. What is wrong is among their `warnings`, and warned of.
+
+    Raises:
+        ValueError: If these cannot be samples of the target, or there are too few
+            exact ones.
+    """
+    if not isinstance(target, AbstractParticleDensity):
+        raise ValueError(
+            "`score_against` needs `target`, a particle system such as DoubleWell() or "
+            f"LennardJones(), but got {target!r}."
+        )
+    if num_draws < 2 or num_geometric < 2:
+        raise ValueError(
+            "`score_against` needs `num_draws` and `num_geometric` of at least 2, but "
+            f"got {num_draws} and {num_geometric}."
+        )
+    given = as_clouds(samples, target)
+    known = None if published is None else as_clouds(published, target)
+    origin = "two sets that were given"
+    if reference is None:
+        origin = "two runs of parallel tempering, made with seeds 1000 and 1001"
+        reference = _two_runs(target, len(given.points))
+    first, second = (
+        measured(target.log_density, as_clouds(part, target).points)
+        for part in reference
+    )
+    if len(second.points) < 2 * len(given.points):
+        raise ValueError(
+            "`score_against` needs a second `reference` of at least twice as many as "
+            f"the {len(given.points)} samples, but it has {len(second.points)}: give "
+            "more, or score fewer samples."
+        )
+    ours = measured(target.log_density, given.points)
+    scores = all_scores(
+        target, ours, given.effective_size, first, second, num_draws, num_geometric
+    )
+    quality = _quality(target, first, second, origin)
+    doubts = _doubts("The samples", scores["virial"]) + _doubts_of_reference(quality)
+    against = {}
+    if known is not None:
+        theirs = measured(target.log_density, known.points)
+        against = _against(target, ours, theirs, num_geometric)
+        doubts += _doubts_of_published(target, theirs, known.effective_size, first)
+    for doubt in doubts:
+        warnings.warn(doubt, stacklevel=2)
+    draw = second.take(np.arange(len(ours.points)))
+    shown = {"samples": ours, "reference": first, "exact samples": draw}
+    return Scores(
+        target=target.name,
+        num_samples=len(given.points),
+        num_distinct=len(given.multiplicities),
+        effective_size=given.effective_size,
+        scores=scores,
+        reference=quality,
+        published=against,
+        notes=given.notes,
+        warnings=tuple(doubts),
+        energies={name: np.asarray(one.energies) for name, one in shown.items()},
+        distances={name: np.asarray(one.distances) for name, one in shown.items()},
+    )
+
+
+def _two_runs(target: AbstractParticleDensity, num: int) -> tuple[Particles, Particles]:
+    """Return two independent sets of reference samples, the second large enough."""
+    size = target.num_reference
+    enough = -(-_POOL * num // size) * size  # in whole sizes, which are cached
+    return target.reference(size, 0), target.reference(enough, 1)
+
+
+def _quality(
+    target: AbstractParticleDensity,
+    first: MeasuredClouds,
+    second: MeasuredClouds,
+    origin: str,
+) -> ReferenceQuality:
+    virials = np.asarray(first.virials, float)
+    return ReferenceQuality(
+        num=len(virials),
+        virial=float(virials.mean()),
+        virial_error=float(virials.std(ddof=1) / len(virials) ** 0.5),
+        virial_exact=float(target.degrees_of_freedom),
+        energy_w2=float(energy_w2(first.energies, second.energies)),
+        mean_energies=tuple(
+            float(np.mean(np.asarray(part.energies, float))) for part in (first, second)
+        ),
+        origin=origin,
+    )
+
+
+def _doubts(whose: str, virial: Score) -> list[str]:
+    """Return what the virial of some samples says against them."""
+    assert virial.exact is not None
+    assert virial.error is not None
+    gap = abs(virial.value - virial.exact)
+    if gap <= SPREADS * virial.error:
+        return []
+    return [
+        f"{whose} fail the virial theorem: {virial.value:.4g} instead of "
+        f"{virial.exact:g}, {gap / virial.error:.3g} standard errors off."
+    ]
+
+
+def _doubts_of_reference(quality: ReferenceQuality) -> list[str]:
+    if quality.passes:
+        return []
+    return [
+        f"The reference fails the virial theorem: {quality.virial:.4g} +- "
+        f"{quality.virial_error:.2g} instead of {quality.virial_exact:g}; no score "
+        "means much."
+    ]
+
+
+def _against(
+    target: AbstractParticleDensity,
+    ours: MeasuredClouds,
+    theirs: MeasuredClouds,
+    num_geometric: int,
+) -> dict[str, float]:
+    """Return the distances from published samples."""
+    few = min(num_geometric, len(ours.points), len(theirs.points))
+    generator = np.random.default_rng(0)
+    some, others = (
+        part.points[generator.choice(len(part.points), few, replace=False)]
+        for part in (ours, theirs)
+    )
+    return {
+        "energy_w2": float(energy_w2(ours.energies, theirs.energies)),
+        "geometric_w2": geometric_wasserstein(some, others, target.group).value,
+        "num": len(theirs.points),
+    }
+
+
+def _doubts_of_published(
+    target: AbstractParticleDensity,
+    theirs: MeasuredClouds,
+    effective_size: float,
+    first: MeasuredClouds,
+) -> list[str]:
+    """Return what the virial and the mean energy say against published samples."""
+    virials, energies = (
+        np.asarray(part, float) for part in (theirs.virials, theirs.energies)
+    )
+    worth = effective_size**0.5
+    virial = Score(
+        value=float(virials.mean()), floor=0.0, spread=0.0, num_draws=0,
+        num_samples=len(virials), exact=float(target.degrees_of_freedom),
+        error=float(virials.std(ddof=1)) / worth,
+    )  # fmt: skip
+    doubts = _doubts("The published samples", virial)
+    exact = np.asarray(first.energies, float)
+    error = np.hypot(energies.std(ddof=1) / worth, exact.std() / len(exact) ** 0.5)
+    gap = abs(float(energies.mean() - exact.mean()))
+    if gap > SPREADS * error:
+        doubts.append(
+            f"The published samples have mean energy {energies.mean():.4g}, the "
+            f"reference {exact.mean():.4g}, {gap / error:.3g} standard errors off."
+        )
+    return doubts
