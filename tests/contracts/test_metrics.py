@@ -36,6 +36,8 @@ NO_DISTANCES = {
     metrics.pair_distances,
     metrics.projected_gradient_attack,
     metrics.proportions,
+    metrics.published_scores,
+    metrics.score_against,
     metrics.reliability,
     metrics.typicality,
     metrics.virial,

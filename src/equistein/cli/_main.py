@@ -16,6 +16,7 @@ from equistein.cli._report import Report
 from equistein.cli._resume import Resume
 from equistein.cli._run import run_arguments
 from equistein.cli._sample import Sample
+from equistein.cli._score import Score
 from equistein.experiments import EXPERIMENTS
 from equistein.runs import UserError
 
@@ -69,6 +70,7 @@ def _parsed(arguments: list[str]) -> Any:
         "run": run_arguments(given(arguments, "preset")),
         "fit": fit_arguments(arguments),
         "sample": Sample,
+        "score": Score,
         "resume": Resume,
         "report": Report,
     }

@@ -60,6 +60,8 @@ def as_clouds(samples: Any, target: AbstractParticleDensity) -> GivenClouds:
             f"{needs}finite and at most 1e15, but {bad.sum()} of {len(rows)} are not, "
             f"the first at index {bad.argmax()}. Leave them out, and say how many."
         )
+    if np.array_equal(rows, np.round(rows)):
+        raise ValueError(f"{needs}but all are whole numbers.")
     notes = []
     if values.ndim == 2:
         notes.append(f"Rows were cut into {num} particles of {dim} coordinates.")

@@ -4,15 +4,17 @@ import warnings
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array, Float
 
 from equistein._types import Particles
 from equistein.metrics._geometric_wasserstein import geometric_wasserstein
 from equistein.metrics._given_clouds import as_clouds
 from equistein.metrics._measured_clouds import measured, MeasuredClouds
 from equistein.metrics._particle_density import AbstractParticleDensity
-from equistein.metrics._score_floors import all_scores, energy_w2
+from equistein.metrics._score_floors import all_scores, energy_w2, mean
 from equistein.metrics._scores import ReferenceQuality, Score, Scores, SPREADS
 
+_CORRELATED = 2.0  # samples of a ladder are not quite independent
 _POOL = 4  # times as many exact samples as samples, for the floors
 
 
@@ -20,7 +22,7 @@ def score_against(
     samples: Any,
     target: AbstractParticleDensity,
     *,
-    reference: tuple[Particles, Particles] | None = None,
+    reference: tuple[Any, Any] | None = None,
     published: Any = None,
     num_draws: int = 20,
     num_geometric: int = 200,
@@ -87,7 +89,9 @@ def score_against(
         target, ours, given.effective_size, first, second, num_draws, num_geometric
     )
     quality = _quality(target, first, second, origin)
-    doubts = _doubts("The samples", scores["virial"]) + _doubts_of_reference(quality)
+    doubts = _doubts("The samples", scores["virial"]) + _doubts_of_reference(
+        quality, first, second
+    )
     against = {}
     if known is not None:
         theirs = measured(target.log_density, known.points)
@@ -132,9 +136,7 @@ def _quality(
         virial_error=float(virials.std(ddof=1) / len(virials) ** 0.5),
         virial_exact=float(target.degrees_of_freedom),
         energy_w2=float(energy_w2(first.energies, second.energies)),
-        mean_energies=tuple(
-            float(np.mean(np.asarray(part.energies, float))) for part in (first, second)
-        ),
+        mean_energies=(mean(first.energies), mean(second.energies)),
         origin=origin,
     )
 
@@ -152,14 +154,30 @@ def _doubts(whose: str, virial: Score) -> list[str]:
     ]
 
 
-def _doubts_of_reference(quality: ReferenceQuality) -> list[str]:
-    if quality.passes:
-        return []
-    return [
-        f"The reference fails the virial theorem: {quality.virial:.4g} +- "
-        f"{quality.virial_error:.2g} instead of {quality.virial_exact:g}; no score "
-        "means much."
-    ]
+def _doubts_of_reference(
+    quality: ReferenceQuality, first: MeasuredClouds, second: MeasuredClouds
+) -> list[str]:
+    """Return what the virial, and the second run, say against the reference."""
+    doubts = []
+    if not quality.passes:
+        doubts.append(
+            f"The reference fails the virial theorem: {quality.virial:.4g} +- "
+            f"{quality.virial_error:.2g} instead of {quality.virial_exact:g}; no score "
+            "means much."
+        )
+    one, other = quality.mean_energies
+    error = np.hypot(*(_standard_error(part.energies) for part in (first, second)))
+    if abs(one - other) > _CORRELATED * SPREADS * error:
+        doubts.append(
+            f"The two runs of the reference differ: their mean energies are {one:.4g} "
+            f"and {other:.4g}; no score means much."
+        )
+    return doubts
+
+
+def _standard_error(values: Float[Array, " n"]) -> float:
+    values = np.asarray(values, float)
+    return float(values.std(ddof=1) / len(values) ** 0.5)
 
 
 def _against(

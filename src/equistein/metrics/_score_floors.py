@@ -58,11 +58,11 @@ def all_scores(
             draws,
         ),
         "mean_energy": _score(
-            lambda one: _mean(one.energies), ours, draws,
+            lambda one: mean(one.energies), ours, draws,
             is_distance=False, error=error(ours.energies),
         ),
         "virial": _score(
-            lambda one: _mean(one.virials), ours, draws, is_distance=False,
+            lambda one: mean(one.virials), ours, draws, is_distance=False,
             exact=float(target.degrees_of_freedom), error=error(ours.virials),
         ),
     }  # fmt: skip
@@ -123,7 +123,8 @@ def _distance_tv(these, those, limits):
     return total_variation(these, those, limits)
 
 
-def _mean(values: Float[Array, " n"]) -> float:
+def mean(values: Float[Array, " n"]) -> float:
+    """Return a mean, in double precision."""
     return float(np.mean(np.asarray(values, float)))
 
 

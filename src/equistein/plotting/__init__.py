@@ -1,5 +1,6 @@
 """Figures from arrays. The only importer of matplotlib."""
 
+from equistein.plotting._against_exact import against_exact as against_exact
 from equistein.plotting._charts import (
     bars as bars,
     boxes as boxes,

@@ -8,7 +8,7 @@ from command_line import status
 from equistein.cli._given import given
 from equistein.experiments import EXPERIMENTS
 
-COMMANDS = ("list", "run", "fit", "sample", "resume", "report")
+COMMANDS = ("list", "run", "fit", "sample", "score", "resume", "report")
 
 
 def test_list_names_every_experiment(capsys):

@@ -1,0 +1,115 @@
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from command_line import status
+
+from equistein.targets import DoubleWell
+
+NEAR = np.array([[-1.2, -1.2], [-1.2, 1.2], [1.2, -1.2], [1.2, 1.2]], np.float32)
+
+
+def clouds(seed, num, noise=0.15):
+    """Return clouds near a square, in place of exact samples, which take long."""
+    rng = np.random.default_rng(seed)
+    points = NEAR + noise * rng.normal(size=(num, 4, 2)).astype(np.float32)
+    return points - points.mean(axis=1, keepdims=True)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch, request):
+    monkeypatch.delenv("EQUISTEIN_DATA", raising=False)
+    monkeypatch.setattr(DoubleWell, "num_reference", 160)
+    monkeypatch.setattr(DoubleWell, "has_few_states", False)
+    monkeypatch.setattr(
+        DoubleWell, "reference", lambda self, num, part: jnp.asarray(clouds(part, num))
+    )
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, clouds(7, 40).reshape(40, 8))
+    return path
+
+
+def test_the_answer_comes_first_then_scores_and_papers(file, tmp_path, capsys):
+    out = tmp_path / "scored"
+    arguments = ("score", file, "--target", "dw4", "--num-geometric", 10)
+    assert status(*arguments, "--evaluations", 200_000, "--out", out) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("40 samples of dw4: no score tells them from")
+    text = "\n".join(lines)
+    assert "Rows were cut into 4 particles" in text
+    for name in ("energy_w2", "geometric_w2", "distance_tv", "mean_energy", "virial"):
+        assert any(line.startswith(f"{name} ") for line in lines)
+    ours = next(line for line in lines if line.startswith("> these samples"))
+    assert "200,000" in ours
+    assert "iDEM" in text
+    told = json.loads((out / "metrics.json").read_text())
+    assert told["evaluations"] == 200_000
+    assert told["samples"]["energy_w2"] > 0
+    assert told["num_compared"]["geometric_w2"] == 10
+    assert (out / "score.png").stat().st_size > 10_000
+    assert (out / "score.svg").is_file()
+    # A second time the folder is not empty.
+    assert status(*arguments, "--out", out) == 2
+    assert "not a new or empty folder" in capsys.readouterr().err
+
+
+def test_wider_clouds_are_told_from_the_reference(tmp_path, capsys):
+    path = tmp_path / "wide.npz"
+    np.savez(path, x=clouds(7, 40, noise=0.5))
+    assert status("score", path, "--target", "dw4", "--num-geometric", 10) == 0
+    answer = capsys.readouterr().out.splitlines()[0]
+    assert "not exact in" in answer
+    assert "times the floor" in answer
+
+
+def test_published_samples_are_taken_from_the_data_folder(
+    file, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "dw4").mkdir()
+    published = clouds(8, 60, noise=1.0).reshape(60, 8) + 3
+    np.save(tmp_path / "dw4" / "test_split_DW4.npy", published)
+    monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path))
+    assert status("score", file, "--target", "dw4", "--num-geometric", 10) == 0
+    printed = capsys.readouterr().out
+    assert "Against 60 published samples: energy W2" in printed
+    assert "Warning: The published samples" in printed
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (clouds(0, 10)[:, :3], "got shape (10, 3, 2)"),
+        (np.full((10, 8), np.nan, np.float32), "finite"),
+        (np.ones((10, 8), int), "whole numbers"),
+        (np.ones((10, 39), np.float32) / 3, "another system"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(values, said, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", values)
+    assert status("score", tmp_path / "x.npy", "--target", "dw4") == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--evaluations", "-5"], "--evaluations must be a positive number"),
+        (["--evaluations", "nan"], "--evaluations must be a positive number"),
+        (["--num-draws", "1"], "at least 2"),
+    ],
+)
+def test_wrong_settings_are_refused(arguments, said, file, capsys):
+    assert status("score", file, "--target", "dw4", *arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_missing_file_and_an_unknown_target_are_refused(tmp_path, file, capsys):
+    assert status("score", tmp_path / "none.npy", "--target", "dw4") == 2
+    assert "There is no file" in capsys.readouterr().err
+    assert status("score", file, "--target", "dw5") == 2
+    assert "dw4" in capsys.readouterr().err
