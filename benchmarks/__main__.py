@@ -5,6 +5,7 @@ import sys
 
 import jax
 
+from benchmarks._clusters import clusters
 from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
 from benchmarks._molecules import molecules
@@ -17,6 +18,7 @@ BENCHMARKS = {
     "training": training,
     "molecules": molecules,
     "images": images,
+    "clusters": clusters,
     "kernel-cost": kernel_cost,
 }
 

@@ -3,13 +3,13 @@
 import dataclasses
 import json
 import math
-import os
 import pathlib
 import warnings
 from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 
+from equistein._files import write_whole
 from equistein.data import DataError, published_clouds, read_points
 from equistein.metrics import published_scores, score_against, Scores
 from equistein.plotting import against_exact
@@ -184,9 +184,8 @@ def _write(
         out.mkdir(parents=True, exist_ok=True)
         for suffix in ("png", "svg"):
             figure.savefig(out / f"score.{suffix}", dpi=150)
-        part = out / ".metrics.json.part"
-        part.write_text(json.dumps(_finite(described), indent=1) + "\n")
-        os.replace(part, out / "metrics.json")
+        content = json.dumps(_finite(described), indent=1) + "\n"
+        write_whole(out / "metrics.json", content.encode())
     except OSError as error:
         raise UserError(f"Cannot write to {out}: {error}.") from None
 

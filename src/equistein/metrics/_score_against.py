@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._numbers import check_integers
 from equistein._types import Particles
 from equistein.metrics._geometric_wasserstein import geometric_wasserstein
-from equistein.metrics._given_clouds import as_clouds
+from equistein.metrics._given_clouds import as_clouds, GivenClouds
 from equistein.metrics._measured_clouds import measured, MeasuredClouds
 from equistein.metrics._particle_density import AbstractParticleDensity
 from equistein.metrics._score_floors import all_scores, energy_w2, mean
 from equistein.metrics._scores import ReferenceQuality, Score, Scores, SPREADS
 
+_GIVEN = "two sets that were given"
+_TEMPERED = "two runs of parallel tempering, made with seeds 1000 and 1001"
 _CORRELATED = 2.0  # samples of a ladder are not quite independent
 _POOL = 4  # times as many exact samples as samples, for the floors
 
@@ -63,20 +66,31 @@ def score_against(
             "`score_against` needs `target`, a particle system such as DoubleWell() or "
             f"LennardJones(), but got {target!r}."
         )
-    if num_draws < 2 or num_geometric < 2:
-        raise ValueError(
-            "`score_against` needs `num_draws` and `num_geometric` of at least 2, but "
-            f"got {num_draws} and {num_geometric}."
-        )
+    sizes = {"num_draws": num_draws, "num_geometric": num_geometric}
+    check_integers("`score_against`", least=2, **sizes)
     given = as_clouds(samples, target)
     known = None if published is None else as_clouds(published, target)
-    origin = "two sets that were given"
-    if reference is None:
-        origin = "two runs of parallel tempering, made with seeds 1000 and 1001"
-        reference = _two_runs(target, len(given.points))
+    origin = _GIVEN if reference is not None else _TEMPERED
+    exact = reference or _two_runs(target, len(given.points))
+    scores = _judged(target, given, known, exact, origin, **sizes)
+    for warning in scores.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return scores
+
+
+def _judged(
+    target: AbstractParticleDensity,
+    given: GivenClouds,
+    known: GivenClouds | None,
+    exact: tuple[Any, Any],
+    origin: str,
+    *,
+    num_draws: int,
+    num_geometric: int,
+) -> Scores:
+    """Return the scores of samples that are fit for it."""
     first, second = (
-        measured(target.log_density, as_clouds(part, target).points)
-        for part in reference
+        measured(target.log_density, as_clouds(part, target).points) for part in exact
     )
     if len(second.points) < 2 * len(given.points):
         raise ValueError(
@@ -89,16 +103,13 @@ def score_against(
         target, ours, given.effective_size, first, second, num_draws, num_geometric
     )
     quality = _quality(target, first, second, origin)
-    doubts = _doubts("The samples", scores["virial"]) + _doubts_of_reference(
-        quality, first, second
-    )
+    doubts = _doubts("The samples", scores["virial"])
+    doubts += _doubts_of_reference(quality, first, second)
     against = {}
     if known is not None:
         theirs = measured(target.log_density, known.points)
         against = _against(target, ours, theirs, num_geometric)
         doubts += _doubts_of_published(target, theirs, known.effective_size, first)
-    for doubt in doubts:
-        warnings.warn(doubt, stacklevel=2)
     draw = second.take(np.arange(len(ours.points)))
     shown = {"samples": ours, "reference": first, "exact samples": draw}
     return Scores(

@@ -22,7 +22,14 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
         cwd=ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
-    for name in ("typing", "many-steps", "one-update", "training", "kernel-cost"):
+    for name in (
+        "typing",
+        "many-steps",
+        "one-update",
+        "training",
+        "clusters",
+        "kernel-cost",
+    ):
         assert name in done.stdout
 
 
