@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from jaxtyping import Array, Float
 
 from equistein._numbers import check_integers
 from equistein._types import Particles
@@ -177,7 +176,7 @@ def _doubts_of_reference(
             "means much."
         )
     one, other = quality.mean_energies
-    error = np.hypot(*(_standard_error(part.energies) for part in (first, second)))
+    error = np.hypot(_standard_error(first), _standard_error(second))
     if abs(one - other) > _CORRELATED * SPREADS * error:
         doubts.append(
             f"The two runs of the reference differ: their mean energies are {one:.4g} "
@@ -186,9 +185,10 @@ def _doubts_of_reference(
     return doubts
 
 
-def _standard_error(values: Float[Array, " n"]) -> float:
-    values = np.asarray(values, float)
-    return float(values.std(ddof=1) / len(values) ** 0.5)
+def _standard_error(part: MeasuredClouds) -> float:
+    """Return the standard error of the mean energy, of independent samples."""
+    energies = np.asarray(part.energies, float)
+    return float(energies.std(ddof=1) / len(energies) ** 0.5)
 
 
 def _against(

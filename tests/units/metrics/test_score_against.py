@@ -111,6 +111,7 @@ def test_published_samples_are_compared_with_and_checked(good):
     assert any("mean energy" in warning for warning in found.warnings)
 
 
+@pytest.mark.filterwarnings("ignore:The two runs of the reference")
 def test_a_reference_at_another_temperature_is_found_out():
     wrong = (exact(1, 4_000, temperature=2.0), REFERENCE[1])
     with pytest.warns(UserWarning, match="reference fails the virial"):
