@@ -48,7 +48,13 @@ class Score(eqx.Module):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the value is as exact samples have it, within four spreads."""
+        """Whether it is as exact samples have it, within four spreads.
+
+        A mean with an exact value must also be within four standard errors of it.
+        """
+        if self.exact is not None and self.error is not None:
+            if not abs(self.value - self.exact) <= SPREADS * self.error:
+                return False
         return self.value == self.floor or self.deviation <= SPREADS
 
 

@@ -10,6 +10,7 @@ from equistein.targets._starts import centered_starts, settled_starts
 
 _CORE = 0.4  # of the distance of the pair minimum
 _WALL = 72.0  # the curvature of the pair minimum, in f / r_m^2
+_LIQUID = 0.35  # a temperature in f, above all melting
 _CLOSE = 0.7  # of that distance: nearer pairs are stuck
 _FEW = 20  # particles that need not settle: chains take them apart
 _SETTLING = 50  # steps of the descent
@@ -132,11 +133,12 @@ class LennardJones(AbstractParticleSystem):
 
     @property
     def hottest(self) -> float:
-        return 0.5
+        # There clusters in a container are liquid, whatever their size.
+        return min(0.5, self.temperature / (_LIQUID * self.pair_factor))
 
     @property
     def relaxation(self) -> int:
-        return 200
+        return 200 if self.num_particles <= _FEW else 600
 
     def start(self, key: Key, num: int) -> Particles:
         """Draw clouds from a box, with the center of mass at the origin.

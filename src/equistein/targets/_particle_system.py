@@ -74,7 +74,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         squared = jnp.sum(pair_differences(point) ** 2, axis=-1)
         return jnp.sqrt(squared + float(jnp.finfo(point.dtype).tiny) ** 0.5)
 
-    def sample(self, key: Key, num: int, *, num_steps: int = 2_000) -> Particles:
+    def sample(self, key: Key, num: int, *, num_steps: int | None = None) -> Particles:
         """Draw reference samples by parallel tempering.
 
         At most 256 independent ladders of temperatures start anywhere, forget their
@@ -84,9 +84,12 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         Args:
             key: The source of randomness.
             num: The number of samples.
-            num_steps: The steps of each ladder before the first sample.
+            num_steps: The steps of each ladder before the first sample; by default ten
+                times `relaxation`, at least 2 000.
         """
         check_num(num)
+        if num_steps is None:
+            num_steps = max(2_000, 10 * self.relaxation)
         start_key, run_key, order_key = jr.split(key, 3)
         # Chains that begin where particles overlap would not leave it.
         start = relax(
