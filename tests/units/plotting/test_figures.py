@@ -16,6 +16,10 @@ WATER = 0.96 * np.array([[0.0, 0, 0], [0.79, 0.61, 0], [-0.79, 0.61, 0]])
 BONDS = np.array([[0, 1, 2], [1, 0, 0], [2, 0, 0]])
 BINS = tuple(np.array([[0.1, 0.6, 0.9], [0.0, 0.5, 1.0], [0.1, 0.4, 0.5]]))
 FIGURES = {  # adding a figure means adding a line, with the number of its panels
+    "against_exact": (
+        lambda f: f({name: (3 * STEPS, STEPS, STEPS[:3]) for name in ("u", "v")}),
+        2,
+    ),
     "bars": (lambda f: f({"a": np.ones(3), "b": np.zeros(3)}, list("xyz"), "y"), 1),
     "boxes": (lambda f: f(VALUES, "energy", exact=(0.5, "exact")), 1),
     "configurations": (lambda f: f(CLOUDS, 2.0, np.zeros((2, 2), int)), 4),
