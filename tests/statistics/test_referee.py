@@ -7,7 +7,7 @@ import pytest
 from equistein.metrics import score_against
 from equistein.targets import DoubleWell, LennardJones
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_exact_samples_are_at_the_floor(target, floor, hot, passes, key):
 def test_published_files_of_dw4_are_as_described(published):
     # The findings, section 3, and the notes beside the data.
     target = DoubleWell()
-    found = score_against(published("dw4/test_split_DW4.npy"), target)
+    found = score_against(published("dw4/test_split_DW4.npy"), target, num_draws=4)
     assert found.num_distinct == 7_750
     assert abs(found.scores["mean_energy"].value + 22.450) < 1e-3
     shares = [found.scores[f"state_{i}"].value for i in range(1, 6)]
