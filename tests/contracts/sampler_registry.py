@@ -40,7 +40,6 @@ SAMPLERS = {  # adding a sampler to the library means adding a line here
     "annealed mala": MALA(0.05, annealing=Geometric(8)),
     "hmc": from_blackjax(blackjax.hmc, step_size=0.2, num_integration_steps=3),
     "tempering": ParallelTempering(MALA(0.05), num_temperatures=3, num_adapt=4),
-    "tempering without reference": ParallelTempering(MALA(0.05), [1.0, 0.3]),
     "smc": AnnealedSMC(
         MALA(0.05), reference=Normal(jnp.zeros(2), 3.0), num_runs=2, num_moves=2
     ),
@@ -55,7 +54,6 @@ EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
     "annealed mala": (1, 1),
     "hmc": (1, 3),
     "tempering": (3, 3),
-    "tempering without reference": (2, 2),
     "smc": (1, 2),
 }
 every_sampler = pytest.mark.parametrize(

@@ -208,6 +208,7 @@ def test_evaluations_are_those_of_the_integrator(options, each, key):
 # ------------------------------------------------------------ the warm-up
 
 
+@slow
 @pytest.mark.parametrize(
     ("options", "each"),
     [
@@ -266,6 +267,7 @@ def two_modes(x):
 LOG_Z = np.log(2 * np.pi)
 
 
+@slow
 def test_tempering_finds_both_modes(key):
     inner = from_blackjax(**HMC, num_warmup=30)
     reference = Normal(jnp.zeros(2), 5.0)
@@ -288,6 +290,7 @@ def test_tempering_finds_both_modes(key):
     assert np.mean(alone.particles[:, 0] > 0) < 0.1
 
 
+@slow
 def test_sequential_monte_carlo_finds_both_modes(key):
     inner = from_blackjax(**HMC, num_warmup=30)
     reference = Normal(jnp.zeros(2), 5.0)

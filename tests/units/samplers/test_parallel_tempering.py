@@ -187,9 +187,12 @@ def test_clouds_stay_on_their_subspace(key):
     group = PointCloud((0, 0, 0), 2)
     start = jax.vmap(group.project)(jr.normal(key, (8, 3, 2)))
     bowl = lambda x: -0.5 * jnp.sum(x**2)
-    sampler = ParallelTempering(MALA(0.1, project=group.project), [1.0, 0.4, 0.0])
+    # A ladder that ends above 0 has no reference.
+    sampler = ParallelTempering(MALA(0.1, project=group.project), [1.0, 0.4, 0.1])
     samples = run(key, sampler, bowl, start, num_steps=5)
     assert np.allclose(samples.state.replicas.walker.point.mean(axis=2), 0, atol=1e-12)
+    assert "log_z" not in samples.summary
+    assert samples.history["evaluations"][-1] == 3 * (1 + 5)
 
 
 def test_walls_are_kept(key):
