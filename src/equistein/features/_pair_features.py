@@ -35,8 +35,8 @@ class AbstractPairFeatures(AbstractFeatures):
         if len(shape) != 2 or shape[0] != num:
             raise ValueError(
                 f"{type(self).__name__} with {num} `species` needs points of shape "
-                f"({num}, dim), but got points of shape {shape}. Give one species label "
-                "for each particle."
+                f"({num}, dim), but got points of shape {shape}. Give one label for "
+                "each particle."
             )
         return PointCloud(self.species, shape[1])
 
