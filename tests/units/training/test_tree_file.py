@@ -15,9 +15,11 @@ from equistein.groups import PointCloud
 from equistein.networks import MLP
 from equistein.training._tree_file import (
     load_tree,
+    MIGRATIONS,
     ModelFileError,
     name_of,
     save_tree,
+    VERSION,
 )
 
 
@@ -162,7 +164,8 @@ def test_a_file_that_is_no_model_is_refused(content, path):
 
 def test_a_file_of_a_later_version_is_refused(path):
     path.parent.mkdir()
-    for line in (b"equistein tree 2 5 " + 64 * b"0", b"equistein tree 99 anything"):
+    later = b"equistein tree %d 5 " % (VERSION + 1)
+    for line in (later + 64 * b"0", b"equistein tree 99 anything"):
         path.write_bytes(line + b"\n12345")
         with pytest.raises(ModelFileError, match="later version.*update equistein"):
             load_tree(path, KNOWN)
@@ -232,14 +235,18 @@ def test_an_old_header_is_migrated_step_by_step(path, monkeypatch):
         fields["label"] = fields["label"] + " migrated"
         return header
 
-    monkeypatch.setattr(module, "VERSION", 3)
-    monkeypatch.setattr(module, "MIGRATIONS", {1: renamed, 2: renamed})
+    migrations = {VERSION: renamed, VERSION + 1: renamed}
+    monkeypatch.setattr(module, "VERSION", VERSION + 2)
+    monkeypatch.setattr(module, "MIGRATIONS", migrations)
     assert load_tree(path, KNOWN).label == "a migrated migrated"
     save_tree(path, Mine(jnp.ones(2), "b"))
     assert load_tree(path, KNOWN).label == "b"
 
 
-def test_each_version_has_its_migration():
-    from equistein.training._tree_file import MIGRATIONS, VERSION
+def test_a_normal_density_of_version_1_lives_on_its_group_s_subspace():
+    old = {"tree": [{"class": "equistein.Normal", "fields": {"group": 1, "dim": 2}}]}
+    assert MIGRATIONS[1](old)["tree"][0]["fields"] == {"subspace": 1, "dim": 2}
 
+
+def test_each_version_has_its_migration():
     assert set(MIGRATIONS) == set(range(1, VERSION))
