@@ -57,7 +57,12 @@ EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
     "smc": (1, 2),
 }
 every_sampler = pytest.mark.parametrize(
-    "sampler", SAMPLERS.values(), ids=SAMPLERS.keys()
+    "sampler",
+    [  # BlackJAX's own code takes long to compile
+        pytest.param(sampler, marks=[pytest.mark.slow] if name == "hmc" else [])
+        for name, sampler in SAMPLERS.items()
+    ],
+    ids=SAMPLERS.keys(),
 )
 
 

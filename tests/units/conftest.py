@@ -1,6 +1,7 @@
 import os
 import pathlib
 
+import jax
 import numpy as np
 import pytest
 
@@ -37,3 +38,11 @@ def chem():
     from rdkit import Chem
 
     return Chem
+
+
+@pytest.fixture
+def fresh_code():
+    """Compile all anew in a test that replaces a function, and again after it."""
+    jax.clear_caches()
+    yield
+    jax.clear_caches()

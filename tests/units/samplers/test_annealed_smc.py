@@ -1,7 +1,6 @@
 """Annealed sequential Monte Carlo against closed forms, with broken twins."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -73,12 +72,11 @@ def test_steps_that_run_out_leave_a_hotter_density_and_say_so():
     assert not np.allclose(found["weights"], 1 / NUM)
 
 
-def test_resampling_without_weights_is_noticed(monkeypatch):
+@pytest.mark.slow
+def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     monkeypatch.setattr(
         _annealed_smc, "systematic", lambda key, weights: jnp.arange(len(weights))
     )
-    eqx.clear_caches()
-    jax.clear_caches()
     broken = annealed(0, sampler=eqx.tree_at(lambda s: s.share, SAMPLER, 0.5))
     assert error_of_share(broken) > 4.5
 

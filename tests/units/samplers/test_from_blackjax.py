@@ -61,8 +61,13 @@ def one_step(sampler, key, state, density):
         (HMC | {"step_size": 1.1}, True),
         # Leapfrog steps that are always accepted have variance 1 / (1 - (h / 2s)^2).
         (HMC | {"step_size": 1.1, "build_proposal": UNADJUSTED}, False),
-        ({"algorithm": blackjax.nuts, "step_size": 0.9}, True),
-        ({"algorithm": blackjax.adjusted_mclmc_dynamic, "step_size": 2.0}, True),
+        pytest.param(
+            {"algorithm": blackjax.nuts, "step_size": 0.9}, True, marks=slow
+        ),
+        pytest.param(
+            {"algorithm": blackjax.adjusted_mclmc_dynamic, "step_size": 2.0},
+            True, marks=slow,
+        ),
         pytest.param(
             {"algorithm": blackjax.mhmc, "step_size": 1.1, "num_integration_steps": 3},
             True, marks=slow,
@@ -111,6 +116,7 @@ def test_without_the_projection_they_leave_it(key):
     assert np.max(np.abs(np.mean(samples.particles, axis=1))) > 0.1
 
 
+@slow
 @pytest.mark.parametrize("algorithm", [blackjax.nuts, blackjax.adjusted_mclmc])
 def test_single_precision_stays_beside_double(algorithm, key):
     start = jr.normal(key, (16, 3), jnp.float32)
@@ -237,6 +243,7 @@ def test_warm_up_finds_the_step_and_the_widths(options, each, key):
         assert samples.history["evaluations"][-1] == 1 + warm_up + 20 * each
 
 
+@slow
 def test_warm_up_keeps_the_form_of_the_matrix(key):
     sampler = from_blackjax(**HMC, num_warmup=20, inverse_mass_matrix=jnp.eye(3))
     start = jr.normal(key, (4, 3))

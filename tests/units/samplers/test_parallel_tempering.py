@@ -106,10 +106,9 @@ def wrong_sign(walkers, betas):
     return jnp.exp(jnp.minimum(gain, 0))
 
 
-def test_swaps_of_the_wrong_sign_are_noticed(monkeypatch):
+@pytest.mark.slow
+def test_swaps_of_the_wrong_sign_are_noticed(monkeypatch, fresh_code):
     monkeypatch.setattr(_swaps, "swap_chances", wrong_sign)
-    eqx.clear_caches()
-    jax.clear_caches()
     start = starts(jr.key(0))
     other = eqx.tree_at(
         lambda s: s.inverse_temperatures, SAMPLER, jnp.array([1.0, 0.5, 0.2, 0.05, 0])
@@ -195,6 +194,7 @@ def test_clouds_stay_on_their_subspace(key):
     assert samples.history["evaluations"][-1] == 3 * (1 + 5)
 
 
+@pytest.mark.slow
 def test_walls_are_kept(key):
     """A density that is zero for x < 0: the reference's points there never swap in."""
     half = lambda x: jnp.where(x[0] > 0, -0.5 * jnp.sum(x**2), -jnp.inf)

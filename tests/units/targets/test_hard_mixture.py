@@ -52,6 +52,7 @@ def test_samples_have_the_weights_and_widths(swap, passes, key):
     assert np.isclose(target.widths[-1] / target.widths[0], 1.4)
 
 
+@pytest.mark.slow
 def test_plain_chains_stay_in_the_mode_that_they_fell_into(key):
     target = HardMixture(20)
     start = target.start(key, 64)
