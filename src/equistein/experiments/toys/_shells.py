@@ -71,7 +71,7 @@ def _measure(
 ) -> dict[str, Scalar]:
     radii, ksd_kernel = _radii(points), Pullback(IMQ(1.0), Radius())
     inside = radii < jnp.mean(target.radii)
-    weight = jnp.mean(inside)
+    weight = jnp.mean(inside.astype(points.dtype))
     return {
         "inner_weight": weight,
         "inner_weight_error": jnp.abs(weight - target.weights[0]),
