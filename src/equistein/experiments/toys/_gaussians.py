@@ -117,7 +117,8 @@ def c4_entries(config: ToyConfig) -> list[Entry]:
 
 
 def _samples(config: ToyConfig, shown: Shown) -> Any:
-    def views(points: Particles) -> list[np.ndarray]:
+    def views(samples: np.ndarray) -> list[np.ndarray]:
+        points = jnp.asarray(samples)
         orbits = jnp.swapaxes(jax.vmap(_GROUP.orbit)(points), 0, 1)
         return [np.asarray(seen) for seen in (points, _folded(points), orbits)]
 
