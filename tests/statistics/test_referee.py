@@ -31,7 +31,7 @@ def published():
 def test_exact_samples_are_at_the_floor(target, floor, hot, passes, key):
     # The findings, sections 3 and 9: the floor of the energies at n = 1 000.
     warm = type(target)(temperature=hot)
-    samples = warm.sample(key, 1_000, num_steps=1_000)
+    samples = warm.sample(key, 1_000)
     found = score_against(samples, target, num_geometric=100)
     one = found.scores["energy_w2"]
     assert abs(one.floor / floor - 1) < 0.2
@@ -50,7 +50,9 @@ def test_published_files_of_dw4_are_as_described(published):
     assert abs(found.scores["mean_energy"].value + 22.450) < 1e-3
     shares = [found.scores[f"state_{i}"].value for i in range(1, 6)]
     assert np.allclose(shares, [0.41, 0.47, 0.06, 0.05, 0.006], atol=0.01)
-    assert {"state_1", "state_2", "energy_w2"} <= set(found.failures)
+    # Its energies are two floors away, of which draws differ by a third.
+    assert found.scores["energy_w2"].value > 1.5 * found.scores["energy_w2"].floor
+    assert {"state_1", "state_2", "mean_energy"} <= set(found.failures)
     found = score_against(published("dw4/fixed_DW4.npy"), target)
     shares = [found.scores[f"state_{i}"].value for i in range(1, 6)]
     assert np.allclose(shares, 0.2, atol=1e-6)
