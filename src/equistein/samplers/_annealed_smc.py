@@ -12,6 +12,7 @@ from equistein.samplers._base import AbstractSampler
 from equistein.samplers._geometric_path import (
     effective_share,
     GeometricPath,
+    path_with,
     PathWalker,
     unvalued,
 )
@@ -152,7 +153,8 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     def step(
         self, key: Key, state: SMCState, log_density: LogDensity
     ) -> tuple[SMCState, SMCInfo]:
-        path = self._path(state, log_density)
+        like = self._reference_for(state.particles)
+        path = path_with(log_density, like, state.reference)
         draw_key, tune_key, *keys = jr.split(key, 2 + self.num_runs)
         walkers = self._walkers(draw_key, path, state)
         parameters, tuning = self._tuned(tune_key, path, state, walkers)
@@ -208,12 +210,6 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     def scaled(self, factor: float | Scalar) -> "AnnealedSMC":
         """Return this sampler with the inner one's step sizes multiplied."""
         return eqx.tree_at(lambda s: s.inner, self, self.inner.scaled(factor))
-
-    def _path(self, state: SMCState, log_density: LogDensity) -> GeometricPath:
-        """Return the path, whose reference's arrays are in the state."""
-        like = self._reference_for(state.particles)
-        static = eqx.filter(like, eqx.is_array, inverse=True)
-        return GeometricPath(log_density, eqx.combine(state.reference, static))
 
     def _reference_for(self, particles: Particles) -> AbstractReference:
         if self.reference is not None:

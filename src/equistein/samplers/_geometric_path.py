@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from equistein._types import Key, LogDensity, Point, Scalar
 from equistein.samplers._reference import AbstractReference
@@ -76,6 +76,14 @@ class GeometricPath(eqx.Module):
     def at(self, beta: Scalar) -> LogDensity:
         r"""Return the log density at $\beta$ as a function of one point."""
         return TemperedDensity(self, beta)
+
+
+def path_with(
+    log_density: LogDensity, like: AbstractReference | Flat, arrays: PyTree
+) -> GeometricPath:
+    """Return the path from a reference like another, with the arrays of a state."""
+    static = eqx.filter(like, eqx.is_array, inverse=True)
+    return GeometricPath(log_density, eqx.combine(arrays, static))
 
 
 class TemperedDensity(eqx.Module):

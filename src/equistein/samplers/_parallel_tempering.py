@@ -14,6 +14,7 @@ from equistein.samplers._base import AbstractSampler
 from equistein.samplers._geometric_path import (
     Flat,
     GeometricPath,
+    path_with,
     PathWalker,
     unvalued,
 )
@@ -169,7 +170,8 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> tuple[TemperingState, TemperingInfo]:
         tune_key, move_key, swap_key = jr.split(key, 3)
-        path = self._path(state, log_density)
+        like = self._reference_for(state.particles)
+        path = path_with(log_density, like, state.reference)
         betas, warm = state.inverse_temperatures, state.step < self.num_adapt
         walkers = jax.lax.cond(
             state.has_values,
@@ -244,12 +246,6 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
     def scaled(self, factor: float | Scalar) -> "ParallelTempering":
         """Return this sampler with the inner one's step sizes multiplied."""
         return eqx.tree_at(lambda s: s.inner, self, self.inner.scaled(factor))
-
-    def _path(self, state: TemperingState, log_density: LogDensity) -> GeometricPath:
-        """Return the path, whose reference's arrays are in the state."""
-        like = self._reference_for(state.particles)
-        static = eqx.filter(like, eqx.is_array, inverse=True)
-        return GeometricPath(log_density, eqx.combine(state.reference, static))
 
     def _reference_for(self, particles: Particles) -> AbstractReference | Flat:
         if self.reference is not None:
