@@ -5,6 +5,7 @@ from equistein.plotting._charts import (
     bars as bars,
     boxes as boxes,
     curves as curves,
+    error_bars as error_bars,
     histograms as histograms,
 )
 from equistein.plotting._configurations import configurations as configurations

@@ -1,4 +1,4 @@
-"""Charts of numbers: curves, histograms, boxes and bars."""
+"""Charts of numbers: curves, errors, histograms, boxes and bars."""
 
 from collections.abc import Mapping
 
@@ -43,6 +43,38 @@ def curves(
         panel.set_yscale("log")
     panel.set(xlabel=x_label, ylim=limits)
     legend(panel, exact)
+    return figure
+
+
+def error_bars(
+    series: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    label: str,
+    *,
+    x_label: str,
+    marks: Mapping[str, float] | None = None,
+    colors: Mapping[str, int] | None = None,
+) -> Figure:
+    """Draw values with their standard errors over a quantity.
+
+    Args:
+        series: For each name where the values are, the values, and their errors; an
+            error that is not finite is not drawn.
+        label: What the values are.
+        x_label: What the quantity is.
+        marks: Places to mark by a line, by name.
+        colors: The number of each name's color; by default its place.
+    """
+    figure, panel = chart(label, width=6.4, height=3.8)
+    for index, (name, (places, values, errors)) in enumerate(series.items()):
+        shade, known = color_of(name, index, colors), np.isfinite(errors)
+        panel.errorbar(
+            places, values, np.where(known, errors, 0), color=shade, label=name,
+            marker="o", markersize=3, linewidth=1.2, capsize=2,
+        )  # fmt: skip
+    for name, place in (marks or {}).items():
+        panel.axvline(place, color=EXACT, linewidth=1, linestyle="--", label=name)
+    panel.set(xlabel=x_label)
+    legend(panel)
     return figure
 
 

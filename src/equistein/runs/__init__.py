@@ -13,7 +13,11 @@ from equistein.runs._outcome import (
     SEED as SEED,
     seed_outcome as seed_outcome,
 )
-from equistein.runs._report import Words as Words, write_report as write_report
+from equistein.runs._report import (
+    Words as Words,
+    write_conclusion as write_conclusion,
+    write_report as write_report,
+)
 from equistein.runs._results import (
     load_outcome as load_outcome,
     save_outcome as save_outcome,

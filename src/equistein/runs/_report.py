@@ -23,6 +23,7 @@ pre{background:#f6f6f6;padding:.8rem;overflow-x:auto;font-size:12px}
 """
 _EXTRA = ("_sd", "_min", "_max")
 _RESERVED = ("seeds", "num_samples", "floor")
+_CONCLUSION = "conclusion.txt"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,12 @@ class Words:
     )
 
 
+def write_conclusion(folder: RunFolder, text: str) -> None:
+    """Write what the run's report is to say first; nothing where the text is empty."""
+    if text:
+        folder.write(_CONCLUSION, text + "\n")
+
+
 def write_report(folder: RunFolder, words: Words) -> pathlib.Path:
     """Write report.html from the files of the run and return its path.
 
@@ -65,6 +72,7 @@ def write_report(folder: RunFolder, words: Words) -> pathlib.Path:
         "<meta name=viewport content='width=device-width'>",
         f"<title>{title}</title><style>{_STYLE}</style>",
         f"<h1>{title}</h1><p class=lead>{html.escape(words.lead)}</p>",
+        _conclusion(folder),
         *(_figure(path, captions.get(path.stem, "")) for path in figures),
         *(_page(path, captions.get(path.stem, "")) for path in pages),
         "<h2>Numbers</h2>",
@@ -77,6 +85,15 @@ def write_report(folder: RunFolder, words: Words) -> pathlib.Path:
     ]
     folder.write("report.html", "\n".join(parts))
     return folder.path / "report.html"
+
+
+def _conclusion(folder: RunFolder) -> str:
+    """Return what the run concluded, if it did."""
+    path = folder.path / _CONCLUSION
+    if not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return f"<p><b>{html.escape(text)}</b>"
 
 
 def _figure(path: pathlib.Path, caption: str) -> str:

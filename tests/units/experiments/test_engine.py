@@ -25,7 +25,14 @@ from equistein.experiments.engine._figures import (
     Curves,
     Histograms,
 )
-from equistein.runs import FLOOR, RunFolder, seed_outcome, UserError
+from equistein.runs import (
+    FLOOR,
+    RunFolder,
+    seed_outcome,
+    UserError,
+    Words,
+    write_report,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,6 +118,20 @@ def test_an_interrupted_run_writes_what_is_finished_and_goes_on(tmp_path):
     assert metrics["seeds"] == [0, 1]
     names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
     assert names == {"loss", "mean", "bars", "values", "configurations"}
+
+
+def test_what_a_run_concludes_is_said_first_in_its_report(tmp_path):
+    folder, told = RunFolder.create(tmp_path), []
+    folder.write_config({"command": "run"})
+    concluding = dataclasses.replace(
+        experiment(),
+        conclude=lambda config, outcomes: f"{config.num_seeds} of {len(outcomes)} < 3.",
+    )
+    perform(concluding, Config(), 0, folder, tell=told.append)
+    assert told[-1] == "2 of 2 < 3."
+    write_report(folder, Words(title="coins"))  # anew, from the folder alone
+    report = (tmp_path / "report.html").read_text()
+    assert report.index("2 of 2 &lt; 3.") < report.index("<figure>")
 
 
 def test_the_report_keeps_names_as_they_are_written():

@@ -34,6 +34,15 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         ),
         1,
     ),
+    "error_bars": (
+        lambda f: f(
+            {"a": (STEPS, STEPS, STEPS / 9), "b": (STEPS, -STEPS, np.inf * STEPS)},
+            "heat capacity",
+            x_label="temperature",
+            marks={"melting": 3.0},
+        ),
+        1,
+    ),
     "histograms": (lambda f: f(VALUES, (STEPS, STEPS / 15), "energy"), 2),
     "image_rows": (
         lambda f: f(

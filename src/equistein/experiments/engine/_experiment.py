@@ -54,8 +54,8 @@ class Entry:
         label: What figures call it; by default its name.
         color: The number of its color in figures; by default its place.
         num_seeds: The number of its seeds, where it is not that of the configuration.
-        trains: Whether it is trained: then each seed is a part of the run of its own,
-            which can be resumed.
+        trains: Whether it is trained, or takes as long: then each seed is a part of the
+            run of its own, which can be resumed.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Experiment:
         figures: The figures.
         compare: From the configuration and the outcomes, further metrics by the name
             of the model, each with one value a seed, that need several models.
+        conclude: From the configuration and the outcomes, what the report says first.
         check: From a configuration, raise `ValueError` or `DataError` for what the
             stages need and do not have, before anything is written.
     """
@@ -92,6 +93,7 @@ class Experiment:
     entries: Callable[[Any], Sequence[Entry]]
     figures: Sequence[AbstractFigure]
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
+    conclude: Callable[[Any, dict[str, Outcome]], str] = lambda *_: ""
     check: Callable[[Any], None] = lambda config: None
 
     def stages(

@@ -17,6 +17,7 @@ from equistein.runs import (
     Outcome,
     RunFolder,
     save_outcome,
+    write_conclusion,
     write_environment,
     write_figures,
     write_report,
@@ -80,6 +81,9 @@ def perform(
         outcomes = compared(experiment, config, parts)
         if folder is not None and outcomes:
             write_outcomes(experiment, config, seed, folder, outcomes, preset)
+    told = experiment.conclude(config, outcomes)
+    if told:
+        tell(told)
     return outcomes
 
 
@@ -109,6 +113,7 @@ def write_outcomes(
     )  # fmt: skip
     write_results(folder, outcomes, list(range(seed, seed + num_seeds)))
     write_figures(folder, experiment.draw(config, outcomes))
+    write_conclusion(folder, experiment.conclude(config, dict(outcomes)))
     return write_report(folder, experiment.words(config, preset))
 
 
