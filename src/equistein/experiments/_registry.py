@@ -15,6 +15,7 @@ from equistein.experiments.learned._lj13 import LJ13
 from equistein.experiments.molecules._molecules import MOLECULES
 from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
 from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
+from equistein.experiments.systems._lj38 import LJ38
 from equistein.experiments.systems._sampling import DW4_SAMPLING, LJ13_SAMPLING
 from equistein.experiments.toys._gaussians import C4_GAUSSIANS, ROBUSTNESS
 from equistein.experiments.toys._shells import (
@@ -39,6 +40,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         DW4_SAMPLING,
         DW4_BANDWIDTHS,
         LJ13_SAMPLING,
+        LJ38,
         LJ13,
         MOLECULES,
         MOLECULES_TRAINING,
