@@ -18,6 +18,7 @@ from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments.systems._lj38 import LJ38
 from equistein.experiments.systems._sampling import DW4_SAMPLING, LJ13_SAMPLING
 from equistein.experiments.toys._gaussians import C4_GAUSSIANS, ROBUSTNESS
+from equistein.experiments.toys._hard_mixture import HARD_MIXTURE
 from equistein.experiments.toys._shells import (
     SAMPLE_EFFICIENCY,
     TWO_CIRCLES,
@@ -33,6 +34,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         TWO_SPHERES,
         SAMPLE_EFFICIENCY,
         ROBUSTNESS,
+        HARD_MIXTURE,
         JEM_C4,
         EBM_CIRCLES,
         DW4,
