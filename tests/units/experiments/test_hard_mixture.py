@@ -9,6 +9,7 @@ import pytest
 
 from equistein.experiments import EXPERIMENTS, run_experiment
 from equistein.experiments.toys._hard_samplers import annealed, averaged, largest_error
+from equistein.runs import seed_outcome
 from equistein.samplers import Samples
 
 QUICK = EXPERIMENTS["hard-mixture"].presets["quick"]
@@ -31,6 +32,25 @@ def test_weights_are_averages_over_the_records_after_the_adaptation():
     assert found.numbers["changes_of_mode"] == 3
     assert found.numbers["relative_width"] == 0
     assert largest_error(target, found.weights) == pytest.approx(4 / 6 - 0.4)
+
+
+def test_the_report_says_first_who_is_right_and_who_fails():
+    def outcome(**metrics):
+        return seed_outcome(metrics, np.zeros((1, 2)))
+
+    sure = {"log_z_within_two": True, "log_z_stated_error": 0.05}
+    outcomes = {
+        "exact": outcome(weights_within_tolerance=True),
+        "tempering": outcome(weights_within_tolerance=True, **sure),
+        "mala": outcome(weights_within_tolerance=False),
+    }
+    conclude = EXPERIMENTS["hard-mixture"].conclude
+    assert conclude(QUICK, outcomes) == (
+        "In 20 dimensions tempering has all weights within 0.03 in 1 and log Z within "
+        "two stated errors (at most 0.05) in 1 of 1 seeds; mala fail to find the "
+        "weights."
+    )
+    assert conclude(QUICK, {"exact": outcomes["exact"]}) == ""
 
 
 @pytest.mark.slow

@@ -126,9 +126,9 @@ def conclusion(config: HardMixtureConfig, outcomes: Mapping[str, Outcome]) -> st
                 f"{sure.sum():.0f}"
             )
         right.append(f"{text} of {good.size} seeds")
-    failed = f"{', '.join(wrong)} fail: they find no weights" if wrong else ""
+    failed = f"{', '.join(wrong)} fail to find the weights" if wrong else ""
     sentences = "; ".join([*right, failed] if failed else right)
-    return f"In {config.dim} dimensions {sentences}."
+    return f"In {config.dim} dimensions {sentences}." if sentences else ""
 
 
 def _over_ratio(name: str) -> Callable[[Outcome], np.ndarray | None]:
