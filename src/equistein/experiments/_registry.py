@@ -16,7 +16,11 @@ from equistein.experiments.molecules._molecules import MOLECULES
 from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
 from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments.systems._lj38 import LJ38
-from equistein.experiments.systems._sampling import DW4_SAMPLING, LJ13_SAMPLING
+from equistein.experiments.systems._sampling import (
+    DW4_SAMPLING,
+    LJ13_SAMPLING,
+    LJ55_SAMPLING,
+)
 from equistein.experiments.toys._gaussians import C4_GAUSSIANS, ROBUSTNESS
 from equistein.experiments.toys._hard_mixture import HARD_MIXTURE
 from equistein.experiments.toys._shells import (
@@ -42,6 +46,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         DW4_SAMPLING,
         DW4_BANDWIDTHS,
         LJ13_SAMPLING,
+        LJ55_SAMPLING,
         LJ38,
         LJ13,
         MOLECULES,

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 """The version of config.json; one more whenever what it holds changes its meaning."""
 
 
@@ -30,7 +30,19 @@ def _from_version_1(described: dict) -> dict:
     return now
 
 
-MIGRATIONS: Mapping[int, Callable[[dict], dict]] = {1: _from_version_1}
+def _from_version_2(described: dict) -> dict:
+    """Rename the step size from which all of BlackJAX's warm-ups begin now."""
+    now, config = dict(described), described.get("config")
+    if now.get("command") == "run" and isinstance(config, dict):
+        names = {"nuts_step_size": "hamiltonian_step_size"}
+        now["config"] = {names.get(name, name): config[name] for name in config}
+    return now
+
+
+MIGRATIONS: Mapping[int, Callable[[dict], dict]] = {
+    1: _from_version_1,
+    2: _from_version_2,
+}
 """For each old version the function that makes the next one of it."""
 
 

@@ -69,6 +69,13 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         """The dimension of the subspace."""
         return (self.num_particles - 1) * self.dim
 
+    @property
+    def inverse_temperatures(self) -> Float[Array, " temperature"]:
+        """A ladder for parallel tempering, down to the hottest: a third swap."""
+        ratio = 1 - 0.9 / self.degrees_of_freedom**0.5
+        rungs = 1 + math.ceil(math.log(self.hottest) / math.log(ratio))
+        return jnp.geomspace(1.0, self.hottest, rungs)
+
     def distances(self, point: Point) -> Float[Array, " pair"]:
         """Return the distance of each pair, smooth where two particles coincide."""
         squared = jnp.sum(pair_differences(point) ** 2, axis=-1)
@@ -96,13 +103,11 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
             self.log_density, self.start(start_key, min(num, _LADDERS)), num_steps=100
         )
         rounds = -(-num // len(start))
-        ratio = 1 - 0.9 / self.degrees_of_freedom**0.5  # a third of the swaps succeed
-        rungs = 1 + math.ceil(math.log(self.hottest) / math.log(ratio))
         chains = MALA(
             _STEP_SIZE, score_clip=_STEEPEST / self.reach, project=self.group.project
         )
         sampler = ParallelTempering(
-            chains, jnp.geomspace(1.0, self.hottest, rungs), num_adapt=num_steps
+            chains, self.inverse_temperatures, num_adapt=num_steps
         )
         points = _visited(
             run_key, sampler, self.log_density, start, num_steps,

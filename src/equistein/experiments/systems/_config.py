@@ -2,16 +2,17 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from equistein.experiments.engine._checks import AbstractConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SystemConfig(AbstractConfig):
-    """Settings of `dw4-sampling` and `lj13-sampling`.
+    """Settings of `dw4-sampling`, `lj13-sampling` and `lj55-sampling`.
 
     Attributes:
+        samplers: Which are run, by the names of the report.
         num_particles: The number of particles.
         num_steps: Evaluations of the score, a particle, in the final run.
         budgets: Smaller numbers of evaluations, for the curves.
@@ -29,10 +30,22 @@ class SystemConfig(AbstractConfig):
         reach: The last center.
         quiet_step_size: The step size of `quiet` and `vanilla`, in units of length.
         mala_step_size: The first step size of MALA.
-        nuts_step_size: The step size of NUTS.
+        descent: Evaluations of annealed MALA, or of E-SVGD, from which the chains go on
+            that do not come down from overlaps: BlackJAX's and those of tempering.
+        hamiltonian_step_size: The step size from which their warm-ups begin.
+        num_warmup: The steps of BlackJAX's warm-ups.
+        trajectory: The steps of a trajectory of HMC and of microcanonical chains.
+        inner: What moves the chains of tempering and of sequential Monte Carlo.
+        num_ladders: The ladders of tempering; each is looked at many times.
+        smc_share: The conditional effective share of sequential Monte Carlo.
+        smc_moves: Its moves a temperature.
         score_clip: The longest score.
     """
 
+    samplers: tuple[str, ...] = (
+        *("equivariant", "thinned", "quiet", "vanilla", "langevin", "mala"),
+        *("hmc", "nuts", "mclmc", "tempering", "smc"),
+    )
     num_particles: int = 1_000
     num_steps: int = 5_000
     budgets: tuple[int, ...] = (50, 100, 200, 400, 800, 1_600)
@@ -49,7 +62,14 @@ class SystemConfig(AbstractConfig):
     reach: float = 8.0
     quiet_step_size: float = 0.05
     mala_step_size: float = 0.01
-    nuts_step_size: float = 0.15
+    descent: int = 100
+    hamiltonian_step_size: float = 0.15
+    num_warmup: int = 300
+    trajectory: int = 10
+    inner: Literal["mala", "hmc"] = "mala"
+    num_ladders: int = 100
+    smc_share: float = 0.9
+    smc_moves: int = 4
     score_clip: float = 100.0
 
     or_zero: ClassVar[Sequence[str]] = ("stein_step", "noise")
@@ -57,7 +77,7 @@ class SystemConfig(AbstractConfig):
         "start_inverse_temperature",
         "annealed_fraction",
     )
-    below_one: ClassVar[Sequence[str]] = ("corrected_fraction",)
+    below_one: ClassVar[Sequence[str]] = ("corrected_fraction", "smc_share")
 
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""

@@ -54,7 +54,7 @@ def entries(config: BandwidthsConfig) -> list[Entry]:
         start=target.start,
         measure=lambda _, exact, points: system.quality(exact, points),
         exact=lambda: reference(system, config.num_reference, 0),
-        floor=lambda trial, num: system.floor(num, trial.index, _NUM_EXACT),
+        floor=lambda trial, num: system.floor(num, trial.index, config.num_reference),
         num_floors=_NUM_EXACT,
     )
     return toy.entries(config, samplers)

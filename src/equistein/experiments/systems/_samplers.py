@@ -73,20 +73,20 @@ class SystemSamplers:
     system: System
 
     def named(self, name: str) -> Callable[[Key, Particles, Budget], Sampled]:
-        """Return a sampler by its name, one of `SAMPLERS`."""
+        """Return a sampler by its name, one of `ANNEALED`."""
         two_phases = {"equivariant": self.equivariant, "thinned": self.thinned}
         return two_phases.get(name, functools.partial(self.one_phase, name))
 
     def equivariant(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """E-SVGD with noise, and Metropolis-adjusted chains that correct its bias."""
         flow_key, chain_key = jr.split(key)
-        particles, left = self._flowed(flow_key, start, num_steps)
+        particles, left = self._flowed_part(flow_key, start, num_steps)
         return self._corrected(chain_key, particles, left)[-1], {}
 
     def thinned(self, key: Key, start: Particles, num_steps: Budget) -> Sampled:
         """The same, thinned from several snapshots of the chains."""
         flow_key, chain_key, thin_key = jr.split(key, 3)
-        particles, left = self._flowed(flow_key, start, num_steps)
+        particles, left = self._flowed_part(flow_key, start, num_steps)
         snapshots = self._corrected(chain_key, particles, left)
         pool = snapshots.reshape(-1, *start.shape[1:])
         levels = jax.vmap(self.system.target.log_density)(pool)
@@ -117,6 +117,17 @@ class SystemSamplers:
         return self._moved(key, samplers[name], start, num_steps), {}
 
     @property
+    def kernel(self) -> Moments:
+        """The kernel of `equivariant`, on a smooth histogram of distances."""
+        config = self.config
+        return Moments(
+            PairHistogram(
+                self.system.target.group.species, reach=config.reach,
+                num_centers=config.num_bins, width=config.bin_width,
+            )
+        )  # fmt: skip
+
+    @property
     def _shared(self) -> dict[str, Any]:
         project = self.system.target.group.project
         return {"score_clip": self.config.score_clip, "project": project}
@@ -133,25 +144,24 @@ class SystemSamplers:
         log_density, state = self.system.target.log_density, sampler.init(start)
         return advance(key, sampler, log_density, state, num_steps).particles
 
-    def _flowed(
+    def flowed(self, key: Key, start: Particles, num_steps: Budget) -> Particles:
+        """E-SVGD with noise, which anneals over all evaluations."""
+        config, annealing = self.config, self._annealing(num_steps)
+        flow = SVGD(
+            self.kernel,
+            optax.sgd(_tempered(config.stein_step, annealing, num_steps, 1.0)),
+            annealing=annealing,
+            langevin=_tempered(config.noise, annealing, num_steps, 1.0),
+            score_clip=config.score_clip,
+        )
+        return self._moved(key, flow, start, num_steps)
+
+    def _flowed_part(
         self, key: Key, start: Particles, num_steps: Budget
     ) -> tuple[Particles, Budget]:
         """Return E-SVGD's particles, and what is left of the evaluations."""
-        config = self.config
-        flowing = (num_steps * (1 - config.corrected_fraction)).astype(int)
-        annealing = self._annealing(flowing)
-        features = PairHistogram(
-            self.system.target.group.species, reach=config.reach,
-            num_centers=config.num_bins, width=config.bin_width,
-        )  # fmt: skip
-        flow = SVGD(
-            Moments(features),
-            optax.sgd(_tempered(config.stein_step, annealing, flowing, 1.0)),
-            annealing=annealing,
-            langevin=_tempered(config.noise, annealing, flowing, 1.0),
-            score_clip=config.score_clip,
-        )
-        return self._moved(key, flow, start, flowing), num_steps - flowing
+        flowing = (num_steps * (1 - self.config.corrected_fraction)).astype(int)
+        return self.flowed(key, start, flowing), num_steps - flowing
 
     def _corrected(
         self, key: Key, particles: Particles, num_steps: Budget
@@ -183,16 +193,22 @@ def _tempered(
     return thermal(step_size, annealing, num_steps, power=1.0, last=last)
 
 
+def budgets_of(config: SystemConfig, last: int) -> list[int]:
+    """Return the numbers of evaluations to look at, up to the last."""
+    return sorted({budget for budget in config.budgets if budget < last} | {last})
+
+
 def over_budgets(config: SystemConfig, system: System, name: str) -> Curve:
-    """Return what runs a sampler anew for each number of evaluations."""
-    samplers, over_pairs = SystemSamplers(config, system), SAMPLERS[name][0]
+    """Return what runs one of `ANNEALED` anew for each number of evaluations."""
+    samplers, over_pairs = SystemSamplers(config, system), ANNEALED[name][0]
     last = min(config.pair_budget, config.num_steps) if over_pairs else config.num_steps
     # One compilation serves all numbers of steps.
     move = eqx.filter_jit(samplers.named(name))
 
     def curve(key: Key, start: Particles) -> list[Snapshot]:
+        jax.block_until_ready(move(key, start, jnp.asarray(1)))  # compile
         snapshots = []
-        for budget in sorted({b for b in config.budgets if b < last} | {last}):
+        for budget in budgets_of(config, last):
             began = time.perf_counter()
             moved = jax.block_until_ready(move(key, start, jnp.asarray(budget)))
             seconds = time.perf_counter() - began
@@ -202,7 +218,7 @@ def over_budgets(config: SystemConfig, system: System, name: str) -> Curve:
     return curve
 
 
-SAMPLERS = {
+ANNEALED = {
     "equivariant": (
         False,
         "E-SVGD with the `Moments` kernel on a smooth histogram of distances and "

@@ -1,4 +1,4 @@
-"""Samplers of particle systems over budgets of evaluations: DW-4 and LJ-13."""
+"""Samplers of particle systems over budgets of evaluations: DW-4, LJ-13, LJ-55."""
 
 import dataclasses
 import functools
@@ -16,17 +16,18 @@ from equistein.experiments.engine._figures import (
     Curves,
     Histograms,
 )
+from equistein.experiments.systems._chains import CHAINS, through_budgets
 from equistein.experiments.systems._config import SystemConfig
-from equistein.experiments.systems._nuts import nuts
 from equistein.experiments.systems._samplers import (
+    ANNEALED,
     Curve,
     over_budgets,
-    SAMPLERS,
     Snapshot,
 )
 from equistein.experiments.systems._system import (
     DW4_SYSTEM,
     LJ13_SYSTEM,
+    LJ55_SYSTEM,
     reference,
     System,
 )
@@ -34,6 +35,8 @@ from equistein.metrics import pair_distances
 from equistein.runs import FLOOR, Outcome, seed_outcome
 
 _NUM_STATES = 5
+_NUM_DRAWS = 50  # of exact samples, in all, for the floor
+_HAS_BLACKJAX = importlib.util.find_spec("blackjax") is not None
 
 
 def entries(system: System, config: SystemConfig) -> list[Entry]:
@@ -41,28 +44,51 @@ def entries(system: System, config: SystemConfig) -> list[Entry]:
     num_floors = max(config.num_seeds, 2)
 
     def floor(trial: Trial) -> Outcome:
-        points = system.floor(config.num_particles, trial.index, num_floors)
-        return _outcome(config, system, points)
+        draws = [
+            system.floor(config.num_particles, index, config.num_reference)
+            for index in range(trial.index, _NUM_DRAWS, num_floors)
+        ]
+        outcome = _outcome(config, system, draws[0])
+        exact = reference(system, config.num_reference, 0)
+        rows = [system.quality(exact, points) for points in draws]
+        means = {
+            name: np.mean([float(row[name]) for row in rows])[None] for name in rows[0]
+        }
+        return dataclasses.replace(outcome, metrics=outcome.metrics | means)
 
     def sampled(curve: Curve) -> Stage:
         def stage(trial: Trial) -> Outcome:
             start = system.target.start(trial.key(0), config.num_particles)
-            snapshots = curve(trial.key(1), start)
+            snapshots = [
+                snapshot._replace(
+                    evaluations=snapshot.evaluations + system.start_evaluations
+                )
+                for snapshot in curve(trial.key(1), start)
+            ]
             return _outcome(config, system, snapshots[-1].points, snapshots)
 
         return stage
 
-    listed = [
-        Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors),
-        *(
-            Entry(name, sampled(over_budgets(config, system, name)), note)
-            for name, (_, note) in SAMPLERS.items()
-        ),
-    ]
-    if importlib.util.find_spec("blackjax") is not None:
-        stage = sampled(functools.partial(nuts, config, system))
-        listed.append(Entry("nuts", stage, _NUTS))
+    listed = [Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors)]
+    for name in config.samplers:
+        if name in ANNEALED:
+            curve, note = over_budgets(config, system, name), ANNEALED[name][1]
+        elif CHAINS[name].needs_blackjax(config) and not _HAS_BLACKJAX:
+            continue
+        else:
+            curve, note = through_budgets(config, system, name), CHAINS[name].note
+        listed.append(Entry(name, sampled(curve), note))
     return listed
+
+
+def check(config: SystemConfig) -> None:
+    """Raise `ValueError` for a sampler that there is not."""
+    known = (*ANNEALED, *CHAINS)
+    for name in config.samplers:
+        if name not in known:
+            raise ValueError(
+                f"`samplers` must be some of {', '.join(known)}, but got {name!r}."
+            )
 
 
 def _outcome(
@@ -167,18 +193,15 @@ def _experiment(
         name=f"{system.name}-sampling",
         figure="beyond the paper",
         summary=f"sample {title} from its energy: E-SVGD beside vanilla, Langevin, "
-        "MALA, NUTS",
+        "MALA, HMC, NUTS, MCLMC, tempering, SMC",
         presets={"smoke": smoke, "quick": quick, "paper": paper},
         entries=functools.partial(entries, system),
+        check=check,
         figures=figures(system),
         compare=compare,
     )
 
 
-_NUTS = (
-    "BlackJAX's NUTS with a fixed step size, from where MALA is after 100 evaluations; "
-    "it is not annealed. Present where BlackJAX is installed."
-)
 _DW4 = SystemConfig()
 _LJ13 = SystemConfig(
     num_steps=2_500,
@@ -193,10 +216,34 @@ _LJ13 = SystemConfig(
     reach=5.0,
     quiet_step_size=0.02,
     mala_step_size=1e-3,
-    nuts_step_size=0.02,
+    hamiltonian_step_size=0.02,
     score_clip=300.0,
 )
-_SMOKE = {"num_seeds": 2, "num_steps": 40, "budgets": (10, 20), "pair_budget": 40}
+_LJ55 = SystemConfig(
+    samplers=(
+        *("equivariant", "vanilla", "mala", "hmc", "nuts", "mclmc", "tempering", "smc"),
+        *("svgd-hmc", "svgd-nuts", "svgd-mclmc", "svgd-tempering", "hmc-svgd"),
+    ),
+    num_seeds=3,
+    num_steps=950,
+    budgets=(200, 450),
+    pair_budget=950,
+    num_reference=4_000,
+    num_geometric=100,
+    stein_step=5e-4,
+    noise=2e-4,
+    start_inverse_temperature=1.0,
+    reach=8.0,
+    quiet_step_size=0.02,
+    mala_step_size=2e-4,
+    hamiltonian_step_size=0.02,
+    inner="hmc",
+    score_clip=500.0,
+)
+_SMOKE = {
+    **{"num_seeds": 2, "num_steps": 40, "budgets": (10, 20), "pair_budget": 40},
+    **{"num_warmup": 20, "num_ladders": 4},
+}
 
 DW4_SAMPLING = _experiment(
     DW4_SYSTEM,
@@ -220,3 +267,16 @@ LJ13_SAMPLING = _experiment(
         _LJ13, num_seeds=10, num_steps=20_000, num_geometric=1_000
     ),
 )
+LJ55_SAMPLING = _experiment(
+    LJ55_SYSTEM,
+    "LJ-55",
+    quick=_LJ55,
+    smoke=dataclasses.replace(
+        _LJ55, num_particles=8, num_reference=32, num_geometric=4,
+        **_SMOKE,
+    ),
+    paper=dataclasses.replace(
+        _LJ55, num_seeds=5, num_steps=19_950,
+        budgets=(200, 450, 950, 1_950, 4_950, 9_950), pair_budget=1_950,
+    ),
+)  # fmt: skip

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Particles, Scalar
@@ -35,6 +36,7 @@ class System:
         energies: The range of energies shown.
         minima: Its minima, where they are few enough to be told apart.
         published: The path of published samples in the data folder.
+        start_evaluations: The evaluations that its starts take, a particle.
     """
 
     name: str
@@ -43,10 +45,13 @@ class System:
     energies: tuple[float, float]
     minima: Callable[[], Minima] | None = None
     published: str | None = None
+    start_evaluations: int = 0
 
-    def floor(self, num: int, index: int, num_sets: int) -> Particles:
-        """Return one of several sets of `num` samples, apart from those of part 0."""
-        return reference(self, num_sets * num, 1)[index * num :][:num]
+    def floor(self, num: int, index: int, num_reference: int) -> Particles:
+        """Return one of many draws of `num` of the samples of part 1."""
+        exact = reference(self, num_reference, 1)
+        chosen = np.random.default_rng(index).choice(len(exact), num, replace=False)
+        return exact[chosen]
 
     def published_samples(self) -> Float[Array, "n *shape"] | None:
         """Return the published samples, where they are at hand."""
@@ -141,4 +146,11 @@ LJ13_SYSTEM = System(
     limits=(0.5, 5.0),
     energies=(-70.0, -10.0),
     published="lj13/test_split_LJ13-1000.npy",
+)
+LJ55_SYSTEM = System(
+    name="lj55",
+    target=LennardJones(55),
+    limits=(0.5, 8.0),
+    energies=(-380.0, -260.0),
+    start_evaluations=50,
 )
