@@ -65,6 +65,13 @@ def test_a_formula_that_cannot_be_compared_is_refused(name):
         experiment.check(config)
 
 
+def test_a_sampler_that_there_is_not_is_refused_before_work_begins():
+    experiment = EXPERIMENTS["lj55-sampling"]
+    config = dataclasses.replace(experiment.presets["smoke"], samplers=("gibbs",))
+    with pytest.raises(ValueError, match="`samplers` must be some of .*'gibbs'"):
+        experiment.stages(config, 0)
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 @pytest.mark.usefixtures("single_precision")
 def test_every_figure_and_model_has_its_words(name):

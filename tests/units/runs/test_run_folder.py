@@ -54,10 +54,16 @@ def test_words_of_a_report_in_an_old_config_are_left_behind(tmp_path):
 
 
 def test_settings_of_an_old_config_are_read_by_their_new_names(tmp_path):
-    old = {"command": "run", "config": {"step": 0.1, "num_steps": 3, "lengths": [1]}}
-    (tmp_path / "config.json").write_text(json.dumps(old))
-    new = {"step_size": 0.1, "num_steps": 3, "bandwidths": [1]}
-    assert RunFolder.open(tmp_path).read_config()["config"] == new
+    olds = [
+        {"config": {"step": 0.1, "nuts_step": 3.0, "lengths": [1]}},
+        {"version": 2, "config": {"step_size": 0.1, "nuts_step_size": 3.0}},
+    ]
+    for old in olds:
+        (tmp_path / "config.json").write_text(json.dumps({"command": "run"} | old))
+        found = RunFolder.open(tmp_path).read_config()["config"]
+        bandwidths = {"bandwidths": [1]} if "lengths" in old["config"] else {}
+        new = {"step_size": 0.1, "hamiltonian_step_size": 3.0} | bandwidths
+        assert found == new
 
 
 @pytest.mark.parametrize("version", [0, -1, 99, "two", None, True, 1.5])

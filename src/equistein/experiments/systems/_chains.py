@@ -228,7 +228,7 @@ CHAINS = {
     ),
     "smc": Chains(
         "smc",
-        "Annealed sequential Monte Carlo from a normal law as wide as the start: until "
+        "Annealed sequential Monte Carlo from a normal density as wide as the start: until "
         "it arrives, its particles are those of a hotter density.",
         start=None,
     ),

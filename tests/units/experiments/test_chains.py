@@ -1,0 +1,52 @@
+"""Samplers that go on through all budgets, on the smallest system."""
+
+import dataclasses
+
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.experiments import EXPERIMENTS
+from equistein.experiments.systems._chains import CHAINS, through_budgets
+from equistein.experiments.systems._system import DW4_SYSTEM
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
+
+BUDGETS = (400, 800)
+
+
+@pytest.mark.parametrize("name", ["hmc", "tempering", "smc", "hmc-svgd"])
+def test_evaluations_end_at_the_budget_and_particles_near_the_density(name):
+    if CHAINS[name].needs_blackjax(_config()):
+        pytest.importorskip("blackjax")
+    config, target = _config(), DW4_SYSTEM.target
+    start = target.start(jr.key(1), config.num_particles)
+    snapshots = through_budgets(config, DW4_SYSTEM, name)(jr.key(0), start)
+    spent = np.array([snapshot.evaluations for snapshot in snapshots])
+    assert len(spent) == len(BUDGETS)
+    assert np.all(spent >= np.array(BUDGETS) - 1)
+    assert np.all(spent <= np.array(BUDGETS) + 60)  # a step's
+    assert all(snapshot.points.shape == start.shape for snapshot in snapshots)
+    energies = DW4_SYSTEM.energy(snapshots[-1].points)
+    error = np.std(energies) / len(start) ** 0.5
+    assert abs(float(energies.mean()) + 22.54) < 5 * error + 0.3
+
+
+def test_samples_that_e_svgd_ends_on_are_the_chains_moved():
+    pytest.importorskip("blackjax")
+    config = _config()
+    start = DW4_SYSTEM.target.start(jr.key(1), config.num_particles)
+    ends = {
+        name: through_budgets(config, DW4_SYSTEM, name)(jr.key(0), start)[-1].points
+        for name in ("hmc", "hmc-svgd")
+    }
+    moved = np.abs(np.asarray(ends["hmc"] - ends["hmc-svgd"]))
+    assert 0 < np.median(moved)
+
+
+def _config():
+    quick = EXPERIMENTS["dw4-sampling"].presets["quick"]
+    return dataclasses.replace(
+        quick, num_particles=200, num_steps=BUDGETS[-1], budgets=BUDGETS[:1],
+        num_warmup=100, num_ladders=20,
+    )  # fmt: skip
