@@ -16,7 +16,7 @@ from equistein.experiments.molecules._molecules import MOLECULES
 from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
 from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments.systems._lj38 import LJ38
-from equistein.experiments.systems._sampling import (
+from equistein.experiments.systems._sampling_presets import (
     DW4_SAMPLING,
     LJ13_SAMPLING,
     LJ55_SAMPLING,

@@ -228,8 +228,8 @@ CHAINS = {
     ),
     "smc": Chains(
         "smc",
-        "Annealed sequential Monte Carlo from a normal density as wide as the start: until "
-        "it arrives, its particles are those of a hotter density.",
+        "Annealed sequential Monte Carlo from a normal density as wide as the start: "
+        "until it arrives, its particles are those of a hotter density.",
         start=None,
     ),
 }

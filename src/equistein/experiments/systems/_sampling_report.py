@@ -1,0 +1,126 @@
+"""What the experiments on particle systems show and conclude."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from equistein.experiments.engine._figures import (
+    AbstractFigure,
+    Bars,
+    Configurations,
+    Curves,
+    Histograms,
+)
+from equistein.experiments.systems._config import SystemConfig
+from equistein.experiments.systems._system import System
+from equistein.runs import FLOOR, Outcome
+
+_NUM_STATES = 5
+_PLAIN = ("mala", "nuts")  # the samplers that everyone has
+
+
+def conclusion(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> str:
+    """Return which samplers are best at the end, and whether plain ones are as good."""
+    ends = {
+        name: outcome.metrics["energy_w2"]
+        for name, outcome in outcomes.items()
+        if outcome.history
+    }
+    if not ends:
+        return ""
+    best = min(ends, key=lambda name: ends[name].mean())
+    as_good = [name for name in ends if name != best and _as_good(ends, name, best)]
+    spent = outcomes[best].metrics["evaluations"].mean()
+    text = f"Nearest to the reference after {spent:,.0f} evaluations a particle is "
+    text += (
+        f"{best}, at a Wasserstein-2 distance of the energies of {_range(ends[best])}"
+    )
+    if FLOOR in outcomes:
+        floor = outcomes[FLOOR].metrics["energy_w2"].mean()
+        text += f"; as many exact samples are at {floor:.3g}"
+    text += f" ({config.num_particles:,} particles, {ends[best].size} seeds). "
+    others = ", ".join(as_good)
+    text += f"As good within two standard errors: {others or 'none'}."
+    for name in _PLAIN:
+        if name in ends and name != best:
+            is_good = "as good" if name in as_good else "worse"
+            text += f" {name.upper()} is {is_good}: {_range(ends[name])}."
+    return text
+
+
+def _as_good(ends: Mapping[str, np.ndarray], name: str, best: str) -> bool:
+    ours, others = ends[name], ends[best]
+    if min(ours.size, others.size) < 2:
+        return bool(ours.mean() == others.mean())
+    error = np.hypot(*(x.std(ddof=1) / x.size**0.5 for x in (ours, others)))
+    return bool(ours.mean() - others.mean() <= 2 * error)
+
+
+def _range(values: np.ndarray) -> str:
+    return f"{values.mean():.3g} ({values.min():.3g} to {values.max():.3g})"
+
+
+def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
+    """Return after how many evaluations each sampler has MALA's final quality.
+
+    The smallest budget at which the energy distance, averaged over the seeds, is
+    within a tenth of MALA's at its last; infinite where it never is.
+    """
+    if "mala" not in outcomes:
+        return {}
+    level = 1.1 * outcomes["mala"].history["energy_w2"][:, -1].mean()
+
+    def first(outcome: Outcome) -> float:
+        good = outcome.history["energy_w2"].mean(axis=0) <= level
+        spent = outcome.history["step"].mean(axis=0)
+        return float(np.min(np.where(good, spent, np.inf)))
+
+    return {
+        name: {"evaluations_to_mala": np.full(config.num_seeds, first(outcome))}
+        for name, outcome in outcomes.items()
+        if outcome.history
+    }
+
+
+def figures(system: System) -> tuple[AbstractFigure, ...]:
+    """Return the figures."""
+
+    def curve(name: str, metric: str, label: str, caption: str) -> Curves:
+        return Curves(
+            name, metric, label, level=metric, caption=caption,
+            x_label="score evaluations a particle", log_x=True, log_y=True,
+            limits=lambda level: (0.5 * level, 100 * level),
+        )  # fmt: skip
+
+    def histogram(
+        name: str, label: str, limits: tuple[float, float], bins: int
+    ) -> Histograms:
+        return Histograms(name, name, label, limits=limits, bins=bins, floor_line=True)
+
+    return (
+        curve(
+            "energy-w2",
+            "energy_w2",
+            "Wasserstein-2 of the energies",
+            "Wasserstein-2 distance of the energies from those of the reference, "
+            "against the evaluations of the score that each particle took: mean and "
+            "range over the seeds. The line is what as many independent exact samples "
+            "reach.",
+        ),
+        curve(
+            "distance-tv",
+            "distance_tv",
+            "total variation of the distances",
+            "Total variation of the histograms of pair distances (200 bins).",
+        ),
+        histogram("energies", "energy", system.energies, 64),
+        histogram("distances", "distance of two particles", system.limits, 80),
+        Configurations(
+            "configurations", 8, caption="Samples of each sampler, not aligned."
+        ),
+        Bars(
+            "states",
+            [f"state_{i + 1}" for i in range(_NUM_STATES)],
+            "fraction of the samples",
+        ),
+    )
