@@ -183,16 +183,16 @@ def sampled(start, **settings):
 def test_a_cold_solid_is_harmonic():
     pytest.importorskip("blackjax")
     config, cold = sampled(
-        "fcc", temperatures=(0.01, 0.015, 0.02), num_ladders=16, leapfrog_steps=15,
-        num_warm_up=500, num_steps=1_500, num_rounds=5,
+        "fcc", temperatures=(0.01, 0.015, 0.02), num_ladders=16, leapfrog_steps=4,
+        num_warm_up=500, num_steps=4_000, num_rounds=2,
     )  # fmt: skip
     temperatures = np.asarray(config.temperatures)
     found = heat_capacity(cold, temperatures)
-    # 3N/2 kinetic, half of the 3N - 6 vibrations, and a term that is linear in T.
-    slope = (found.values - 111) / temperatures
-    assert np.all(np.abs(found.values - 111 - 85 * temperatures) < 4 * found.errors)
-    assert np.all(slope < 300)
-    assert np.all(found.errors < 1.0)
+    # 3N/2 kinetic and half of the 3N - 6 vibrations; the first anharmonic term is
+    # below 2 here, from (C - 111) / T at ten times these temperatures.
+    gaps = found.values - 111 - 90 * temperatures
+    assert np.all(np.abs(gaps) < 4 * found.errors)
+    assert np.all(found.errors < 1.5)
     assert np.all(fcc_weight(cold).values == 1)
 
 
@@ -203,8 +203,8 @@ def test_a_hot_cluster_forgets_its_start():
     found = {}
     for start in ("fcc", "liquid"):
         config, found[start] = sampled(
-            start, temperatures=(0.26, 0.28, 0.3), num_ladders=8, num_warm_up=800,
-            num_steps=1_200, num_rounds=10,
+            start, temperatures=(0.26, 0.28, 0.3), num_ladders=6, num_warm_up=600,
+            num_steps=800, num_rounds=10,
         )  # fmt: skip
         assert np.all(fcc_weight(found[start]).values < 0.1)
     gaps = Comparison(np.asarray(config.temperatures), found).capacity_gaps
