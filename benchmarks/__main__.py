@@ -10,6 +10,7 @@ from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
 from benchmarks._molecules import molecules
 from benchmarks._sampling import many_steps, one_update
+from benchmarks._tempering import tempering
 from benchmarks._training import training
 
 BENCHMARKS = {
@@ -18,6 +19,7 @@ BENCHMARKS = {
     "training": training,
     "molecules": molecules,
     "images": images,
+    "tempering": tempering,
     "clusters": clusters,
     "kernel-cost": kernel_cost,
 }

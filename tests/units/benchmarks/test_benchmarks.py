@@ -27,6 +27,7 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
         "many-steps",
         "one-update",
         "training",
+        "tempering",
         "clusters",
         "kernel-cost",
     ):
