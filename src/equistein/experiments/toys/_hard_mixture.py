@@ -147,16 +147,16 @@ _TEMPERING = (
     "Parallel tempering with MALA, from a reference whose points are as far from the "
     "origin as the modes are; the weights are averages over its chains after the "
     "adaptation. It is right once the narrow mode has come and gone many times in each "
-    "ladder. Short runs fail without a sign of it: the swaps are accepted and points "
+    "ladder. Short runs fail without a sign of it: swaps are accepted and points "
     "travel, but hardly any of them comes back in the narrowest and heaviest mode, so "
-    "that its weight and log Z are too small."
+    "that its weight and log Z are too small, and the stated error with them."
 )
 _SMC = (
-    "Annealed sequential Monte Carlo with MALA. It needs more evaluations than "
-    "tempering for the same error, as only the few particles of the narrow mode in the "
-    "middle of the path become its many at the end. With few particles the runs differ "
-    "much, and their spread says so; with too few moves log Z is too small and the "
-    "stated error with it."
+    "Annealed sequential Monte Carlo with MALA. It does better than tempering where "
+    "evaluations are few, and needs more of them for a small error: only the few "
+    "particles of the narrow mode in the middle of the path become its many at the "
+    "end. With few particles the runs differ much, and the stated error says so; with "
+    "too few moves log Z is mostly too small, and the stated error with it."
 )
 _WIDE = (
     "The same tempering from a reference as wide as the circle of the modes, which is "
@@ -164,13 +164,14 @@ _WIDE = (
     "mode, and as many steps do not suffice."
 )
 _MALA = (
-    "Plain chains fail: from a wide start all fall into the widest and lightest mode, "
-    "which looks best from afar, and none ever leaves it. Their acceptance is perfect."
+    "Plain chains fail: from a wide start most fall into the widest and lightest mode, "
+    "which looks best from afar, and none leaves the mode that it fell into. Nothing in "
+    "the chains themselves says so."
 )
 _SVGD = (
-    "Vanilla SVGD with the median rule fails in both ways: all of its particles are in "
+    "Vanilla SVGD with the median rule fails in both ways: most of its particles are in "
     "the widest mode, and in many dimensions they collapse towards its center (the "
-    "relative width, 1 when exact)."
+    "relative width is 1 when exact)."
 )
 _NUTS = (
     "BlackJAX's NUTS with its own warm-up fails like MALA: its long paths do not cross "
