@@ -164,13 +164,13 @@ _WIDE = (
     "mode, and as many steps do not suffice."
 )
 _MALA = (
-    "Plain chains fail: from a wide start most fall into the widest and lightest mode, "
-    "which looks best from afar, and none leaves the mode that it fell into. Nothing in "
-    "the chains themselves says so."
+    "Plain chains fail: from a wide start most fall into the widest and lightest "
+    "mode, which looks best from afar, and none leaves the mode that it fell into. "
+    "Nothing in the chains themselves says so."
 )
 _SVGD = (
-    "Vanilla SVGD with the median rule fails in both ways: most of its particles are in "
-    "the widest mode, and in many dimensions they collapse towards its center (the "
+    "Vanilla SVGD with the median rule fails in both ways: most of its particles are "
+    "in the widest mode, and in many dimensions they collapse towards its center (the "
     "relative width is 1 when exact)."
 )
 _NUTS = (
