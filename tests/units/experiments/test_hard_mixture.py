@@ -55,9 +55,9 @@ def test_the_report_says_first_who_is_right_and_who_fails():
 
 @pytest.mark.slow
 def test_sequential_monte_carlo_goes_on_until_it_is_there():
-    config = dataclasses.replace(QUICK, dim=4, num_moves=5)
+    config = dataclasses.replace(QUICK, dim=4)
     target = config.target()
-    found = annealed(config, (512, 4_096))(jr.key(0), target, target.means)
+    found = annealed(config, (512, 4_096), 5)(jr.key(0), target, target.means)
     assert len(found.points) == pytest.approx(1_000, rel=0.2)
     assert np.sum(found.weights) == pytest.approx(1, abs=1e-6)
     assert abs(found.numbers["log_z_error"]) < 0.3

@@ -50,6 +50,7 @@ class HardMixtureConfig(AbstractConfig):
         width_ratios: Where it is shown how tempering begins to fail.
         ratio_steps: The steps of tempering there.
         ratio_particles: The particles of sequential Monte Carlo there.
+        ratio_moves: The moves of each at each temperature.
     """
 
     num_seeds: int = 2
@@ -82,6 +83,7 @@ class HardMixtureConfig(AbstractConfig):
     width_ratios: tuple[float, ...] = (1.0, 1.1, 1.2, 1.3, 1.4)
     ratio_steps: int = 2_000
     ratio_particles: int = 4_096
+    ratio_moves: int = 15
 
     or_zero: ClassVar[Sequence[str]] = ("nuts_warm_up",)
     below_one: ClassVar[Sequence[str]] = ("adapt_fraction", "conditional_size")

@@ -78,7 +78,9 @@ def tempering(config: HardMixtureConfig, reach: float, num_steps: int) -> Sampli
     return sample
 
 
-def annealed(config: HardMixtureConfig, sizes: tuple[int, ...]) -> Sampling:
+def annealed(
+    config: HardMixtureConfig, sizes: tuple[int, ...], num_moves: int
+) -> Sampling:
     """Return sequential Monte Carlo with more and more particles."""
     reference = config.reference(config.reference_reach)
     sampler = AnnealedSMC(
@@ -86,7 +88,7 @@ def annealed(config: HardMixtureConfig, sizes: tuple[int, ...]) -> Sampling:
         MALA(0.5 * float(reference.scale) ** 2),
         reference=reference,
         num_runs=config.num_smc_runs,
-        num_moves=config.num_moves,
+        num_moves=num_moves,
         share=config.conditional_size,
     )
 
