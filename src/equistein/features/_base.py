@@ -12,7 +12,7 @@ from equistein._types import Features, Point
 from equistein.groups import AbstractGroup
 
 SMOOTHED = "the length below which it is smoothed, such as 1e-2"
-_MAX_PRODUCT = 32  # particles whose pairs come from a product
+_MAX_PRODUCT = 64  # particles whose pairs come from a product
 
 
 class AbstractFeatures(eqx.Module):
