@@ -73,9 +73,10 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Curve:
     samplers, sampler = SystemSamplers(config, system), _sampler(config, system, name)
     is_tempering = chains.kind == "tempering"
     num_chains = min(config.num_ladders, num) if is_tempering else num
-    num_looks, rate = -(-num // num_chains), num_chains / num
+    num_looks, per_particle = -(-num // num_chains), num_chains / num
     descent = min(config.descent, config.num_steps // 4) if chains.start else 0
-    budgets = [b for b in budgets_of(config, config.num_steps) if b * rate > descent]
+    spent_before = descent * per_particle
+    budgets = [b for b in budgets_of(config, config.num_steps) if b > spent_before]
     mala = lambda *args: samplers.one_phase("mala", *args)[0]
     down = eqx.filter_jit(samplers.flowed if chains.start == "equivariant" else mala)
     density = system.target.log_density
@@ -90,20 +91,20 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Curve:
         _until(key, sampler, density, sampler.init(warm), jnp.asarray(0))
         began = time.perf_counter()
         state = sampler.init(down(down_key, start, jnp.asarray(descent)))
-        snapshots, before = [], descent / rate
+        snapshots, before = [], spent_before
         for budget in budgets:
             polishing = round(_POLISHING * budget) if chains.polished else 0
             looks = np.linspace(before, budget - polishing, num_looks + 1)[1:]
             pool = []
             for moment in looks:
-                limit = jnp.asarray(round(moment * rate) - descent)
+                limit = jnp.asarray(round(moment / per_particle) - descent)
                 state = _until(key, sampler, density, state, limit)
                 pool.append(state.particles)
             points = jnp.concatenate(pool)[:num]
             if polishing:
                 points = _polished(key, samplers, points, jnp.asarray(polishing))
             jax.block_until_ready(points)
-            spent = (descent + int(state.evaluations)) / rate + polishing
+            spent = (descent + int(state.evaluations)) * per_particle + polishing
             seconds = time.perf_counter() - began
             numbers = _numbers(sampler.summary(state))
             snapshots.append(Snapshot(points, spent, seconds, numbers))
