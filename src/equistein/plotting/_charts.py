@@ -5,7 +5,15 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from equistein.plotting._style import chart, color_of, EXACT, grid, legend, plain
+from equistein.plotting._style import (
+    chart,
+    color_of,
+    EXACT,
+    grid,
+    legend,
+    line_of,
+    plain,
+)
 
 
 def curves(
@@ -34,7 +42,8 @@ def curves(
     figure, panel = chart(label, width=6.4, height=3.8)
     for index, (name, (steps, values)) in enumerate(series.items()):
         shade = color_of(name, index, colors)
-        panel.plot(steps, values.mean(axis=0), color=shade, label=name)
+        line = line_of(name, index, colors)
+        panel.plot(steps, values.mean(axis=0), color=shade, linestyle=line, label=name)
         low, high = values.min(axis=0), values.max(axis=0)
         panel.fill_between(steps, low, high, color=shade, alpha=0.2, linewidth=0)
     if log_x:

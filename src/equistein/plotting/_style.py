@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 
 EXACT = "#222222"
 PALETTE = ("#2f6fbb", "#d9662c", "#3a9d5d", "#8c5fb0", "#b8942f", "#c14a6b", "#4aa3b5")
+LINES = ("-", "--", ":")
+_FEW_NAMES = 8
 
 
 def grid(
@@ -50,6 +52,11 @@ def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
     return color((colors or {}).get(name, index))
 
 
+def line_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
+    """Return the style of a series' line, another one once the colors repeat."""
+    return LINES[(colors or {}).get(name, index) // len(PALETTE) % len(LINES)]
+
+
 def frameless(axes: Axes) -> None:
     """Leave only the data: equal scales and no ticks."""
     axes.set(aspect="equal", xticks=[], yticks=[])
@@ -65,8 +72,11 @@ def legend(axes: Axes, exact: tuple[float, str] | None = None) -> None:
     if exact is not None:
         value, name = exact
         axes.axhline(value, color=EXACT, linewidth=1, linestyle="--", label=name)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8, frameon=False)
+    num = len(axes.get_legend_handles_labels()[0])
+    # Many names stand beside the panel, where they hide nothing.
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    if num:
+        axes.legend(fontsize=8, frameon=False, **(beside if num > _FEW_NAMES else {}))
 
 
 def label_rows(axes: np.ndarray, labels: Sequence[str], fontsize: float = 10.0) -> None:

@@ -133,3 +133,11 @@ def test_a_series_keeps_the_color_of_its_name():
         for figure in (alone, both)
     ]
     assert shades[0] == shades[1]
+
+
+def test_more_curves_than_colors_are_told_apart_by_their_lines():
+    values = np.ones((2, 3))
+    series = {str(i): (np.arange(3), values) for i in range(12)}
+    (panel,) = plotting.curves(series, "y").axes
+    looks = {(line.get_color(), line.get_linestyle()) for line in panel.lines}
+    assert len(looks) == 12

@@ -77,8 +77,8 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Curve:
     descent = min(config.descent, config.num_steps // 4) if chains.start else 0
     spent_before = descent * per_particle
     budgets = [b for b in budgets_of(config, config.num_steps) if b > spent_before]
-    mala = lambda *args: samplers.one_phase("mala", *args)[0]
-    down = eqx.filter_jit(samplers.flowed if chains.start == "equivariant" else mala)
+    flows = chains.start == "equivariant"
+    down = eqx.filter_jit(samplers.flowed if flows else samplers.descended)
     density = system.target.log_density
 
     def curve(key: Key, start: Particles) -> list[Snapshot]:

@@ -144,6 +144,10 @@ class SystemSamplers:
         log_density, state = self.system.target.log_density, sampler.init(start)
         return advance(key, sampler, log_density, state, num_steps).particles
 
+    def descended(self, key: Key, start: Particles, num_steps: Budget) -> Particles:
+        """MALA, which anneals over all evaluations."""
+        return self.one_phase("mala", key, start, num_steps)[0]
+
     def flowed(self, key: Key, start: Particles, num_steps: Budget) -> Particles:
         """E-SVGD with noise, which anneals over all evaluations."""
         config, annealing = self.config, self._annealing(num_steps)

@@ -40,7 +40,8 @@ def entries(system: System, config: SystemConfig) -> list[Entry]:
         exact = reference(system, config.num_reference, 0)
         rows = [system.quality(exact, points) for points in draws]
         means = {
-            name: np.mean([float(row[name]) for row in rows])[None] for name in rows[0]
+            name: np.array([np.mean([float(row[name]) for row in rows])])
+            for name in rows[0]
         }
         return dataclasses.replace(outcome, metrics=outcome.metrics | means)
 
