@@ -29,31 +29,35 @@ def conclusion(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> str:
     if not ends:
         return ""
     best = min(ends, key=lambda name: ends[name].mean())
-    as_good = [name for name in ends if name != best and _as_good(ends, name, best)]
+    # What is at the floor is as good as what is below it.
+    floor = outcomes[FLOOR].metrics["energy_w2"] if FLOOR in outcomes else ends[best]
+    level = max(ends[best], floor, key=np.mean)
+    as_good = [name for name in ends if name != best and _reaches(ends[name], level)]
     spent = outcomes[best].metrics["evaluations"].mean()
     text = f"Nearest to the reference after {spent:,.0f} evaluations a particle is "
     text += (
         f"{best}, at a Wasserstein-2 distance of the energies of {_range(ends[best])}"
     )
     if FLOOR in outcomes:
-        floor = outcomes[FLOOR].metrics["energy_w2"].mean()
-        text += f"; as many exact samples are at {floor:.3g}"
+        text += f"; as many exact samples are at {floor.mean():.3g}"
     text += f" ({config.num_particles:,} particles, {ends[best].size} seeds). "
     others = ", ".join(as_good)
-    text += f"As good within two standard errors: {others or 'none'}."
+    text += (
+        f"Within two standard errors of it, or of exact samples: {others or 'none'}."
+    )
     for name in _PLAIN:
         if name in ends and name != best:
-            is_good = "as good" if name in as_good else "worse"
+            is_good = "one of them" if name in as_good else "worse"
             text += f" {name.upper()} is {is_good}: {_range(ends[name])}."
     return text
 
 
-def _as_good(ends: Mapping[str, np.ndarray], name: str, best: str) -> bool:
-    ours, others = ends[name], ends[best]
-    if min(ours.size, others.size) < 2:
-        return bool(ours.mean() == others.mean())
-    error = np.hypot(*(x.std(ddof=1) / x.size**0.5 for x in (ours, others)))
-    return bool(ours.mean() - others.mean() <= 2 * error)
+def _reaches(ours: np.ndarray, level: np.ndarray) -> bool:
+    """Return whether values are as low as others, within two standard errors."""
+    if min(ours.size, level.size) < 2:
+        return bool(ours.mean() <= level.mean())
+    error = np.hypot(*(x.std(ddof=1) / x.size**0.5 for x in (ours, level)))
+    return bool(ours.mean() - level.mean() <= 2 * error)
 
 
 def _range(values: np.ndarray) -> str:
