@@ -96,7 +96,12 @@ LJ13_SAMPLING = _experiment(
     "LJ-13",
     quick=_LJ13,
     smoke=dataclasses.replace(
-        _LJ13, num_particles=16, num_reference=64, num_geometric=8, **_SMOKE
+        _LJ13,
+        samplers=("equivariant", "mala", "tempering", "smc"),
+        num_particles=16,
+        num_reference=64,
+        num_geometric=8,
+        **_SMOKE,
     ),
     paper=dataclasses.replace(
         _LJ13, num_seeds=10, num_steps=20_000, num_geometric=1_000
@@ -107,8 +112,8 @@ LJ55_SAMPLING = _experiment(
     "LJ-55",
     quick=_LJ55,
     smoke=dataclasses.replace(
-        _LJ55, num_particles=8, num_reference=32, num_geometric=4,
-        **_SMOKE,
+        _LJ55, samplers=("vanilla", "hmc", "svgd-mclmc", "hmc-svgd"), num_particles=8,
+        num_reference=32, num_geometric=4, **_SMOKE,
     ),
     paper=dataclasses.replace(
         _LJ55, num_seeds=5, num_steps=19_950,
