@@ -112,7 +112,7 @@ LJ55_SAMPLING = _experiment(
     "LJ-55",
     quick=_LJ55,
     smoke=dataclasses.replace(
-        _LJ55, samplers=("vanilla", "hmc", "svgd-mclmc", "hmc-svgd"), num_particles=8,
+        _LJ55, samplers=("vanilla", "hmc", "svgd-tempering", "hmc-svgd"), num_particles=8,
         num_reference=32, num_geometric=4, **_SMOKE,
     ),
     paper=dataclasses.replace(
