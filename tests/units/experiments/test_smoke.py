@@ -1,5 +1,6 @@
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -9,6 +10,13 @@ from equistein.runs import FLOOR
 
 # The others share their code with tests of the command line.
 QUICKLY = ("dw4",)
+
+
+@pytest.fixture(autouse=True)
+def _forget_what_no_other_experiment_uses():
+    """Free compiled code: a process can map only so many pieces of memory."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.mark.parametrize(
