@@ -72,6 +72,14 @@ def test_a_sampler_that_there_is_not_is_refused_before_work_begins():
         experiment.stages(config, 0)
 
 
+def test_samplers_of_which_none_can_run_are_refused(monkeypatch):
+    experiment = EXPERIMENTS["lj55-sampling"]
+    config = dataclasses.replace(experiment.presets["smoke"], samplers=("hmc", "smc"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"equistein\[bayes\]"):
+        experiment.check(config)
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 @pytest.mark.usefixtures("single_precision")
 def test_every_figure_and_model_has_its_words(name):

@@ -1,6 +1,7 @@
 """The settings of an experiment, and their checks."""
 
 import dataclasses
+import importlib.util
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -30,3 +31,8 @@ class AbstractConfig:
             self, or_zero=self.or_zero, fractions=self.fractions,
             below_one=self.below_one,
         )  # fmt: skip
+
+
+def has_blackjax() -> bool:
+    """Return whether BlackJAX is installed, which is not loaded for the answer."""
+    return importlib.util.find_spec("blackjax") is not None

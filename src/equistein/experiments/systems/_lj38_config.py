@@ -1,11 +1,10 @@
 """The settings of the cluster of 38 particles."""
 
 import dataclasses
-import importlib.util
 
 import numpy as np
 
-from equistein.experiments.engine._checks import AbstractConfig
+from equistein.experiments.engine._checks import AbstractConfig, has_blackjax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class ClusterConfig(AbstractConfig):
 
 def check(config: ClusterConfig) -> None:
     """Raise `ValueError` where the settings need BlackJAX and it is not there."""
-    if config.leapfrog_steps > 1 and importlib.util.find_spec("blackjax") is None:
+    if config.leapfrog_steps > 1 and not has_blackjax():
         raise ValueError(
             "lj38 needs BlackJAX for Hamiltonian Monte Carlo: pip install "
             "'equistein[bayes]'; or set `leapfrog_steps` to 1 for MALA, which needs "

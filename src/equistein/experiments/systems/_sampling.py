@@ -1,12 +1,12 @@
 """Samplers of particle systems over budgets of evaluations: DW-4, LJ-13, LJ-55."""
 
 import dataclasses
-import importlib.util
 from collections.abc import Sequence
 
 import numpy as np
 
 from equistein._types import Particles
+from equistein.experiments.engine._checks import has_blackjax
 from equistein.experiments.engine._experiment import Entry, Stage, Trial
 from equistein.experiments.systems._chains import CHAINS, through_budgets
 from equistein.experiments.systems._config import SystemConfig
@@ -24,7 +24,6 @@ from equistein.metrics import pair_distances
 from equistein.runs import FLOOR, Outcome, seed_outcome
 
 _NUM_DRAWS = 50  # of exact samples, in all, for the floor
-_HAS_BLACKJAX = importlib.util.find_spec("blackjax") is not None
 
 
 def entries(system: System, config: SystemConfig) -> list[Entry]:
@@ -59,11 +58,9 @@ def entries(system: System, config: SystemConfig) -> list[Entry]:
         return stage
 
     listed = [Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors)]
-    for name in config.samplers:
+    for name in _that_can_run(config):
         if name in ANNEALED:
             curve, note = over_budgets(config, system, name), ANNEALED[name][1]
-        elif CHAINS[name].needs_blackjax(config) and not _HAS_BLACKJAX:
-            continue
         else:
             curve, note = through_budgets(config, system, name), CHAINS[name].note
         listed.append(Entry(name, sampled(curve), note))
@@ -71,13 +68,28 @@ def entries(system: System, config: SystemConfig) -> list[Entry]:
 
 
 def check(config: SystemConfig) -> None:
-    """Raise `ValueError` for a sampler that there is not."""
+    """Raise `ValueError` for a sampler that there is not, or where none can run."""
     known = (*ANNEALED, *CHAINS)
     for name in config.samplers:
         if name not in known:
             raise ValueError(
                 f"`samplers` must be some of {', '.join(known)}, but got {name!r}."
             )
+    if not _that_can_run(config):
+        raise ValueError(
+            f"`samplers` must name one that can run, but got {config.samplers!r}: "
+            "some need BlackJAX, pip install 'equistein[bayes]'."
+        )
+
+
+def _that_can_run(config: SystemConfig) -> list[str]:
+    """Return the samplers, without those of BlackJAX where it is not installed."""
+    there = has_blackjax()
+    return [
+        name
+        for name in config.samplers
+        if there or name not in CHAINS or not CHAINS[name].needs_blackjax(config)
+    ]
 
 
 def _outcome(

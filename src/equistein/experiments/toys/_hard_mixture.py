@@ -1,12 +1,12 @@
 """A mixture whose modes differ in weight and width, too far apart for plain chains."""
 
 import dataclasses
-import importlib.util
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from equistein.experiments.engine._checks import has_blackjax
 from equistein.experiments.engine._experiment import Entry, Experiment, Stage, Trial
 from equistein.experiments.engine._figures import Bars, Curves
 from equistein.experiments.toys._hard_config import HardMixtureConfig
@@ -71,7 +71,7 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
         Entry("mala", sampled(mala(config)), _MALA),
         Entry("svgd", sampled(svgd(config)), _SVGD),
     ]  # fmt: skip
-    if importlib.util.find_spec("blackjax") is not None:
+    if has_blackjax():
         listed.append(Entry("nuts", sampled(nuts(config)), _NUTS))
     return listed
 
