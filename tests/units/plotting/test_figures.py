@@ -141,3 +141,9 @@ def test_more_curves_than_colors_are_told_apart_by_their_lines():
     (panel,) = plotting.curves(series, "y").axes
     looks = {(line.get_color(), line.get_linestyle()) for line in panel.lines}
     assert len(looks) == 12
+
+
+def test_a_curve_of_one_point_is_seen():
+    series = {"a": (np.array([3.0]), np.ones((2, 1)))}
+    (panel,) = plotting.curves(series, "y").axes
+    assert panel.lines[0].get_marker() == "o"
