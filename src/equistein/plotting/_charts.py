@@ -43,7 +43,11 @@ def curves(
     for index, (name, (steps, values)) in enumerate(series.items()):
         shade = color_of(name, index, colors)
         line = line_of(name, index, colors)
-        panel.plot(steps, values.mean(axis=0), color=shade, linestyle=line, label=name)
+        mark = "o" if len(steps) == 1 else None  # a line of one point shows nothing
+        panel.plot(
+            steps, values.mean(axis=0), color=shade, linestyle=line, marker=mark,
+            label=name,
+        )  # fmt: skip
         low, high = values.min(axis=0), values.max(axis=0)
         panel.fill_between(steps, low, high, color=shade, alpha=0.2, linewidth=0)
     if log_x:
