@@ -41,6 +41,23 @@ def check_positive(
             )
 
 
+def check_periods(owner: str, periods: Any) -> tuple[float, ...]:
+    """Return periods as numbers; raise `ValueError` unless they are positive.
+
+    Infinite ones, of what does not wrap, are allowed, but not all.
+    """
+    try:
+        found = tuple(float(period) for period in periods)
+    except (TypeError, ValueError):
+        found = ()
+    if not all(period > 0 for period in found) or not any(map(math.isfinite, found)):
+        raise ValueError(
+            f"{owner} needs `periods` > 0, one a coordinate, inf where it does not "
+            f"wrap and not all inf, but got {periods!r}."
+        )
+    return found
+
+
 def check_fields(
     settings: Any,
     *,

@@ -18,7 +18,6 @@ NAMES = {cls.__name__ for cls in modules_of_the_library() if issubclass(cls, KIN
 NAMES |= {kind.__name__ for kind in KINDS}
 FREE = ("models", "kernels/averages")  # what may choose by type
 ALLOWED = {  # a file and what it asks, with the reason
-    ("groups/_check.py", "AbstractFiniteGroup"): "finite groups alone have elements",
     ("experiments/toys/_sampling.py", "AbstractKernel"): "short for SVGD with it",
 }
 DISPATCHERS = {"singledispatch", "singledispatchmethod"}

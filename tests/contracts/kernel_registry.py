@@ -4,16 +4,24 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import pytest
 
-from equistein.features import PairHistogram, Radius, SortedDistances
+from equistein.features import PairHistogram, Periodic, Radius, SortedDistances
 from equistein.groups import (
     Cyclic,
     Dihedral,
+    Direct,
     ImageRotations,
     Orthogonal,
+    Permutations,
     PointCloud,
+    Product,
+    SignedPermutations,
+    Signs,
     SpecialOrthogonal,
+    TorusTranslations,
+    Trivial,
 )
 from equistein.kernels import (
     AbstractBandwidth,
@@ -25,6 +33,7 @@ from equistein.kernels import (
     MaximumDiscrepancy,
     Median,
     Moments,
+    PeriodicRBF,
     Pullback,
     RBF,
 )
@@ -49,6 +58,17 @@ _CLOUDS = {
     "se3": PointCloud((0, 0, 1), 3, reflections=False),
 }
 _HISTOGRAM = PairHistogram((0, 0, 1), reach=4.0, num_centers=5)
+_PARTS = (((2,), (0,)), ((1,), ()), ((2, 2), (1,)))
+_LABELS = {  # a group, and the shape it acts on
+    "labels": (Permutations(3), (3, 2)),
+    "labels of parts": (Permutations(2, _PARTS), (7,)),
+    "both axes": (Permutations(2, (((2, 2), (0, 1)),)), (4,)),
+    "signs": (Signs(2), (4,)),
+    "signed labels": (SignedPermutations(2), (2, 2)),
+    "product": (Product(Permutations(3), Cyclic(4)), (3, 2)),
+    "direct": (Direct((Permutations(2), (2, 2)), (Trivial(), (1,))), (5,)),
+}
+_PERIODS = Periodic([3.0, 3.0, np.inf])
 KERNELS = {  # adding a kernel to the library means adding a line here
     "rbf": (RBF, None, (3,)),
     "imq": (IMQ, None, (3,)),
@@ -130,6 +150,31 @@ KERNELS = {  # adding a kernel to the library means adding a line here
         lambda h: Gradient(IMQ(h), _HISTOGRAM),
         PointCloud((0, 0, 1), 2),
         (3, 2),
+    ),
+    **{
+        name: (lambda h, group=group: Equivariant(RBF(h), group), group, shape)
+        for name, (group, shape) in _LABELS.items()
+    },
+    "labels imq": (
+        lambda h: Equivariant(IMQ(h), Permutations(3)),
+        Permutations(3),
+        (3, 2),
+    ),
+    "periodic": (lambda h: PeriodicRBF(h, periodic=_PERIODS), None, (3,)),
+    "labels that wrap": (
+        lambda h: Equivariant(
+            PeriodicRBF(h, periodic=_PERIODS),
+            Permutations(2, (((2,), (0,)), ((1,), ()))),
+        ),
+        Permutations(2, (((2,), (0,)), ((1,), ()))),
+        (3,),
+    ),
+    "shifts": (
+        lambda h: Equivariant(
+            PeriodicRBF(h, periodic=_PERIODS), TorusTranslations(_PERIODS.periods)
+        ),
+        TorusTranslations(_PERIODS.periods),
+        (3,),
     ),
     "moments": (
         lambda h: Moments(_HISTOGRAM).at(h * jr.normal(jr.key(2), (9, 3, 2))),

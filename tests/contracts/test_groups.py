@@ -8,18 +8,25 @@ import numpy as np
 import pytest
 from registries import classes_of
 
+from equistein.features import Periodic
 from equistein.groups import (
-    AbstractFiniteGroup,
     AbstractGroup,
     Cyclic,
     Dihedral,
+    Direct,
     ImageRotations,
     Orthogonal,
+    Permutations,
     PointCloud,
+    Product,
+    SignedPermutations,
+    Signs,
     SpecialOrthogonal,
+    TorusTranslations,
     Trivial,
 )
 
+_PARTS = (((3,), (0,)), ((2,), ()), ((2, 3), (1,)))  # a flat point of 11 numbers
 GROUPS = {  # adding a group to the library means adding a line here
     "trivial": (Trivial, (2, 3)),
     "cyclic 4": (lambda: Cyclic(4), (2,)),
@@ -40,6 +47,31 @@ GROUPS = {  # adding a group to the library means adding a line here
         lambda: PointCloud("COOC", 3, reflections=False),
         (4, 3),
     ),
+    "permutations": (lambda: Permutations(3), (3, 2)),
+    "permutations of blocks": (lambda: Permutations(3), (6,)),
+    "permutations of parts": (lambda: Permutations(3, _PARTS), (11,)),
+    "permutations of both axes": (
+        lambda: Permutations(3, (((3, 3), (0, 1)), ((3,), (0,)))),
+        (12,),
+    ),
+    "signs": (lambda: Signs(2), (2, 2)),
+    "signs of parts": (lambda: Signs(3, _PARTS[::2]), (9,)),
+    "signed permutations": (lambda: SignedPermutations(3), (3, 2)),
+    "signed permutations of parts": (lambda: SignedPermutations(3, _PARTS[::2]), (9,)),
+    "swaps and turns": (lambda: Product(Permutations(3), Cyclic(4)), (3, 2)),
+    "swaps and rotations": (
+        lambda: Product(Permutations(2), SpecialOrthogonal(3)),
+        (2, 3),
+    ),
+    "parts of a point": (
+        lambda: Direct((Permutations(2), (2, 2)), (Trivial(), (1,)), (Signs(1), (2,))),
+        (7,),
+    ),
+    "parts, one of them continuous": (
+        lambda: Direct((SpecialOrthogonal(2), (3, 2)), (Permutations(2), (2,))),
+        (8,),
+    ),
+    "shifts of phases": (lambda: TorusTranslations([2.0, np.inf, 3.0]), (3,)),
 }
 every_group = pytest.mark.parametrize(
     ("make", "shape"), GROUPS.values(), ids=GROUPS.keys()
@@ -47,14 +79,18 @@ every_group = pytest.mark.parametrize(
 FINITE = {
     name: (make, shape)
     for name, (make, shape) in GROUPS.items()
-    if isinstance(make(), AbstractFiniteGroup)
+    if make().order is not None
 }
 every_finite_group = pytest.mark.parametrize(
     ("make", "shape"), FINITE.values(), ids=FINITE.keys()
 )
-INFINITE = {name: value for name, value in GROUPS.items() if name not in FINITE}
-every_infinite_group = pytest.mark.parametrize(
-    ("make", "shape"), INFINITE.values(), ids=INFINITE.keys()
+ROTATIONS = {
+    name: (make, shape)
+    for name, (make, shape) in GROUPS.items()
+    if name not in FINITE and hasattr(make(), "dim")
+}
+every_group_of_rotations = pytest.mark.parametrize(
+    ("make", "shape"), ROTATIONS.values(), ids=ROTATIONS.keys()
 )
 _MANY = 4_000
 every_precision = pytest.mark.parametrize(
@@ -91,9 +127,17 @@ def reflects(group):
 
 def are_elements(group, elements, point):
     """Whether all are elements of the group, told by what they do to a point."""
-    if isinstance(group, AbstractFiniteGroup):
+    if group.order is not None:
         gaps = move(group, elements, point)[:, None] - np.asarray(group.orbit(point))
         return np.all(np.min(np.max(np.abs(flat(gaps, 2)), axis=2), axis=1) < 1e-12)
+    if isinstance(group, TorusTranslations):
+        return np.all(np.isfinite(elements))
+    if isinstance(group, Product | Direct):
+        shapes = getattr(group, "shapes", [point.shape] * len(group.groups))
+        parts = zip(group.groups, elements, shapes, strict=True)
+        return all(
+            are_elements(g, e, jnp.ones(s) + jnp.arange(s[-1])) for g, e, s in parts
+        )
     matrices = matrices_of(group, elements)
     good = np.allclose(matrices @ matrices.swapaxes(1, 2), np.eye(group.dim))
     good &= reflects(group) or np.all(np.linalg.det(matrices) > 0)
@@ -110,8 +154,21 @@ def flat(array, axes):
 
 def distance_to_orbit(group, point, other):
     """Return the distance of `other` to the orbit of `point`, by trying everything."""
-    if isinstance(group, AbstractFiniteGroup):
+    if group.order is not None:
         return np.min(np.linalg.norm(flat(group.orbit(point) - other[None], 1), axis=1))
+    if isinstance(group, TorusTranslations):
+        shifted = group.act(2 * np.pi / 2.0 * (other[0] - point[0]), point)
+        return np.linalg.norm(Periodic(group.periods).difference(shifted, other))
+    if isinstance(group, Product):
+        finite, rotations = group.groups
+        return min(distance_to_orbit(rotations, p, other) for p in finite.orbit(point))
+    if isinstance(group, Direct):
+        sizes = np.cumsum([np.prod(shape) for shape in group.shapes])[:-1]
+        pieces = zip(np.split(point, sizes), np.split(other, sizes), strict=True)
+        return sum(
+            distance_to_orbit(g, jnp.asarray(x.reshape(s)), y.reshape(s))
+            for g, s, (x, y) in zip(group.groups, group.shapes, pieces, strict=True)
+        )
     x = np.asarray(group.project(point)).reshape(-1, group.dim)
     y = np.asarray(other).reshape(-1, group.dim)
     orders = [tuple(range(len(x)))]
@@ -216,7 +273,7 @@ def test_mean_over_a_finite_group_is_idempotent_and_invariant(make, shape, key):
     assert np.allclose(again, np.asarray(mean)[None], atol=1e-12)
 
 
-@every_infinite_group
+@every_group_of_rotations
 def test_haar_mean_of_the_action_is_zero(make, shape, key):
     group = make()
     element_key, point_key = jr.split(key)
@@ -226,7 +283,7 @@ def test_haar_mean_of_the_action_is_zero(make, shape, key):
     assert np.max(np.abs(np.mean(orbit, axis=0)) / standard_error) < 5
 
 
-@every_infinite_group
+@every_group_of_rotations
 def test_haar_moments_of_the_trace_are_those_of_the_group(make, shape, key):
     group = make()
     traces = np.trace(matrices_of(group, group.sample(key, _MANY)), axis1=1, axis2=2)
@@ -259,7 +316,7 @@ def test_sampled_elements_belong_to_the_group(make, shape, key):
     assert are_elements(group, elements, jr.normal(point_key, shape))
 
 
-@every_infinite_group
+@every_group_of_rotations
 def test_reflections_are_drawn_if_and_only_if_they_belong(make, shape, key):
     group = make()
     signs = np.sign(np.linalg.det(matrices_of(group, group.sample(key, 64))))
@@ -303,6 +360,23 @@ def test_mirror_images_differ_where_reflections_are_left_out(make, shape, key):
     x = np.asarray(jr.normal(key, (1, *shape)))
     mirrored = x * np.where(np.arange(shape[-1]) == 0, -1, 1)
     assert np.max(np.abs(canonicalize(group, mirrored) - canonicalize(group, x))) > 0.01
+
+
+def test_haar_moments_of_shifts_are_those_of_a_circle(key):
+    angles = np.asarray(TorusTranslations([2.0, 3.0]).sample(key, _MANY))
+    waves = np.exp(1j * np.outer([1, 2, 3], angles))
+    assert np.max(np.abs(np.mean(waves, axis=1))) < 4 / _MANY**0.5
+    half = np.mean(np.exp(1j * angles / 2))  # of a density that has twice the period
+    assert abs(half) > 0.5
+
+
+def test_shifts_leave_scores_as_they_are(key):
+    group = TorusTranslations([2.0, np.inf, 3.0])
+    score = jr.normal(key, (3,))
+    assert np.array_equal(group.push(jnp.ones(()), score), score)
+    both = Direct((group, (3,)), (Cyclic(2), (2,)))
+    pushed = both.push((jnp.ones(()), jnp.asarray(-np.eye(2))), jnp.arange(5.0))
+    assert np.allclose(pushed, [0, 1, 2, -3, -4])
 
 
 @every_group
@@ -386,6 +460,13 @@ def test_shape_check_accepts_what_the_group_acts_on(make, shape):
         (PointCloud((0, 0), 2), (3, 2)),
         (PointCloud((0, 0), 2), (2, 3)),
         (PointCloud((0, 0), 2), (4,)),
+        (Permutations(3), (4, 3)),
+        (Permutations(3, (((3,), (0,)), ((2,), ()))), (3,)),
+        (Signs(2), (3,)),
+        (SignedPermutations(2), (5,)),
+        (Product(Permutations(3), Cyclic(4)), (2, 2)),
+        (Direct((Permutations(3), (3,)), (Trivial(), (2,))), (4,)),
+        (TorusTranslations([1.0, 2.0]), (3,)),
     ],
 )
 def test_shape_check_names_the_shapes(group, shape):

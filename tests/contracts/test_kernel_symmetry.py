@@ -39,7 +39,7 @@ def representations(group, elements, shape):
     """Return the matrix of each element on flattened points."""
     size = int(np.prod(shape))
     basis = jnp.eye(size).reshape(size, *shape)
-    act = jax.vmap(jax.vmap(group.act, (None, 0)), (0, None))
+    act = jax.vmap(jax.vmap(group.push, (None, 0)), (0, None))
     return jnp.swapaxes(act(elements, basis).reshape(-1, size, size), 1, 2)
 
 

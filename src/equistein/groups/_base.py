@@ -13,15 +13,19 @@ from equistein._types import Key, Point
 
 
 class AbstractGroup(eqx.Module):
-    """A compact group and its orthogonal action on points.
+    """A compact group and its action on points, which preserves distances.
 
-    The action is linear and preserves distances, so a group element moves a score
-    or a displacement exactly as it moves a point.
+    The action is linear, so a group element moves a score or a displacement as it moves
+    a point; unless the group says with `push` how else.
     """
 
     @abc.abstractmethod
     def act(self, element: PyTree, point: Point) -> Point:
         """Return $g x$."""
+
+    def push(self, element: PyTree, vector: Point) -> Point:
+        """Return a score or a displacement, moved with the point that it is at."""
+        return self.act(element, vector)
 
     @abc.abstractmethod
     def compose(self, left: PyTree, right: PyTree) -> PyTree:
@@ -63,6 +67,22 @@ class AbstractGroup(eqx.Module):
         """The number of elements, None where there is no end of them."""
         return None
 
+    def elements(self) -> PyTree:
+        """Return all elements, stacked on axis 0; the identity comes first.
+
+        Raises:
+            ValueError: If there is no end of them.
+        """
+        raise ValueError(f"{self} has no end of elements: draw some with `sample`.")
+
+    def orbit(self, point: Point) -> Float[Array, "order *shape"]:
+        """Return $g x$ for every element, in the order of `elements`.
+
+        Raises:
+            ValueError: If there is no end of them.
+        """
+        return jax.vmap(self.act, in_axes=(0, None))(self.elements(), point)
+
 
 class AbstractFiniteGroup(AbstractGroup):
     """A group whose elements can be enumerated."""
@@ -79,10 +99,6 @@ class AbstractFiniteGroup(AbstractGroup):
     def sample(self, key: Key, num: int) -> PyTree:
         chosen = jr.randint(key, (num,), 0, self.order)
         return jax.tree.map(lambda leaf: leaf[chosen], self.elements())
-
-    def orbit(self, point: Point) -> Float[Array, "order *shape"]:
-        """Return $g x$ for every element, in the order of `elements`."""
-        return jax.vmap(self.act, in_axes=(0, None))(self.elements(), point)
 
 
 class AbstractMatrixGroup(AbstractGroup):

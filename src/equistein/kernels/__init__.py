@@ -17,6 +17,7 @@ from equistein.kernels._equivariant import Equivariant as Equivariant
 from equistein.kernels._gradient import Gradient as Gradient
 from equistein.kernels._invariant import Invariant as Invariant
 from equistein.kernels._moments import Moments as Moments
+from equistein.kernels._periodic_rbf import PeriodicRBF as PeriodicRBF
 from equistein.kernels._pullback import Pullback as Pullback
 from equistein.kernels._radial import (
     AbstractRadialKernel as AbstractRadialKernel,

@@ -49,4 +49,4 @@ class AbstractGroupKernel(AbstractDerivedKernel, Generic[Average]):
         check_invariance(log_density, self.group, points)
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
-        return self.average.squared_orbit_distances(particles, particles)
+        return self.average.squared_orbit_distances(self.base, particles, particles)

@@ -62,10 +62,10 @@ class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
         self, targets: Targets, sources: Sources, scores: Sources
     ) -> Targets:
         targets = jax.vmap(self.project)(targets)
-        orbits, moved = self.average.act(sources), self.average.act(scores)
+        orbits, moved = self.average.act(sources), self.average.push(scores)
         forces = jax.vmap(self.base.stein_force, (None, 0, 0))(targets, orbits, moved)
         # grad_y k(x, g y) = R_g^T grad_2 k: the force of each copy is turned back.
-        return jnp.mean(self.average.act_inverse(forces), axis=0)
+        return jnp.mean(self.average.push_inverse(forces), axis=0)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)

@@ -50,6 +50,17 @@ class AbstractRadialKernel(AbstractScalarKernel):
         total = map_blocks(lambda rows: self._block_sum(rows, y, s), x, len(y))
         return (total / len(y)).reshape(targets.shape)
 
+    def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
+        """Return where the kernel sees points: in themselves, unless they wrap."""
+        return points[None]
+
+    def pull_back(
+        self, points: Float[Array, "*batch"], vectors: Float[Array, "chart *batch"]
+    ) -> Float[Array, "*batch"]:
+        r"""Return $J^\top v$ for vectors where `embed` puts the points."""
+        del points
+        return vectors[0]
+
     def fixed_bandwidth(self, like: Array) -> Scalar:
         """Return the bandwidth, which must be a number, in the precision of `like`.
 
@@ -95,12 +106,10 @@ class RBF(AbstractRadialKernel):
     bandwidth: Scalar | AbstractBandwidth
 
     def __init__(self, bandwidth: Bandwidth | None = None):
-        self.bandwidth = _as_bandwidth("RBF", bandwidth)
+        self.bandwidth = as_bandwidth("RBF", bandwidth)
 
     def profile(self, squared):
-        inverse = 0.5 / self.fixed_bandwidth(squared) ** 2
-        value = jnp.exp(-squared * inverse)
-        return value, -inverse * value
+        return gaussian(squared, self.fixed_bandwidth(squared))
 
     def _block_sum(self, targets, sources, scores):
         inverse = 1 / self.fixed_bandwidth(targets) ** 2
@@ -132,7 +141,7 @@ class IMQ(AbstractRadialKernel):
     bandwidth: Scalar | AbstractBandwidth
 
     def __init__(self, bandwidth: Bandwidth | None = None):
-        self.bandwidth = _as_bandwidth("IMQ", bandwidth)
+        self.bandwidth = as_bandwidth("IMQ", bandwidth)
 
     def profile(self, squared):
         inverse = 0.5 / self.fixed_bandwidth(squared) ** 2
@@ -140,7 +149,19 @@ class IMQ(AbstractRadialKernel):
         return value, -0.5 * inverse * value**3
 
 
-def _as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
+def gaussian(squared: Squared, bandwidth: Scalar) -> tuple[Squared, Squared]:
+    """Return the Gaussian of squared distances, and its derivative in them."""
+    inverse = 0.5 / bandwidth**2
+    value = jnp.exp(-squared * inverse)
+    return value, -inverse * value
+
+
+def as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
+    """Return a bandwidth as a positive number or a rule, by default the median's.
+
+    Raises:
+        ValueError: If it is neither.
+    """
     if bandwidth is None:
         return Median()
     if isinstance(bandwidth, AbstractBandwidth):

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from equistein._arrays import check_particles
 from equistein.groups import PointCloud
-from equistein.kernels import AbstractClosedForm, closed_form
+from equistein.kernels import AbstractClosedForm, closed_form, RBF
 
 _STARTS = 2  # alignments a search goes on with
 _ROUNDS = 2  # of assignment and rotation
@@ -73,7 +73,7 @@ def geometric_wasserstein(
     project = jax.vmap(group.project)
     x = project(check_particles(first, "first"))
     y = project(check_particles(second, "second"))
-    form = closed_form(group)
+    form = closed_form(RBF(1.0), group)
     if form is not None:
         rows = max(1, _CHUNK // (len(y) * form.num_copies))
         parts = [_exact(form, x[i : i + rows], y) for i in range(0, len(x), rows)]
@@ -93,7 +93,7 @@ def _exact(
     x: Float[Array, "row *shape"],
     y: Float[Array, "n *shape"],
 ) -> Float[Array, "row n"]:
-    return form.squared_orbit_distances(x, y)
+    return form.squared_orbit_distances(RBF(1.0), x, y)
 
 
 def _principal(clouds: np.ndarray) -> np.ndarray:

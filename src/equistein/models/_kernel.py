@@ -2,7 +2,6 @@
 
 from equistein.energies import AbstractEnergy
 from equistein.features import Concatenated, Coordinates
-from equistein.groups import AbstractFiniteGroup
 from equistein.kernels import AbstractKernel, Equivariant, Pullback, RBF
 from equistein.models._features import features_of
 
@@ -26,7 +25,7 @@ def kernel_for(
     group.check_shape(shape)
     if group.order == 1:
         return base
-    if isinstance(group, AbstractFiniteGroup):
+    if group.order is not None:
         return Equivariant(base, group)
     features = features_of(energy, num_centers=_NUM_CENTERS)
     if isinstance(features, Concatenated):

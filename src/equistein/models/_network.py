@@ -16,7 +16,6 @@ from equistein.features import (
     SortedRowSums,
 )
 from equistein.groups import (
-    AbstractFiniteGroup,
     AbstractGroup,
     ImageRotations,
     Orthogonal,
@@ -58,7 +57,7 @@ def network_for(
     features = _features(group, data)
     num = jax.eval_shape(features, data[0]).size
     network = MLP(num, out_size=num_classes, widths=widths, key=key)
-    if not isinstance(group, AbstractFiniteGroup) or group.order == 1:
+    if group.order is None or group.order == 1:
         return FeatureNetwork(network, features, data)
     # The network is averaged over rotated points, which must fit its scale as well.
     orbits = jax.vmap(group.orbit)(data).reshape(-1, *shape)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._types import Point
-from equistein.groups import AbstractFiniteGroup
+from equistein.groups import AbstractGroup
 from equistein.networks._base import AbstractNetwork
 
 
@@ -21,10 +21,10 @@ class Symmetrized(AbstractNetwork):
     """
 
     network: AbstractNetwork
-    symmetry: AbstractFiniteGroup
+    symmetry: AbstractGroup
 
     def __check_init__(self):
-        if not isinstance(self.symmetry, AbstractFiniteGroup):
+        if self.symmetry.order is None:
             raise ValueError(
                 "Symmetrized needs a finite `symmetry` such as Cyclic(4), but got "
                 f"{self.symmetry}. For a continuous group take invariant features."
@@ -33,6 +33,6 @@ class Symmetrized(AbstractNetwork):
     def __call__(self, point: Point) -> Float[Array, "*class"]:
         return jnp.mean(jax.vmap(self.network)(self.symmetry.orbit(point)), axis=0)
 
-    def group(self, shape: tuple[int, ...]) -> AbstractFiniteGroup:
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         self.symmetry.check_shape(shape)
         return self.symmetry

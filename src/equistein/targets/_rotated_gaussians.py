@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from equistein._arrays import check_num
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.groups import AbstractFiniteGroup
+from equistein.groups import AbstractGroup
 from equistein.targets._base import AbstractTarget
 
 
@@ -34,18 +34,18 @@ class RotatedGaussians(AbstractTarget):
         Jaini, Holdijk and Welling (2021), section 3 and appendix C.2.
     """
 
-    symmetry: AbstractFiniteGroup
+    symmetry: AbstractGroup
     mean: Float[Array, " dim"]
     factor: Float[Array, "dim dim"]  # Cholesky: covariance = factor factor^T
     whiten: Float[Array, "dim dim"]  # the inverse of the factor
 
     def __init__(
         self,
-        group: AbstractFiniteGroup,
+        group: AbstractGroup,
         mean: Sequence[float] | Array = (3.0, 0.0),
         covariance: Sequence[Sequence[float]] | Array = ((1.0, 0.0), (0.0, 0.2)),
     ):
-        if not isinstance(group, AbstractFiniteGroup):
+        if not isinstance(group, AbstractGroup) or group.order is None:
             raise ValueError(
                 "RotatedGaussians needs a finite `group` such as Cyclic(4), but got "
                 f"{group!r}."
@@ -69,7 +69,7 @@ class RotatedGaussians(AbstractTarget):
             )
 
     @property
-    def group(self) -> AbstractFiniteGroup:
+    def group(self) -> AbstractGroup:
         return self.symmetry
 
     def log_density(self, point: Point) -> Scalar:

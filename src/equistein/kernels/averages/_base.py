@@ -34,8 +34,10 @@ class AbstractAverage(eqx.Module):
         """Return $K(x, y)$ on flattened points."""
 
     @abc.abstractmethod
-    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
-        r"""Return $\min_g |x_i - g y_j|^2$."""
+    def squared_orbit_distances(
+        self, base: AbstractRadialKernel, x: Targets, y: Sources
+    ) -> Pairs:
+        r"""Return $\min_g |x_i - g y_j|^2$, in the distance of the base."""
 
     @abc.abstractmethod
     def project(self, point: Point) -> Point:

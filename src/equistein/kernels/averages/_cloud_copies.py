@@ -15,6 +15,7 @@ from equistein.kernels._pairs import (
     TargetRows,
     Targets,
 )
+from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._closed_form import AbstractClosedForm
 
 MAX_PERMUTATIONS = 120  # five like particles
@@ -36,7 +37,9 @@ class AbstractCloudAverage(AbstractClosedForm):
     def project(self, point: Point) -> Point:
         return self.group.project(point)
 
-    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
+    def squared_orbit_distances(
+        self, base: AbstractRadialKernel, x: Targets, y: Sources
+    ) -> Pairs:
         rows, others = self.rows(x), self.rows(y)
         overlaps = self.overlaps(rows, self.copies(others))
         largest = jnp.max(overlaps.reshape(len(x), -1, len(y)), axis=1)

@@ -1,5 +1,7 @@
 """Averages over elements of a group, one after the other."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
@@ -14,6 +16,7 @@ from equistein.kernels._pairs import (
     squared_distances,
     Targets,
 )
+from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage
 
 
@@ -29,34 +32,39 @@ class Elements(AbstractAverage):
 
     def act(self, particles: Float[Array, "n *shape"]) -> Float[Array, "g n *shape"]:
         """Return $g x$ for all elements and particles, projected."""
-        particles = jax.vmap(self.project)(particles)
-        move = jax.vmap(jax.vmap(self.group.act, (None, 0)), (0, None))
-        return move(self.stacked, particles)
+        return self._moved(self.group.act, particles)
 
-    def act_inverse(
-        self, particles: Float[Array, "g n *shape"]
+    def push(self, scores: Float[Array, "n *shape"]) -> Float[Array, "g n *shape"]:
+        """Return the scores at all $g x$, projected."""
+        return self._moved(self.group.push, scores)
+
+    def push_inverse(
+        self, forces: Float[Array, "g n *shape"]
     ) -> Float[Array, "g n *shape"]:
-        """Return $g^{-1} x$ for the particles that stand at $g$."""
+        """Return the forces of each copy, turned back by its element."""
         inverse = jax.vmap(self.group.inverse)(self.stacked)
-        move = jax.vmap(jax.vmap(self.group.act, (None, 0)), (0, 0))
-        return move(inverse, particles)
+        move = jax.vmap(jax.vmap(self.group.push, (None, 0)), (0, 0))
+        return move(inverse, forces)
 
     def stein_force(self, base, targets, sources, scores):
-        orbits, moved = self.act(sources), self.act(scores)
+        orbits, moved = self.act(sources), self.push(scores)
         targets, shape = jax.vmap(self.project)(targets), (-1, *sources.shape[1:])
         return base.stein_force(targets, orbits.reshape(shape), moved.reshape(shape))
 
     def matrix(self, base, x, y):
         weights = jax.vmap(base, (None, 0))(self.project(x), self.act(y[None])[:, 0])
         basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
-        columns = self.act(basis).reshape(len(weights), x.size, x.size)
+        columns = self.push(basis).reshape(len(weights), x.size, x.size)
         return jnp.einsum("g,gba->ab", weights, columns) / len(weights)
 
-    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
-        rows = self.rows(x)
+    def squared_orbit_distances(
+        self, base: AbstractRadialKernel, x: Targets, y: Sources
+    ) -> Pairs:
+        embedded = lambda points: flatten(jnp.moveaxis(base.embed(points), 0, 1))
+        rows = embedded(jax.vmap(self.project)(x))
 
         def closer(least, moved):
-            distances = squared_distances(*centered(rows, flatten(moved)))
+            distances = squared_distances(*centered(rows, embedded(moved)))
             return jnp.minimum(least, distances), None
 
         start = jnp.full((len(x), len(y)), jnp.inf, x.dtype)
@@ -64,6 +72,12 @@ class Elements(AbstractAverage):
 
     def project(self, point: Point) -> Point:
         return self.group.project(point)
+
+    def _moved(
+        self, how: Callable, particles: Float[Array, "n *shape"]
+    ) -> Float[Array, "g n *shape"]:
+        particles = jax.vmap(self.project)(particles)
+        return jax.vmap(jax.vmap(how, (None, 0)), (0, None))(self.stacked, particles)
 
 
 def relative_sample(group: AbstractGroup, key: Key, num: int) -> Elements:

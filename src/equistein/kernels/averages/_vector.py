@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from equistein._types import Point, Scalar
 from equistein.groups import Orthogonal, SpecialOrthogonal
 from equistein.kernels._pairs import Pairs, Sources, TargetRows, Targets
+from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._closed_form import AbstractClosedForm
 from equistein.kernels.averages._planar import quarter_turn
 
@@ -69,7 +70,9 @@ class VectorAverage(AbstractClosedForm):
             frame += jnp.outer(*quarter_turn(directions))
         return self.radial(r, q, bandwidth) * frame
 
-    def squared_orbit_distances(self, x: Targets, y: Sources) -> Pairs:
+    def squared_orbit_distances(
+        self, base: AbstractRadialKernel, x: Targets, y: Sources
+    ) -> Pairs:
         (r, _), (q, _) = polar(x), polar(y)
         return (r[:, None] - q[None, :]) ** 2
 

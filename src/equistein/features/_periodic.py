@@ -1,0 +1,106 @@
+"""Coordinates that wrap: angles, phases, and a periodic box."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._numbers import check_periods
+from equistein._types import Features, Point
+from equistein.features._base import AbstractFeatures
+from equistein.groups import Trivial
+
+
+class Periodic(AbstractFeatures):
+    r"""Coordinates that wrap around a circle of circumference $P$.
+
+    The features put each circle into a plane, without stretching it,
+
+    $$F(x) = \Bigl(r \cos \tfrac xr,\; r \sin \tfrac xr\Bigr), \qquad r = P / 2 \pi,$$
+
+    and leave the coordinates that do not wrap as they are: cosines, then sines, then
+    the others. Samplers walk on the universal cover, where a density that has the
+    periods is smooth and scores need no care; `wrap` brings points back for reading.
+
+    For particles in a periodic box the periods are the sides of the box, one for each
+    axis of space, and `difference` is that of the nearest images.
+
+    Args:
+        periods: The periods P > 0 along the last axis of a point, infinite where it
+            does not wrap.
+
+    Raises:
+        ValueError: If a period is not positive, or all are infinite.
+    """
+
+    periods: tuple[float, ...]
+
+    def __init__(self, periods: Any):
+        self.periods = check_periods("Periodic", periods)
+
+    def wrap(self, point: Point) -> Point:
+        """Return the point with its coordinates from 0 to their periods."""
+        wraps, periods = self._constants(point)
+        return jnp.where(wraps, point % periods, point)
+
+    def difference(self, x: Point, y: Point) -> Point:
+        r"""Return $x - y$ for the image of y that is nearest to x."""
+        gap = x - y
+        wraps, periods = self._constants(gap)
+        return jnp.where(wraps, gap - periods * jnp.round(gap / periods), gap)
+
+    def __call__(self, point: Point) -> Features:
+        charts = self.embed(point)
+        wraps = np.broadcast_to(self._wraps, point.shape).ravel()
+        cos, sin = charts.reshape(2, -1)
+        return jnp.concatenate([cos[wraps], sin[wraps], cos[~wraps]])
+
+    def laplacian(self, point: Point) -> Features:
+        wraps = np.broadcast_to(self._wraps, point.shape).ravel()
+        _, periods = self._constants(point)
+        radii = jnp.broadcast_to(periods, point.shape).ravel()[wraps] / (2 * jnp.pi)
+        circles = -self(point)[: 2 * wraps.sum()] / jnp.tile(radii, 2) ** 2
+        return jnp.concatenate([circles, jnp.zeros((~wraps).sum(), point.dtype)])
+
+    def group(self, shape: tuple[int, ...]) -> Trivial:
+        if not shape or shape[-1] != len(self.periods):
+            raise ValueError(
+                f"Periodic with {len(self.periods)} `periods` takes points of shape "
+                f"(..., {len(self.periods)}), but got points of shape {shape}. Give "
+                "one period for each place on the last axis, inf where none wraps."
+            )
+        return Trivial()
+
+    def embed(self, points: Float[Array, "*batch dim"]) -> Float[Array, "2 *batch dim"]:
+        """Return each coordinate as two: on its circle, or itself and zero."""
+        wraps, periods = self._constants(points)
+        radii = periods / (2 * jnp.pi)
+        angles = jnp.where(wraps, points / radii, 0)
+        return jnp.stack(
+            [
+                jnp.where(wraps, radii * jnp.cos(angles), points),
+                jnp.where(wraps, radii * jnp.sin(angles), 0),
+            ]
+        )
+
+    def pull_back(
+        self,
+        points: Float[Array, "*batch dim"],
+        vectors: Float[Array, "2 *batch dim"],
+    ) -> Float[Array, "*batch dim"]:
+        r"""Return $J^\top v$ for vectors where `embed` puts the points."""
+        wraps, periods = self._constants(points)
+        angles = jnp.where(wraps, points / periods * (2 * jnp.pi), 0)
+        along = jnp.cos(angles) * vectors[1] - jnp.sin(angles) * vectors[0]
+        return jnp.where(wraps, along, vectors[0])
+
+    @property
+    def _wraps(self) -> np.ndarray:
+        return np.isfinite(self.periods)
+
+    def _constants(self, like: Array) -> tuple[np.ndarray, Float[Array, " dim"]]:
+        """Return which coordinates wrap, and the periods, 1 for those that do not."""
+        self.group(like.shape)
+        periods = np.where(self._wraps, self.periods, 1)
+        return self._wraps, jnp.asarray(periods, like.dtype)

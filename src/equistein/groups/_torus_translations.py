@@ -1,0 +1,78 @@
+"""Shifts of all phases together."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._numbers import check_periods
+from equistein._types import Key, Point
+from equistein.groups._base import AbstractGroup
+
+
+class TorusTranslations(AbstractGroup):
+    r"""The shifts of all phases of a point together, around their circles.
+
+    $$(g_t x)_i = x_i + \tfrac{t}{2 \pi} P_i$$
+
+    for coordinates that wrap with the periods $P_i$; those whose period is infinite
+    stay. For densities that depend on differences of phases alone. Points keep their
+    places on the universal cover, where scores and displacements do not change;
+    `Periodic.wrap` brings them back. The representative has its first phase at 0 and
+    the others from 0 to their periods. An element is an angle t.
+
+    A kernel with this group takes a `PeriodicRBF` with the same periods as its base.
+
+    Args:
+        periods: The period of each coordinate of a point of shape `(n,)`, infinite
+            for those that do not wrap.
+
+    Raises:
+        ValueError: If a period is not positive, or all are infinite.
+    """
+
+    periods: tuple[float, ...]
+
+    def __init__(self, periods: Any):
+        self.periods = check_periods("TorusTranslations", periods)
+
+    def act(self, element: Float[Array, ""], point: Point) -> Point:
+        shift = jnp.asarray(element, point.dtype) / (2 * jnp.pi)
+        return point + shift * jnp.asarray(self._shifts(), point.dtype)
+
+    def push(self, element: Float[Array, ""], vector: Point) -> Point:
+        del element
+        return vector
+
+    def compose(self, left: Array, right: Array) -> Array:
+        return left + right
+
+    def inverse(self, element: Array) -> Array:
+        return -element
+
+    def sample(self, key: Key, num: int) -> Float[Array, " num"]:
+        return jr.uniform(key, (num,), maxval=2 * np.pi)
+
+    def canonicalize(self, point: Point) -> Point:
+        shifts = self._shifts()
+        first = int(np.argmax(shifts > 0))
+        moved = point - point[first] / shifts[first] * jnp.asarray(shifts, point.dtype)
+        wraps = (shifts > 0) & (np.arange(len(shifts)) != first)
+        periods = jnp.asarray(np.where(wraps, shifts, 1), point.dtype)
+        moved = jnp.where(wraps, moved % periods, moved)
+        return moved.at[first].set(0)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if shape != (len(self.periods),):
+            raise ValueError(
+                f"TorusTranslations with {len(self.periods)} `periods` acts on points "
+                f"of shape ({len(self.periods)},), but got points of shape {shape}. "
+                "Give one period for each coordinate, inf where it does not wrap."
+            )
+
+    def _shifts(self) -> np.ndarray:
+        """Return how far a full turn moves each coordinate."""
+        periods = np.array(self.periods)
+        return np.where(np.isfinite(periods), periods, 0)

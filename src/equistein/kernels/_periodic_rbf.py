@@ -1,0 +1,93 @@
+"""The Gaussian kernel on circles and boxes that wrap."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._types import Point, Scalar
+from equistein.features import Periodic
+from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, SquaredDistances
+from equistein.kernels._pairs import (
+    centered,
+    flatten,
+    map_blocks,
+    Sources,
+    squared_distances,
+    Targets,
+)
+from equistein.kernels._radial import AbstractRadialKernel, as_bandwidth, gaussian
+
+
+class PeriodicRBF(AbstractRadialKernel):
+    r"""The Gaussian kernel of the straight distance between points on their circles.
+
+    $$k(x, y) = \exp\Bigl(-\frac{|F(x) - F(y)|^2}{2 h^2}\Bigr)
+      = \prod_i \exp\Bigl(-\frac{r_i^2}{h^2} \bigl[1 - \cos \tfrac{x_i - y_i}{r_i}\bigr]
+        \Bigr)$$
+
+    where F are the features of `Periodic`, r the radii of the circles, and coordinates
+    that do not wrap enter as in `RBF`. It has the periods, so that particles on both
+    sides of a seam repel each other.
+
+    Args:
+        bandwidth: The length $h > 0$, in the units of the points, or a rule for it; the
+            median rule by default.
+        periodic: Which coordinates wrap, and their periods.
+
+    Raises:
+        ValueError: If `bandwidth` is not positive, or `periodic` is not one.
+    """
+
+    bandwidth: Scalar | AbstractBandwidth
+    periodic: Periodic
+
+    def __init__(self, bandwidth: Bandwidth | None = None, *, periodic: Periodic):
+        if not isinstance(periodic, Periodic):
+            raise ValueError(
+                "PeriodicRBF needs `periodic`, such as Periodic([6.28, inf]), but got "
+                f"{periodic!r}."
+            )
+        self.bandwidth = as_bandwidth("PeriodicRBF", bandwidth)
+        self.periodic = periodic
+
+    def profile(self, squared):
+        return gaussian(squared, self.fixed_bandwidth(squared))
+
+    def __call__(self, x: Point, y: Point) -> Scalar:
+        gap = self.embed(x) - self.embed(y)
+        return self.profile(jnp.sum(gap**2))[0]
+
+    def stein_force(
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
+        inverse = 1 / self.fixed_bandwidth(targets) ** 2
+        y, s = self._circles(sources), flatten(scores)
+
+        def block(rows: Float[Array, "block dim"]) -> Float[Array, "block dim"]:
+            points = rows.reshape(-1, *targets.shape[1:])
+            x = self._circles(points)
+            gram = self.profile(squared_distances(*centered(x, y)))[0]
+            pull = jnp.sum(gram, axis=1)[:, None] * x - gram @ y
+            charts = jnp.moveaxis(pull.reshape(len(x), 2, *targets.shape[1:]), 1, 0)
+            along = flatten(self.pull_back(points, charts))
+            return gram @ s + inverse * along
+
+        total = map_blocks(block, flatten(targets), len(sources))
+        return (total / len(sources)).reshape(targets.shape)
+
+    def embed(self, points: Array) -> Array:
+        return self.periodic.embed(points)
+
+    def pull_back(self, points: Array, vectors: Array) -> Array:
+        return self.periodic.pull_back(points, vectors)
+
+    def project(self, point: Point) -> Point:
+        self.periodic.group(point.shape)
+        return point
+
+    def _squared_distances(self, particles: Sources) -> SquaredDistances:
+        rows = self._circles(particles)
+        return squared_distances(*centered(rows, rows))
+
+    def _circles(self, particles: Sources) -> Float[Array, "n two_dim"]:
+        """Return the places on the circles, as rows."""
+        return flatten(jnp.moveaxis(self.embed(particles), 0, 1))
