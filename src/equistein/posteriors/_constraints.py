@@ -1,0 +1,193 @@
+"""Maps from free numbers to the values that parameters may have."""
+
+import abc
+import math
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float
+
+from equistein._types import Scalar
+
+
+class AbstractConstraint(eqx.Module):
+    """A smooth map from free numbers onto the values that a parameter may have."""
+
+    meaning: ClassVar[str]
+
+    @abc.abstractmethod
+    def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
+        """Return the value."""
+
+    @abc.abstractmethod
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        """Return free numbers of a value."""
+
+    @abc.abstractmethod
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        """Return the log of the volume of values that a volume of free numbers has."""
+
+    @abc.abstractmethod
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        """Return whether a value, finite, is one of those of the constraint."""
+
+    @property
+    def period(self) -> float:
+        """After how much a free number means the same again; by default never."""
+        return math.inf
+
+
+class Real(AbstractConstraint):
+    """No constraint."""
+
+    meaning: ClassVar[str] = "real numbers"
+
+    def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
+        return free
+
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        return value
+
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        return jnp.zeros((), free.dtype)
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        return jnp.asarray(True)
+
+
+class Positive(AbstractConstraint):
+    r"""Numbers above 0, $x = e^u$."""
+
+    meaning: ClassVar[str] = "numbers > 0"
+
+    def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
+        return jnp.exp(free)
+
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        return jnp.log(value)
+
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        return jnp.sum(free)
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        return jnp.all(value > 0)
+
+
+class Interval(AbstractConstraint):
+    r"""Numbers strictly between two others, $x = a + (b - a) / (1 + e^{-u})$.
+
+    Args:
+        low: The lower end $a$.
+        high: The upper end $b > a$.
+
+    Raises:
+        ValueError: If the ends are not finite, or not in this order.
+    """
+
+    meaning: ClassVar[str] = "numbers strictly inside the interval"
+    low: float
+    high: float
+
+    def __init__(self, low: float, high: float):
+        if not -math.inf < low < high < math.inf:
+            raise ValueError(
+                "an interval needs two finite ends, the lower one first, but got "
+                f"({low!r}, {high!r}). Of a number that is bounded on one side only, "
+                "make its distance to the bound the parameter, and name it in "
+                "`positive`."
+            )
+        self.low, self.high = float(low), float(high)
+
+    def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
+        return self.low + (self.high - self.low) * jax.nn.sigmoid(free)
+
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        return jnp.log(value - self.low) - jnp.log(self.high - value)
+
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        slopes = jax.nn.log_sigmoid(free) + jax.nn.log_sigmoid(-free)
+        return jnp.sum(slopes + math.log(self.high - self.low))
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        return jnp.all((value > self.low) & (value < self.high))
+
+
+class Wrapped(AbstractConstraint):
+    """Numbers that come again after a period, from `low` up to `low + period`.
+
+    The free numbers are unwrapped: those a whole number of periods apart have the same
+    value.
+
+    Args:
+        period: The length after which they come again.
+        low: The least value.
+
+    Raises:
+        ValueError: If the period is not positive and finite.
+    """
+
+    meaning: ClassVar[str] = "real numbers"
+    length: float
+    low: float
+
+    def __init__(self, period: float, low: float = 0.0):
+        if not 0 < period < math.inf:
+            raise ValueError(
+                f"a period must be > 0 and finite, but got {period!r}. Leave out what "
+                "does not come again."
+            )
+        self.length, self.low = float(period), float(low)
+
+    @property
+    def period(self) -> float:
+        return self.length
+
+    def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
+        return self.low + jnp.mod(free - self.low, self.length)
+
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        return value
+
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        return jnp.zeros((), free.dtype)
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        return jnp.asarray(True)
+
+
+class Simplex(AbstractConstraint):
+    r"""Weights along the last axis, positive with sum 1, by one free number for each.
+
+    $$w = \operatorname{softmax}(u), \qquad s = \sum_k e^{u_k} \sim \Gamma(K, 1)$$
+
+    A swap of weights is the same swap of the free numbers, as it is not for maps from
+    K - 1 numbers. The sum s is independent of w and has a normalized density: nothing
+    that is asked of w depends on it, the evidence included, and a Dirichlet density of
+    the weights gives free numbers that are independent logarithms of Gamma numbers
+    where its concentration is 1. A density of w is with respect to the first K - 1
+    weights, and the log volume is
+
+    $$\sum_k u_k - s - \log \Gamma(K).$$
+    """
+
+    meaning: ClassVar[str] = "positive numbers whose sum along the last axis is 1"
+
+    def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
+        least = jnp.finfo(free.dtype).tiny  # a weight of 0 has no logarithm
+        return jnp.maximum(jax.nn.softmax(free, axis=-1), least)
+
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        return jnp.log(value) + math.log(value.shape[-1])
+
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        rows = free.size // free.shape[-1]
+        constant = rows * gammaln(float(free.shape[-1]))
+        return jnp.sum(free) - jnp.sum(jnp.exp(free)) - constant.astype(free.dtype)
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        tolerance = float(jnp.finfo(value.dtype).eps) ** 0.5
+        total = jnp.sum(value, axis=-1)
+        return jnp.all(value > 0) & jnp.all(jnp.abs(total - 1) < tolerance)
