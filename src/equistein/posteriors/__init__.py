@@ -9,4 +9,14 @@ from equistein.posteriors._constraints import (
     Wrapped as Wrapped,
 )
 from equistein.posteriors._parameters import Parameters as Parameters
+from equistein.posteriors._pilot import Pilot as Pilot
 from equistein.posteriors._posterior import Posterior as Posterior
+from equistein.posteriors._posterior_samples import (
+    LabelSwitchingWarning as LabelSwitchingWarning,
+    PosteriorSamples as PosteriorSamples,
+)
+from equistein.posteriors._reference import WideReference as WideReference
+from equistein.posteriors._standardized import (
+    Coordinates as Coordinates,
+    StandardizedDensity as StandardizedDensity,
+)

@@ -127,7 +127,8 @@ class Parameters(eqx.Module):
         self.signed = bool(signed)
         self.example = jnp.concatenate([part.ravel() for part in free])
         self.group = self._group()
-        self.periodic = self._periodic()
+        wraps = bool(np.any(np.isfinite(self.periods)))
+        self.periodic = Periodic(self.periods) if wraps else None
 
     @property
     def dim(self) -> int:
@@ -138,6 +139,17 @@ class Parameters(eqx.Module):
         """The axes of the labels of each parameter that has some."""
         pairs = zip(self.names, self.axes, strict=True)
         return {name: axes for name, axes in pairs if axes}
+
+    @property
+    def periods(self) -> Float[np.ndarray, " dim"]:
+        """The period of each coordinate, infinite where it does not come again."""
+        pairs = zip(self.constraints, self.free_shapes, strict=True)
+        return np.concatenate(
+            [
+                np.full(math.prod(shape), constraint.period)
+                for constraint, shape in pairs
+            ]
+        )
 
     def flatten(self, tree: PyTree) -> Float[Array, " dim"]:
         """Return the flat point of a tree of values.
@@ -203,14 +215,3 @@ class Parameters(eqx.Module):
         parts = tuple(zip(self.free_shapes, self.axes, strict=True))
         group = SignedPermutations if self.signed else Permutations
         return group(self.num_labels, parts)
-
-    def _periodic(self) -> Periodic | None:
-        periods = [
-            np.full(math.prod(shape), constraint.period)
-            for constraint, shape in zip(
-                self.constraints, self.free_shapes, strict=True
-            )
-        ]
-        if not any(np.any(np.isfinite(period)) for period in periods):
-            return None
-        return Periodic(np.concatenate(periods))

@@ -4,11 +4,35 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._types import Scalar
-from equistein.groups import AbstractGroup
+from equistein._arrays import check_particles
+from equistein._numbers import check_integers
+from equistein._types import Key, Scalar
+from equistein.groups import AbstractGroup, check_invariance
+from equistein.kernels import Equivariant
+from equistein.posteriors._draws import (
+    kept_draws,
+    log_densities,
+    spread_over_orbits,
+)
 from equistein.posteriors._parameters import Parameters
+from equistein.posteriors._pilot import (
+    are_finite,
+    equivariant_kernel,
+    fly,
+    Pilot,
+    points_around,
+)
+from equistein.posteriors._posterior_samples import PosteriorSamples
+from equistein.samplers import AbstractSampler, MALA, ParallelTempering, run, Samples
+
+_STEP_SIZE = 0.1  # of MALA where it begins, in squared widths of the posterior
+_NUM_PILOTS = 32  # chains of the pilot
 
 
 class Posterior(eqx.Module):
@@ -19,9 +43,12 @@ class Posterior(eqx.Module):
     for the values x of the free numbers u: what samplers move.
 
     Args:
-        function: The log density of a tree of values, as `Parameters` holds them: the
-            log likelihood and the log prior, normalized where the evidence matters.
+        log_density: The log density of a tree of values, as `Parameters` holds them:
+            the log likelihood and the log prior, normalized where the evidence matters.
         parameters: What the flat point holds.
+        draw_start: Where chains start, as a function of a key and a number that
+            returns as many flat points, such as draws of the prior. By default spread
+            around the example.
 
     Raises:
         ValueError: If the arguments are not these.
@@ -29,8 +56,14 @@ class Posterior(eqx.Module):
 
     function: Callable[[PyTree], Scalar]
     parameters: Parameters
+    draw_start: Callable[[Key, int], Float[Array, "chain dim"]] | None
 
-    def __init__(self, log_density: Callable[[PyTree], Scalar], parameters: Any):
+    def __init__(
+        self,
+        log_density: Callable[[PyTree], Scalar],
+        parameters: Any,
+        draw_start: Callable[[Key, int], Float[Array, "chain dim"]] | None = None,
+    ):
         if not callable(log_density):
             raise ValueError(
                 "Posterior needs `log_density`, a function of a tree of parameters, "
@@ -43,13 +76,179 @@ class Posterior(eqx.Module):
             )
         self.function = log_density
         self.parameters = parameters
+        self.draw_start = draw_start
 
     @property
     def group(self) -> AbstractGroup:
         """The symmetry, on flat points."""
         return self.parameters.group
 
+    @property
+    def exchangeable(self) -> dict[str, tuple[int, ...]]:
+        """The axes of the labels of each parameter that has some."""
+        return self.parameters.exchangeable
+
     def log_density(self, point: Float[Array, " dim"]) -> Scalar:
         """Return the log density of a flat point."""
         value = self.function(self.parameters.unflatten(point))
         return value + self.parameters.log_jacobian(point)
+
+    def kernel(self, bandwidth: float) -> Equivariant:
+        """Return the equivariant kernel on flat points, which wraps where they do."""
+        return equivariant_kernel(bandwidth, self.group, self.parameters.periodic)
+
+    def pilot(
+        self, key: Key, start: PyTree | None = None, *, check: bool = True
+    ) -> Pilot:
+        """Return what short chains find of the posterior's place and widths.
+
+        Args:
+            key: The source of randomness.
+            start: Trees of values stacked on axis 0, where the chains start. By
+                default the prior's draws, or points around the example.
+            check: Whether to check the symmetry, and that the density falls off.
+
+        Raises:
+            InvarianceError: If the density lacks the symmetry.
+            ValueError: If the posterior runs away, as that of an improper prior.
+        """
+        start_key, key = jr.split(key)
+        points = self._start(start_key, start, _NUM_PILOTS)
+        if check:
+            check_invariance(self.log_density, self.group, points)
+        return fly(key, self.log_density, self.parameters, points, check)
+
+    def run(
+        self,
+        key: Key,
+        sampler: AbstractSampler | Callable[[Pilot], AbstractSampler] | None = None,
+        *,
+        num_chains: int = 16,
+        num_steps: int = 2_000,
+        num_draws: int = 200,
+        num_temperatures: int = 12,
+        start: PyTree | None = None,
+        check: bool = True,
+        progress: bool = False,
+    ) -> PosteriorSamples:
+        r"""Sample the posterior.
+
+        By default by parallel tempering with MALA, which goes from mode to mode and
+        measures the evidence: after a pilot in coordinates of the posterior's own
+        widths, from a reference that has its symmetry. The first half of the steps
+        adapts, and draws are taken of the second. Then each draw is moved by a random
+        element of the group, so that all $K!$ copies of a mode have equal weights by
+        construction.
+
+        A sampler that is given moves flat points as it is. A function of a pilot that
+        returns a sampler moves the pilot's coordinates:
+        `lambda pilot: es.AnnealedSMC(es.MALA(0.1), reference=pilot.reference)`, or
+        `lambda pilot: es.SVGD(pilot.kernel(1.0), es.vector_adam(0.1))` with
+        `num_draws=1`. The particles are the chains.
+
+        Args:
+            key: The source of randomness.
+            sampler: None for tempering; a sampler; or a function of a `Pilot`.
+            num_chains: The number of chains, or particles.
+            num_steps: The number of steps.
+            num_draws: The number of draws of a chain, at equal distances in the second
+                half of the steps.
+            num_temperatures: That of tempering: at least twice the `barrier` that
+                `samples.summary` tells.
+            start: Trees of values stacked on axis 0, where the chains start.
+            check: Whether to check the symmetry, and that the density falls off.
+            progress: Whether to show a progress bar.
+
+        Raises:
+            InvarianceError: If the density lacks the symmetry, naming the swap.
+            ValueError: If the posterior runs away, as that of an improper prior, or an
+                argument is not what it should be.
+        """
+        check_integers("run", num_chains=num_chains, num_draws=num_draws)
+        check_integers("run", least=2 * num_draws, num_steps=num_steps)
+        start_key, pilot_key, run_key, move_key = jr.split(key, 4)
+        every = num_steps // 2 // num_draws
+        pilot, evaluations = None, 0
+        if isinstance(sampler, AbstractSampler):
+            density, points = (
+                self.log_density,
+                self._start(start_key, start, num_chains),
+            )
+            if check:
+                check_invariance(density, self.group, points)
+        else:
+            pilot = self.pilot(pilot_key, start, check=check)
+            sampler = _tempering(pilot, num_steps, num_temperatures, sampler)
+            density, evaluations = pilot.log_density, pilot.evaluations
+            points = pilot.start[np.arange(num_chains) % len(pilot.start)]
+        samples = run(
+            run_key, sampler, density, points, num_steps=num_steps // every * every,
+            record_every=every, keep=num_chains, progress=progress, check=check,
+        )  # fmt: skip
+        draws = kept_draws(samples, num_draws)
+        if pilot is not None:
+            draws = pilot.coordinates.inverse(draws)
+        draws = spread_over_orbits(move_key, self.group, draws)
+        draws = jax.vmap(jax.vmap(self.parameters.wrap))(draws)
+        spent = int(np.asarray(samples.history["evaluations"])[-1]) * num_chains
+        evidence, error = _evidence(samples)
+        return PosteriorSamples(
+            draws, log_densities(self.log_density, draws), evidence, error,
+            evaluations + spent, samples, self,
+        )  # fmt: skip
+
+    def _start(
+        self, key: Key, start: PyTree | None, num: int
+    ) -> Float[Array, "chain dim"]:
+        """Return flat points to start at.
+
+        Raises:
+            ValueError: If there are none where the density is finite.
+        """
+        if start is not None:
+            points = jax.vmap(self.parameters.flatten)(start)
+            points = check_particles(points, "start")
+            return points[np.arange(num) % len(points)]
+        if self.draw_start is None:
+            return points_around(key, self.log_density, self.parameters, num)
+        points = self.draw_start(key, 2 * num)
+        good = np.flatnonzero(are_finite(self.log_density, points))
+        if len(good) == 0:
+            return points_around(key, self.log_density, self.parameters, num)
+        return points[np.resize(good, num)]
+
+
+def _tempering(
+    pilot: Pilot, num_steps: int, num_temperatures: int, sampler: Any
+) -> AbstractSampler:
+    """Return the sampler that was asked for, or tempering."""
+    if sampler is None:
+        return ParallelTempering(
+            MALA(_STEP_SIZE), num_temperatures=num_temperatures,
+            reference=pilot.reference, num_adapt=num_steps // 2,
+        )  # fmt: skip
+    made = sampler(pilot) if callable(sampler) else sampler
+    if not isinstance(made, AbstractSampler):
+        raise ValueError(
+            "`sampler` must be one such as es.MALA(0.1), or a function of a pilot that "
+            f"returns one, but got {made!r}."
+        )
+    return made
+
+
+def _evidence(samples: Samples) -> tuple[float, float]:
+    """Return log Z and its error, nan where the sampler does not tell.
+
+    Raises:
+        ValueError: If it is not finite though the sampler tells it.
+    """
+    if "log_z" not in samples.summary:
+        return float("nan"), float("nan")
+    value = float(samples.summary["log_z"])
+    if not np.isfinite(value):
+        raise ValueError(
+            "the posterior runs away: its evidence came out as "
+            f"{value}. Give a proper prior to every parameter, and a density that is "
+            "finite wherever it is positive."
+        )
+    return value, float(samples.summary["log_z_error"])

@@ -1,0 +1,129 @@
+import re
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+from jax.scipy.stats import gamma, norm, vonmises
+
+import equistein as es
+from equistein.posteriors import LabelSwitchingWarning, Parameters, Posterior
+
+GAP, NOISE = 1.5, 0.3
+
+
+def log_density(tree):
+    """Two labels whose means are seen a distance apart; all else has its prior only."""
+    a, b = tree["mean"]
+    prior = jnp.sum(norm.logpdf(tree["mean"])) + jnp.sum(
+        gamma.logpdf(tree["rate"], 2.0)
+    )
+    prior += jnp.sum(vonmises.logpdf(tree["phase"], 1.0))  # weights: uniform
+    return prior + norm.logpdf(GAP, jnp.abs(a - b), NOISE)
+
+
+PARAMETERS = Parameters(
+    {"mean": jnp.zeros(2), "rate": jnp.ones(2), "phase": jnp.zeros(2),
+     "weight": jnp.full(2, 0.5)},
+    exchangeable={"mean": 0, "rate": 0, "weight": 0}, positive=["rate"],
+    periodic={"phase": 2 * jnp.pi}, simplex=["weight"],
+)  # fmt: skip
+POSTERIOR = Posterior(log_density, PARAMETERS)
+
+
+def exact_log_evidence():
+    gap = np.linspace(-12, 12, 20_001)
+    seen = norm.pdf(GAP, jnp.abs(gap), NOISE) * norm.pdf(gap, 0, 2**0.5)
+    return float(np.log(np.sum(seen) * (gap[1] - gap[0])))
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return POSTERIOR.run(
+        jr.key(1), num_chains=8, num_steps=1_200, num_draws=60, num_temperatures=6
+    )
+
+
+@pytest.mark.parametrize(("shift", "passes"), [(0.0, True), (-np.log(2), False)])
+def test_the_evidence_is_that_of_the_density_given(samples, shift, passes):
+    """The factor 2 is that of the copies, which a sampler of one mode forgets."""
+    assert 0 < samples.log_evidence_error < 0.1
+    gap = abs(samples.log_evidence - exact_log_evidence() - shift)
+    assert (gap < 4 * samples.log_evidence_error) == passes
+
+
+def test_draws_are_those_of_the_posterior(samples):
+    values = samples.named
+    assert values["mean"].shape == (8, 60, 2)
+    # Each copy of the mode has half of the draws, by construction.
+    first = np.asarray(values["mean"][..., 0] > values["mean"][..., 1])
+    assert abs(first.mean() - 0.5) < 5 * 0.5 / 480**0.5
+    assert np.allclose(jnp.sum(values["weight"], axis=-1), 1)
+    assert bool(jnp.all((values["phase"] >= 0) & (values["phase"] < 2 * jnp.pi)))
+    # A Gamma(2) number has mean 2 and variance 2; the draws are worth a third or more.
+    assert abs(float(jnp.mean(values["rate"])) - 2) < 5 * (2 / 300) ** 0.5
+    assert abs(float(jnp.mean(jnp.cos(values["phase"]))) - 0.4464) < 0.15
+    assert abs(float(jnp.std(values["weight"])) - 12**-0.5) < 0.03
+    assert np.allclose(
+        samples.log_density[0, 0], POSTERIOR.log_density(samples.points[0, 0])
+    )
+    assert samples.evaluations > 8 * 6 * 1_200
+
+
+def test_invariants_do_not_change_with_the_labels(samples):
+    found = samples.invariants()
+    assert set(found) == {
+        "log_density", "mean", "rate", "weight", "phase (cos)", "phase (sin)"
+    }  # fmt: skip
+    assert bool(jnp.all(found["mean"][..., 0] <= found["mean"][..., 1]))
+    assert np.array_equal(found["phase (cos)"], jnp.cos(samples.named["phase"]))
+
+
+def test_the_mean_of_a_parameter_with_labels_warns(samples):
+    with pytest.warns(LabelSwitchingWarning, match="ask for it after `es.relabel"):
+        samples.mean("mean")
+    assert samples.mean("phase").shape == (2,)
+    with pytest.raises(ValueError, match="must be one of mean, phase, rate, weight"):
+        samples.mean("means")
+
+
+def test_any_sampler_moves_flat_points_or_the_pilot_s(key):
+    svgd = es.SVGD(POSTERIOR.kernel(1.0), optax.sgd(0.1))
+    flat = POSTERIOR.run(key, svgd, num_chains=6, num_steps=4, num_draws=1)
+    assert flat.points.shape == (6, 1, 8)
+    assert np.isnan(flat.log_evidence)
+    start = jax.tree.map(lambda x: jnp.stack([x, 1.1 * x]) / 1.05, {
+        name: PARAMETERS.unflatten(PARAMETERS.example)[name]
+        for name in PARAMETERS.names})  # fmt: skip
+    smc = lambda pilot: es.AnnealedSMC(es.MALA(0.1), reference=pilot.reference)
+    with pytest.raises(ValueError, match="was still hotter than the posterior"):
+        POSTERIOR.run(key, smc, num_chains=8, num_steps=2, num_draws=1, start=start)
+
+
+def test_a_density_without_the_symmetry_names_the_swap(key):
+    skewed = Posterior(lambda tree: log_density(tree) - tree["mean"][0], PARAMETERS)
+    with pytest.raises(ValueError, match=re.escape("[1 0]")) as error:
+        skewed.run(key)
+    assert "a violation of" in str(error.value)
+
+
+def test_an_improper_prior_that_runs_away_is_found(key):
+    parameters = Parameters({"a": 0.0, "b": 0.0, "c": jnp.zeros(2)})
+    flat = Posterior(lambda t: norm.logpdf(t["a"]) + norm.logpdf(t["b"]), parameters)
+    with pytest.raises(ValueError, match="runs away along 'c'.*Give a proper prior"):
+        flat.run(key)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num_chains": 0}, "`num_chains`, an integer >= 1"),
+        ({"num_steps": 100}, "`num_steps`, an integer >= 400"),
+        ({"start": {"mean": jnp.zeros((3, 2))}}, "must have the names of the example"),
+    ],
+)
+def test_bad_settings_are_refused(given, message, key):
+    with pytest.raises(ValueError, match=message):
+        POSTERIOR.run(key, **given)
