@@ -14,6 +14,7 @@ from equistein import (
     negatives as negatives,
     networks as networks,
     objectives as objectives,
+    posteriors as posteriors,
     samplers as samplers,
     targets as targets,
     training as training,
@@ -24,6 +25,7 @@ from equistein.groups import (
 )
 from equistein.metrics import score_against as score_against
 from equistein.models import load as load, Model as Model
+from equistein.posteriors import Parameters as Parameters, Posterior as Posterior
 from equistein.samplers import (
     AnnealedSMC as AnnealedSMC,
     as_blackjax as as_blackjax,

@@ -59,7 +59,7 @@ def equivariant_kernel(
     """Return the equivariant kernel of a group, on what wraps where something does."""
     if periodic is None:
         return Equivariant(RBF(bandwidth), group)
-    return Equivariant(PeriodicRBF(bandwidth, periodic), group)
+    return Equivariant(PeriodicRBF(bandwidth, periodic=periodic), group)
 
 
 def fly(

@@ -80,8 +80,8 @@ class PosteriorSamples(eqx.Module):
             )
         if name in parameters.exchangeable:
             warnings.warn(
-                f"the labels of '{name}' may be swapped, so that all have the same mean "
-                "and it tells nothing of a component: ask for it after "
+                f"the labels of '{name}' may be swapped, so that all have the same "
+                "mean and it tells nothing of a component: ask for it after "
                 "`es.relabel(samples)`, or look at `samples.invariants()`.",
                 LabelSwitchingWarning,
                 stacklevel=2,
