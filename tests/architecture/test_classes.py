@@ -6,7 +6,8 @@ import equinox as eqx
 import equistein
 
 DEFAULTS = {  # of abstract classes, which a class may replace
-    "AbstractGroup.project", "AbstractGroup.check_shape",
+    "AbstractGroup.project", "AbstractGroup.check_shape", "AbstractGroup.push",
+    "AbstractGroup.elements", "AbstractFiniteGroup.sample",
     "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",
     "AbstractSampler.renewed", "AbstractSampler.summary",
     "AbstractMarkovChains.adapted", "AbstractMarkovChains.check_invariant",
@@ -14,7 +15,9 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
     "AbstractKernel._fixed", "AbstractKernel._squared_distances",
     "AbstractScalarKernel.stein_force", "AbstractScalarKernel.matrix",
-    "AbstractRadialKernel._block_sum",
+    "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",
+    "AbstractRadialKernel.pull_back",
+    "AbstractRadialKernel.stein_force",
     "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
     "AbstractEnergies.given", "AbstractEnergies.num_classes",
     "AbstractNoiseEnergy.check_labels",

@@ -12,6 +12,7 @@ from equistein.features import (
     Coordinates,
     jacobian,
     PairHistogram,
+    Periodic,
     Radius,
     SortedDistances,
     SortedRowSums,
@@ -21,6 +22,7 @@ from equistein.groups import Orthogonal, PointCloud, Trivial
 SPECIES = (0, 1, 1, 0)
 FEATURES = {  # adding a feature map to the library means adding a line here
     "coordinates": (Coordinates(), (3, 2), 6, Trivial()),
+    "circles": (Periodic([2.0, np.inf, 3.0]), (3,), 5, Trivial()),
     "radius in the plane": (Radius(), (2,), 1, Orthogonal(2)),
     "radius in space": (Radius(epsilon=0.1), (3,), 1, Orthogonal(3)),
     "distances of like particles": (

@@ -52,14 +52,13 @@ class Periodic(AbstractFeatures):
 
     def __call__(self, point: Point) -> Features:
         charts = self.embed(point)
-        wraps = np.broadcast_to(self._wraps, point.shape).ravel()
+        wraps = self._constants(point)[0].ravel()
         cos, sin = charts.reshape(2, -1)
         return jnp.concatenate([cos[wraps], sin[wraps], cos[~wraps]])
 
     def laplacian(self, point: Point) -> Features:
-        wraps = np.broadcast_to(self._wraps, point.shape).ravel()
-        _, periods = self._constants(point)
-        radii = jnp.broadcast_to(periods, point.shape).ravel()[wraps] / (2 * jnp.pi)
+        wraps, periods = (constant.ravel() for constant in self._constants(point))
+        radii = periods[wraps] / (2 * jnp.pi)
         circles = -self(point)[: 2 * wraps.sum()] / jnp.tile(radii, 2) ** 2
         return jnp.concatenate([circles, jnp.zeros((~wraps).sum(), point.dtype)])
 
@@ -95,12 +94,10 @@ class Periodic(AbstractFeatures):
         along = jnp.cos(angles) * vectors[1] - jnp.sin(angles) * vectors[0]
         return jnp.where(wraps, along, vectors[0])
 
-    @property
-    def _wraps(self) -> np.ndarray:
-        return np.isfinite(self.periods)
-
-    def _constants(self, like: Array) -> tuple[np.ndarray, Float[Array, " dim"]]:
+    def _constants(self, like: Array) -> tuple[np.ndarray, Float[Array, "*batch dim"]]:
         """Return which coordinates wrap, and the periods, 1 for those that do not."""
         self.group(like.shape)
-        periods = np.where(self._wraps, self.periods, 1)
-        return self._wraps, jnp.asarray(periods, like.dtype)
+        wraps = np.isfinite(self.periods)
+        periods = np.where(wraps, self.periods, 1)
+        wraps, periods = (np.broadcast_to(z, like.shape) for z in (wraps, periods))
+        return wraps, jnp.asarray(periods, like.dtype)

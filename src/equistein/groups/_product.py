@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from equistein._types import Point
@@ -89,7 +88,7 @@ class Product(AbstractCombined):
 
     def _largest_gap(self, shape: tuple[int, ...]) -> Float[Array, ""]:
         """Return how far points that are moved in both orders end apart."""
-        point = uneven(np.zeros(shape, np.float32))
+        point = uneven(jnp.zeros(shape, jnp.float32))
         elements = self.sample(jr.key(0), _NUM_TRIED)
 
         def gap(element: PyTree) -> Float[Array, ""]:

@@ -1,25 +1,32 @@
 import pytest
 
+from equistein.features import Periodic
 from equistein.groups import (
     Cyclic,
     Dihedral,
+    Direct,
     ImageRotations,
     Orthogonal,
     parse_group,
+    Permutations,
     PointCloud,
+    Product,
+    SignedPermutations,
+    Signs,
     SpecialOrthogonal,
+    TorusTranslations,
     Trivial,
 )
 
 
 @pytest.mark.parametrize(
     "make",
-    [Cyclic, Dihedral, SpecialOrthogonal, Orthogonal],
+    [Cyclic, Dihedral, SpecialOrthogonal, Orthogonal, Permutations, Signs],
     ids=lambda cls: cls.__name__,
 )
 @pytest.mark.parametrize("number", [0, -1, 2.0, True, "4"])
 def test_a_wrong_number_is_refused(make, number, unchecked):
-    with pytest.raises(ValueError, match="needs `(order|dim)`, an integer >= 1"):
+    with pytest.raises(ValueError, match="needs `(order|dim|num)`, an integer >= 1"):
         make(number)
 
 
@@ -45,6 +52,12 @@ def test_species_labels_may_be_anything_hashable(species):
         ("dihedral:5", Dihedral, 10),
         ("image-rotations", ImageRotations, 4),
         ("image-reflections", ImageRotations, 8),
+        ("permutations:3", Permutations, 6),
+        ("signs:2", Signs, 4),
+        ("signed-permutations:3", SignedPermutations, 48),
+        ("torus:6.28,inf", TorusTranslations, None),
+        ("product:permutations:3*cyclic:4", Product, 24),
+        ("direct:permutations:3@3x2+product:signs:2*trivial@4", Direct, 24),
         ("so:3", SpecialOrthogonal, None),
         ("o:2", Orthogonal, None),
     ],
@@ -57,8 +70,52 @@ def test_groups_have_names(text, kind, order):
 
 @pytest.mark.parametrize(
     "text", ["", "cyclic", "cyclic:", "cyclic:x", "cyclic:-4", "cyclic:0", "so:3:2",
-             "trivial:1", "point-cloud", "cube"],
+             "trivial:1", "point-cloud", "cube", "product:", "product:cyclic:3*x",
+             "direct:signs:2", "direct:signs:2@x", "torus:a", "torus:-1"],
 )  # fmt: skip
 def test_a_name_of_no_group_is_refused(text):
-    with pytest.raises(ValueError, match="group|needs"):
+    with pytest.raises(ValueError, match="group|needs|shape"):
         parse_group(text)
+
+
+@pytest.mark.parametrize("periods", [[0.0, 1.0], [-1.0], [float("inf")], [], 3.0, "ab"])
+@pytest.mark.parametrize("make", [TorusTranslations, Periodic])
+def test_wrong_periods_are_refused(make, periods, unchecked):
+    with pytest.raises(ValueError, match="needs `periods` > 0"):
+        make(periods)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((((3,), (0,)), ((2,), (0,))), "as long along"),
+        ((((3,), (1,)),), "as long along"),
+        ((((3,), ()),), "one has an axis"),
+        ((((3, 3), (0, 0)),), "different axes"),
+        ((3,), "pairs of a shape"),
+    ],
+)
+def test_wrong_parts_are_refused(parts, words, unchecked):
+    with pytest.raises(ValueError, match=words):
+        Permutations(3, parts)
+
+
+def test_signs_of_two_axes_are_refused(unchecked):
+    with pytest.raises(ValueError, match="at most 1"):
+        Signs(3, (((3, 3), (0, 1)),))
+
+
+def test_groups_that_do_not_commute_have_no_product():
+    group = Product(Signs(3), Permutations(3))
+    with pytest.raises(ValueError, match="commute.*SignedPermutations"):
+        group.check_shape((3,))
+    with pytest.raises(ValueError, match="one at most is not finite"):
+        Product(SpecialOrthogonal(2), Orthogonal(2))
+
+
+@pytest.mark.parametrize("make", [Product, Direct])
+def test_combinations_need_groups(make, unchecked):
+    with pytest.raises(ValueError, match="needs"):
+        make()
+    with pytest.raises(ValueError, match="needs"):
+        make((3, (2,)))

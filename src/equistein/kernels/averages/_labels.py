@@ -62,7 +62,7 @@ class LabelAverage(AbstractAverage):
             return self._block_sum(base, there, here, score)[0]
 
         basis = jnp.eye(x.size, dtype=x.dtype)  # the force is affine in the score
-        return (jax.vmap(force)(basis) - force(jnp.zeros_like(x))).T
+        return (jax.vmap(force)(basis) - force(jnp.zeros_like(x))[None]).T
 
     def squared_orbit_distances(self, base, x, y):
         costs, rest = self._squared(base, self.rows(x), self.rows(y))
@@ -87,7 +87,8 @@ class LabelAverage(AbstractAverage):
         factor = base.profile(rest)[0]
         grams = base.profile(squared)[0] / len(squared)
         value, minors = self._minors(jnp.sum(grams, axis=0))
-        weights = grams * (minors * factor)  # (sign, label, label, target, source)
+        minors = minors * factor[None, None]
+        weights = grams * minors[None]  # (sign, label, other, target, source)
         value = factor * value
         x, y = self._blocks(base, targets), self._blocks(base, sources)
         s = self._split(scores[None])
@@ -120,13 +121,12 @@ class LabelAverage(AbstractAverage):
         mean = jnp.mean(x.rest, axis=0, keepdims=True)
         rest = squared_distances(x.rest - mean, y.rest - mean)
         mean = jnp.mean(x.labels, axis=(0, 1), keepdims=True)
-        if self.has_signs:
-            mean = jnp.zeros_like(mean)  # that of both signs
         to_all = jax.vmap(squared_distances, (None, 0))
         pairs = jax.vmap(to_all)(x.labels - mean, self._partners(y.labels - mean))
         if not self.has_signs:
             return pairs[None], rest
-        mirrored = jax.vmap(to_all)(x.labels, self._partners(-y.labels))
+        mirrored = self._partners(-y.labels - mean)
+        mirrored = jax.vmap(to_all)(x.labels - mean, mirrored)
         return jnp.stack([pairs, mirrored]), rest
 
     def _weighted(

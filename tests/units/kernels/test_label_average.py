@@ -1,0 +1,145 @@
+import itertools
+import math
+
+import equinox as eqx
+import jax
+import jax.extend
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.features import Periodic
+from equistein.groups import Permutations, SignedPermutations, Signs, TorusTranslations
+from equistein.kernels import Equivariant, IMQ, PeriodicRBF, RBF
+from equistein.kernels.averages._elements import Elements
+from equistein.kernels.averages._permanents import least_sum, permanent_minors
+
+_PARTS = (((3,), (0,)), ((2,), ()), ((2, 3), (1,)))
+_PERIODS = Periodic([2.0, 2.0, 2.0, np.inf, 3.0])
+CASES = {
+    "rows": (RBF(0.9), Permutations(3), (3, 2)),
+    "parts": (RBF(0.9), Permutations(3, _PARTS), (11,)),
+    "signs": (RBF(0.9), Signs(3, _PARTS), (11,)),
+    "both": (RBF(0.9), SignedPermutations(3, _PARTS), (11,)),
+    "that wrap": (
+        PeriodicRBF(0.9, periodic=_PERIODS),
+        Permutations(3, (((3,), (0,)), ((2,), ()))),
+        (5,),
+    ),
+}
+
+
+def test_permanents_and_minors_are_sums_over_permutations(key):
+    a = np.asarray(jr.normal(key, (4, 4, 2)))
+    orders = list(itertools.permutations(range(4)))
+    terms = [np.prod([a[i, order[i]] for i in range(4)], axis=0) for order in orders]
+    value, minors = permanent_minors(jnp.asarray(a))
+    assert np.allclose(value, np.sum(terms, axis=0))
+    slopes = jax.jacrev(lambda a: jnp.sum(permanent_minors(a)[0]))(jnp.asarray(a))
+    assert np.allclose(minors, slopes)
+    costs = [np.sum([a[i, order[i]] for i in range(4)], axis=0) for order in orders]
+    assert np.allclose(least_sum(jnp.asarray(a)), np.min(costs, axis=0))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("name", CASES)
+def test_average_over_labels_is_the_sum_over_all_elements(name, dtype, key):
+    base, group, shape = CASES[name]
+    kernel, every = Equivariant(base, group), Elements(group, group.elements())
+    x, y, s = (jr.normal(k, (7, *shape)) for k in jr.split(key, 3))
+    low = [z.astype(dtype) for z in (x, y, s)]
+    closed = jax.jit(lambda *z: kernel.stein_force(*z))(*low)
+    summed = every.stein_force(base, x, y, s)
+    assert closed.dtype == dtype
+    tolerance = 1e-5 if dtype == jnp.float32 else 1e-10
+    closed = np.asarray(closed, float)
+    assert np.max(np.abs(closed - summed)) < tolerance * np.max(np.abs(summed))
+    distances = np.asarray(kernel.average.squared_orbit_distances(base, *low[:2]))
+    assert np.allclose(distances, every.squared_orbit_distances(base, x, y), atol=1e-4)
+
+
+def test_average_over_shifts_is_the_sum_over_many(key):
+    base = PeriodicRBF(0.7, periodic=_PERIODS)
+    group = TorusTranslations(_PERIODS.periods)
+    kernel = Equivariant(base, group)
+    every = Elements(group, jnp.linspace(0, 2 * np.pi, 200, endpoint=False))
+    x, y, s = (jr.normal(k, (5, 5)) for k in jr.split(key, 3))
+    summed = every.stein_force(base, x, y, s)
+    assert np.allclose(kernel.stein_force(x, y, s), summed, atol=1e-12)
+    nearest = every.squared_orbit_distances(base, x, y)
+    assert np.allclose(
+        kernel.average.squared_orbit_distances(base, x, y), nearest, atol=1e-3
+    )
+
+
+def largest_array(kernel, x):
+    """Return the number of elements of the largest array of a compiled force."""
+    jaxpr = jax.make_jaxpr(lambda x: kernel.stein_force(x, x, -x))(x)
+    sizes = []
+
+    def walk(jaxpr):
+        for equation in jaxpr.eqns:
+            sizes.extend(math.prod(v.aval.shape) for v in equation.outvars)
+            for inner in jax.extend.core.jaxprs_in_params(equation.params):
+                walk(inner)
+
+    walk(jaxpr.jaxpr)
+    return max(sizes)
+
+
+@pytest.mark.parametrize("base", [RBF(1.0), IMQ(1.0)])
+def test_six_labels_never_hold_all_copies_of_all_pairs(base, key):
+    num = 1_000
+    x = jax.ShapeDtypeStruct((num, 6, 2), jnp.float32)
+    assert largest_array(Equivariant(base, Permutations(6)), x) < 0.1 * 720 * num**2
+
+
+@pytest.mark.parametrize(
+    ("base", "group"),
+    [(RBF(1.0), Permutations(9)), (IMQ(1.0), Permutations(7)),
+     (IMQ(1.0), SignedPermutations(6))],
+)  # fmt: skip
+def test_too_many_labels_are_refused_with_the_remedy(base, group):
+    with pytest.raises(ValueError, match=r"elements, of which .* give `num_samples`"):
+        Equivariant(base, group)
+    sampled = Equivariant(base, group, num_samples=2, key=jr.key(0)).average.stacked
+    assert {len(leaf) for leaf in jax.tree.leaves(sampled)} == {4}
+
+
+def test_shifts_need_a_base_that_wraps():
+    with pytest.raises(ValueError, match="PeriodicRBF with the same"):
+        Equivariant(RBF(1.0), TorusTranslations([1.0, 2.0]))
+
+
+def test_a_haar_sample_of_labels_approaches_the_average(key):
+    group, x = Permutations(4), jr.normal(key, (2, 4, 2))
+    exact = Equivariant(RBF(1.5), group).matrix(*x)
+
+    @eqx.filter_jit
+    def error(num, seed):
+        kernel = Equivariant(RBF(1.5), group, num_samples=num, key=jr.key(seed))
+        return jnp.linalg.norm(kernel.matrix(*x) - exact)
+
+    few, many = (np.mean([error(n, seed) for seed in range(4)]) for n in (2, 16))
+    assert many < 0.5 * few
+
+
+def test_particles_on_both_sides_of_a_seam_repel():
+    kernel = PeriodicRBF(0.3, periodic=Periodic([2.0]))
+    x = jnp.array([[0.05], [1.95]])
+    force = kernel.stein_force(x, x, jnp.zeros_like(x))
+    assert force[0, 0] > 0.1
+    assert force[1, 0] < -0.1
+    assert np.allclose(kernel(x[0], x[1]), kernel(x[0] + 4.0, x[1]))
+
+
+def test_a_box_has_the_differences_of_the_nearest_images(key):
+    box = Periodic([4.0, 6.0])
+    x, y = np.asarray(jr.uniform(key, (2, 5, 2))) * [4.0, 6.0]
+    x, y = jnp.asarray(x), jnp.asarray(y)
+    images = [np.array([4.0 * i, 6.0 * j]) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    gaps = [np.asarray(x - y) + image for image in images]
+    nearest = np.min([np.sum(gap**2, axis=1) for gap in gaps], axis=0)
+    assert np.allclose(np.sum(box.difference(x, y) ** 2, axis=1), nearest)
+    assert np.allclose(box.wrap(x + jnp.array([[8.0, -6.0]])), x)
