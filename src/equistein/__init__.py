@@ -25,7 +25,11 @@ from equistein.groups import (
 )
 from equistein.metrics import score_against as score_against
 from equistein.models import load as load, Model as Model
-from equistein.posteriors import Parameters as Parameters, Posterior as Posterior
+from equistein.posteriors import (
+    from_numpyro as from_numpyro,
+    Parameters as Parameters,
+    Posterior as Posterior,
+)
 from equistein.samplers import (
     AnnealedSMC as AnnealedSMC,
     as_blackjax as as_blackjax,

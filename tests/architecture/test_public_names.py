@@ -21,7 +21,7 @@ CONTRACT = [
     "from_blackjax", "ParallelTempering", "AnnealedSMC",
     "objectives.ContrastiveDivergence", "negatives.Persistent",
     "negatives.ReplayBuffer", "fit", "Fitted", "load", "models.for_data", "Model",
-    "check_invariance",
+    "check_invariance", "Parameters", "Posterior", "from_numpyro",
 ]  # fmt: skip
 METHODS = {
     "groups.Cyclic": ["act", "sample", "canonicalize", "elements", "orbit", "order"],

@@ -8,6 +8,7 @@ from equistein.posteriors._constraints import (
     Simplex as Simplex,
     Wrapped as Wrapped,
 )
+from equistein.posteriors._from_numpyro import from_numpyro as from_numpyro
 from equistein.posteriors._parameters import Parameters as Parameters
 from equistein.posteriors._pilot import Pilot as Pilot
 from equistein.posteriors._posterior import Posterior as Posterior
