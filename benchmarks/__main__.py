@@ -8,6 +8,7 @@ import jax
 from benchmarks._clusters import clusters
 from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
+from benchmarks._labels import labels
 from benchmarks._molecules import molecules
 from benchmarks._sampling import many_steps, one_update
 from benchmarks._tempering import tempering
@@ -22,6 +23,7 @@ BENCHMARKS = {
     "tempering": tempering,
     "clusters": clusters,
     "kernel-cost": kernel_cost,
+    "labels": labels,
 }
 
 

@@ -99,10 +99,10 @@ class Labels(eqx.Module):
         if self.parts is None:
             return point.reshape(self.num, -1)[:, 0]
         first = [(a, axes) for a, (_, axes) in self._arrays(point) if axes]
-        array, axes = min(first, key=lambda pair: len(pair[1]))
-        if len(axes) > 1:  # rows and columns both are labels
-            return jnp.einsum(array, list(range(array.ndim)), [axes[0]])
-        return jnp.moveaxis(array, axes[0], 0).reshape(self.num, -1)[:, 0]
+        array, (axis, *others) = min(first, key=lambda pair: len(pair[1]))
+        by_label = jnp.moveaxis(array, axis, 0).reshape(self.num, -1)
+        # Where rows and columns both are labels, a row's sum does not know its order.
+        return jnp.sum(by_label, axis=1) if others else by_label[:, 0]
 
     @property
     def are_separate(self) -> bool:

@@ -26,8 +26,10 @@ class Problem:
     """What is fitted to what.
 
     Attributes:
-        group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3, image-rotations,
-            image-reflections or point-cloud.
+        group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3, permutations:3,
+            signs:2, signed-permutations:3, image-rotations, image-reflections,
+            point-cloud, product:permutations:3*cyclic:4 of groups on the same points,
+            or direct:permutations:3@3x2+trivial@4 of groups on parts of a flat point.
         dim: For a point cloud, the dimension of space.
         species: For a point cloud, one label a particle, as in "C C O"; by default the
             elements of an .xyz file, or all particles alike.

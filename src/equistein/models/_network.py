@@ -30,6 +30,8 @@ from equistein.networks import (
     Symmetrized,
 )
 
+_MAX_COPIES = 120  # five labels
+
 
 def network_for(
     key: Key,
@@ -96,6 +98,13 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
             "with this symmetry, such as FeatureNetwork(MLP(...), features, data) with "
             "features that are constant on its orbits, and give PlainEnergy(network) "
             "to `es.fit`."
+        )
+    if group.order > _MAX_COPIES:
+        raise ValueError(
+            f"A network averaged over all {group.order} elements of {group} would be "
+            f"too slow: {_MAX_COPIES} are the most. Take fewer labels, or build a "
+            "network of your own with this symmetry and give PlainEnergy(network) to "
+            "`es.fit`."
         )
     return Coordinates()
 

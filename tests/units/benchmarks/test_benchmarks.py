@@ -30,6 +30,7 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
         "tempering",
         "clusters",
         "kernel-cost",
+        "labels",
     ):
         assert name in done.stdout
 

@@ -117,16 +117,15 @@ class LabelAverage(AbstractAverage):
         self, base: AbstractRadialKernel, x: TargetRows, y: SourceRows
     ) -> tuple[Float[Array, "sign label other target source"], Pairs]:
         """Return the squared distances of labels, with both signs, and of the rest."""
-        x, y = self._blocks(base, x), self._blocks(base, y)
-        mean = jnp.mean(x.rest, axis=0, keepdims=True)
-        rest = squared_distances(x.rest - mean, y.rest - mean)
-        mean = jnp.mean(x.labels, axis=(0, 1), keepdims=True)
-        to_all = jax.vmap(squared_distances, (None, 0))
-        pairs = jax.vmap(to_all)(x.labels - mean, self._partners(y.labels - mean))
+        here, there = self._blocks(base, x), self._blocks(base, y)
+        mean = jnp.mean(here.rest, axis=0, keepdims=True)
+        rest = squared_distances(here.rest - mean, there.rest - mean)
+        mean = jnp.mean(here.labels, axis=(0, 1), keepdims=True)
+        to_all = jax.vmap(jax.vmap(squared_distances, (None, 0)))
+        pairs = to_all(here.labels - mean, self._partners(there.labels - mean))
         if not self.has_signs:
             return pairs[None], rest
-        mirrored = self._partners(-y.labels - mean)
-        mirrored = jax.vmap(to_all)(x.labels - mean, mirrored)
+        mirrored = to_all(here.labels - mean, self._partners(-there.labels - mean))
         return jnp.stack([pairs, mirrored]), rest
 
     def _weighted(

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from equistein._types import Point, Scalar
 from equistein.groups import TorusTranslations
 from equistein.kernels._pairs import map_blocks, Pairs, Sources, Targets
-from equistein.kernels._periodic_rbf import PeriodicRBF
+from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage
 
 
@@ -54,14 +54,14 @@ class TorusAverage(AbstractAverage):
     def project(self, point: Point) -> Point:
         return self.group.project(point)
 
-    def _value(self, base: PeriodicRBF, x: Point, y: Point) -> Scalar:
+    def _value(self, base: AbstractRadialKernel, x: Point, y: Point) -> Scalar:
         rest, radii, overlap = self._parts(base, x, y)
         inverse = 1 / base.fixed_bandwidth(x) ** 2
         decay = jnp.exp(-inverse * (0.5 * rest + radii - overlap))
         return decay * i0e(inverse * overlap)
 
     def _parts(
-        self, base: PeriodicRBF, x: Point, y: Point
+        self, base: AbstractRadialKernel, x: Point, y: Point
     ) -> tuple[Scalar, Scalar, Float[Array, ""]]:
         r"""Return what does not wrap, squared, $\sum r^2$ and $|z(x) \bar z(y)|$."""
         wraps = np.isfinite(self.group.periods)
