@@ -7,7 +7,13 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.features import PairHistogram, Periodic, Radius, SortedDistances
+from equistein.features import (
+    PairHistogram,
+    Periodic,
+    Radius,
+    SortedDistances,
+    SumsOverLabels,
+)
 from equistein.groups import (
     Cyclic,
     Dihedral,
@@ -68,6 +74,7 @@ _LABELS = {  # a group, and the shape it acts on
     "product": (Product(Permutations(3), Cyclic(4)), (3, 2)),
     "direct": (Direct((Permutations(2), (2, 2)), (Trivial(), (1,))), (5,)),
 }
+_SUMS = SumsOverLabels(Permutations(3), 8, 1.0, jr.key(3), width=2)
 _PERIODS = Periodic([3.0, 3.0, np.inf])
 KERNELS = {  # adding a kernel to the library means adding a line here
     "rbf": (RBF, None, (3,)),
@@ -155,6 +162,11 @@ KERNELS = {  # adding a kernel to the library means adding a line here
         name: (lambda h, group=group: Equivariant(RBF(h), group), group, shape)
         for name, (group, shape) in _LABELS.items()
     },
+    "sums over labels": (
+        lambda h: Pullback(RBF(h), _SUMS),
+        _SUMS.permutations,
+        (6,),
+    ),
     "labels imq": (
         lambda h: Equivariant(IMQ(h), Permutations(3)),
         Permutations(3),

@@ -16,13 +16,21 @@ from equistein.features import (
     Radius,
     SortedDistances,
     SortedRowSums,
+    SumsOverLabels,
 )
-from equistein.groups import Orthogonal, PointCloud, Trivial
+from equistein.groups import Orthogonal, Permutations, PointCloud, Trivial
 
 SPECIES = (0, 1, 1, 0)
+_LABELS = Permutations(3, (((3,), (0,)), ((1,), ()), ((1, 3), (1,))))
 FEATURES = {  # adding a feature map to the library means adding a line here
     "coordinates": (Coordinates(), (3, 2), 6, Trivial()),
     "circles": (Periodic([2.0, np.inf, 3.0]), (3,), 5, Trivial()),
+    "sums over labels": (
+        SumsOverLabels(_LABELS, 9, 0.8, jr.key(0), width=2),
+        (7,),
+        10,
+        _LABELS,
+    ),
     "radius in the plane": (Radius(), (2,), 1, Orthogonal(2)),
     "radius in space": (Radius(epsilon=0.1), (3,), 1, Orthogonal(3)),
     "distances of like particles": (

@@ -13,3 +13,4 @@ from equistein.features._periodic import Periodic as Periodic
 from equistein.features._radius import Radius as Radius
 from equistein.features._sorted_distances import SortedDistances as SortedDistances
 from equistein.features._sorted_row_sums import SortedRowSums as SortedRowSums
+from equistein.features._sums_over_labels import SumsOverLabels as SumsOverLabels

@@ -21,12 +21,18 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
     $$\psi(x) = \tfrac1n \sum_j \int k(x, g x_j)\, s(g x_j)
       + \nabla_2 k(x, g x_j)\, dg,$$
 
-    so particles repel across the whole orbit. Exact for finite groups. With an RBF
-    base also exact for SO(2), O(2), SO(3) and O(3) on points of shape `(d,)`, and for
-    `PointCloud` in the plane or in space with at most 120 permutations (five like
-    particles); in space each pair takes a quadrature, for small systems.
+    so particles repel across the whole orbit. Exact for finite groups of at most 4 000
+    elements: six labels, or five with signs. With an RBF base also exact for up to
+    eight labels, by sums over subsets, for SO(2), O(2), SO(3) and O(3) on points of
+    shape `(d,)`, and for `PointCloud` in the plane or in space with at most 120
+    permutations (five like particles); in space each pair takes a quadrature, for
+    small systems; with a `PeriodicRBF` for `TorusTranslations`.
+
     Any other compact group takes a Haar sample: then the kernel is positive definite
-    and its equivariance approximate. The target must be invariant under the group.
+    and its equivariance approximate. With `num_samples` m the error of K is 1/m of
+    that of a single copy, as measured on six labels, for $m^2$ times the cost. For
+    more labels `Pullback` with `SumsOverLabels` is exact. The target must be invariant
+    under the group.
     The `Median` rule measures distances between orbits.
 
     Args:
