@@ -29,6 +29,8 @@ from equistein.posteriors import (
     from_numpyro as from_numpyro,
     Parameters as Parameters,
     Posterior as Posterior,
+    relabel as relabel,
+    to_arviz as to_arviz,
 )
 from equistein.samplers import (
     AnnealedSMC as AnnealedSMC,

@@ -21,7 +21,8 @@ CONTRACT = [
     "from_blackjax", "ParallelTempering", "AnnealedSMC",
     "objectives.ContrastiveDivergence", "negatives.Persistent",
     "negatives.ReplayBuffer", "fit", "Fitted", "load", "models.for_data", "Model",
-    "check_invariance", "Parameters", "Posterior", "from_numpyro",
+    "check_invariance", "Parameters", "Posterior", "from_numpyro", "relabel",
+    "to_arviz",
 ]  # fmt: skip
 METHODS = {
     "groups.Cyclic": ["act", "sample", "canonicalize", "elements", "orbit", "order"],

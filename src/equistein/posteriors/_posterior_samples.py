@@ -31,6 +31,7 @@ class PosteriorSamples(eqx.Module):
         evaluations: The number of scores that all chains took, the pilot's included.
         samples: What `es.run` gave, in the coordinates of the sampler.
         posterior: What was sampled.
+        relabelled: Whether the draws were moved to be read, by `es.relabel`.
     """
 
     points: Float[Array, "chain draw dim"]
@@ -40,6 +41,7 @@ class PosteriorSamples(eqx.Module):
     evaluations: int
     samples: Samples
     posterior: Any
+    relabelled: bool = False
 
     @property
     def parameters(self) -> PyTree:
@@ -56,10 +58,11 @@ class PosteriorSamples(eqx.Module):
     def invariants(self) -> dict[str, Float[Array, "chain draw *value"]]:
         """Return what does not depend on the labels, by name.
 
-        The log density, the parameters that have no labels, and the order statistics
-        of those that have some, of absolute values where signs may change; of a matrix
-        with labels along both axes, those of the diagonal; of what is periodic, cosine
-        and sine. What diagnostics such as R-hat are to be asked of.
+        The "log_density", the order statistics of parameters that have labels, as
+        "mean (sorted)", and the parameters that have none. Where signs may change, of
+        absolute values; of a matrix with labels along both axes, of the diagonal; of
+        what is periodic, cosine and sine. What diagnostics such as R-hat are to be
+        asked of.
         """
         found = invariants(self.posterior.parameters, self.named)
         return {"log_density": self.log_density} | found
@@ -78,7 +81,7 @@ class PosteriorSamples(eqx.Module):
             raise ValueError(
                 f"`name` must be one of {', '.join(values)}, but got {name!r}."
             )
-        if name in parameters.exchangeable:
+        if name in parameters.exchangeable and not self.relabelled:
             warnings.warn(
                 f"the labels of '{name}' may be swapped, so that all have the same "
                 "mean and it tells nothing of a component: ask for it after "
