@@ -49,6 +49,20 @@ def test_the_page_on_extending_runs_and_is_short(tmp_path, monkeypatch):
     run("\n".join(programs))
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("single_precision", "unchecked")
+def test_the_page_on_posteriors_runs_and_a_picture_takes_few_lines(
+    tmp_path, monkeypatch
+):
+    page = (ROOT / "docs" / "posteriors.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(programs) >= 5
+    assert [p for p in programs if len(p.splitlines()) > 25] == []
+    monkeypatch.chdir(tmp_path)
+    run("\n".join(programs))
+    assert (tmp_path / "mixture.png").exists()
+
+
 @pytest.mark.parametrize("wrong", ["es.fitt", "import warnings; warnings.warn('old')"])
 def test_a_program_that_breaks_is_found(wrong):
     with pytest.raises((AttributeError, UserWarning)):
@@ -98,5 +112,5 @@ def test_every_reference_page_names_a_package():
     for name in named:
         importlib.import_module(name)
     packages = ("groups", "features", "kernels", "targets", "energies", "samplers")
-    packages += ("metrics", "training", "diffusion", "models")
+    packages += ("metrics", "training", "diffusion", "models", "posteriors")
     assert {f"equistein.{package}" for package in packages} <= named
