@@ -14,6 +14,9 @@ from equistein.experiments.learned._jem_c4 import JEM_C4
 from equistein.experiments.learned._lj13 import LJ13
 from equistein.experiments.molecules._molecules import MOLECULES
 from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
+from equistein.experiments.posteriors._hidden_units import HIDDEN_UNITS
+from equistein.experiments.posteriors._mixture import MIXTURE
+from equistein.experiments.posteriors._phases import PHASES
 from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments.systems._lj38 import LJ38
 from equistein.experiments.systems._sampling_presets import (
@@ -52,6 +55,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         MOLECULES,
         MOLECULES_TRAINING,
         IMAGES,
+        MIXTURE,
+        HIDDEN_UNITS,
+        PHASES,
     )
 }
 

@@ -44,6 +44,8 @@ def test_no_stein_force_is_a_setting(name):
         ("hard-mixture", {"ratio_particles": 17}, "a multiple of it, but got 17 for"),
         ("hard-mixture", {"ratio_steps": 399}, "must be at least `num_records` and"),
         ("hard-mixture", {"adapt_fraction": 1e-4}, "4 / `adapt_fraction`, but got"),
+        ("phases", {"num_smc_particles": 17}, "a multiple of it, but got 17 for 16"),
+        ("mixture", {"every": 2_000}, "`num_steps` must be at least 4 times `every`"),
         ("molecules", {"noise": 0.6}, "`noise` must be at most"),
         ("images", {"models": ("convolutional",)}, "`models` must be of plain"),
         ("images", {"fields": (2, 2)}, "`fields` of at least 4 layers"),

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Scalar
+from equistein.experiments.engine._annealed import annealed_to_target
 from equistein.experiments.toys._hard_config import HardMixtureConfig
 from equistein.kernels import RBF
 from equistein.metrics import proportions
@@ -25,9 +26,6 @@ from equistein.samplers import (
     vector_adam,
 )
 from equistein.targets import HardMixture
-
-_AT_ONCE = 3  # steps of sequential Monte Carlo between looks at whether it is there
-_MOST_TEMPERATURES = 1_000
 
 
 class Found(NamedTuple):
@@ -94,16 +92,7 @@ def annealed(
 
     def once(key: Key, target: HardMixture, num: int) -> Found:
         like = reference.sample(key, num)
-        samples = run(
-            key, sampler, target.log_density, like, num_steps=_AT_ONCE, check=False
-        )
-        for _ in range(_MOST_TEMPERATURES // _AT_ONCE):
-            if np.all(samples.summary["inverse_temperatures"] == 1):
-                break
-            samples = run(
-                key, sampler, target.log_density, initial_state=samples.state,
-                num_steps=_AT_ONCE, check=False,
-            )  # fmt: skip
+        samples = annealed_to_target(key, sampler, target.log_density, like)
         weights = _weights(target, samples.particles)
         spent = num * float(samples.history["evaluations"][-1])
         points = samples.particles[:: -(-num // 1_000)]

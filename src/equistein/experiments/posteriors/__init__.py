@@ -1,0 +1,1 @@
+"""Posteriors with a symmetry: mixtures, hidden units, overlapping signals."""

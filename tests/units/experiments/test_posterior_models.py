@@ -1,0 +1,148 @@
+"""Posteriors with a symmetry: their densities, and how draws are measured."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from equistein.experiments.posteriors._galaxies import velocities, velocities_in_mass
+from equistein.experiments.posteriors._hidden_units import HiddenUnitsConfig
+from equistein.experiments.posteriors._metrics import Reading, Yardstick
+from equistein.experiments.posteriors._mixture_config import MixtureConfig
+from equistein.experiments.posteriors._model import order_number
+from equistein.experiments.posteriors._phases import PhasesConfig
+
+MODELS = {
+    "mixture": MixtureConfig().model(),
+    "hidden-units": HiddenUnitsConfig().model(),
+    "phases": PhasesConfig().model(),
+}
+
+
+def log_normal(x, log_median):
+    return stats.lognorm.logpdf(x, 1.0, scale=np.exp(log_median)).sum()
+
+
+def mixture_oracle(model, tree):
+    mean, variance, weight = tree["mean"], tree["variance"], tree["weight"]
+    y = np.asarray(model.data)[:, None]
+    densities = weight * stats.norm.pdf(y, mean, np.sqrt(variance))
+    return (
+        np.log(densities.sum(axis=1)).sum()
+        + stats.norm.logpdf(mean, 20, 10).sum()
+        + stats.invgamma.logpdf(variance, 3, scale=20).sum()
+        + stats.dirichlet.logpdf(weight, np.ones(len(weight)))
+    )
+
+
+def network_oracle(model, tree):
+    x, y = np.asarray(model.inputs), np.asarray(model.outputs)
+    hidden = np.tanh(np.outer(x, tree["w_in"][0]) + tree["b"])
+    fitted = hidden @ tree["w_out"] + tree["bias"]
+    scales = {"w_in": 2, "b": 2, "w_out": 1, "bias": 1}
+    priors = [stats.norm.logpdf(tree[k], 0, s).sum() for k, s in scales.items()]
+    likelihood = stats.norm.logpdf(y, fitted, tree["noise"]).sum()
+    return likelihood + sum(priors) + log_normal(tree["noise"], np.log(0.2))
+
+
+def waves_oracle(model, tree):
+    t, y = np.asarray(model.times), np.asarray(model.values)
+    angles = 2 * np.pi * np.outer(t, tree["frequency"]) + tree["phase"]
+    fitted = np.sin(angles) @ tree["amplitude"]
+    return (
+        stats.norm.logpdf(y, fitted, tree["noise"]).sum()
+        + log_normal(tree["amplitude"], 0.0)
+        + log_normal(tree["noise"], np.log(0.5))
+        - 3 * np.log(5 * 2 * np.pi)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [*zip(MODELS, (mixture_oracle, network_oracle, waves_oracle), strict=True)],
+)
+def test_log_densities_are_those_of_scipy_and_know_no_labels(name, oracle):
+    model = MODELS[name]
+    posterior, tree = model.posterior(), model.prior(jr.key(0))
+    wanted = oracle(model, {k: np.asarray(v) for k, v in tree.items()})
+    assert float(model.log_density(tree)) == pytest.approx(wanted, rel=1e-9)
+    points = model.prior_points(jr.key(1), 2)
+    element = posterior.group.sample(jr.key(2), 1)[0] if name != "hidden-units" else (
+        jax.tree.map(lambda leaf: leaf[0], posterior.group.sample(jr.key(2), 1))
+    )  # fmt: skip
+    moved = jax.vmap(lambda point: posterior.group.act(element, point))(points)
+    reading = Reading(model, posterior)
+    assert reading.quantities(moved) == pytest.approx(
+        np.asarray(reading.quantities(points)), rel=1e-9
+    )
+
+
+def test_the_evidence_of_one_component_is_that_of_the_closed_form():
+    model = MixtureConfig().model(1)
+    y, posterior = np.asarray(model.data), model.posterior()
+    n, gap = len(y), y - 20
+
+    def given(log_variance):  # the mean is integrated out by hand
+        s = np.exp(log_variance)
+        quadratic = gap @ gap / s - 100 * gap.sum() ** 2 / (s * (s + 100 * n))
+        logs = (n - 1) * log_variance + np.log(s + 100 * n) + n * np.log(2 * np.pi)
+        prior = stats.invgamma.logpdf(s, 3, scale=20) + log_variance
+        return np.exp(-0.5 * (quadratic + logs) + prior + 250)
+
+    exact = np.log(integrate.quad(given, 1, 6)[0]) - 250
+    mean, log_variance = jnp.linspace(17, 25, 161), jnp.linspace(2, 5, 121)
+    log_sum = jnp.linspace(-30, 4, 341)  # of the weights: it integrates to 1
+    density = jax.jit(lambda *u: posterior.log_density(jnp.stack(u)))
+    plane = jax.vmap(jax.vmap(density, (None, 0, None)), (0, None, None))(
+        mean, log_variance, 0.0
+    )
+    line = jax.vmap(density, (None, None, 0))(mean[0], log_variance[0], log_sum)
+    line = line - density(mean[0], log_variance[0], 0.0)
+    cell = 0.05 * 0.025 * 0.1
+    found = special.logsumexp(plane) + special.logsumexp(line) + np.log(cell)
+    assert found == pytest.approx(exact, abs=1e-6)
+
+
+def test_the_galaxies_are_those_that_were_published():
+    data = np.asarray(velocities())
+    assert len(data) == 82
+    assert np.all(np.diff(data) > 0)
+    assert data.mean() == pytest.approx(20.8315, abs=1e-3)
+    changed = np.flatnonzero(data != np.asarray(velocities_in_mass()))
+    assert data[changed] == pytest.approx([26.96])
+
+
+def test_every_order_has_a_number_of_its_own():
+    orders = jnp.array(list(itertools.permutations([0.1, 2.0, -3.0, 7.0])))
+    numbers = jax.vmap(order_number)(orders)
+    assert sorted(numbers.tolist()) == list(range(math.factorial(4)))
+    assert int(order_number(jnp.array([1.0, 2.0, 3.0]))) == 0
+
+
+@pytest.mark.parametrize("most_elements", [6, 1])
+def test_the_yardstick_sees_labels_only_where_they_are_not_expanded(most_elements):
+    model = MODELS["phases"]
+    posterior = model.posterior()
+    points = model.prior_points(jr.key(0), 40)
+    # All waves of low frequency first: other labels than the reference's.
+    ordered = jax.vmap(posterior.group.canonicalize)(points)
+    turned = (
+        ordered
+        + jnp.where(jnp.asarray(posterior.parameters.periods) < 9, 6.2831853072, 0)[
+            None
+        ]
+    )
+    yardstick = Yardstick(
+        posterior, jnp.ones(posterior.parameters.dim), points, most_elements
+    )
+    expanded = [float(yardstick(x)["expanded"]) for x in (points, ordered, turned)]
+    tolerance = 1e-6 if most_elements == 6 else 0.02
+    assert expanded == pytest.approx([0.0] * 3, abs=tolerance)
+    orbit = jax.vmap(posterior.group.orbit)(ordered).reshape(-1, ordered.shape[1])
+    assert float(yardstick(orbit)["energy_distance"]) == pytest.approx(0, abs=tolerance)
+    assert yardstick(ordered)["energy_distance"] > 0.2
