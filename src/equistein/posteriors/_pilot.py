@@ -11,6 +11,7 @@ from equistein._types import Key, LogDensity
 from equistein.features import Periodic
 from equistein.groups import AbstractGroup
 from equistein.kernels import Equivariant, PeriodicRBF, RBF
+from equistein.posteriors._draws import log_densities
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pooling import pooled, without_signs
 from equistein.posteriors._propriety import check_proper, runs_away
@@ -21,6 +22,8 @@ from equistein.samplers import MALA, run
 _ROUNDS = 5
 _NUM_STEPS = 200  # a round
 _WIDER = 1.5  # the reference than the posterior
+_HIGH = 0.75  # quantile of the log density that chains are compared with
+_SLACK, _SLACK_OF_COORDINATE = 20.0, 3.0  # of the log density
 _LEAST, _MOST = 1e-10, 1e10  # widths
 _SPREADS = (1.0, 0.1, 0.01, 0.0)  # of a start around the example
 
@@ -91,10 +94,13 @@ def fly(
             coordinates.forward(points), num_steps=_NUM_STEPS, record_every=4,
             keep=len(points), check=i == 0,
         )  # fmt: skip
+        values = log_densities(density, samples.particles[:, None])
+        settled = _settled(np.asarray(values)[:, 0], parameters.dim)
         history = samples.history["particles"]
-        draws = coordinates.inverse(jnp.asarray(history[len(history) // 2 :]))
+        draws = jnp.asarray(history[len(history) // 2 :, settled])
+        draws = coordinates.inverse(draws)
         _check_spread(parameters, draws, free)
-        points = coordinates.inverse(samples.particles)
+        points = coordinates.inverse(samples.particles[settled])
         coordinates, spread = _measured(parameters, draws)
     start = coordinates.forward(points)
     density = StandardizedDensity(log_density, coordinates)
@@ -146,6 +152,15 @@ def are_finite(log_density: LogDensity, points: Float[Array, "n dim"]) -> np.nda
 @eqx.filter_jit
 def _values_and_scores(log_density, points):
     return jax.vmap(jax.value_and_grad(log_density))(points)
+
+
+def _settled(values: np.ndarray, dim: int) -> np.ndarray:
+    """Return as many numbers of chains, without those stuck far below the others.
+
+    Draws of a wide prior may be where chains cannot move at the step of the rest.
+    """
+    limit = np.quantile(values, _HIGH) - (_SLACK + _SLACK_OF_COORDINATE * dim)
+    return np.resize(np.flatnonzero(values >= limit), len(values))
 
 
 def _check_spread(
