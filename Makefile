@@ -30,6 +30,7 @@ test: install
 	$(PYTEST) -m "not slow and not gpu"
 
 test-slow: install
+	$(BIN)/python -m pip install $(PIP) --editable ".[pymc]"
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -rs -m slow
 
 lint: install

@@ -1,6 +1,7 @@
 import pathlib
 import re
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import pytest
@@ -10,11 +11,13 @@ import equistein as es
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "posteriors.md"
 
 
-def test_the_recipe_for_pymc_runs(single_precision):
+@pytest.mark.slow
+def test_the_recipe_for_pymc_runs():
     pytest.importorskip("pymc")
-    recipe = re.findall(r"```text\n(import pymc.*?)```", PAGE.read_text(), re.DOTALL)[0]
+    recipe = re.findall(r"```text\n(import jax\nimport pymc.*?)```", PAGE.read_text(), re.DOTALL)[0]
     data = 20 + 3 * jr.normal(jr.key(0), (30,))
     names = {"es": es, "jnp": jnp, "jr": jr, "data": data}
     recipe = recipe.replace("run(jr.key(3))", "run(jr.key(3), num_steps=400)")
-    exec(compile(recipe, "recipe", "exec"), names)
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        exec(compile(recipe, "recipe", "exec"), names)
     assert names["samples"].log_evidence_error < 1
