@@ -11,6 +11,9 @@ import equistein as es
 CONTRACT = [
     "groups.Trivial", "groups.Cyclic", "groups.Dihedral", "groups.SpecialOrthogonal",
     "groups.Orthogonal", "groups.ImageRotations", "groups.PointCloud",
+    "groups.Permutations", "groups.Signs", "groups.Product", "groups.Direct",
+    "groups.TorusTranslations", "groups.Translations", "features.Periodic",
+    "Parameters", "from_numpyro", "to_arviz", "relabel",
     "kernels.RBF", "kernels.IMQ", "kernels.Invariant", "kernels.Equivariant",
     "kernels.Pullback", "kernels.Gradient", "kernels.Median",
     "features.Radius", "features.SortedDistances", "features.PairHistogram",

@@ -31,5 +31,6 @@ from equistein.groups._signed_permutations import (
 from equistein.groups._signs import Signs as Signs
 from equistein.groups._torus_translations import (
     TorusTranslations as TorusTranslations,
+    Translations as Translations,
 )
 from equistein.groups._trivial import Trivial as Trivial

@@ -76,3 +76,7 @@ class TorusTranslations(AbstractGroup):
         """Return how far a full turn moves each coordinate."""
         periods = np.array(self.periods)
         return np.where(np.isfinite(periods), periods, 0)
+
+
+Translations = TorusTranslations
+"""The same: a point of periodic coordinates is translated on its torus."""
