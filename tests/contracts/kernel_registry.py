@@ -17,7 +17,6 @@ from equistein.features import (
 from equistein.groups import (
     Cyclic,
     Dihedral,
-    Direct,
     ImageRotations,
     Orthogonal,
     Permutations,
@@ -27,7 +26,6 @@ from equistein.groups import (
     Signs,
     SpecialOrthogonal,
     TorusTranslations,
-    Trivial,
 )
 from equistein.kernels import (
     AbstractBandwidth,
@@ -68,11 +66,9 @@ _PARTS = (((2,), (0,)), ((1,), ()), ((2, 2), (1,)))
 _LABELS = {  # a group, and the shape it acts on
     "labels": (Permutations(3), (3, 2)),
     "labels of parts": (Permutations(2, _PARTS), (7,)),
-    "both axes": (Permutations(2, (((2, 2), (0, 1)),)), (4,)),
     "signs": (Signs(2), (4,)),
     "signed labels": (SignedPermutations(2), (2, 2)),
     "product": (Product(Permutations(3), Cyclic(4)), (3, 2)),
-    "direct": (Direct((Permutations(2), (2, 2)), (Trivial(), (1,))), (5,)),
 }
 _SUMS = SumsOverLabels(Permutations(3), 8, 1.0, jr.key(3), width=2)
 _PERIODS = Periodic([3.0, 3.0, np.inf])
@@ -166,11 +162,6 @@ KERNELS = {  # adding a kernel to the library means adding a line here
         lambda h: Pullback(RBF(h), _SUMS),
         _SUMS.permutations,
         (6,),
-    ),
-    "labels imq": (
-        lambda h: Equivariant(IMQ(h), Permutations(3)),
-        Permutations(3),
-        (3, 2),
     ),
     "periodic": (lambda h: PeriodicRBF(h, periodic=_PERIODS), None, (3,)),
     "labels that wrap": (

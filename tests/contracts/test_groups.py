@@ -136,7 +136,7 @@ def are_elements(group, elements, point):
         shapes = getattr(group, "shapes", [point.shape] * len(group.groups))
         parts = zip(group.groups, elements, shapes, strict=True)
         return all(
-            are_elements(g, e, jnp.ones(s) + jnp.arange(s[-1])) for g, e, s in parts
+            are_elements(g, e, jr.normal(jr.key(0), shape)) for g, e, shape in parts
         )
     matrices = matrices_of(group, elements)
     good = np.allclose(matrices @ matrices.swapaxes(1, 2), np.eye(group.dim))
@@ -158,7 +158,9 @@ def distance_to_orbit(group, point, other):
         return np.min(np.linalg.norm(flat(group.orbit(point) - other[None], 1), axis=1))
     if isinstance(group, TorusTranslations):
         shifted = group.act(2 * np.pi / 2.0 * (other[0] - point[0]), point)
-        return np.linalg.norm(Periodic(group.periods).difference(shifted, other))
+        return np.linalg.norm(
+            Periodic(group.periods).difference(shifted, jnp.asarray(other))
+        )
     if isinstance(group, Product):
         finite, rotations = group.groups
         return min(distance_to_orbit(rotations, p, other) for p in finite.orbit(point))

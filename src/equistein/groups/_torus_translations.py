@@ -58,7 +58,8 @@ class TorusTranslations(AbstractGroup):
     def canonicalize(self, point: Point) -> Point:
         shifts = self._shifts()
         first = int(np.argmax(shifts > 0))
-        moved = point - point[first] / shifts[first] * jnp.asarray(shifts, point.dtype)
+        turn = jnp.asarray(shifts / shifts[first], point.dtype)
+        moved = point - point[first] * turn
         wraps = (shifts > 0) & (np.arange(len(shifts)) != first)
         periods = jnp.asarray(np.where(wraps, shifts, 1), point.dtype)
         moved = jnp.where(wraps, moved % periods, moved)
