@@ -55,6 +55,11 @@ class Labels(eqx.Module):
             return None
         return sum(math.prod(shape) for shape, _ in self.parts)
 
+    @property
+    def described(self) -> str:
+        """The arguments that make a group of these labels."""
+        return f"{self.num}" + ("" if self.parts is None else f", parts={self.parts}")
+
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless points of this shape hold the labels."""
         if self.parts is not None:

@@ -75,6 +75,9 @@ class Permutations(AbstractFiniteGroup):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         self.labels.check_shape("Permutations", shape)
 
+    def __repr__(self) -> str:
+        return f"Permutations({self.labels.described})"
+
 
 def all_permutations(num: int) -> Int[np.ndarray, "order label"]:
     """Return all orders of the labels, the identity first."""

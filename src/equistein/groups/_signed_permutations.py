@@ -85,3 +85,6 @@ class SignedPermutations(AbstractFiniteGroup):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         self.labels.check_shape("SignedPermutations", shape)
+
+    def __repr__(self) -> str:
+        return f"SignedPermutations({self.labels.described})"

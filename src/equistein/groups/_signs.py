@@ -64,6 +64,9 @@ class Signs(AbstractFiniteGroup):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         self.labels.check_shape("Signs", shape)
 
+    def __repr__(self) -> str:
+        return f"Signs({self.labels.described})"
+
 
 def all_signs(num: int) -> np.ndarray:
     """Return all signs of the labels, those that change none first."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from equistein.posteriors._invariants import charts
-from equistein.posteriors._posterior_samples import PosteriorSamples
+from equistein.posteriors._posterior_samples import check_samples, PosteriorSamples
 from equistein.posteriors._relabel import relabel
 
 _MOST = 3  # numbers of a label that a parameter is shown by
@@ -24,6 +24,7 @@ def plot(samples: PosteriorSamples) -> Any:
     Returns:
         A figure of matplotlib, to be saved by `savefig`.
     """
+    check_samples("plot", samples)
     from equistein.plotting import marginals  # loads matplotlib
 
     parameters, raw = samples.posterior.parameters, samples.named

@@ -16,6 +16,15 @@ class LabelSwitchingWarning(UserWarning):
     """A number was asked for that says nothing, since labels may be swapped."""
 
 
+def check_samples(owner: str, samples: Any) -> None:
+    """Raise `ValueError` unless samples are draws of a posterior."""
+    if not isinstance(samples, PosteriorSamples):
+        raise ValueError(
+            f"`{owner}` needs `samples`, what `posterior.run` returned, but got "
+            f"{type(samples).__name__}."
+        )
+
+
 class PosteriorSamples(eqx.Module):
     """The draws of a posterior.
 

@@ -15,7 +15,7 @@ from equistein._types import Point
 from equistein.groups import SignedPermutation
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pooling import pooled, without_signs
-from equistein.posteriors._posterior_samples import PosteriorSamples
+from equistein.posteriors._posterior_samples import check_samples, PosteriorSamples
 
 _MOST_TRIED = 720  # elements: all of six labels
 _MORE_PASSES = 2
@@ -47,11 +47,7 @@ def relabel(
         ValueError: If the samples are not those of a posterior, or the reference has
             other names or shapes.
     """
-    if not isinstance(samples, PosteriorSamples):
-        raise ValueError(
-            "`relabel` needs `samples`, what `posterior.run` returned, but got "
-            f"{type(samples).__name__}."
-        )
+    check_samples("relabel", samples)
     parameters: Parameters = samples.posterior.parameters
     if not parameters.num_labels:
         return samples

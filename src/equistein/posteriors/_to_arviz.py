@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein.posteriors._posterior_samples import PosteriorSamples
+from equistein.posteriors._posterior_samples import check_samples, PosteriorSamples
 from equistein.posteriors._relabel import relabel
 
 _ABOUT = {
@@ -29,6 +29,7 @@ def to_arviz(samples: PosteriorSamples) -> Any:
         ValueError: If the samples are not those of a posterior.
         ImportError: If ArviZ is not installed: `pip install equistein[bayes]`.
     """
+    check_samples("to_arviz", samples)
     try:
         from arviz_base import from_dict
     except ImportError as error:
