@@ -35,26 +35,26 @@ class PosteriorConfig(AbstractConfig):
         most_elements: Those of a group whose orbits are compared element by element.
     """
 
-    num_seeds: int = 3
+    num_seeds: int = 2
     num_draws: int = 512
     num_reference: int = 2_048
     reference_runs: int = 1
     num_temperatures: int = 12
-    num_chains: int = 64
-    num_steps: int = 4_000
-    every: int = 20
-    num_smc_particles: int = 2_048
+    num_chains: int = 32
+    num_steps: int = 3_000
+    every: int = 15
+    num_smc_particles: int = 1_024
     num_smc_runs: int = 16
     num_moves: int = 20
     conditional_size: float = 0.9
     step_size: float = 0.1
-    nuts_warm_up: int = 500
-    nuts_steps: int = 400
+    nuts_warm_up: int = 300
+    nuts_steps: int = 300
     num_particles: int = 64
     most_particles: int = 512
     svgd_steps: int = 1_000
-    svgd_step_size: float = 0.05
-    noise: float = 1e-3
+    svgd_step_size: float = 0.1
+    noise: float = 0.1
     most_elements: int = 120
 
     below_one: ClassVar[Sequence[str]] = ("conditional_size",)
@@ -95,5 +95,9 @@ SMOKE: dict[str, Any] = {
 }
 """Settings of runs that only show that all works."""
 
-PAPER: dict[str, Any] = {"num_seeds": 10, "num_steps": 20_000, "svgd_steps": 5_000}
+PAPER: dict[str, Any] = {
+    **{"num_seeds": 10, "reference_runs": 4, "num_chains": 64, "num_steps": 10_000},
+    **{"every": 50, "num_smc_particles": 8_192, "num_moves": 40, "nuts_warm_up": 1_000},
+    **{"nuts_steps": 2_000, "svgd_steps": 5_000},
+}
 """Settings of long runs."""

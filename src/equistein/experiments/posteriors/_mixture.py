@@ -87,7 +87,9 @@ MIXTURE = Experiment(
             _QUICK, **SMOKE, num_components=2, evidence_components=(2,)
         ),
         "quick": _QUICK,
-        "paper": dataclasses.replace(_QUICK, **PAPER),
+        "paper": dataclasses.replace(
+            _QUICK, **PAPER, evidence_components=(2, 3, 4, 5, 6)
+        ),
     },
     entries=_entries,
     figures=(

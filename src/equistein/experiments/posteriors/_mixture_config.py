@@ -27,7 +27,7 @@ class MixtureConfig(PosteriorConfig):
 
     num_components: int = 3
     data: Literal["galaxies", "mass", "simulated"] = "galaxies"
-    evidence_components: tuple[int, ...] = (2, 3, 4, 5, 6)
+    evidence_components: tuple[int, ...] = (2, 3, 4)
 
     @property
     def others(self) -> list[int]:

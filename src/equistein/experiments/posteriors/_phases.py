@@ -19,7 +19,7 @@ class PhasesConfig(PosteriorConfig):
     """
 
     num_components: int = 3
-    num_times: int = 50
+    num_times: int = 40
 
     def model(self) -> Waves:
         """Return the model and its data."""
