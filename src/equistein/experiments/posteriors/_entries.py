@@ -195,10 +195,10 @@ _TEMPERING = (
 )
 _SMC = "Annealed sequential Monte Carlo of MALA along the same path."
 _NUTS = (
-    "BlackJAX's NUTS with its own warm-up, alone. A chain stays in the copies near its "
-    "start: marginals of a component as it is labelled are wrong, and so is what the "
-    "chains say together where there is more than one mode besides the copies. Present "
-    "where BlackJAX is installed."
+    "BlackJAX's NUTS with its own warm-up, alone. Where its chains stay in the copies "
+    "near their start, marginals of a component as it is labelled are wrong; where "
+    "they stay in modes that are no copies, their effective number is about that of "
+    "the chains, and their cost is a lower bound. Present where BlackJAX is installed."
 )
 _E_SVGD = (
     "SVGD with the equivariant kernel and Langevin noise: particles repel across all "
