@@ -121,8 +121,8 @@ def test_a_haar_sample_of_labels_approaches_the_average(key):
         kernel = Equivariant(RBF(1.5), group, num_samples=num, key=jr.key(seed))
         return jnp.linalg.norm(kernel.matrix(*x) - exact)
 
-    few, many = (np.mean([error(n, seed) for seed in range(4)]) for n in (2, 16))
-    assert many < 0.5 * few
+    few, many = (np.mean([error(n, seed) for seed in range(3)]) for n in (2, 8))
+    assert many < 0.6 * few
 
 
 def test_particles_on_both_sides_of_a_seam_repel():

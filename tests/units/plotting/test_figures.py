@@ -50,6 +50,13 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         ),
         6,
     ),
+    "marginals": (
+        lambda f: f(
+            {"mean": RANDOM.normal(size=(20, 2))},
+            {"mean, sorted": RANDOM.normal(size=(20, 2)), "noise": np.ones((20, 1))},
+        ),
+        4,
+    ),
     "molecules": (lambda f: f("OHH", np.stack([WATER] * 9), np.stack([BONDS] * 9)), 16),
     "picture": (lambda f: f(np.zeros((30, 50, 3))), 1),
     "planar_energies": (
