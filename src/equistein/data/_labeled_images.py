@@ -209,7 +209,7 @@ def _digits(split: Split) -> LabeledImages:
             "The digits come with scikit-learn, which is not installed: "
             "pip install 'equistein[images]'."
         ) from None
-    pixels, labels = load_digits(return_X_y=True)
+    pixels, labels = map(np.asarray, load_digits(return_X_y=True))
     # The order of these never changes, and the images follow a pattern of their own.
     order = np.random.RandomState(0).permutation(len(labels))  # noqa: NPY002
     num_test = len(labels) // 5
