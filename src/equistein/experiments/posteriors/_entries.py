@@ -114,7 +114,8 @@ class Assembly:
         if rows:
             history = {name: [float(row[name]) for row in rows] for name in rows[0]}
             history["step"] = [spent for spent, _ in found.looks]
-        first = self.reading.components(points)[:, 0]
+        shown = points if found.chain is None else found.chain
+        first = self.reading.components(shown)[:, 0]
         return seed_outcome(
             metrics | found.numbers, points, history=history,
             arrays={"first_component": first}, stacked=arrays,

@@ -57,6 +57,7 @@ def _draw_evidence(config: MixtureConfig, shown: Shown) -> Any | None:
     if known and config.data == "galaxies":
         where, values = np.array(list(known)), np.array(list(known.values()))
         series["Neal (1999)"] = where, values, np.full(len(known), np.nan)
+        colors["Neal (1999)"] = len(shown)  # that of no sampler
     return error_bars(
         series, "log evidence", x_label="number of components", colors=colors
     )

@@ -122,9 +122,10 @@ def figures(component: str, copies: str) -> tuple[AbstractFigure, ...]:
             "first_component",
             component,
             floor_line=True,
-            caption=f"{component[0].upper()}{component[1:]}, as samplers label it. "
-            "All components have the same marginal, the line; a sampler that does not "
-            "go through all copies shows another.",
+            caption=f"{component[0].upper()}{component[1:]}, as samplers label it: of "
+            "a single chain in each seed where there are chains, else of all draws. "
+            "All components have the same marginal, the line; a chain that does not go "
+            "through all copies shows another.",
         ),
         Bars(
             "copies",

@@ -34,12 +34,14 @@ class Found(NamedTuple):
         evaluations: Evaluations of the score, of all chains or particles together.
         numbers: Further metrics; the log evidence and its error, where measured.
         looks: Evaluations, and draws up to then.
+        chain: The draws of a single chain, where there are chains.
     """
 
     points: Particles
     evaluations: float
     numbers: dict[str, Any]
     looks: list[tuple[float, Particles]]
+    chain: Particles | None = None
 
 
 Sampling = Callable[[Key, Particles], Found]
@@ -194,4 +196,5 @@ def _of_chains(
         "effective_size": size,
         "evaluations_to_1000": _ENOUGH * float(seen[-1]) / size,
     }
-    return Found(looks[-1][1], float(seen[-1]), numbers, looks)
+    chain = jnp.asarray(places[:, 0])
+    return Found(looks[-1][1], float(seen[-1]), numbers, looks, chain)
