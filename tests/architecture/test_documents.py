@@ -38,7 +38,7 @@ def marked(program):
     return pytest.param(program, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("program", map(marked, blocks("python")[1:]))
+@pytest.mark.parametrize("program", [*map(marked, blocks("python")[1:])])
 @pytest.mark.usefixtures("single_precision", "unchecked")
 def test_the_readme_s_code_runs(program, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
