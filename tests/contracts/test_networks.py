@@ -25,6 +25,7 @@ from equistein.networks import (
     NoiseMLP,
     plain_twin,
     SteerableCNN,
+    SteerableUNet,
     Symmetrized,
 )
 
@@ -75,6 +76,18 @@ NETWORKS = {  # adding a network to the library means adding a line here
             strides=(2, 1),
             group_pool="logsumexp",
             norm_groups=1,
+            out_size=out,
+            key=key,
+        ),
+    ),
+    "U-shaped with reflections": (
+        (6, 6),
+        lambda key, data, out: SteerableUNet(
+            (6, 6),
+            (2, 2),
+            num_blocks=1,
+            symmetry=ImageRotations(reflections=True),
+            noise=0.1,
             out_size=out,
             key=key,
         ),

@@ -16,4 +16,5 @@ from equistein.networks._steerable_conv import (
     FieldNorm as FieldNorm,
     SteerableConv as SteerableConv,
 )
+from equistein.networks._steerable_unet import SteerableUNet as SteerableUNet
 from equistein.networks._symmetrized import Symmetrized as Symmetrized

@@ -208,6 +208,11 @@ class EGNN(AbstractNoiseNetwork):
     def size(self) -> int:
         return len(self.species) * self.dim
 
+    @property
+    def has_atoms(self) -> bool:
+        """Whether particles are atoms, with an atomic number each."""
+        return self.traits.shape[1] > self.traits.shape[0]
+
     def project(self, point: Point) -> Point:
         """Return a point with its center at the origin, and 0 where no atom is."""
         here = self.present().astype(point.dtype)[:, None]

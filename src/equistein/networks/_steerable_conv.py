@@ -3,6 +3,7 @@
 import functools
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -107,6 +108,20 @@ class SteerableConv(eqx.Module):
         # In full precision on a GPU too: its short cuts are not equivariant to 1e-6.
         maps = jnp.matmul(patches, self.matrix(), precision="highest")
         return maps + jnp.tile(self.bias, order)[None, None]
+
+    def adjoint(self, maps: Float[Array, "v u out"]) -> Float[Array, "y x channel"]:
+        r"""Return $A^\top f'$ for maps of the output, with $A$ the part without bias.
+
+        It commutes with the group as the convolution does, and takes maps back to the
+        larger side where that has a stride.
+        """
+        elements = 1 if self.lifting else self.group.order
+        channels = elements * self.weight.shape[1]
+        shape = (self.image_size, self.image_size, channels)
+        patches = jnp.matmul(maps, self.matrix().T, precision="highest")
+        image = jax.ShapeDtypeStruct(shape, patches.dtype)
+        extract = lambda image: extract_patches(image, self.size, self.stride)
+        return jax.linear_transpose(extract, image)(patches)[0]
 
     @property
     def output_size(self) -> int:
