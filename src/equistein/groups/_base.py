@@ -11,6 +11,8 @@ from jaxtyping import Array, Float, PyTree
 from equistein._numbers import check_integers
 from equistein._types import Key, Point
 
+_MOST_COPIES = 1_000  # that are tried to find the nearest
+
 
 class AbstractGroup(eqx.Module):
     """A compact group and its action on points, which preserves distances.
@@ -46,6 +48,26 @@ class AbstractGroup(eqx.Module):
         All points of an orbit have the same representative, up to rounding, and it
         lies in the orbit. It may jump where the choice is tied.
         """
+
+    def nearest(self, point: Point, to: Point) -> Point:
+        r"""Return the copy $g x$ of a point nearest to another point.
+
+        Of a finite group by trying all elements. For `PointCloud` the best turn and the
+        best swaps are found one after the other, from several starts: the copy is never
+        further than the point itself, though there may be a nearer one.
+
+        Raises:
+            ValueError: If there are more than 1 000 elements, or no rule for a group
+                without an end of them.
+        """
+        if self.order is None or self.order > _MOST_COPIES:
+            raise ValueError(
+                f"The nearest copy of a point is found for up to {_MOST_COPIES} "
+                f"elements, for rotations and for point clouds, but {self} is neither."
+            )
+        copies = self.orbit(point)
+        axes = tuple(range(1, copies.ndim))
+        return copies[jnp.argmin(jnp.sum((copies - to[None]) ** 2, axis=axes))]
 
     def project(self, point: Point) -> Point:
         """Return the nearest point of the subspace the group lives on.

@@ -5,7 +5,7 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Point
-from equistein.groups._base import AbstractMatrixGroup
+from equistein.groups._base import AbstractMatrixGroup, rotate
 
 
 class Orthogonal(AbstractMatrixGroup):
@@ -31,6 +31,9 @@ class Orthogonal(AbstractMatrixGroup):
     def canonicalize(self, point: Point) -> Point:
         return _triangular(point, self.dim, reflections=True)
 
+    def nearest(self, point: Point, to: Point) -> Point:
+        return rotate(best_rotation(point, to, reflections=True), point)
+
 
 class SpecialOrthogonal(AbstractMatrixGroup):
     """SO(d): the rotations about the origin.
@@ -53,6 +56,9 @@ class SpecialOrthogonal(AbstractMatrixGroup):
     def canonicalize(self, point: Point) -> Point:
         return _triangular(point, self.dim, reflections=False)
 
+    def nearest(self, point: Point, to: Point) -> Point:
+        return rotate(best_rotation(point, to, reflections=False), point)
+
 
 def special_orthogonal(key: Key, dim: int, num: int) -> Float[Array, "num dim dim"]:
     """Draw rotations from the Haar measure on SO(dim)."""
@@ -60,6 +66,22 @@ def special_orthogonal(key: Key, dim: int, num: int) -> Float[Array, "num dim di
     flip = jnp.sign(jnp.linalg.det(matrices))[:, None]
     # Flipping one column where det < 0 keeps the measure: the flip is in O(dim).
     return matrices.at[:, :, 0].multiply(flip)
+
+
+def best_rotation(
+    point: Point, to: Point, *, reflections: bool
+) -> Float[Array, "dim dim"]:
+    r"""Return the matrix R with the least $\sum_i |R x_i - y_i|^2$.
+
+    References:
+        Kabsch (1976), A solution for the best rotation to relate two sets of vectors.
+    """
+    dim = point.shape[-1]
+    left, _, right = jnp.linalg.svd(to.reshape(-1, dim).T @ point.reshape(-1, dim))
+    if reflections:
+        return left @ right
+    handedness = jnp.sign(jnp.linalg.det(left) * jnp.linalg.det(right))
+    return left.at[:, -1].multiply(handedness) @ right
 
 
 def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:
