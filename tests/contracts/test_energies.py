@@ -11,7 +11,13 @@ import pytest
 from registries import classes_of
 
 from equistein.diffusion import AbstractNoiseEnergy, NoiseEnergy
-from equistein.energies import AbstractEnergies, AbstractEnergy, TemperedEnergy
+from equistein.energies import (
+    AbstractEnergies,
+    AbstractEnergy,
+    KnownEnergy,
+    SummedEnergy,
+    TemperedEnergy,
+)
 from equistein.groups import (
     check_invariance,
     Cyclic,
@@ -68,11 +74,22 @@ def formulas(key, group, data):
     )
 
 
+def known(key, group, data):
+    return KnownEnergy(lambda x: -jnp.sum(x**2) / 2, group)
+
+
+def summed(key, group, data):
+    parts = known(key, group, data), plain(key, group, data)
+    return SummedEnergy([(2.0, parts[0]), (0.5, parts[1])])
+
+
 ENERGIES = {  # adding an energy to the library means adding a line here
     "plain": plain,
     "joint": joint,
     "conditional": lambda *arguments: joint(*arguments).given(1),
     "tempered": lambda *arguments: TemperedEnergy(joint(*arguments).given(2), 4.0),
+    "known": known,
+    "summed": summed,
     "levels of noise": levels,
     "several formulas": formulas,
     "one of several formulas": lambda *arguments: formulas(*arguments).given(1),
@@ -81,6 +98,8 @@ SOME = {  # the others have their symmetry from an energy that is tried with all
     "joint": ("cyclic", "orthogonal"),
     "conditional": ("cyclic", "cloud"),
     "tempered": ("rotations",),
+    "known": ("cyclic",),
+    "summed": ("cyclic",),
     "levels of noise": ("trivial", "cloud"),
     "several formulas": ("trivial",),
     "one of several formulas": ("cloud",),

@@ -11,5 +11,7 @@ from equistein.energies._joint import (
     ConditionalEnergy as ConditionalEnergy,
     JointEnergy as JointEnergy,
 )
+from equistein.energies._known import KnownEnergy as KnownEnergy
 from equistein.energies._plain import PlainEnergy as PlainEnergy
+from equistein.energies._summed import SummedEnergy as SummedEnergy
 from equistein.energies._tempered import TemperedEnergy as TemperedEnergy

@@ -75,8 +75,11 @@ Energies = TypeVar("Energies", bound=AbstractEnergies)
 """What an objective or a generator is for."""
 
 
-def fixed(energy: Energies) -> Energies:
-    """Return an energy whose weights no gradient flows through."""
+Tree = TypeVar("Tree")
+
+
+def fixed(energy: Tree) -> Tree:
+    """Return an energy, or another tree, whose weights no gradient flows through."""
 
     def stop(leaf):
         return jax.lax.stop_gradient(leaf) if eqx.is_inexact_array(leaf) else leaf
