@@ -9,6 +9,7 @@ from equistein import metrics
 from equistein.groups import PointCloud
 from equistein.metrics import (
     energy_distance,
+    frechet_distance,
     geometric_wasserstein,
     total_variation,
     wasserstein_1d,
@@ -17,6 +18,7 @@ from equistein.metrics import (
 CLOUDS = PointCloud((0, 0, 0), 2)
 DISTANCES = {  # adding a distance between samples to the library means adding a line
     energy_distance: (energy_distance, (3, 2)),
+    frechet_distance: (frechet_distance, (2,)),
     geometric_wasserstein: (
         lambda x, y: geometric_wasserstein(x, y, CLOUDS).value,
         (3, 2),
@@ -28,16 +30,20 @@ NO_DISTANCES = {
     metrics.accuracy,
     metrics.annealed_importance_sampling,
     metrics.auroc,
+    metrics.bits_per_dimension,
     metrics.expected_calibration_error,
     metrics.kernel_stein_discrepancy,
     metrics.mean_log_likelihood,
     metrics.mode_weights,
+    metrics.nearest_distances,
     metrics.outlier_scores,
     metrics.pair_distances,
+    metrics.precision_and_recall,
     metrics.projected_gradient_attack,
     metrics.proportions,
     metrics.published_scores,
     metrics.score_against,
+    metrics.reweight,
     metrics.reliability,
     metrics.typicality,
     metrics.virial,

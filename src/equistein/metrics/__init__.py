@@ -4,6 +4,9 @@ from equistein.metrics._annealed_importance_sampling import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
 )
+from equistein.metrics._bits_per_dimension import (
+    bits_per_dimension as bits_per_dimension,
+)
 from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
@@ -16,9 +19,14 @@ from equistein.metrics._distances import (
     total_variation as total_variation,
     wasserstein_1d as wasserstein_1d,
 )
+from equistein.metrics._frechet_distance import frechet_distance as frechet_distance
 from equistein.metrics._geometric_wasserstein import (
     geometric_wasserstein as geometric_wasserstein,
     GeometricWasserstein as GeometricWasserstein,
+)
+from equistein.metrics._importance_weights import (
+    reweight as reweight,
+    Weighted as Weighted,
 )
 from equistein.metrics._kernel_stein_discrepancy import (
     kernel_stein_discrepancy as kernel_stein_discrepancy,
@@ -40,6 +48,11 @@ from equistein.metrics._particle_density import (
 from equistein.metrics._particle_systems import (
     pair_distances as pair_distances,
     virial as virial,
+)
+from equistein.metrics._precision_and_recall import (
+    nearest_distances as nearest_distances,
+    precision_and_recall as precision_and_recall,
+    PrecisionAndRecall as PrecisionAndRecall,
 )
 from equistein.metrics._projected_gradient_attack import (
     projected_gradient_attack as projected_gradient_attack,

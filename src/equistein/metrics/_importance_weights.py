@@ -1,0 +1,100 @@
+"""Importance weights: samples of one density as samples of another."""
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from equistein._arrays import check_particles
+from equistein._numbers import check_integers
+from equistein._types import Key, LogDensity, Particles, Scalar
+
+_FEWEST = 2.0  # of equal weights that are as good
+_ALIKE = 1e-6  # the spread of log weights that says that nothing was weighted
+
+
+class Weighted(eqx.Module):
+    r"""Samples with weights that make them samples of another density.
+
+    Attributes:
+        particles: The samples, stacked on axis 0.
+        weights: The weight of each; their sum is 1.
+        effective_sample_size: How many equal weights are as good,
+            $1 / \sum_i w_i^2$.
+    """
+
+    particles: Particles
+    weights: Float[Array, " particle"]
+    effective_sample_size: Scalar
+
+    def resample(self, key: Key, num: int) -> Particles:
+        """Draw particles, some several times, in proportion to their weights."""
+        check_integers("`resample`", num=num)
+        return self.particles[jr.choice(key, len(self.weights), (num,), p=self.weights)]
+
+
+def reweight(
+    particles: Particles, log_density: LogDensity, target: LogDensity
+) -> Weighted:
+    r"""Weigh samples of one density to be samples of another.
+
+    $$w_i \propto p(x_i) / q(x_i)$$
+
+    Exact as the number of samples grows, where q is above zero wherever p is; both may
+    lack their normalizers. The particles must be samples of q, not nearly: where a
+    sampler only nearly draws from a learned density, Markov chains of the target, such
+    as `es.MALA`, that go on from the particles make no such assumption.
+
+    Args:
+        particles: Samples of q, stacked on axis 0.
+        log_density: The log density of q of one point, such as `fitted.log_density`.
+        target: The log density of p.
+
+    Warns:
+        RuntimeWarning: If all weight is on one particle, or all weights are alike; the
+            text names the effective number.
+
+    Raises:
+        ValueError: If the particles are none, or no weight is finite.
+
+    References:
+        Kong (1992), A note on importance sampling using standardized weights, for the
+        effective number.
+    """
+    particles = check_particles(particles, "particles")
+    log_weights = _log_ratios(particles, log_density, target)
+    log_weights = jnp.where(jnp.isnan(log_weights), -jnp.inf, log_weights)
+    if not bool(jnp.isfinite(jnp.max(log_weights))):
+        raise ValueError(
+            "`particles` need a finite ratio of `target` to `log_density` somewhere, "
+            "but there is none: is the target zero at all of them?"
+        )
+    weights = jax.nn.softmax(log_weights)
+    effective = 1 / jnp.sum(weights**2)
+    if float(effective) < _FEWEST and len(weights) > 1:
+        warnings.warn(
+            f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
+            "of the target: nearly all weight is on one. The densities hardly overlap: "
+            "go on with chains of the target, such as MALA, instead.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    elif len(weights) > 1 and float(jnp.ptp(log_weights)) < _ALIKE:
+        warnings.warn(
+            f"All {len(weights)} weights are alike (effective number "
+            f"{float(effective):.1f}): `target` and `log_density` are one density.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return Weighted(particles, weights, effective)
+
+
+@eqx.filter_jit
+def _log_ratios(
+    particles: Particles, log_density: LogDensity, target: LogDensity
+) -> Float[Array, " particle"]:
+    ratio = lambda point: target(point) - log_density(point)
+    return jax.lax.map(ratio, particles, batch_size=256)
