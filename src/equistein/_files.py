@@ -1,5 +1,6 @@
-"""Files that are written whole or not at all."""
+"""Files: written whole or not at all, and known again."""
 
+import hashlib
 import os
 import pathlib
 
@@ -18,3 +19,18 @@ def write_whole(path: pathlib.Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+
+
+def digest(path: pathlib.Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of a folder's files.
+
+    Args:
+        path: The file or the folder.
+    """
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    found = hashlib.sha256()
+    for file in sorted(each for each in path.rglob("*") if each.is_file()):
+        line = f"{file.relative_to(path).as_posix()} {digest(file)}\n"
+        found.update(line.encode())
+    return found.hexdigest()

@@ -10,6 +10,9 @@ from equistein.training import (
     ContrastiveDivergence as ContrastiveDivergence,
     CrossEntropy as CrossEntropy,
     DenoisingScoreMatching as DenoisingScoreMatching,
+    EnergyMatching as EnergyMatching,
+    Phases as Phases,
+    ScoreMatching as ScoreMatching,
     SquaredError as SquaredError,
     Sum as Sum,
 )

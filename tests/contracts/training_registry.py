@@ -7,6 +7,7 @@ import jax.random as jr
 import optax
 
 from equistein.diffusion import (
+    BlindDiffusion,
     DiffusionContrastiveDivergence,
     DiffusionSteps,
     FormulaGenerator,
@@ -20,7 +21,7 @@ from equistein.groups import Cyclic, PointCloud, Trivial
 from equistein.kernels import RBF
 from equistein.models import masked_energy_for
 from equistein.networks import MLP, NoiseMLP
-from equistein.samplers import Langevin, SVGD
+from equistein.samplers import Langevin, MALA, Normal, SVGD
 from equistein.training import (
     Batch,
     Blurred,
@@ -29,12 +30,17 @@ from equistein.training import (
     CrossEntropy,
     DenoisingScoreMatching,
     EarlyStopping,
+    EnergyMatching,
+    FromData,
     Monitor,
     Normals,
     OnEpoch,
     Persistent,
+    Phases,
     ReplayBuffer,
+    Reweighted,
     SamplingGenerator,
+    ScoreMatching,
     SquaredError,
 )
 
@@ -80,6 +86,10 @@ NEGATIVES = {  # adding negatives to the library means adding a line here
     ),
     "until still": lambda: Persistent(svgd(), start(), tolerance=0.1, **FEW),
     "repelled": lambda: Persistent(SVGD(RBF(1.0), SGD), start(), repel=True, **FEW),
+    "from data": lambda: FromData(Langevin(0.1), num_steps=2),
+    "reweighted": lambda: Reweighted(
+        MALA(0.1), Normal(jnp.zeros(SHAPE), 1.0), num_particles=4, num_steps=2
+    ),
     "buffer": lambda: ReplayBuffer(svgd(), start(), 9, **FEW),
 }
 
@@ -103,6 +113,12 @@ OBJECTIVES = {  # adding an objective to the library means adding a line here
     "cross entropy": (CrossEntropy, joint, CLASSES),
     "squared error": (SquaredError, plain, ENERGIES),
     "denoising": (lambda: DenoisingScoreMatching(0.3), plain, None),
+    "denoising over levels": (lambda: DenoisingScoreMatching(0.3, 2.0), plain, None),
+    "score matching": (ScoreMatching, plain, None),
+    "energy matching": (lambda: EnergyMatching(0.1), plain, None),
+    "phases": (
+        lambda: Phases([(1, EnergyMatching(0.1)), (1, divergence())]), plain, None,
+    ),
     "blurred": (lambda: Blurred(divergence(), 0.1), plain, None),
     "sum": (lambda: divergence() + 0.1 * CrossEntropy(), joint, CLASSES),
     "all levels": (NoiseConditionalScoreMatching, levels, None),
@@ -130,6 +146,13 @@ GENERATORS = {  # a generator, an energy, and the conditions that it knows
         joint, [None, 0, 1],
     ),
     "reverse diffusion": (reverse, levels, [None]),
+    "blind diffusion": (
+        lambda: BlindDiffusion(
+            start(), Normals(points(), Trivial(), CLASSES, 2), noise=0.3,
+            noise_max=2.0, class_noise=1.0, num_steps=2, num_at_once=3,
+        ),
+        joint, [None, 0, 1],
+    ),
     "formulas": (
         lambda: FormulaGenerator(
             tuple(

@@ -1,6 +1,7 @@
 """Energies of data at all levels of noise: learned by denoising, sampled backwards."""
 
 from equistein.diffusion._base import AbstractNoiseEnergy as AbstractNoiseEnergy
+from equistein.diffusion._blind_diffusion import BlindDiffusion as BlindDiffusion
 from equistein.diffusion._contrastive_divergence import (
     DiffusionContrastiveDivergence as DiffusionContrastiveDivergence,
 )

@@ -1,5 +1,7 @@
 """Steps of particles while the noise falls."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,8 @@ from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import NoiseEnergy
 from equistein.kernels import AbstractKernel, measured_bandwidth
 from equistein.samplers import clipped
+
+Hold = Callable[[Int[Array, ""], Particles], Particles]
 
 _CORRECTED = 6.0  # times the least noise, up to which particles take other steps
 
@@ -122,11 +126,22 @@ class DiffusionSteps(eqx.Module):
         particles: Particles,
         first: Int[Array, ""],
         num_steps: int,
+        hold: Hold = lambda number, particles: particles,
     ) -> Particles:
-        """Take some steps, from step number `first` on."""
+        """Take some steps, from step number `first` on.
+
+        Args:
+            key: The source of randomness, of all steps.
+            energy: The energies.
+            particles: The particles.
+            first: The number of the first step.
+            num_steps: How many to take.
+            hold: What is done to particles before each step, given its number.
+        """
 
         def body(i, particles):
-            return self.step(key, energy, first + i, particles)
+            held = hold(first + i, particles)
+            return self.step(key, energy, first + i, held)
 
         return jax.lax.fori_loop(0, num_steps, body, particles)
 

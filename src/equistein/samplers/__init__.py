@@ -63,6 +63,9 @@ from equistein.samplers._svgd import (
     SVGDInfo as SVGDInfo,
     SVGDState as SVGDState,
 )
+from equistein.samplers._systematic_resampling import (
+    systematic_resampling as systematic_resampling,
+)
 from equistein.samplers._thinning import thin as thin
 from equistein.samplers._vector_adam import (
     scale_by_vector_adam as scale_by_vector_adam,

@@ -23,6 +23,7 @@ from equistein.training.generators._base import (
     AbstractGenerator as AbstractGenerator,
     Condition as Condition,
 )
+from equistein.training.generators._clamp import Clamp as Clamp, parts_of as parts_of
 from equistein.training.generators._sampling import (
     SamplingGenerator as SamplingGenerator,
 )
@@ -31,11 +32,13 @@ from equistein.training.negatives._base import (
     displacement as displacement,
     score_norm as score_norm,
 )
+from equistein.training.negatives._from_data import FromData as FromData
 from equistein.training.negatives._persistent import (
     Persistent as Persistent,
     PersistentState as PersistentState,
 )
 from equistein.training.negatives._replay_buffer import ReplayBuffer as ReplayBuffer
+from equistein.training.negatives._reweighted import Reweighted as Reweighted
 from equistein.training.objectives._base import (
     AbstractObjective as AbstractObjective,
     Sum as Sum,
@@ -49,6 +52,12 @@ from equistein.training.objectives._cross_entropy import CrossEntropy as CrossEn
 from equistein.training.objectives._denoising import (
     DenoisingScoreMatching as DenoisingScoreMatching,
 )
+from equistein.training.objectives._energy_matching import (
+    EnergyMatching as EnergyMatching,
+    paired as paired,
+)
+from equistein.training.objectives._phases import Phases as Phases
+from equistein.training.objectives._score_matching import ScoreMatching as ScoreMatching
 from equistein.training.objectives._squared_error import SquaredError as SquaredError
 from equistein.training.starts._base import AbstractStart as AbstractStart
 from equistein.training.starts._box import Box as Box

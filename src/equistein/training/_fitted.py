@@ -17,6 +17,7 @@ from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
 from equistein.training._tree_file import save_tree
 from equistein.training.generators._base import AbstractGenerator
+from equistein.training.generators._clamp import Clamp
 
 
 class Fitted(eqx.Module):
@@ -54,6 +55,7 @@ class Fitted(eqx.Module):
         num: int,
         *,
         label: int | np.integer | None = None,
+        clamp: Clamp | None = None,
         progress: bool = False,
     ) -> Particles:
         """Draw new samples with the generator.
@@ -63,11 +65,12 @@ class Fitted(eqx.Module):
             num: The number of samples.
             label: The class to draw from, or the number of a formula; None draws from
                 all together.
+            clamp: Coordinates to hold while the others are drawn.
             progress: Whether to show a progress bar.
 
         Raises:
-            ValueError: If there is no generator, `num` is no positive integer, or
-                `label` no class.
+            ValueError: If there is no generator, `num` is no positive integer, `label`
+                no class, or the clamp is outside the points.
         """
         if self.generator is None:
             raise ValueError(
@@ -81,7 +84,13 @@ class Fitted(eqx.Module):
                     f"`label` must be a class from 0 to {num_classes - 1}, but got "
                     f"{label!r}."
                 )
-        return self.generator.sample(key, self.energy, num, label, progress=progress)
+        condition = label
+        if clamp is not None:
+            other = clamp.label if label is None else int(label)
+            condition = dataclasses.replace(clamp, label=other)
+        return self.generator.sample(
+            key, self.energy, num, condition, progress=progress
+        )
 
     def log_normalizer(
         self,

@@ -19,23 +19,32 @@ import numpy as np
 from equistein._files import write_whole
 
 MAGIC = b"equistein tree"
-VERSION = 2
+VERSION = 3
 
 
-def _with_subspaces(header: Any) -> Any:
-    """Return a header of version 1, in which a normal density lives on a group's."""
+def _changed(header: Any, name: str, change: Callable[[dict], dict]) -> Any:
+    """Return a header with the fields of all modules of one class changed."""
     if isinstance(header, list):
-        return [_with_subspaces(part) for part in header]
+        return [_changed(part, name, change) for part in header]
     if not isinstance(header, dict):
         return header
-    header = {name: _with_subspaces(part) for name, part in header.items()}
-    if header.get("class") == "equistein.Normal":
-        fields = header["fields"]
-        fields["subspace"] = fields.pop("group")
+    header = {key: _changed(part, name, change) for key, part in header.items()}
+    if header.get("class") == f"equistein.{name}":
+        header["fields"] = change(header["fields"])
     return header
 
 
-MIGRATIONS: dict[int, Callable[[dict], dict]] = {1: _with_subspaces}
+def _with_subspace(fields: dict) -> dict:
+    """Return a normal density's fields, of version 1, where it lives on a group's."""
+    return {"subspace" if key == "group" else key: fields[key] for key in fields}
+
+
+MIGRATIONS: dict[int, Callable[[dict], dict]] = {
+    1: lambda header: _changed(header, "Normal", _with_subspace),
+    2: lambda header: _changed(
+        header, "ReverseDiffusion", lambda fields: fields | {"ending": "mean"}
+    ),
+}
 """For each old version the function that makes its header one of the next version."""
 
 # What equinox.nn.MLP has for its last activation by default: a function with no name.

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from molecules_by_hand import clouds, energy_of, normal_energy
 
-from equistein.diffusion import DiffusionSteps, StepSizes
+from equistein.diffusion import DiffusionSteps, ReverseDiffusion, StepSizes
 from equistein.groups import PointCloud
 from equistein.kernels import Pullback
 from equistein.models import (
@@ -59,7 +59,9 @@ def test_the_clip_spares_the_scores_of_large_clouds(key):
 
 def test_the_kernel_is_left_out_with_its_step(key):
     energy = energy_of(key, clouds(key))
-    with_force = diffusion_steps(energy, (3, 3), DenoisingSettings())
+    with_force = diffusion_steps(energy, (3, 3), DenoisingSettings(stein_step_size=0.1))
+    by_default = diffusion_steps(energy, (3, 3), DenoisingSettings())
+    assert by_default.kernel is None  # these are no atoms
     assert isinstance(with_force.kernel, Pullback)
     without = diffusion_steps(energy, (3, 3), DenoisingSettings(stein_step_size=0.0))
     assert without.kernel is None
@@ -85,6 +87,21 @@ def test_particles_end_with_the_variance_of_a_normal_density(langevin, key):
     steps = steps_of(normal_energy(), langevin * 0.25)
     error = np.sqrt(2 / (6 * 4_000))
     assert abs(width_at_the_end(key, steps) - 1) < 4 * error + 0.01
+
+
+def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key, unchecked):
+    energy = normal_energy()
+    wide, noise = float(energy.scale**2), float(energy.noise**2)
+    error = 4 * np.sqrt(2 / (6 * 4_000)) + 0.01
+    share = noise / (wide + noise)
+    widths = {"mean": 1 - share, "flow": (1 - share / 2) ** 2 / (1 - share)}
+    for ending, expected in widths.items():
+        generator = ReverseDiffusion(steps_of(energy), (3, 3), 4_000, ending)
+        points = generator.sample(key, energy, 4_000)
+        found = float(jnp.mean(points**2)) / (wide * 2 / 3)
+        assert abs(found / expected - 1) < error
+    with pytest.raises(ValueError, match="`ending`, mean or flow"):
+        ReverseDiffusion(steps_of(energy), (3, 3), 4, "middle")
 
 
 def test_fresh_noise_in_every_step_is_too_hot(key, monkeypatch):

@@ -11,7 +11,7 @@ from molecules_by_hand import mixed
 import equistein as es
 from equistein.diffusion import denoising_loss, NoiseConditionalScoreMatching
 from equistein.groups import Trivial
-from equistein.models import DenoisingSettings, for_formulas, of_formula
+from equistein.models import DenoisingSettings, for_formulas, formulas_of, of_formula
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +148,25 @@ def test_one_formula_of_several_is_drawn(tmp_path):
         of_formula(fitted, 2)
     with pytest.raises(ValueError, match="the fit of a MaskedNoiseEnergy, but got"):
         of_formula(of_formula(fitted, 0), 0)
+    _check_new_formulas(loaded)
+
+
+def _check_new_formulas(fitted):
+    """Formulas that training never saw, of elements that it did."""
+    assert formulas_of(fitted) == ("CO", "CHO")
+    assert of_formula(fitted, "OC").about == {"atomic_numbers": [6, 8]}
+    new = of_formula(fitted, "CO2")
+    assert new.about == {"atomic_numbers": [6, 8, 8]}
+    assert new.energy.group((3, 3)).num_permutations == 2  # the oxygens are alike
+    samples = new.sample(jr.key(4), 2)
+    assert samples.shape == (2, 3, 3)
+    assert np.allclose(jnp.mean(samples, axis=1), 0, atol=1e-6)
+    again = of_formula(of_formula(fitted, 0), "CO2")
+    with pytest.raises(ValueError, match="CO2 has O, but .* the elements C, of two"):
+        of_formula(of_formula(again, "C2"), "CO2")
+    with pytest.raises(ValueError, match="CHN has N, but this fit .* C, H, O,"):
+        of_formula(fitted, "CHN")
+    with pytest.raises(ValueError, match="has one atom only, but"):
+        of_formula(fitted, "C")
+    with pytest.raises(ValueError, match="A formula is like C5H8O"):
+        of_formula(fitted, "c5")

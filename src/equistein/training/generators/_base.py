@@ -12,10 +12,11 @@ from equistein._arrays import check_num
 from equistein._progress import progress_bar
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import Energies
+from equistein.training.generators._clamp import Clamp
 
-Condition = int | np.integer | None
-"""Which of the conditional energies, `energy.given(condition)`, is drawn from: a class,
-or the number of a formula; None is all together."""
+Condition = int | np.integer | Clamp | None
+"""What is drawn: a class or the number of a formula, of which `energy.given(label)` is
+the energy; or what goes with coordinates that are held; None is all together."""
 
 
 class AbstractGenerator(eqx.Module, Generic[Energies]):
@@ -34,7 +35,8 @@ class AbstractGenerator(eqx.Module, Generic[Energies]):
         """Draw new points, all together.
 
         Raises:
-            ValueError: If the energy knows no such condition.
+            ValueError: If the energy knows no such condition, or a clamp is outside
+                the points.
         """
 
     def sample(
@@ -49,8 +51,8 @@ class AbstractGenerator(eqx.Module, Generic[Energies]):
         """Draw any number of new points, some at once.
 
         Raises:
-            ValueError: If `num` is no positive integer, or the energy knows no such
-                condition.
+            ValueError: If `num` is no positive integer, the energy knows no such
+                condition, or a clamp is outside the points.
         """
         check_num(num)
         size, parts = min(num, self.num_at_once), []

@@ -3,13 +3,16 @@
 import dataclasses
 
 import equinox as eqx
+import jax
 import jax.random as jr
 
 from equistein._numbers import check_integers
-from equistein._types import Key, Particles, Scalar
+from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler, run
 from equistein.training.generators._base import AbstractGenerator, Condition
+from equistein.training.generators._clamp import parts_of
+from equistein.training.generators._held import HeldDensity, HeldSampler
 from equistein.training.starts._base import AbstractStart
 
 
@@ -44,15 +47,31 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     def draw(
         self, key: Key, energy: AbstractEnergy, num: int, condition: Condition
     ) -> Particles:
-        model = energy if condition is None else energy.given(condition)
-        label = None if condition is None else int(condition)
+        label, clamp = parts_of(condition)
+        model = energy if label is None else energy.given(label)
+        label = None if label is None else int(label)
         start_key, run_key = jr.split(key)
-        return run(
-            run_key, self.sampler, model.log_density,
-            self.start.sample(start_key, num, label), num_steps=self.num_steps,
-            check=False,  # the energy was checked when it was fitted
-        ).particles  # fmt: skip
+        start = self.start.sample(start_key, num, label)
+        if clamp is None:
+            return self._run(run_key, self.sampler, model.log_density, start)
+        clamp.check_shape(start.shape[1:])
+        held = HeldDensity(model, clamp)
+        start = jax.vmap(held.hold)(start)
+        points = self._run(run_key, HeldSampler(self.sampler), held, start)
+        return jax.vmap(held.restore)(points)
 
     def scaled(self, factor: Scalar) -> "SamplingGenerator":
         sampler = self.sampler.scaled(factor)
         return eqx.tree_at(lambda g: g.sampler, self, sampler)
+
+    def _run(
+        self,
+        key: Key,
+        sampler: AbstractSampler,
+        log_density: LogDensity,
+        start: Particles,
+    ) -> Particles:
+        return run(
+            key, sampler, log_density, start, num_steps=self.num_steps,
+            check=False,  # the energy was checked when it was fitted
+        ).particles  # fmt: skip

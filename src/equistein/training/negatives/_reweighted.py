@@ -1,0 +1,157 @@
+"""Chains with weights that tell how far the energy has moved on: exact in law."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from equistein._numbers import check_integers, check_positive
+from equistein._types import Key, Particles, Scalar
+from equistein.energies import AbstractEnergy
+from equistein.samplers import (
+    AbstractReference,
+    AbstractSampler,
+    advance,
+    systematic_resampling,
+)
+from equistein.training._batch import Batch
+from equistein.training.negatives._base import (
+    AbstractNegatives,
+    displacement,
+    score_norm,
+)
+from equistein.training.negatives._persistent import check_start
+
+_FRESH = 4  # samples of the reference for each chain
+
+
+class ReweightedState(eqx.Module):
+    """What the next batch needs.
+
+    Attributes:
+        particles: The chains.
+        log_weights: The logs of their weights, which sum to 1.
+        values: Their log densities under the energy of the last batch.
+    """
+
+    particles: Particles
+    log_weights: Float[Array, " particle"]
+    values: Float[Array, " particle"]
+
+
+class Reweighted(AbstractNegatives):
+    r"""Chains that carry weights from batch to batch, by Jarzynski's equality.
+
+    A batch that finds the energy moved from $E$ to $E'$ multiplies the weight of each
+    chain by $e^{E(x) - E'(x)}$, chooses the chains anew where fewer than `share` of
+    them count, and moves all by a sampler that leaves $e^{-E'}$ invariant. They begin
+    as exact samples of a reference. Then chains with their weights are samples of the
+    energy in every batch, however few steps they take and however far its modes are
+    apart: training is itself the annealing. The negatives are chains chosen by their
+    weights.
+
+    What is learned are the weights of modes as well as their shapes, which chains
+    without weights cannot tell. Errors of the weights, which few steps of few chains
+    gather, are forgotten where chains start anew: at fresh samples of the reference,
+    four for each chain, chosen by importance. In many dimensions these find no mode,
+    and few chains lose some: leave `reset_probability` out there, or take `Persistent`.
+
+    Args:
+        sampler: One that is exact, such as `MALA(step_size)`.
+        reference: The density that chains begin as samples of, wider than the data,
+            such as `Normal(center, scale, group)`.
+        num_particles: The number of chains, and of negatives of a batch.
+        num_steps: The sampler's steps in a batch.
+        share: The effective share of the chains below which they are chosen anew.
+        reset_probability: The chance of a chain to start anew in a batch.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+
+    References:
+        Carbone, Hua, Coste and Vanden-Eijnden (2023), Efficient training of
+        energy-based models using Jarzynski equality, algorithm 1.
+    """
+
+    sampler: AbstractSampler
+    reference: AbstractReference
+    _: dataclasses.KW_ONLY
+    num_particles: int = 512
+    num_steps: int = 10
+    share: float = eqx.field(default=0.5, converter=float)
+    reset_probability: float = eqx.field(default=0.0, converter=float)
+
+    def __check_init__(self):
+        if not isinstance(self.sampler, AbstractSampler):
+            raise ValueError(
+                "Reweighted needs `sampler`, an exact one such as MALA(step_size), but "
+                f"got {self.sampler!r}."
+            )
+        if not isinstance(self.reference, AbstractReference):
+            raise ValueError(
+                "Reweighted needs `reference`, a density to begin at such as "
+                f"es.samplers.Normal(center, scale, group), but got {self.reference!r}."
+            )
+        counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
+        check_integers("Reweighted", **counts)
+        check_positive("Reweighted", share=self.share)
+        if not 0 <= self.reset_probability <= 1:
+            raise ValueError(
+                "Reweighted needs `reset_probability` between 0 and 1, but got "
+                f"{self.reset_probability!r}."
+            )
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> ReweightedState:
+        self.sampler.check_shape(data.points.shape[1:])
+        particles = self.reference.sample(key, self.num_particles)
+        check_start(energy, particles[:256])
+        values = jax.vmap(self.reference.log_density)(particles)
+        return ReweightedState(particles, jnp.zeros_like(values), values)
+
+    def draw(
+        self, key: Key, energy: AbstractEnergy, state: ReweightedState, batch: Batch
+    ) -> tuple[Particles, ReweightedState, dict[str, Scalar]]:
+        choose_key, coin_key, reset_key, move_key, pick_key = jr.split(key, 5)
+        values_now = jax.vmap(energy.log_density)
+        before, values = state.particles, values_now(state.particles)
+        log_weights = jax.nn.log_softmax(state.log_weights + values - state.values)
+        share = 1 / (jnp.sum(jnp.exp(2 * log_weights)) * len(before))
+        anew = share < self.share
+        chosen = systematic_resampling(choose_key, jnp.exp(log_weights))
+        before = jnp.where(_like(anew, before), before[chosen], before)
+        even = jnp.full_like(log_weights, -jnp.log(len(before)))
+        log_weights = jnp.where(anew, even, log_weights)
+        if self.reset_probability:
+            resets = jr.bernoulli(coin_key, self.reset_probability, even.shape)
+            fresh = self._fresh(reset_key, energy)
+            before = jnp.where(_like(resets, before), fresh, before)
+            log_weights = jax.nn.log_softmax(jnp.where(resets, even, log_weights))
+        sampler = self.sampler.scaled(batch.step_scale)
+        after = advance(
+            move_key, sampler, energy.log_density, sampler.init(before), self.num_steps
+        ).particles
+        picked = systematic_resampling(pick_key, jnp.exp(log_weights))
+        info = {
+            "score_norm": score_norm(energy, after),
+            "displacement": displacement(before, after),
+            "effective_share": share,
+        }
+        state = ReweightedState(after, log_weights, values_now(after))
+        return after[picked], state, info
+
+    def _fresh(self, key: Key, energy: AbstractEnergy) -> Particles:
+        """Return as many samples of the reference as chains, chosen by importance."""
+        draw_key, choose_key = jr.split(key)
+        points = self.reference.sample(draw_key, _FRESH * self.num_particles)
+        ratios = jax.vmap(
+            lambda x: energy.log_density(x) - self.reference.log_density(x)
+        )(points)
+        chosen = systematic_resampling(choose_key, jax.nn.softmax(ratios))
+        return points[chosen[::_FRESH]]
+
+
+def _like(flags: Array, points: Particles) -> Array:
+    return flags.reshape(*flags.shape, *[1] * (points.ndim - flags.ndim))
