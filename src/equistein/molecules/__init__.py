@@ -13,6 +13,7 @@ from equistein.molecules._elements import (
     symbols_of as symbols_of,
     VALENCES as VALENCES,
 )
+from equistein.molecules._geometry import Geometry as Geometry, geometry as geometry
 from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._perception import (
     bonds_of as bonds_of,
@@ -25,7 +26,7 @@ from equistein.molecules._rdkit import (
     has_rdkit as has_rdkit,
     MissingRDKit as MissingRDKit,
 )
-from equistein.molecules._relaxation import relax as relax
+from equistein.molecules._relaxation import relax as relax, Relaxed as Relaxed
 from equistein.molecules._scores import (
     score_molecules as score_molecules,
     Scores as Scores,
@@ -34,6 +35,7 @@ from equistein.molecules._stability import (
     bond_orders as bond_orders,
     stable_atoms as stable_atoms,
 )
+from equistein.molecules._strain import Strain as Strain, strain as strain
 from equistein.molecules._xyz import (
     Molecule as Molecule,
     read_xyz as read_xyz,

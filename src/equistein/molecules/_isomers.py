@@ -77,7 +77,7 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     settings.maxIterations = 50
     if rdDistGeom.EmbedMolecule(mol, settings) != 0:
         return None
-    positions, _ = relax(mol)
+    positions = relax(mol).positions
     order = np.empty(len(names), int)
     order[np.argsort(list(symbols), kind="stable")] = np.argsort(names, kind="stable")
     positions = positions[order]

@@ -1,6 +1,6 @@
 """Molecules relaxed by a force field."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,8 +9,22 @@ from equistein.molecules._rdkit import rdkit
 _MAX_ITERATIONS = 2_000
 
 
-def relax(mol: Any) -> tuple[np.ndarray, float]:
-    """Return the relaxed positions, and how far all atoms moved.
+class Relaxed(NamedTuple):
+    """A molecule that a force field relaxed.
+
+    Attributes:
+        positions: The relaxed positions, turned onto those before.
+        moved: The root mean square distance of all atoms to them, in Angstrom.
+        energy: The energy lost, in kcal/mol.
+    """
+
+    positions: np.ndarray
+    moved: float
+    energy: float
+
+
+def relax(mol: Any) -> Relaxed:
+    """Return a molecule in the nearest minimum of its energy, and what that took.
 
     By the force field MMFF94, which knows small organic molecules.
 
@@ -18,9 +32,8 @@ def relax(mol: Any) -> tuple[np.ndarray, float]:
         mol: An RDKit molecule with hydrogens and positions, as `perceive` gives.
 
     Returns:
-        The positions, turned onto those before, and the root mean square distance of
-        all atoms to them, in Angstrom; NaN where the force field has no parameters or
-        does not converge.
+        What came of it; NaN where the force field has no parameters or does not
+        converge.
 
     Raises:
         MissingRDKit: If RDKit is not installed.
@@ -29,11 +42,16 @@ def relax(mol: Any) -> tuple[np.ndarray, float]:
     from rdkit.Chem import rdForceFieldHelpers, rdMolAlign
 
     before, after = chem.Mol(mol), chem.Mol(mol)
-    nothing = np.full((mol.GetNumAtoms(), 3), np.nan), float("nan")
-    if not rdForceFieldHelpers.MMFFHasAllMoleculeParams(after):
+    nan = float("nan")
+    nothing = Relaxed(np.full((mol.GetNumAtoms(), 3), nan), nan, nan)
+    known = rdForceFieldHelpers.MMFFGetMoleculeProperties(after)
+    if known is None:
         return nothing
-    if rdForceFieldHelpers.MMFFOptimizeMolecule(after, maxIters=_MAX_ITERATIONS) != 0:
+    field = rdForceFieldHelpers.MMFFGetMoleculeForceField(after, known)
+    energy = field.CalcEnergy()
+    if field.Minimize(maxIts=_MAX_ITERATIONS) != 0:
         return nothing
+    lost = energy - field.CalcEnergy()
     same = [(index, index) for index in range(mol.GetNumAtoms())]
     moved = rdMolAlign.AlignMol(after, before, atomMap=same)
-    return after.GetConformer().GetPositions(), float(moved)
+    return Relaxed(after.GetConformer().GetPositions(), float(moved), float(lost))
