@@ -3,6 +3,7 @@
 from equistein.data._array_files import (
     as_particles as as_particles,
     DataError as DataError,
+    has_labels as has_labels,
     read_labels as read_labels,
     read_points as read_points,
 )
@@ -11,6 +12,7 @@ from equistein.data._cache import (
     cached_array as cached_array,
 )
 from equistein.data._idx import read_idx as read_idx
+from equistein.data._image_folder import read_image_folder as read_image_folder
 from equistein.data._labeled_images import (
     as_labeled as as_labeled,
     class_names as class_names,

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from equistein.data import DataError, read_image_folder
+
+GREY = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
+COLOR = np.stack([GREY, GREY + 5, GREY + 9], axis=2)
+
+
+def save(path, array=GREY):
+    path.parent.mkdir(exist_ok=True, parents=True)
+    Image.fromarray(array).save(path)
+
+
+def test_a_folder_of_grey_images_is_read_in_the_order_of_names(tmp_path):
+    save(tmp_path / "b.png", GREY + 1)
+    save(tmp_path / "a.PNG")
+    (tmp_path / "notes.txt").write_text("no image")
+    images, labels = read_image_folder(tmp_path)
+    assert labels is None
+    assert images.dtype == np.float32
+    assert np.allclose(images[..., 0] * 255, [GREY, GREY + 1])
+
+
+def test_subfolders_are_classes_and_one_color_makes_all_colored(tmp_path):
+    save(tmp_path / "dogs" / "1.png", COLOR)
+    save(tmp_path / "cats" / "1.bmp")
+    save(tmp_path / "cats" / "2.gif")
+    (tmp_path / "empty").mkdir()
+    images, labels = read_image_folder(tmp_path)
+    assert labels.tolist() == [0, 0, 1]
+    assert np.allclose(images[2] * 255, COLOR)
+    assert np.allclose(images[0] * 255, GREY[..., None])
+
+
+def test_a_single_subfolder_is_no_class(tmp_path):
+    for name in ("1.png", "2.png"):
+        save(tmp_path / "all" / name)
+    assert read_image_folder(tmp_path)[1] is None
+
+
+def test_two_files_of_different_sizes_are_named_with_their_sizes(tmp_path):
+    save(tmp_path / "1.png")
+    save(tmp_path / "2.png", GREY.T)
+    with pytest.raises(DataError, match=r"1\.png has 4 x 3 .*2\.png has 3 x 4"):
+        read_image_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: save(path / "1.png"), "at least two images.*has 1"),
+        (lambda path: (path / "1.png").write_bytes(b"\x89PNG nothing"), "two images"),
+        (
+            lambda path: [save(path / "1.png"), save(path / "dogs" / "2.png")],
+            "1.png, beside subfolders of images, such as dogs",
+        ),
+        (
+            lambda path: [save(path / "1.png"), (path / "2.png").write_bytes(b"no")],
+            "2.png is damaged or no image",
+        ),
+        (
+            lambda path: [save(path / f"{n}.tif", np.ones((2, 2), "f4")) for n in "12"],
+            "1.tif has pixels of the kind 'F'",
+        ),
+    ],
+)
+def test_a_folder_that_does_not_do_is_refused(make, words, tmp_path):
+    make(tmp_path)
+    with pytest.raises(DataError, match=words):
+        read_image_folder(tmp_path)
+
+
+def test_a_truncated_image_and_a_missing_folder_are_refused(tmp_path):
+    save(tmp_path / "1.png")
+    content = (tmp_path / "1.png").read_bytes()
+    (tmp_path / "2.png").write_bytes(content[:-30])
+    with pytest.raises(DataError, match="2.png is damaged"):
+        read_image_folder(tmp_path)
+    with pytest.raises(DataError, match="no folder"):
+        read_image_folder(tmp_path / "nowhere")
