@@ -23,7 +23,7 @@ from equistein.groups import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
-from equistein.metrics import score_against as score_against
+from equistein.metrics import reweight as reweight, score_against as score_against
 from equistein.models import load as load, Model as Model
 from equistein.posteriors import (
     from_numpyro as from_numpyro,
@@ -47,6 +47,7 @@ from equistein.samplers import (
     vector_adam as vector_adam,
 )
 from equistein.training import (
+    Clamp as Clamp,
     DivergenceError as DivergenceError,
     fit as fit,
     Fitted as Fitted,

@@ -27,6 +27,10 @@ from equistein.models._graph_energy import (
     graph_energy_for as graph_energy_for,
     masked_energy_for as masked_energy_for,
 )
+from equistein.models._image_energy import (
+    image_energy_for as image_energy_for,
+    image_model as image_model,
+)
 from equistein.models._judge import judge as judge, Judgement as Judgement
 from equistein.models._kernel import kernel_for as kernel_for
 from equistein.models._load import (
@@ -35,12 +39,21 @@ from equistein.models._load import (
     pretrained_names as pretrained_names,
 )
 from equistein.models._model import Model as Model
+from equistein.models._molecule_shapes import (
+    shape_numbers as shape_numbers,
+    shape_panels as shape_panels,
+    Shapes as Shapes,
+    shapes_of as shapes_of,
+)
 from equistein.models._molecules import (
     known_graphs as known_graphs,
     molecule_numbers as molecule_numbers,
 )
 from equistein.models._network import network_for as network_for
-from equistein.models._of_formula import of_formula as of_formula
+from equistein.models._of_formula import (
+    formulas_of as formulas_of,
+    of_formula as of_formula,
+)
 from equistein.models._samplers import (
     CoolingStep as CoolingStep,
     descent as descent,
@@ -50,4 +63,5 @@ from equistein.models._settings import (
     AbstractSettings as AbstractSettings,
     ContrastiveSettings as ContrastiveSettings,
     DenoisingSettings as DenoisingSettings,
+    ImageSettings as ImageSettings,
 )

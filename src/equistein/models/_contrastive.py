@@ -6,14 +6,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._types import Particles
+from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.kernels import AbstractKernel, RBF
 from equistein.models._kernel import kernel_for
 from equistein.models._model import given, Model, model_of
 from equistein.models._samplers import CoolingStep, descent
 from equistein.models._settings import ContrastiveSettings
-from equistein.samplers import Langevin, SVGD
+from equistein.samplers import (
+    AbstractSampler,
+    AnnealedSMC,
+    Langevin,
+    MALA,
+    Normal,
+    SVGD,
+)
 from equistein.training import (
     AbstractNegatives,
     AbstractObjective,
@@ -25,6 +32,7 @@ from equistein.training import (
     Normals,
     Persistent,
     ReplayBuffer,
+    Reweighted,
     SamplingGenerator,
     SquaredError,
 )
@@ -53,8 +61,47 @@ def contrastive_model(
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
     start = _start(energy, data, labels, settings)
-    kernel = _kernel(energy, shape, settings)
     langevin = given(settings.langevin_step_size, (0.01 * start.reach) ** 2)
+    batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
+    num_epochs = settings.num_epochs or max(60, -(-500 // batches))
+    parts = _reweighted if settings.negatives == "reweighted" else _persistent
+    negatives, sampler = parts(energy, shape, start, langevin, settings)
+    objective = objective_for(negatives, labels, settings)
+    generator = SamplingGenerator(
+        sampler, start, num_steps=settings.sample_steps,
+        num_at_once=settings.sample_at_once,
+    )  # fmt: skip
+    return model_of(energy, objective, generator, settings, num_epochs, batches)
+
+
+def _reweighted(
+    energy: AbstractEnergy,
+    shape: tuple[int, ...],
+    start: AbstractStart,
+    langevin: Scalar,
+    settings: ContrastiveSettings,
+) -> tuple[AbstractNegatives, AbstractSampler]:
+    """Return chains with weights, and what draws new samples."""
+    group = energy.group(shape)
+    chains = MALA(langevin, score_clip=settings.score_clip, project=group.project)
+    reference = Normal(start.center, start.reach / 2, group)
+    negatives = Reweighted(
+        chains, reference, num_particles=settings.num_particles,
+        num_steps=settings.num_steps, reset_probability=settings.reset_probability,
+    )  # fmt: skip
+    return negatives, AnnealedSMC(chains, reference=reference, num_runs=1)
+
+
+def _persistent(
+    energy: AbstractEnergy,
+    shape: tuple[int, ...],
+    start: AbstractStart,
+    langevin: Scalar,
+    settings: ContrastiveSettings,
+) -> tuple[AbstractNegatives, AbstractSampler]:
+    """Return particles without weights, and what draws new samples."""
+    group = energy.group(shape)
+    kernel = _kernel(energy, shape, settings)
     stein = given(settings.stein_step_size, langevin)
     clip = given(settings.score_clip, 450 / start.reach)
     tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
@@ -69,15 +116,7 @@ def contrastive_model(
             return Langevin(step_size, **options)
         return SVGD(kernel, descent(stein), langevin=step_size, **options)
 
-    negatives = _negatives(sampler(langevin), start, settings)
-    batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
-    num_epochs = settings.num_epochs or max(60, -(-500 // batches))
-    objective = objective_for(negatives, labels, settings)
-    generator = SamplingGenerator(
-        sampler(cooling), start, num_steps=settings.sample_steps,
-        num_at_once=settings.sample_at_once,
-    )  # fmt: skip
-    return model_of(energy, objective, generator, settings, num_epochs, batches)
+    return _negatives(sampler(langevin), start, settings), sampler(cooling)
 
 
 def _start(
@@ -94,7 +133,7 @@ def _start(
 
 
 def _negatives(
-    sampler, start: AbstractStart, settings: ContrastiveSettings
+    sampler: AbstractSampler, start: AbstractStart, settings: ContrastiveSettings
 ) -> AbstractNegatives:
     """Return persistent particles, or a replay buffer if the settings have one."""
     options: dict[str, Any] = {

@@ -12,11 +12,18 @@ import numpy as np
 
 from equistein._numbers import check_fields
 from equistein._types import Particles
-from equistein.data import as_particles, DataError, read_labels, read_points
+from equistein.data import (
+    as_particles,
+    DataError,
+    read_image_folder,
+    read_labels,
+    read_points,
+)
 from equistein.groups import AbstractGroup, parse_group, Trivial
 from equistein.molecules import read_xyz
 from equistein.training import check_classes
 
+IMAGE_GROUPS = ("image-rotations", "image-reflections")
 _NUM_CLASSES = 10_000
 _MAX_ATOMS = 200
 
@@ -33,9 +40,11 @@ class Problem:
         dim: For a point cloud, the dimension of space.
         species: For a point cloud, one label a particle, as in "C C O"; by default the
             elements of an .xyz file, or all particles alike.
-        network: For a point cloud, what the energy is made of: `graph`, a graph network
-            of all particles with an energy for each level of noise, or `features`, a
-            perceptron of invariant features. None is `graph` for molecules.
+        network: What the energy is made of: `graph`, for a point cloud, a graph network
+            of all particles with an energy for each level of noise; `unet`, for images,
+            a U-shaped network with one energy for all levels; or `features`, a
+            perceptron of invariant features, or convolutions. None is `graph` for
+            clouds without classes, else `features`.
         labels: Whether classes in the file, the array `y`, are learned too.
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
@@ -46,7 +55,7 @@ class Problem:
     group: str
     dim: int | None = None
     species: str | None = None
-    network: Literal["graph", "features"] | None = None
+    network: Literal["graph", "features", "unet"] | None = None
     labels: bool = True
     held_out: float = 0.1
     seed: int = 0
@@ -110,7 +119,7 @@ class Dataset:
 
 
 def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
-    """Return the data of a file, checked and in random order.
+    """Return the data of a file or a folder of images, checked and in random order.
 
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
@@ -120,6 +129,9 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
         points, formulas, labels = _read_molecules(path, problem)
         if len(formulas) == 1:
             species, formulas, labels = formulas[0], None, None
+    elif path.is_dir():
+        points, labels = read_image_folder(path)
+        labels = labels if problem.labels else None
     else:
         points = _read_points(path, problem)
         if problem.labels:
@@ -164,6 +176,10 @@ def _group(
     if problem.group != "point-cloud":
         if problem.network == "graph":
             raise DataError("--network graph is for --group point-cloud.")
+        if problem.network == "unet" and problem.group not in IMAGE_GROUPS:
+            raise DataError(
+                f"--network unet is for --group {' or '.join(IMAGE_GROUPS)}."
+            )
         return parse_group(problem.group)
     if problem.species is not None:
         species = problem.species.split()

@@ -56,7 +56,7 @@ def _reverse_diffusion(
         )
     assert isinstance(energy, NoiseEnergy)
     steps = diffusion_steps(energy, shape, settings)
-    return ReverseDiffusion(steps, shape, settings.sample_at_once)
+    return ReverseDiffusion(steps, shape, settings.sample_at_once, settings.ending)
 
 
 def diffusion_steps(
@@ -64,9 +64,16 @@ def diffusion_steps(
 ) -> DiffusionSteps:
     """Return the steps from the largest noise to the least."""
     kernel = None
-    if settings.stein_step_size != 0:
+    if settings.stein_step_size or (
+        settings.stein_step_size is None and _of_atoms(energy)
+    ):
         kernel = kernel_for(energy, shape, settings.bandwidth)
     return DiffusionSteps(_step_sizes(energy, settings), settings.sample_steps, kernel)
+
+
+def _of_atoms(energy: NoiseEnergy) -> bool:
+    """Whether points are molecules, of atoms with a number each."""
+    return isinstance(energy.network, EGNN) and energy.network.has_atoms
 
 
 def _step_sizes(energy: NoiseEnergy, settings: DenoisingSettings) -> StepSizes:

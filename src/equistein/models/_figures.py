@@ -15,6 +15,7 @@ from equistein.plotting import (
     molecule_viewer,
     molecules,
     planar_samples,
+    side_by_side,
 )
 
 _SHOWN = 32
@@ -29,6 +30,7 @@ def figures(
     by_class: Mapping[str, np.ndarray],
     history: Mapping[str, np.ndarray],
     species: Sequence[str] | None,
+    panels: Mapping[str, Mapping[str, np.ndarray]],
 ) -> dict[str, Any]:
     """Draw samples beside data.
 
@@ -39,12 +41,15 @@ def figures(
         by_class: Samples of each class.
         history: The history of the fit, as that of one seed.
         species: The element of each atom, or None.
+        panels: Quantities of molecules in data and samples, if there are any.
     """
     rows = {"data": np.ravel(features[0]), "samples": np.ravel(features[1])}
     drawn = {
         "features": histograms(rows, None, "invariant features, all together"),
         **_training(history),
     }
+    if panels:
+        drawn["shapes"] = side_by_side(panels)
     if species is not None:
         return drawn | molecule_pictures(species, points[1])
     return drawn | _points(group, *points, by_class)

@@ -18,18 +18,24 @@ from equistein.groups import AbstractGroup, ImageRotations, PointCloud
 from equistein.models._contrastive import contrastive_model
 from equistein.models._denoising import denoising_model
 from equistein.models._graph_energy import graph_energy_for, masked_energy_for
+from equistein.models._image_energy import image_energy_for, image_model
 from equistein.models._model import Model
 from equistein.models._network import network_for
 from equistein.models._settings import (
     AbstractSettings,
     ContrastiveSettings,
     DenoisingSettings,
+    ImageSettings,
 )
 from equistein.training import check_classes
 
 Kind = TypeVar("Kind", bound=AbstractSettings)
+Network = Literal["features", "graph", "unet"]
 
 _WIDTHS = ContrastiveSettings.widths
+_KINDS: dict[type, Network] = {
+    ContrastiveSettings: "features", DenoisingSettings: "graph", ImageSettings: "unet",
+}  # fmt: skip
 
 
 def for_data(
@@ -38,7 +44,7 @@ def for_data(
     data: Particles,
     labels: Any = None,
     *,
-    network: Literal["features", "graph"] = "features",
+    network: Network | None = None,
     settings: AbstractSettings | None = None,
     atomic_numbers: Sequence[int] | None = None,
 ) -> Model:
@@ -48,7 +54,8 @@ def for_data(
     the orbit mean of a perceptron, trained by contrastive divergence with E-SVGD; with
     classes as labels a joint energy. With `graph`, for point clouds, a graph network
     with an energy for each level of noise, trained by denoising and sampled by reverse
-    diffusion, which suits molecules.
+    diffusion. With `unet`, for images, one energy on a U-shaped
+    network, trained by denoising over levels, with classes as well.
 
     Args:
         key: The source of the weights.
@@ -56,8 +63,10 @@ def for_data(
         data: The data, stacked on axis 0.
         labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
             its known energy (floating point, NaN where unknown), or None.
-        network: `features` or `graph`.
-        settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`.
+        network: `features`, `graph` or `unet`; None is what the settings are for, and
+            without settings `graph` for point clouds without labels, else `features`.
+        settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`,
+            `ImageSettings` for `unet`.
         atomic_numbers: For `graph`, the atomic number of each particle, if it is
             an atom.
 
@@ -65,10 +74,20 @@ def for_data(
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
+    if network is None:
+        network = (
+            _usual(group, labels)
+            if settings is None
+            else _KINDS.get(type(settings), "features")
+        )
     if network == "graph":
         return _graph_model(key, group, data, labels, settings, atomic_numbers)
+    if network == "unet":
+        return _image_model(key, group, data, labels, settings)
     if network != "features":
-        raise ValueError(f"`network` must be features or graph, but got {network!r}.")
+        raise ValueError(
+            f"`network` must be features, graph or unet, but got {network!r}."
+        )
     settings = _settings(ContrastiveSettings(), settings, "A network of features")
     if isinstance(group, ImageRotations) and settings.widths != _WIDTHS:
         raise ValueError(
@@ -81,6 +100,12 @@ def for_data(
         temperature=settings.temperature,
     )  # fmt: skip
     return contrastive_model(energy, data, labels, settings)
+
+
+def _usual(group: AbstractGroup, labels: Any) -> Network:
+    """Return what an energy is made of if nobody says."""
+    clouds = isinstance(group, PointCloud) and group.reflections
+    return "graph" if clouds and labels is None else "features"
 
 
 def energy_for(
@@ -172,6 +197,31 @@ def _graph_model(
     numbers = None if atomic_numbers is None else list(map(int, atomic_numbers))
     about = {} if numbers is None else {"atomic_numbers": numbers}
     return dataclasses.replace(denoising_model(energy, data, settings), about=about)
+
+
+def _image_model(
+    key: Key,
+    group: AbstractGroup,
+    data: Particles,
+    labels: Any,
+    settings: AbstractSettings | None,
+) -> Model:
+    settings = _settings(ImageSettings(), settings, "A U-shaped network")
+    if not isinstance(group, ImageRotations):
+        raise ValueError(
+            f"A U-shaped network is for the symmetry ImageRotations, but got {group}."
+        )
+    group.check_shape(data.shape[1:])
+    num_classes = _num_classes(labels)
+    if labels is not None and num_classes is None:
+        raise ValueError(
+            "A U-shaped network learns classes, whole numbers, but got `labels` of "
+            f"type {np.asarray(labels).dtype}: take `network` features for energies."
+        )
+    energy = image_energy_for(
+        key, group, data, num_classes=num_classes, settings=settings
+    )
+    return image_model(energy, data, labels, settings)
 
 
 def _settings(default: Kind, settings: AbstractSettings | None, what: str) -> Kind:

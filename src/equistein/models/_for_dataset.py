@@ -12,11 +12,16 @@ from equistein.models._settings import AbstractSettings
 from equistein.molecules import atomic_numbers_of
 
 
-def network_of(problem: Problem, dataset: Dataset) -> Literal["graph", "features"]:
-    """Return `graph` or `features`: what the problem's energy is made of."""
+def network_of(
+    problem: Problem, dataset: Dataset
+) -> Literal["graph", "features", "unet"]:
+    """Return `graph`, `unet` or `features`: what the problem's energy is made of."""
     if dataset.formulas:
         return "graph"  # features are of one formula
-    return problem.network or ("graph" if dataset.species else "features")
+    if problem.network is not None:
+        return problem.network
+    graph = problem.group == "point-cloud" and dataset.labels is None
+    return "graph" if graph else "features"
 
 
 def for_dataset(
@@ -27,7 +32,8 @@ def for_dataset(
 ) -> Model:
     """Return a model of the part of a data set that training sees.
 
-    Settings are `DenoisingSettings` for a graph network, else `ContrastiveSettings`.
+    Settings are `DenoisingSettings` for a graph network, `ImageSettings` for a U-shaped
+    one, else `ContrastiveSettings`.
 
     Raises:
         ValueError: If no network is known for the symmetry, or the settings are those

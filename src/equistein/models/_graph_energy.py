@@ -12,6 +12,7 @@ from equistein.groups import PointCloud
 from equistein.networks import EGNN
 
 _LOOKED_AT = 512  # clouds to measure distances in
+_NOISES = 20  # the least ones in the distance to the nearest particle
 
 
 def graph_energy_for(
@@ -53,7 +54,7 @@ def graph_energy_for(
         group.species, atomic_numbers=atomic_numbers, dim=group.dim, width=width,
         depth=depth, reach=1.25 * farthest, key=key,
     )  # fmt: skip
-    return NoiseEnergy(network, data, nearest / 20 if noise is None else noise)
+    return NoiseEnergy(network, data, nearest / _NOISES if noise is None else noise)
 
 
 def masked_energy_for(
@@ -94,7 +95,8 @@ def masked_energy_for(
         names, atomic_numbers=list(known.values()), dim=data.shape[2], width=width,
         depth=depth, reach=1.25 * farthest, key=key,
     ).of((0,) * data.shape[1])  # fmt: skip
-    energy = NoiseEnergy(network, data, nearest / 20 if noise is None else noise)
+    noise = nearest / _NOISES if noise is None else noise
+    energy = NoiseEnergy(network, data, noise)
     size = jnp.asarray(scale, data.dtype)
     return MaskedNoiseEnergy(energy, formulas, size, 2 * size)
 

@@ -15,7 +15,7 @@ from equistein.features import Coordinates
 from equistein.metrics import energy_distance, wasserstein_1d
 from equistein.models._dataset import Dataset
 from equistein.models._features import features_of
-from equistein.models._molecules import known_graphs, molecule_numbers
+from equistein.models._molecules import report_molecules
 from equistein.models._scores import scores, values_at
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Fitted
@@ -72,10 +72,12 @@ def judge(
     num = min(len(first), len(samples))
     numbers = _compared(fitted, described, samples[:num], others)
     numbers |= scores(score_key, fitted, dataset, ais_steps)
+    floor, panels = _compared(fitted, described, first[:num], others), {}
     if dataset.species is not None:
-        known = known_graphs(dataset.species, np.asarray(data[:_KNOWN]))
-        numbers |= molecule_numbers(dataset.species, np.asarray(samples), known)
-    floor = _compared(fitted, described, first[:num], others)
+        told = report_molecules(
+            dataset.species, np.asarray(data[:_KNOWN]), np.asarray(samples)
+        )
+        numbers, floor, panels = numbers | told.numbers, floor | told.floor, told.panels
     outcomes = {
         "model": seed_outcome(
             numbers, samples, history=fitted.history, events=fitted.events
@@ -89,6 +91,7 @@ def judge(
         by_class=_of_classes(class_key, fitted, dataset, num_samples),
         history=outcomes["model"].history,
         species=dataset.species,
+        panels=panels,
     )
     return Judgement(outcomes, pictures)
 

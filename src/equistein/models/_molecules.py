@@ -5,6 +5,11 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from equistein.models._molecule_shapes import (
+    shape_numbers,
+    shape_panels,
+    shapes_of,
+)
 from equistein.molecules import (
     has_rdkit,
     perceive,
@@ -26,6 +31,50 @@ def known_graphs(species: Sequence[str], positions: np.ndarray) -> frozenset[str
         return frozenset()
     seen = (perceive(species, np.asarray(p, np.float64)).smiles for p in positions)
     return frozenset(smiles for smiles in seen if smiles is not None)
+
+
+@dataclasses.dataclass(frozen=True)
+class MoleculeReport:
+    """New molecules beside the data.
+
+    Attributes:
+        numbers: The scores of the new ones, and what their shapes are like.
+        floor: What the shapes of the data are like.
+        panels: What a figure of the shapes shows, by label; empty without RDKit.
+    """
+
+    numbers: dict[str, float]
+    floor: dict[str, float]
+    panels: dict[str, dict[str, np.ndarray]]
+
+
+def report_molecules(
+    species: Sequence[str], data: np.ndarray, samples: np.ndarray
+) -> MoleculeReport:
+    """Judge new molecules beside the data: scores, strain, bonds, angles and rings.
+
+    Args:
+        species: The element of each atom.
+        data: The positions in the data, `(molecule, atom, 3)`, in Angstrom.
+        samples: New molecules, the same way.
+    """
+    if not has_rdkit():
+        return MoleculeReport(molecule_numbers(species, samples, ()), {}, {})
+    before, after = (
+        [perceive(species, np.asarray(molecule, np.float64)) for molecule in positions]
+        for positions in (data, samples)
+    )
+    known = {seen.smiles for seen in before if seen.smiles is not None}
+    numbers = molecule_numbers(species, samples, known, after)
+    theirs, mine = (
+        shapes_of([seen.mol for seen in all_seen if seen.mol is not None])
+        for all_seen in (before, after)
+    )
+    return MoleculeReport(
+        numbers | shape_numbers(mine, theirs),
+        shape_numbers(theirs, theirs),
+        shape_panels(mine, theirs),
+    )
 
 
 def molecule_numbers(

@@ -1,36 +1,132 @@
 """The learned density of one formula."""
 
+import dataclasses
+from collections.abc import Sequence
+
+import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
-from equistein.diffusion import FormulaGenerator, MaskedNoiseEnergy
+from equistein.diffusion import (
+    FormulaGenerator,
+    MaskedNoiseEnergy,
+    NoiseEnergy,
+    ReverseDiffusion,
+)
+from equistein.models._kernel import kernel_for
+from equistein.molecules import atomic_numbers_of, atoms_of, formula, symbols_of
+from equistein.networks import EGNN
 from equistein.samplers import Normal
-from equistein.training import Fitted
+from equistein.training import AbstractGenerator, Fitted
 
 
-def of_formula(fitted: Fitted, number: int) -> Fitted:
-    """Return the density of one of several formulas, by its number in the labels.
+def formulas_of(fitted: Fitted) -> tuple[str, ...]:
+    """Return the formulas that a fit has learned, by number; none without elements."""
+    one = fitted.about.get("atomic_numbers")
+    rows = fitted.about.get("formulas") or ([one] if one else [])
+    return tuple(formula(symbols_of(row)) for row in rows)
+
+
+def of_formula(fitted: Fitted, wanted: int | np.integer | str) -> Fitted:
+    """Return the density of one formula, which may be one that training never saw.
+
+    The network takes atoms of any kind that it has learned; how good molecules of
+    another formula are is for scores to tell. Atoms of a new formula are in the order
+    of the alphabet.
+
+    Args:
+        fitted: A fit of molecules.
+        wanted: One of several formulas by its number in the labels, or any by its
+            name, such as C4H8O.
 
     Raises:
-        ValueError: If there are not several formulas, or none of this number.
+        ValueError: If there are not several formulas, none of this number, or an
+            element that the fit does not know.
     """
     energy, generator = fitted.energy, fitted.generator
+    if isinstance(wanted, str):
+        names = formulas_of(fitted)
+        asked = formula(atoms_of(wanted))
+        if asked not in names:
+            return _of_new_formula(fitted, asked)
+        if not isinstance(energy, MaskedNoiseEnergy):
+            return fitted
+        wanted = names.index(asked)
     if not isinstance(energy, MaskedNoiseEnergy):
         raise ValueError(
             "`of_formula` needs the fit of a MaskedNoiseEnergy, but got one of "
             f"{type(energy).__name__}."
         )
-    one = energy.given(number)
+    one = energy.given(wanted)
     assert isinstance(generator, FormulaGenerator)
-    center = fitted.reference.center
-    shape = (len(energy.formulas[number]), *center.shape[1:])
-    reference = Normal(
-        jnp.zeros(shape, center.dtype), fitted.reference.scale, one.group(shape)
-    )
-    about = dict(fitted.about)
-    formulas = about.pop("formulas", None)
-    if formulas is not None:
-        about["atomic_numbers"] = formulas[number]
-    return Fitted(
-        one, fitted.history, fitted.events, generator.generators[number], reference,
-        about,
+    numbers = fitted.about.get("formulas")
+    return _of_one(
+        fitted, one, generator.generators[wanted], len(energy.formulas[wanted]),
+        None if numbers is None else numbers[wanted],
     )  # fmt: skip
+
+
+def _of_new_formula(fitted: Fitted, wanted: str) -> Fitted:
+    """Return the density of a formula that training never saw."""
+    energy, generator = fitted.energy, fitted.generator
+    if isinstance(energy, MaskedNoiseEnergy):
+        assert isinstance(generator, FormulaGenerator)
+        rows, formulas = fitted.about.get("formulas", []), energy.formulas
+        energy, generator = energy.energy, generator.generators[0]
+    else:
+        rows, formulas = [fitted.about.get("atomic_numbers", [])], None
+    network = energy.network if isinstance(energy, NoiseEnergy) else None
+    if not isinstance(network, EGNN) or not isinstance(generator, ReverseDiffusion):
+        raise ValueError(
+            f"`wanted` is {wanted}, but this is no fit of a graph network to molecules."
+        )
+    numbers = list(atomic_numbers_of(sorted(atoms_of(wanted))))
+    kinds = _kinds(numbers, rows, formulas or [network.species], wanted)
+    one = eqx.tree_at(lambda e: e.network, energy, network.of(kinds))
+    shape = (len(kinds), *generator.shape[1:])
+    steps = generator.steps
+    if steps.kernel is not None:
+        steps = dataclasses.replace(steps, kernel=kernel_for(one, shape))
+    new = ReverseDiffusion(steps, shape, generator.num_at_once)
+    return _of_one(fitted, one, new, len(kinds), numbers)
+
+
+def _kinds(
+    numbers: Sequence[int],
+    rows: Sequence[Sequence[int]],
+    formulas: Sequence[Sequence[int]],
+    wanted: str,
+) -> tuple[int, ...]:
+    """Return the network's number of each atom's kind."""
+    kind_of = {
+        number: kind
+        for row, kinds in zip(rows, formulas, strict=True)
+        for number, kind in zip(row, kinds, strict=True)
+    }
+    unknown = sorted(set(numbers) - set(kind_of))
+    if unknown or len(numbers) < 2:
+        missing = ", ".join(symbols_of(unknown)) or "one atom only"
+        raise ValueError(
+            f"{wanted} has {missing}, but this fit knows molecules of the elements "
+            f"{', '.join(sorted(symbols_of(list(kind_of))))}, of two atoms at least."
+        )
+    return tuple(kind_of[number] for number in numbers)
+
+
+def _of_one(
+    fitted: Fitted,
+    energy: NoiseEnergy,
+    generator: AbstractGenerator,
+    num_atoms: int,
+    numbers: Sequence[int] | None,
+) -> Fitted:
+    """Return a fit whose energy and generator are those of one formula."""
+    center = fitted.reference.center
+    shape = (num_atoms, *center.shape[1:])
+    origin = jnp.zeros(shape, center.dtype)
+    reference = Normal(origin, fitted.reference.scale, energy.group(shape))
+    about = {k: v for k, v in fitted.about.items() if k != "formulas"}
+    if numbers is not None:
+        about["atomic_numbers"] = list(numbers)
+    history, events = fitted.history, fitted.events
+    return Fitted(energy, history, events, generator, reference, about)

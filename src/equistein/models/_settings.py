@@ -23,10 +23,6 @@ class AbstractSettings:
         ema: The decay of the running mean of the weights, which is what is sampled.
         max_rollbacks: How often a diverging fit goes back to its last good state.
         energy_limit: The size of an energy from which on a fit is diverging.
-        bandwidth: The kernel's bandwidth; None is the median rule.
-        stein_step_size: The step along the Stein force, in squared units of the points.
-        langevin_step_size: The Langevin step, in squared units of the points.
-        score_clip: The largest norm of a score, in inverse units of the points.
         sample_steps: Steps to draw new samples.
         sample_at_once: The number of samples drawn together; their forces join.
     """
@@ -40,16 +36,10 @@ class AbstractSettings:
     ema: float
     max_rollbacks: int = 3
     energy_limit: float = 1e6
-    bandwidth: float | None = None
-    stein_step_size: float | None = None
-    langevin_step_size: float | None = None
-    score_clip: float | None = None
     sample_steps: int
     sample_at_once: int
 
-    or_zero: ClassVar[Collection[str]] = (
-        "warm_up", "ema", "max_rollbacks", "stein_step_size", "langevin_step_size",
-    )  # fmt: skip
+    or_zero: ClassVar[Collection[str]] = ("warm_up", "ema", "max_rollbacks")
     fractions: ClassVar[Collection[str]] = ()
 
     def __post_init__(self):
@@ -60,13 +50,38 @@ class AbstractSettings:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ContrastiveSettings(AbstractSettings):
+class AbstractParticleSettings(AbstractSettings):
+    """Settings of energies whose samples are particles that feel one another.
+
+    Attributes:
+        bandwidth: The kernel's bandwidth; None is the median rule.
+        stein_step_size: The step along the Stein force, in squared units of the points.
+        langevin_step_size: The Langevin step, in squared units of the points.
+        score_clip: The largest norm of a score, in inverse units of the points.
+    """
+
+    bandwidth: float | None = None
+    stein_step_size: float | None = None
+    langevin_step_size: float | None = None
+    score_clip: float | None = None
+
+    or_zero: ClassVar[Collection[str]] = (
+        *AbstractSettings.or_zero, "stein_step_size", "langevin_step_size",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ContrastiveSettings(AbstractParticleSettings):
     """How an energy is trained by contrastive divergence, and sampled.
 
     Attributes:
         num_epochs: The number of epochs; None is 60, or as many as make 500 batches.
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
+        negatives: `persistent` particles, or `reweighted` ones, Metropolis-adjusted
+            chains whose weights tell what each mode holds: exact in a few dimensions,
+            with kernel `none`. New samples then come from annealed sequential Monte
+            Carlo, in at most `sample_steps` steps.
         num_particles: The negatives of every batch.
         buffer_size: Particles kept between batches, of which `num_particles` are drawn
             for each; None keeps just those (persistent contrastive divergence).
@@ -98,6 +113,7 @@ class ContrastiveSettings(AbstractSettings):
     ema: float = 0.995
     widths: tuple[int, ...] = (128, 128, 128)
     temperature: float = 1.0
+    negatives: Literal["persistent", "reweighted"] = "persistent"
     num_particles: int = 256
     buffer_size: int | None = None
     num_steps: int = 60
@@ -116,7 +132,7 @@ class ContrastiveSettings(AbstractSettings):
         "reset_probability", "reset_to_data", "cooling_fraction",
     )  # fmt: skip
     or_zero: ClassVar[Collection[str]] = (
-        *AbstractSettings.or_zero, *fractions, "regularization", "label_weight",
+        *AbstractParticleSettings.or_zero, *fractions, "regularization", "label_weight",
         "data_noise",
     )  # fmt: skip
 
@@ -129,15 +145,31 @@ class ContrastiveSettings(AbstractSettings):
                 "`stein_step_size` (with a kernel) or `langevin_step_size` must be "
                 "above 0, or no particle moves."
             )
+        if self.negatives == "reweighted":
+            self._check_reweighted()
         if self.buffer_size is not None and self.buffer_size < self.num_particles:
             raise ValueError(
                 "`buffer_size` must be at least `num_particles`, "
                 f"{self.num_particles}, but got {self.buffer_size!r}."
             )
 
+    def _check_reweighted(self) -> None:
+        """Raise `ValueError` for settings that chains with weights have no use for."""
+        if self.kernel != "none":
+            raise ValueError(
+                "`negatives` that are reweighted are independent chains: give `kernel` "
+                f"none, not {self.kernel}."
+            )
+        if self.langevin_step_size == 0 or self.buffer_size is not None:
+            raise ValueError(
+                "`negatives` that are reweighted take `langevin_step_size` above 0 and "
+                f"no `buffer_size`, but got {self.langevin_step_size!r} and "
+                f"{self.buffer_size!r}."
+            )
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DenoisingSettings(AbstractSettings):
+class DenoisingSettings(AbstractParticleSettings):
     """How energies of all levels of noise are trained by denoising, and sampled.
 
     Attributes:
@@ -147,9 +179,12 @@ class DenoisingSettings(AbstractSettings):
         depth: The number of its layers.
         noise: The least noise, in the units of the points; None is a 20th of the median
             distance to the nearest particle.
+        ending: How the least noise is taken off samples: `mean`, to the mean of what it
+            may come from, for points at rest, as molecules are; or `flow`, along the
+            probability flow, which keeps the width of a density.
         stein_step_size: The step of the Stein force at the least noise, in squared
-            units of the points; None is a 25th of the Langevin step, for a reach of 8.
-            0 leaves the force out.
+            units of the points; None is a 25th of the Langevin step, for a reach of 8,
+            and 0 for clouds that are no molecules. 0 leaves the force out.
         langevin_step_size: The Langevin step at the least noise, in the same; None is
             the squared noise. Both steps grow with the noise; beyond six times the
             least neither is taken.
@@ -166,5 +201,50 @@ class DenoisingSettings(AbstractSettings):
     width: int = 64
     depth: int = 4
     noise: float | None = None
+    ending: Literal["mean", "flow"] = "mean"
     sample_steps: int = 600
     sample_at_once: int = 128
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageSettings(AbstractSettings):
+    """How one energy of images is trained by denoising over levels, and sampled.
+
+    Attributes:
+        num_epochs: The number of epochs; None is as many as make 4 000 batches.
+        epoch_batches: Batches an epoch.
+        fields: The fields of each level of the network, from the finest on; larger
+            images have more levels of the last number.
+        num_blocks: The blocks of its coarsest level.
+        noise: The least noise, in the units of the pixels: the energy is that of the
+            images blurred by it.
+        noise_max: The largest noise, where samples start.
+        label_weight: The weight of the cross-entropy of classes.
+        sample_steps: Steps from the largest noise to the least.
+    """
+
+    epoch_batches: int = 100
+    batch_size: int = 64
+    learning_rate: float = 4e-3
+    warm_up: int = 100
+    gradient_clip: float = 1.0
+    ema: float = 0.99
+    energy_limit: float = 1e9
+    fields: tuple[int, ...] = (4, 12)
+    num_blocks: int = 2
+    noise: float = 0.05
+    noise_max: float = 4.0
+    label_weight: float = 1.0
+    sample_steps: int = 100
+    sample_at_once: int = 128
+
+    or_zero: ClassVar[Collection[str]] = (*AbstractSettings.or_zero, "label_weight")
+
+    def __post_init__(self):
+        """Raise `ValueError` for a setting out of range."""
+        super().__post_init__()
+        if self.noise_max <= self.noise:
+            raise ValueError(
+                f"`noise_max` must be above `noise`, {self.noise}, but got "
+                f"{self.noise_max!r}."
+            )

@@ -38,7 +38,7 @@ from equistein.networks import (
     SteerableCNN,
     Symmetrized,
 )
-from equistein.samplers import Langevin, SVGD
+from equistein.samplers import AnnealedSMC, Langevin, SVGD
 from equistein.training import (
     Blurred,
     Box,
@@ -46,6 +46,7 @@ from equistein.training import (
     CrossEntropy,
     Normals,
     ReplayBuffer,
+    Reweighted,
     SquaredError,
     Sum,
 )
@@ -148,6 +149,9 @@ def test_settings_choose_the_parts(key):
     plain = made(kernel="plain", bandwidth=0.7).generator.sampler
     assert isinstance(plain.kernel, RBF)
     assert isinstance(made(kernel="none").generator.sampler, Langevin)
+    weighted = made(kernel="none", negatives="reweighted")
+    assert isinstance(weighted.objective.terms[0][1].negatives, Reweighted)
+    assert isinstance(weighted.generator.sampler, AnnealedSMC)
     normals = made(start="normals").generator.start
     assert isinstance(normals, Normals)
     assert normals.means.shape == (2, 2)
@@ -275,8 +279,11 @@ def test_one_class_is_no_joint_energy(num, key):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"network": "transformer"}, "`network` must be features or graph, but got"),
-        ({"settings": DenoisingSettings()}, "trained with ContrastiveSettings, but"),
+        ({"network": "transformer"}, "`network` must be features, graph or unet"),
+        (
+            {"network": "features", "settings": DenoisingSettings()},
+            "trained with ContrastiveSettings, but",
+        ),
         ({"network": "graph", "settings": SMALL}, "with DenoisingSettings, but `sett"),
         ({"network": "graph", "labels": np.arange(20) % 2}, "learns no classes"),
         ({"network": "graph", "group": Trivial()}, "symmetry of a PointCloud, but got"),
