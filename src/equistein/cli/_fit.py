@@ -1,7 +1,6 @@
 """`equistein fit`: a learned density of the user's own data."""
 
 import dataclasses
-import hashlib
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -10,16 +9,19 @@ import jax.random as jr
 import numpy as np
 import tyro
 
+from equistein._files import digest
 from equistein.cli._attempt import attempt
 from equistein.cli._given import given
 from equistein.cli._run import default_folder
 from equistein.cli._words import words_of_fit
+from equistein.data import has_labels
 from equistein.models import (
     AbstractSettings,
     ContrastiveSettings,
     Dataset,
     DenoisingSettings,
     for_dataset,
+    ImageSettings,
     judge,
     Model,
     network_of,
@@ -45,7 +47,11 @@ from equistein.training import DivergenceError
 
 MODEL = "checkpoint/model.eqx"
 _TRAINING = "checkpoint/training.eqx"
-_SETTINGS = {"features": ContrastiveSettings(), "graph": DenoisingSettings()}
+_SETTINGS = {
+    "features": ContrastiveSettings(),
+    "graph": DenoisingSettings(),
+    "unet": ImageSettings(),
+}
 
 
 def fit_arguments(arguments: Sequence[str]) -> Any:
@@ -53,19 +59,23 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
 
     The command line tells what the energy is made of, and this which settings it has.
     """
-    molecules = any(argument.lower().endswith(".xyz") for argument in arguments)
-    network = given(arguments, "network") or ("graph" if molecules else "features")
+    clouds = given(arguments, "group") == "point-cloud"
+    classes = "--no-labels" not in arguments and any(map(has_labels, arguments))
+    usual = "graph" if clouds and not classes else "features"
+    network = given(arguments, "network") or usual
     defaults = _SETTINGS.get(network, _SETTINGS["features"])
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Fit:
         """Learn an invariant energy from data, and draw new points.
 
-        A graph network has other settings: equistein fit --network graph --help.
+        Other networks have other settings: equistein fit --network graph --help, or
+        --network unet for images.
 
         Attributes:
             data: An .npy file; an .npz file with an array `x`, and classes `y` if there
-                are any; or an .xyz file.
+                are any; an .xyz file; or a folder of images, with a subfolder for each
+                class if there are any.
             problem: What is fitted to what.
             out: The run folder, new or empty; by default one under runs.
             settings: How.
@@ -96,7 +106,7 @@ def start(
         {
             "command": "fit",
             "data": str(data.resolve()),
-            "sha256": hashlib.sha256(data.read_bytes()).hexdigest(),
+            "sha256": digest(data),
             "shape": list(dataset.points.shape[1:]),
             "species": list(dataset.species) if dataset.species else None,
             "formulas": [list(row) for row in dataset.formulas or ()] or None,
@@ -143,11 +153,11 @@ def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) 
     """Go on with an interrupted fit, to the same numbers."""
     described = folder.read_config()
     path = pathlib.Path(str(described.get("data")))
-    if not path.is_file():
+    if not path.exists():
         raise UserError(f"There is no file {path}, which this run was started with.")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != described.get("sha256"):
+    if digest(path) != described.get("sha256"):
         raise UserError(
-            f"{path} is no longer the file this run was started with; restore it, or "
+            f"{path} is no longer what this run was started with; restore it, or "
             "start a new run."
         )
     return execute(folder, problem, *prepared(path, problem, settings))
@@ -195,7 +205,7 @@ def _fit_and_judge(
     write_figures(folder, judgement.figures)
     described = folder.read_config()
     print(f"Report: {write_report(folder, words_of_fit(described))}")
-    new = f"new{pathlib.Path(str(described['data'])).suffix.lower()}"
+    new = f"new{pathlib.Path(str(described['data'])).suffix.lower() or '.npz'}"
     print(f"Draw more:  equistein sample {folder.path} --num-samples 512 --out {new}")
 
 

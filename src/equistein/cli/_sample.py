@@ -3,20 +3,30 @@
 import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax.random as jr
 import numpy as np
 import tyro
 
+from equistein._types import Key
 from equistein.cli._fit import MODEL
-from equistein.models import load, of_formula, pretrained
+from equistein.cli._hold import held_atoms
+from equistein.models import (
+    formulas_of,
+    load,
+    molecule_numbers,
+    of_formula,
+    pretrained,
+)
 from equistein.molecules import formula, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
+_COMPARED = 64  # molecules of a formula that training saw
+_SCORES = ("validity", "molecule_stability", "atom_stability", "num_isomers")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,8 +39,12 @@ class Sample:
         out: A new .npy, .npz or .xyz file.
         num_samples: How many.
         label: The class to draw from; by default all.
-        formula: Of molecules of several formulas, the one to draw; by default the most
-            frequent.
+        formula: Of molecules the formula to draw; by default the most frequent. One
+            that training never saw is scored beside the most frequent.
+        hold: An .xyz file of a molecule, or a part of one, whose atoms are held where
+            they are, relative to each other, while the others are drawn.
+        hold_atoms: The numbers of those to hold, from 0 on, such as 0,1,2; by default
+            all in the file.
         seed: The source of randomness.
     """
 
@@ -39,6 +53,8 @@ class Sample:
     num_samples: int = 512
     label: int | None = None
     formula: str | None = None
+    hold: pathlib.Path | None = None
+    hold_atoms: str | None = None
     seed: int = 0
 
     def execute(self) -> int:
@@ -48,13 +64,20 @@ class Sample:
                 "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
                 f"got {self.num_samples} and {self.seed}."
             )
-        fitted, species = _of_one_formula(_learned(self.run), self.formula)
+        if self.hold_atoms is not None and self.hold is None:
+            raise UserError("--hold-atoms needs --hold, the file that they are in.")
+        learned = _learned(self.run)
+        fitted, species = _of_one_formula(learned, self.formula)
         _check_out(self.out, species)
+        clamp = None
+        if self.hold is not None:
+            clamp = held_atoms(self.hold, self.hold_atoms, species)
         part = self.out.with_name(f".{self.out.stem}.part{self.out.suffix}")
         try:
             part.touch()  # before the work: can it be written at all?
+            key = jr.key(self.seed)
             points = fitted.sample(
-                jr.key(self.seed), self.num_samples, label=self.label, progress=True
+                key, self.num_samples, label=self.label, clamp=clamp, progress=True
             )
             _write(part, np.asarray(points), self.label, species)
             part.replace(self.out)
@@ -67,6 +90,8 @@ class Sample:
         told = f"samples of shape {points.shape[1:]}"
         told = f"molecules of {formula(species)}" if species else told
         print(f"{self.num_samples} {told}: {self.out}")
+        if species:
+            _print_scores(key, learned, species, np.asarray(points))
         return 0
 
 
@@ -97,20 +122,38 @@ def _of_one_formula(
     """Return the learned density of one formula, and its elements if it has any.
 
     Raises:
-        UserError: If the formula is not one of those that were learned.
+        UserError: If the formula is none, or has elements that were not learned.
     """
-    several, one = fitted.about.get("formulas"), fitted.about.get("atomic_numbers")
-    known = [symbols_of(row) for row in several or ([one] if one else [])]
-    names = [formula(row) for row in known]
-    if wanted is not None and wanted not in names:
-        raise UserError(
-            f"--formula {wanted} is none of this run, which has "
-            f"{', '.join(names) or 'no molecules'}."
-        )
-    if not known:
+    names = formulas_of(fitted)
+    if not names:
+        if wanted is not None:
+            raise UserError(f"--formula {wanted}: this run has learned no molecules.")
         return fitted, None
-    number = names.index(wanted) if wanted else 0
-    return (of_formula(fitted, number) if several else fitted), known[number]
+    try:
+        one = of_formula(fitted, wanted or names[0])
+    except ValueError as error:
+        raise UserError(f"--formula: {error}") from None
+    return one, symbols_of(one.about["atomic_numbers"])
+
+
+def _print_scores(
+    key: Key, learned: Fitted, species: Sequence[str], points: np.ndarray
+) -> None:
+    """Print how good molecules are; of a new formula, beside those of a known one."""
+    known, name = formulas_of(learned), formula(species)
+    _print_row(name, species, points)
+    if name in known:
+        return
+    print(f"Training never saw {name}, but {', '.join(known)}. Drawing {known[0]} ...")
+    one = of_formula(learned, known[0])
+    like = one.sample(key, min(len(points), _COMPARED), progress=True)
+    _print_row(f"{known[0]}, seen", symbols_of(one.about["atomic_numbers"]), like)
+
+
+def _print_row(name: str, species: Sequence[str], points: Any) -> None:
+    numbers = molecule_numbers(species, np.asarray(points), ())
+    told = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
+    print(f"{name} ({len(points)}): {', '.join(told)}", flush=True)
 
 
 def _check_out(out: pathlib.Path, species: Sequence[str] | None) -> None:

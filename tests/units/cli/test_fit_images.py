@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from command_line import status, TINY_IMAGES
+from PIL import Image
 
 
 def save_images(path, shape):
@@ -16,7 +17,7 @@ def save_images(path, shape):
 def test_images_are_fitted_and_drawn(tmp_path, capsys):
     save_images(tmp_path / "images.npz", (6, 6))
     data, group = tmp_path / "images.npz", "image-rotations"
-    arguments = ["fit", data, "--group", group, *TINY_IMAGES]
+    arguments = ["fit", data, "--group", group, *TINY_IMAGES, "--network", "features"]
     out = tmp_path / "run"
     assert status(*arguments, "--start", "normals", "--out", out) == 0
     assert (out / "figures" / "samples.png").exists()
@@ -27,3 +28,24 @@ def test_images_are_fitted_and_drawn(tmp_path, capsys):
     with np.load(new) as stored:
         assert stored["x"].shape == (3, 6, 6)
         assert np.all(np.isfinite(stored["x"]))
+
+
+@pytest.mark.slow
+def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        file = tmp_path / "data" / "ab"[number % 2] / f"{number:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (6, 6), np.uint8)).save(file)
+    tiny = "--num-epochs 2 --epoch-batches 2 --batch-size 8 --fields 2 2 --num-blocks 1"
+    tiny += " --network unet --sample-steps 3 --num-samples 6 --ais-steps 10"
+    data, out, group = tmp_path / "data", tmp_path / "run", "image-reflections"
+    assert status("fit", data, "--group", group, *tiny.split(), "--out", out) == 0
+    assert json.loads((out / "config.json").read_text())["num_classes"] == 2
+    new = tmp_path / "new.npz"
+    assert status("sample", out, "--label", 1, "--num-samples", 3, "--out", new) == 0
+    with np.load(new) as stored:
+        assert stored["x"].shape == (3, 6, 6, 1)
+        assert np.all(np.isfinite(stored["x"]))
+    (data / "a" / "00.png").unlink()
+    assert status("resume", out) == 2  # other images than it was started with

@@ -68,6 +68,40 @@ def test_molecules_of_several_formulas_share_a_fit(tmp_path, far_atoms, capsys):
         assert stored["model"].shape == (6, 2, 3)
     draw = ["sample", run, "--num-samples", 3, "--out", new]
     assert status(*draw, "--formula", "CH4") == 2
-    assert "none of this run, which has FH, FHO" in capsys.readouterr().err
+    assert "CH4 has C, but this fit knows" in capsys.readouterr().err
+    assert status(*draw[:-1], tmp_path / "F2.xyz", "--formula", "F2") == 0
+    told = capsys.readouterr().out
+    assert "Training never saw F2, but FH, FHO" in told
+    assert "FH, seen (3): validity" in told
     assert status(*draw, "--formula", "FHO") == 0
     assert [frame.symbols for frame in read_xyz(new)] == [("F", "H", "O")] * 3
+
+
+def test_atoms_are_held(molecular_run, tmp_path, capsys):
+    new, one = tmp_path / "new.xyz", tmp_path / "one.xyz"
+    write_xyz(one, ("H", "F"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]]))
+    draw = ["sample", molecular_run, "--num-samples", 3, "--out", new]
+    held = [*draw, "--hold", one]
+    assert status(*held, "--hold-atoms", "1") == 0
+    for frame in read_xyz(new):
+        assert frame.symbols == ("F", "H")
+        assert np.allclose(frame.positions[0], [1.9, 2.0, 3.0])
+    new.unlink()
+    capsys.readouterr()
+    mistakes = {
+        ("0,2",): "different numbers from 0 to 1, such as 0,1,2, but got '0,2'",
+        ("0,0",): "different numbers",
+        ("a",): "different numbers",
+        (): "--hold has all 2 atoms",
+    }
+    for atoms, message in mistakes.items():
+        assert status(*held, *(["--hold-atoms", *atoms] if atoms else [])) == 2
+        assert message in capsys.readouterr().err
+    assert status(*draw, "--hold-atoms", "0") == 2
+    assert "needs --hold" in capsys.readouterr().err
+    write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]] * 2))
+    assert status(*held) == 2
+    assert "must hold one molecule, but holds 2" in capsys.readouterr().err
+    write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]]))
+    assert status(*held) == 2
+    assert "has H2, of which FH has no place for H." in capsys.readouterr().err

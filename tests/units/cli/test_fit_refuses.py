@@ -96,7 +96,7 @@ BAD = {
         "x.npy", npy(np.array([[{}]] * 40, object), allow_pickle=True), [], "damaged",
     ),
     "an archive without points": ("x.npz", npz(positions=POINTS), [], "positions"),
-    "a folder": ("x.npy", lambda path: path.mkdir(), [], "no file"),
+    "a folder": ("x.npy", lambda path: path.mkdir(), [], "two images"),
     "molecules without their group": ("x.xyz", text(2 * WATER), [], "point-cloud"),
     "one molecule": (
         "x.xyz", text(WATER), ["--group", "point-cloud"], "at least two molecules",
@@ -158,7 +158,8 @@ BAD = {
     "no epochs": ("x.npy", npy(POINTS), ["--num-epochs", "0"], "num_epochs"),
     "images that are not square": (
         "x.npy", npy(np.random.default_rng(0).random((40, 6, 5))),
-        ["--group", "image-rotations"], "acts on points of shape",
+        ["--group", "image-rotations", "--network", "features"],
+        "acts on points of shape",
     ),
     "a dimension without a cloud": ("x.npy", npy(POINTS), ["--dim", "2"], "--dim"),
 }  # fmt: skip

@@ -16,7 +16,7 @@ def test_resuming_a_fit_whose_data_changed_is_refused(whole_fit, tmp_path, capsy
     np.savez(other, x=points + 1e-3, y=classes)
     (run / "config.json").write_text(json.dumps(described | {"data": str(other)}))
     assert status("resume", run) == 2
-    assert "no longer the file" in capsys.readouterr().err
+    assert "no longer what" in capsys.readouterr().err
     pathlib.Path(other).unlink()
     assert status("resume", run) == 2
     assert "no file" in capsys.readouterr().err

@@ -16,7 +16,7 @@ IMAGES = EXPERIMENTS["images"]
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--models", "convolutional"], "`models` must be of plain"),
+        (["--models", "convolutional"], "`models` must be of density"),
         (["--fields", "2", "2"], "`fields` of at least 4 layers"),
         (["--radii"], "`radii`"),
         (
