@@ -11,7 +11,9 @@ from equistein.experiments.learned._dw4 import DW4
 from equistein.experiments.learned._dw4_single_state import DW4_SINGLE_STATE
 from equistein.experiments.learned._ebm_circles import EBM_CIRCLES
 from equistein.experiments.learned._jem_c4 import JEM_C4
+from equistein.experiments.learned._learning_curves import LEARNING_CURVES
 from equistein.experiments.learned._lj13 import LJ13
+from equistein.experiments.learned._objectives import DW4_OBJECTIVES, OBJECTIVES
 from equistein.experiments.molecules._molecules import MOLECULES
 from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINING
 from equistein.experiments.posteriors._hidden_units import HIDDEN_UNITS
@@ -52,6 +54,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         LJ55_SAMPLING,
         LJ38,
         LJ13,
+        OBJECTIVES,
+        DW4_OBJECTIVES,
+        LEARNING_CURVES,
         MOLECULES,
         MOLECULES_TRAINING,
         IMAGES,

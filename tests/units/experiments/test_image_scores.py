@@ -8,6 +8,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein.energies import JointEnergy
+from equistein.experiments.images._classifier import seen
 from equistein.experiments.images._data import ImageSets
 from equistein.experiments.images._scores import detection, halves, sample_distance
 from equistein.metrics import auroc, energy_distance, outlier_scores
@@ -70,3 +71,12 @@ def test_bins_of_a_few_points_have_no_dot():
     figure = reliability_diagram(bins, ["note"], 100)
     (dots,) = (line for line in figure.axes[0].lines if line.get_marker() == "o")
     assert np.array_equal(dots.get_xdata(), [0.5, 0.9])
+
+
+def test_a_classifier_sees_what_a_picture_shows(key):
+    network = SteerableCNN((4, 4, 1), (2,), out_size=3, key=key)
+    images = jr.uniform(key, (5, 4, 4, 1))
+    loud = images.at[:, 0].set(9.0).at[:, 1].set(-9.0)
+    shown = images.at[:, 0].set(1.0).at[:, 1].set(0.0)
+    assert np.allclose(seen(network, loud).features, seen(network, shown).features)
+    assert not np.allclose(seen(network, loud).features, seen(network, images).features)

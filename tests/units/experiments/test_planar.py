@@ -57,8 +57,29 @@ def test_the_likelihood_is_normalized_on_the_plane():
 def test_exact_densities_are_normalized_and_lie_on_the_plane():
     for target in (rings((3.0, 10.0)), classes((7.0, 15.0))):
         assert np.allclose(
-            target.plane.log_normalizers(target.log_densities), 0, atol=1e-3
+            target.plane.log_normalizers(target.law.log_densities), 0, atol=1e-3
         )
         point = jnp.array([6.0, 2.0])
         moved = target.group.act(target.group.sample(jax.random.key(0), 1)[0], point)
-        assert np.allclose(target.log_densities(moved), target.log_densities(point))
+        assert np.allclose(
+            target.law.log_densities(moved), target.law.log_densities(point)
+        )
+
+
+def test_the_family_is_fitted_by_maximum_likelihood():
+    for target in (rings((3.0, 10.0)), classes((7.0, 15.0))):
+        data, labels = target.sample(jax.random.key(1), 512)
+        law = target.family(data, labels)
+        assert np.allclose(
+            target.plane.log_normalizers(law.log_densities), 0, atol=2e-3
+        )
+        mean = lambda law, points=data: jnp.mean(
+            jax.vmap(law.log_densities)(points)[:, 0]
+        )
+        # At its own points it is likelier than the truth, by half its parameters.
+        gain = 512 * (mean(law) - mean(target.law))
+        assert 0 < gain < 15
+        # The broken twin has learned other points: a fifth further out.
+        twin = target.family(1.2 * data, labels)
+        assert 512 * (mean(twin) - mean(target.law)) < -100
+        assert law.samples(jax.random.key(2), 5)[0].shape == (5, 2)

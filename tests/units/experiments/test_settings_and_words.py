@@ -47,10 +47,11 @@ def test_no_stein_force_is_a_setting(name):
         ("phases", {"num_smc_particles": 17}, "a multiple of it, but got 17 for 16"),
         ("mixture", {"every": 2_000}, "`num_steps` must be at least 4 times `every`"),
         ("molecules", {"noise": 0.6}, "`noise` must be at most"),
-        ("images", {"models": ("convolutional",)}, "`models` must be of plain"),
+        ("images", {"models": ("convolutional",)}, "`models` must be of density"),
         ("images", {"fields": (2, 2)}, "`fields` of at least 4 layers"),
-        ("images", {"models": ()}, "`models` must be of plain"),
+        ("images", {"models": ()}, "`models` must be of density"),
         ("images", {"labeled_fraction": 1.5}, "`labeled_fraction`"),
+        ("objectives", {"objectives": ("guess",)}, "`objectives` must be of persis"),
     ],
 )
 def test_settings_are_refused_where_they_are_built(name, wrong, said):

@@ -72,6 +72,12 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         lambda f: f({"a": [CLOUDS["a"][0], CLOUDS["a"]]}, ["x", "y"], GRID, 2.0),
         2,
     ),
+    "side_by_side": (
+        lambda f: f(
+            {"a": {"data": STEPS, "samples": STEPS + 1.0}, "b": {"data": STEPS / 2}}
+        ),
+        2,
+    ),
     "reliability_diagram": (lambda f: f({"a": BINS, "b": BINS}, ["1", "2"], 100), 2),
     "spatial_samples": (lambda f: f({"a": RANDOM.normal(size=(5, 3))}, 2.0), 1),
 }

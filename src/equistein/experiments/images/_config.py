@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.images._data import Dataset, image_sets, ImageSets
-from equistein.models import ContrastiveSettings
+from equistein.models import ContrastiveSettings, ImageSettings
 
 _FEWEST = 1_000  # there are as many training images at least
 POOL_AFTER = {"digits": (4,), "fashion-mnist": (1, 2)}
@@ -24,6 +24,9 @@ class Trained:
         contrastive: Whether it is a density, or a classifier alone.
         steerable: Whether its network knows quarter turns.
         aside: Whether it has one seed only, beside those that are compared.
+        density: Whether it is the energy made for densities, on a U-shaped network and
+            trained by denoising, not the paper's.
+        turned: Whether it is trained on images that are turned at random.
     """
 
     label: str
@@ -33,9 +36,32 @@ class Trained:
     contrastive: bool = True
     steerable: bool = True
     aside: bool = False
+    density: bool = False
+    turned: bool = False
 
 
 MODELS = {
+    "density": Trained(
+        label="equivariant energy, denoising",
+        note="A U-shaped C4-steerable network, one energy trained by denoising over "
+        "levels with cross-entropy beside; samples come from noise by reverse "
+        "diffusion.",
+        density=True,
+    ),
+    "density-plain": Trained(
+        label="plain energy, denoising",
+        note="Its twin without symmetry, of as many parameters.",
+        density=True,
+        steerable=False,
+    ),
+    "density-turned": Trained(
+        label="plain energy, turned images",
+        note="The twin without symmetry, trained on images turned at random.",
+        density=True,
+        steerable=False,
+        turned=True,
+        aside=True,
+    ),
     "plain": Trained(
         label="plain JEM, SVGD",
         note="A CNN without symmetry, of as many parameters, trained on upright images "
@@ -83,7 +109,8 @@ MODELS = {
         aside=True,
     ),
 }
-"""The models by name: three of the paper, and what a joint energy is compared with."""
+"""The models by name: the energy made for densities and its twins, three of the paper,
+and what a joint energy is compared with."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,9 +120,9 @@ class ImagesConfig(AbstractConfig):
     Attributes:
         dataset: `digits` (8 x 8 pixels, with scikit-learn), or `fashion-mnist`.
         download: Whether images that are not at hand may be fetched (33 MB).
-        models: Those to train, of plain, equivariant-svgd, equivariant-langevin,
-            equivariant, discriminative, semi-supervised and semi-discriminative; some
-            have the first seed alone.
+        models: Those to train, of density, density-plain, density-turned, plain,
+            equivariant-svgd, equivariant-langevin, equivariant, discriminative,
+            semi-supervised and semi-discriminative; some have the first seed alone.
         fields: The fields of each steerable layer, of four channels each; the plain
             twin has as many parameters.
         epochs_digits: Epochs of `fit.epoch_batches` batches, for the digits.
@@ -108,9 +135,14 @@ class ImagesConfig(AbstractConfig):
         num_samples: Images drawn from each model.
         num_of_class: Images drawn of each class.
         num_outliers: Images of each other kind, and as many test images.
+        num_long: Images of the chains of several lengths.
+        chain_lengths: These lengths, in those of the samples.
+        classifier_batches: The batches that the classifier has learned from in whose
+            features samples are judged.
         num_attacked: Test images that are changed to mislead the model.
         radii: The largest change of a pixel in these attacks.
-        fit: How models are trained; the model sets kernel, weights and epochs.
+        density: How the energies made for densities are trained.
+        fit: How the others are trained; the model sets kernel, weights and epochs.
     """
 
     num_seeds: int = 3
@@ -128,8 +160,12 @@ class ImagesConfig(AbstractConfig):
     num_samples: int = 256
     num_of_class: int = 8
     num_outliers: int = 1_000
+    num_long: int = 64
+    chain_lengths: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0)
+    classifier_batches: int = 2_000
     num_attacked: int = 300
     radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08)
+    density: ImageSettings = ImageSettings()
     fit: ContrastiveSettings
 
     below_one: ClassVar[Sequence[str]] = ("labeled_fraction",)

@@ -11,7 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._types import Particles
+from equistein._types import Key, Particles
 from equistein.data import DataError, labeled_images, LabeledImages
 from equistein.groups import ImageRotations
 
@@ -99,6 +99,12 @@ def _mnist(download: bool) -> LabeledImages | None:
     if found is None:
         warnings.warn(f"MNIST is left out: {why}", RuntimeWarning, stacklevel=2)
     return found
+
+
+def turned(key: Key, images: Particles) -> Particles:
+    """Return images, each turned by a random quarter."""
+    group = ImageRotations()
+    return jax.vmap(group.act)(group.sample(key, len(images)), images)
 
 
 def few_labels(sets: ImageSets, num: int, fraction: float, seed: int) -> LabeledPoints:

@@ -7,6 +7,7 @@ from equistein.experiments.engine._figures import Curves, Own, Shown
 from equistein.experiments.images._config import ImagesConfig
 from equistein.plotting import histograms, image_rows, reliability_diagram
 
+CLASS_NORMALS = "class-normals"
 SHOWN = 16
 """The number of images of a row."""
 
@@ -24,16 +25,14 @@ def _reliability(config: ImagesConfig, shown: Shown) -> Any | None:
 
 def _samples(config: ImagesConfig, shown: Shown) -> Any | None:
     joint = [(e, out) for e, out in shown if not e.name.startswith("semi")]
-    starts = [out.arrays["start"][0] for _, out in joint if "start" in out.arrays]
-    if not starts:
+    if not any("by_class" in out.arrays for _, out in joint):
         return None
-    rows = {e.label: out.samples[:SHOWN] for e, out in joint}
-    return image_rows({"start": starts[0][:SHOWN]} | rows)
+    return image_rows({e.label: out.samples[:SHOWN] for e, out in joint})
 
 
 def _classes(config: ImagesConfig, shown: Shown) -> Any | None:
     for entry, out in shown:
-        if entry.name == "equivariant":
+        if entry.name == _shown_model(shown):
             names = class_names(config.dataset)
             return image_rows(dict(zip(names, out.arrays["by_class"][0], strict=True)))
     return None
@@ -41,7 +40,7 @@ def _classes(config: ImagesConfig, shown: Shown) -> Any | None:
 
 def _outliers(config: ImagesConfig, shown: Shown) -> Any | None:
     for entry, out in shown:
-        if entry.name == "equivariant":
+        if entry.name == _shown_model(shown):
             densities = {
                 name.removeprefix("density_"): values[0]
                 for name, values in out.arrays.items()
@@ -50,6 +49,12 @@ def _outliers(config: ImagesConfig, shown: Shown) -> Any | None:
             label = "-E(x), the log density up to a constant"
             return histograms(densities, None, label)
     return None
+
+
+def _shown_model(shown: Shown) -> str:
+    """Return the model whose classes and densities are shown."""
+    known = {entry.name for entry, _ in shown}
+    return "density" if "density" in known else "equivariant"
 
 
 FIGURES = (
@@ -81,22 +86,29 @@ FIGURES = (
     Own(
         "samples",
         _samples,
-        caption="The first seed. From above: where samples start (normal distributions "
-        "with the mean and covariance of each class), what each model makes of such "
-        "starts, and held-out images. Samples of the equivariant models come in all "
-        "orientations. All begin at the same draws with the same randomness: where a "
-        "row hardly differs from the classifier's, which knows no density, the model "
-        "adds little to its starts.",
+        caption="The first seed. Energies made for densities draw from noise. The "
+        "others start at the class normals: where a row hardly differs from the "
+        "classifier's, which knows no density, the model adds little to its starts. "
+        "Samples of the equivariant models come in all orientations.",
+    ),
+    Curves(
+        "long_chains",
+        lambda outcome: outcome.arrays.get("chain_distances"),
+        "Fréchet distance to held-out images",
+        x=lambda outcome: outcome.arrays.get("chain_steps"),
+        x_label="steps from noise to image",
+        caption="The Fréchet distance of a few samples (`num_long`) of shorter and "
+        "longer chains, in the features of the fixed classifier: the first seed.",
     ),
     Own(
         "classes",
         _classes,
-        caption="Samples of each class by the equivariant model, the first seed.",
+        caption="Samples of each class by the equivariant energy, the first seed.",
     ),
     Own(
         "outliers",
         _outliers,
-        caption="The log density that the equivariant model gives held-out images and "
+        caption="The log density that the equivariant energy gives held-out images and "
         "others, the first seed.",
     ),
 )

@@ -9,28 +9,38 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Real
 
-from equistein._types import Key
+from equistein._types import Key, Particles
+from equistein.diffusion import BlindDiffusion
 from equistein.energies import JointEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
+from equistein.experiments.images._classifier import classifier
 from equistein.experiments.images._config import (
     ImagesConfig,
     MODELS,
     POOL_AFTER,
     Trained,
 )
-from equistein.experiments.images._data import few_labels, LabeledPoints
-from equistein.experiments.images._figures import FIGURES, SHOWN
+from equistein.experiments.images._data import few_labels, LabeledPoints, turned
+from equistein.experiments.images._figures import CLASS_NORMALS, FIGURES
 from equistein.experiments.images._scores import (
     classification,
     detection,
     halves,
     robustness,
     rotated_accuracy,
-    sample_distance,
+    sample_scores,
 )
-from equistein.models import contrastive_model, ContrastiveSettings, Model
+from equistein.groups import ImageRotations, Trivial
+from equistein.models import (
+    contrastive_model,
+    ContrastiveSettings,
+    image_energy_for,
+    image_model,
+    ImageSettings,
+    Model,
+)
 from equistein.networks import plain_twin, SteerableCNN
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import (
@@ -39,7 +49,7 @@ from equistein.training import (
     CrossEntropy,
     Fitted,
     Monitor,
-    SamplingGenerator,
+    Normals,
 )
 
 
@@ -58,11 +68,19 @@ def entries(config: ImagesConfig) -> list[Entry]:
             for name, kind in ((name, MODELS[name]) for name in config.models)
         ),
         Entry(
+            CLASS_NORMALS,
+            functools.partial(_class_normals, config),
+            "Draws of normal distributions with the mean and covariance of each class, "
+            "where the samples of contrastive divergence start: what a model adds is "
+            "the difference.",
+            label="class normals",
+        ),
+        Entry(
             FLOOR,
             functools.partial(_held_out, config),
-            "The floor is the energy distance of as many held-out images to "
-            "others. energy_distance_of_start is that of the normal distributions that "
-            "samples start from: what a model adds is the difference. The calibration "
+            "The floor is what as many held-out images score against others, by the "
+            "features of a fixed classifier that has seen turned images. The "
+            "calibration "
             "error's floor is what labels drawn from the model itself would have, with "
             "as many images. `best` is the largest area of the four scores, chosen "
             "after the fact.",
@@ -75,7 +93,20 @@ def _held_out(config: ImagesConfig, trial: Trial) -> Outcome:
     sets, key = config.sets, trial.key(1)
     half = sets.rotated[: len(halves(sets)[0])]
     part = jr.permutation(key, half)[: config.num_samples]
-    return seed_outcome({"energy_distance": sample_distance(key, part, sets)}, part)
+    return seed_outcome(_quality(key, config, part), part)
+
+
+def _class_normals(config: ImagesConfig, trial: Trial) -> Outcome:
+    sets, key = config.sets, trial.key(2)
+    law = Normals(sets.train, ImageRotations(), sets.labels, len(sets.names))
+    samples = law.sample(key, config.num_samples)
+    return seed_outcome(_quality(key, config, samples), samples)
+
+
+def _quality(key: Key, config: ImagesConfig, samples: Particles) -> dict[str, Any]:
+    """Return how like real images samples are."""
+    network = classifier(config.dataset, config.download, config.classifier_batches)
+    return sample_scores(key, samples, config.sets, network)
 
 
 def _learned(config: ImagesConfig, kind: Trained, trial: Trial) -> Outcome:
@@ -86,6 +117,8 @@ def _learned(config: ImagesConfig, kind: Trained, trial: Trial) -> Outcome:
         known = few_labels(
             sets, config.labels_a_class, config.labeled_fraction, trial.seed
         )
+    if kind.turned:
+        known = turned(jr.fold_in(network_key, 1), sets.train), sets.labels
     model = model_of(network_key, config, kind, known)
     # A partial's arrays are inputs of the compiled function, not constants in it.
     held_out = sets.rotated[:num], sets.test_labels[:num]
@@ -97,6 +130,8 @@ def _learned(config: ImagesConfig, kind: Trained, trial: Trial) -> Outcome:
     steps = history["step"] = history.pop("epoch") * model.epoch_batches
     reached = steps[history["rotated_accuracy"] >= config.mark]
     numbers, arrays, samples = judged(judge_key, config, fitted, known)
+    if kind.density and trial.index == 0:
+        arrays |= _long_chains(jr.fold_in(judge_key, 1), config, fitted)
     numbers[_mark(config)] = reached[0] if len(reached) else np.inf
     return seed_outcome(
         numbers, samples, history=history, stacked=arrays, events=fitted.events
@@ -108,6 +143,8 @@ def model_of(
 ) -> Model:
     """Return a model, untrained, with its training."""
     sets, settings = config.sets, config.fit
+    if kind.density:
+        return _density_model(key, config, kind, known)
     network = SteerableCNN(
         sets.train.shape[1:], config.fields, pool_after=POOL_AFTER[config.dataset],
         out_size=len(sets.names), scale=float(jnp.sqrt(jnp.mean(sets.train**2))),
@@ -133,32 +170,57 @@ def model_of(
     return dataclasses.replace(model, objective=objective)
 
 
+def _density_model(
+    key: Key, config: ImagesConfig, kind: Trained, known: LabeledPoints
+) -> Model:
+    """Return the energy made for densities, or its twin without symmetry."""
+    settings, group = config.density, ImageRotations()
+    if not kind.steerable:  # of half the channels a layer, and as many parameters
+        group = Trivial()
+        fields = tuple(2 * num for num in settings.fields)
+        settings = dataclasses.replace(settings, fields=fields)
+    energy = image_energy_for(
+        key, group, known[0], num_classes=len(config.sets.names), settings=settings
+    )
+    return image_model(energy, *known, settings)
+
+
+def _long_chains(
+    key: Key, config: ImagesConfig, fitted: Fitted
+) -> dict[str, Real[np.ndarray, " length"]]:
+    """Return the Fréchet distance of samples of shorter and longer chains."""
+    generator, distances, steps = fitted.generator, [], []
+    assert isinstance(generator, BlindDiffusion)
+    for length in config.chain_lengths:
+        steps.append(max(1, round(length * generator.num_steps)))
+        other = dataclasses.replace(generator, num_steps=steps[-1])
+        samples = other.sample(key, fitted.energy, config.num_long)  # type: ignore
+        distances.append(float(_quality(key, config, samples)["frechet_distance"]))
+    return {"chain_steps": np.array(steps), "chain_distances": np.array(distances)}
+
+
 def judged(
     key: Key, config: ImagesConfig, fitted: Fitted, known: LabeledPoints
 ) -> tuple[dict[str, Any], dict[str, Any], Float[Array, "sample *shape"]]:
     """Measure what a joint energy is for: metrics, arrays for figures, and samples."""
-    energy, generator, sets = fitted.energy, fitted.generator, config.sets
+    energy, sets = fitted.energy, config.sets
     assert isinstance(energy, JointEnergy)
-    assert isinstance(generator, SamplingGenerator)
-    joint_key, class_key, start_key, distance_key = jr.split(key, 4)
+    joint_key, class_key, quality_key = jr.split(key, 3)
     samples = fitted.sample(joint_key, config.num_samples)
     of_class = [
         fitted.sample(jr.fold_in(class_key, label), config.num_of_class, label=label)
         for label in range(len(sets.names))
     ]
-    start = generator.start.sample(start_key, config.num_samples)
     numbers, arrays = classification(energy, sets)
     found, densities = detection(energy, sets, config.num_outliers, known)
     robust = robustness(energy, sets, config.radii, config.num_attacked)
     numbers |= found | {
         f"accuracy_attacked_{config.radii[0]:g}": robust[1],
-        "energy_distance": sample_distance(distance_key, samples, sets),
-        "energy_distance_of_start": sample_distance(distance_key, start, sets),
         "rollbacks": len(fitted.events),
     }
+    numbers |= _quality(quality_key, config, samples)
     arrays |= densities | {
         "by_class": np.stack([np.asarray(x) for x in of_class]),
-        "start": start[:SHOWN],
         "robust": robust,
         "radii": np.array([0.0, *config.radii]),
     }
@@ -197,13 +259,20 @@ IMAGES = Experiment(
         "smoke": ImagesConfig(
             num_seeds=2, fields=(2, 2, 2, 2), epochs_digits=2, epochs_fashion_mnist=2,
             num_monitored=50, num_samples=16, num_of_class=2, num_outliers=20,
-            num_attacked=10, radii=(0.01, 0.04),
+            num_attacked=10, radii=(0.01, 0.04), num_long=4, chain_lengths=(1.0, 2.0),
+            classifier_batches=2,
+            density=ImageSettings(
+                num_epochs=2, epoch_batches=2, batch_size=16, fields=(2, 2),
+                num_blocks=1, sample_steps=3,
+            ),
             fit=dataclasses.replace(
                 _QUICK, epoch_batches=2, num_steps=1, sample_steps=3, buffer_size=64,
                 num_particles=8, batch_size=16,
             ),
         ),
-        "quick": ImagesConfig(fit=_QUICK),
+        "quick": ImagesConfig(
+            density=ImageSettings(num_epochs=18, sample_steps=60), fit=_QUICK
+        ),
         "paper": ImagesConfig(
             fields=(16, 16, 16, 32, 32, 32, 32, 32),
             epochs_digits=200,

@@ -12,23 +12,29 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
-from equistein.experiments.images._data import ImageSets, LabeledPoints
+from equistein.experiments.images._classifier import seen
+from equistein.experiments.images._data import ImageSets, LabeledPoints, turned
 from equistein.groups import ImageRotations
 from equistein.metrics import (
     accuracy,
     auroc,
     energy_distance,
     expected_calibration_error,
+    frechet_distance,
+    nearest_distances,
     outlier_scores,
+    precision_and_recall,
     projected_gradient_attack,
     reliability,
     typicality,
 )
-from equistein.networks import SteerableCNN
+from equistein.networks import SteerableCNN, SteerableUNet
 
 _AT_ONCE = 200
 _NUM_BINS = 15
 _NUM_TYPICAL = 4_000  # training images that set what is typical
+_NUM_NEIGHBORS = 1_000  # images that precision and recall are of
+_NUM_NEAREST = 128  # images whose nearest training image is looked for
 _NUM_REPEATS = 20  # draws of labels for the floor of the calibration error
 
 
@@ -114,7 +120,7 @@ def detection(
 
 def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]:
     """Return the invariant features of all layers, and how steep the density is."""
-    assert isinstance(energy.network, SteerableCNN)
+    assert isinstance(energy.network, SteerableCNN | SteerableUNet)
     steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
     return jnp.append(energy.network.all_invariants(image), steepness)
 
@@ -134,9 +140,41 @@ def sample_distance(key: Key, samples: Particles, sets: ImageSets) -> Scalar:
     """
     first, second = halves(sets)
     samples = samples[: len(first)]
-    group, keys = ImageRotations(), jr.split(key, 2)
-    turned = [
-        jax.vmap(group.act)(group.sample(key, len(x)), x)
-        for key, x in zip(keys, (samples, second[-2 * len(samples) :]), strict=True)
-    ]
-    return energy_distance(*turned)
+    keys = jr.split(key, 2)
+    others = turned(keys[1], second[-2 * len(samples) :])
+    return energy_distance(turned(keys[0], samples), others)
+
+
+def sample_scores(
+    key: Key, samples: Particles, sets: ImageSets, network: SteerableCNN
+) -> dict[str, Any]:
+    """Return how like real images samples are, as a fixed classifier sees them.
+
+    The Fréchet distance to the second half of the test images, all turned; precision
+    and recall, of as many of both; the proportions of the rarest and the most frequent
+    class; and the median distance to the nearest training image, in any orientation.
+
+    Args:
+        key: The source of the turns.
+        samples: The samples.
+        sets: The images.
+        network: The classifier.
+    """
+    keys = jr.split(key, 3)
+    real = seen(network, turned(keys[0], halves(sets)[1]))
+    judged = seen(network, turned(keys[1], samples))
+    num = min(len(samples), len(real.features), _NUM_NEIGHBORS)
+    near = precision_and_recall(judged.features[:num], real.features[:num])
+    counts = jnp.bincount(judged.classes, length=len(sets.names)) / len(samples)
+    few = samples[:_NUM_NEAREST]
+    copies = jax.vmap(ImageRotations().orbit)(few)
+    apart = nearest_distances(copies.reshape(-1, *few.shape[1:]), sets.train)
+    return {
+        "energy_distance": sample_distance(keys[2], samples, sets),
+        "frechet_distance": frechet_distance(judged.features, real.features),
+        "precision": near.precision,
+        "recall": near.recall,
+        "rarest_class": jnp.min(counts),
+        "most_frequent_class": jnp.max(counts),
+        "nearest_training_image": jnp.median(apart.reshape(len(few), -1).min(axis=1)),
+    }

@@ -2,20 +2,32 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
+import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein._types import Key, Particles
+from equistein._types import Key, LogDensity, Particles
+from equistein.diffusion import NoiseEnergy
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Trial
 from equistein.experiments.engine._figures import Curves
 from equistein.groups import AbstractGroup, Trivial
-from equistein.models import ContrastiveSettings, for_data
+from equistein.models import (
+    ContrastiveSettings,
+    denoising_model,
+    DenoisingSettings,
+    for_data,
+)
+from equistein.networks import NoiseMLP
 from equistein.runs import Outcome
+from equistein.samplers import MALA, run
 from equistein.training import Fitted
+
+_FIRST_STEP = 1e-3  # of the Markov chains that correct samples
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,12 +36,24 @@ class CloudConfig(AbstractConfig):
 
     Attributes:
         num_samples: Samples drawn from each model, from fresh starts.
-        num_epochs: Passes over the data.
+        num_epochs: Passes over the data of the models trained by contrastive
+            divergence.
         num_steps: Sampler steps a batch.
         num_particles: Persistent particles.
         width: The number of units of a hidden layer.
         depth: The number of hidden layers.
         sample_steps: Steps to draw a sample.
+        num_batches: Batches of the graph network; 0 leaves it out.
+        batch_size: Clouds a batch.
+        graph_width: Its units.
+        graph_depth: Its layers.
+        diffusion_steps: Steps to draw a sample of it.
+        least_noise: Its least noise, in the units of the points; None is what suits.
+        twin_width: The units of the three layers of its twin without symmetry, which
+            make as many parameters.
+        twin_batches: The batches of the twin that take as much time.
+        evaluations: Evaluations of the true energy that correct a sample, where it is
+            known: `energy_w2_corrected` is after them.
     """
 
     num_seeds: int = 1
@@ -40,11 +64,34 @@ class CloudConfig(AbstractConfig):
     width: int = 128
     depth: int = 3
     sample_steps: int = 1_500
+    num_batches: int = 0
+    batch_size: int = 32
+    graph_width: int = 48
+    graph_depth: int = 3
+    diffusion_steps: int = 200
+    least_noise: float | None = None
+    twin_width: int = 160
+    twin_batches: int = 12_800
+    evaluations: int = 50
+
+    or_zero: ClassVar[Sequence[str]] = ("num_batches",)
+
+    def denoising(self, num_batches: int, num_data: int) -> DenoisingSettings:
+        """Return how energies of all levels of noise are trained and sampled."""
+        epoch_batches = min(64, num_batches)
+        return DenoisingSettings(
+            num_epochs=num_batches // epoch_batches, epoch_batches=epoch_batches,
+            batch_size=min(self.batch_size, num_data), width=self.graph_width,
+            depth=self.graph_depth, noise=self.least_noise,
+            sample_steps=self.diffusion_steps,
+            sample_at_once=1_000,
+        )  # fmt: skip
 
 
 TINY: dict[str, Any] = {
     "num_epochs": 2, "num_steps": 4, "num_particles": 16, "width": 16,
-    "sample_steps": 40,
+    "sample_steps": 40, "graph_width": 8, "graph_depth": 1,
+    "diffusion_steps": 8, "twin_width": 8, "twin_batches": 4, "evaluations": 4,
 }  # fmt: skip
 """The settings of a run that is only tried out."""
 
@@ -68,28 +115,116 @@ def learn_clouds(
     return fitted, sample_key
 
 
+def denoise_clouds(
+    config: CloudConfig, trial: Trial, group: AbstractGroup, data: Particles
+) -> tuple[Fitted, Key]:
+    """Fit energies of all levels of noise on a graph network."""
+    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
+    settings = config.denoising(config.num_batches, len(data))
+    model = for_data(energy_key, group, data, network="graph", settings=settings)
+    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
+    return fitted, sample_key
+
+
+def denoise_coordinates(
+    config: CloudConfig,
+    trial: Trial,
+    group: AbstractGroup,
+    data: Particles,
+    copies: int,
+) -> tuple[Fitted, Key]:
+    """Fit the twin without symmetry to the data, or to copies moved by the group."""
+    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
+    if copies > 1:
+        elements = group.sample(trial.key(3), copies * len(data))
+        data = jax.vmap(group.act)(elements, jnp.tile(data, (copies, 1, 1)))
+    settings = config.denoising(config.twin_batches, len(data))
+    settings = dataclasses.replace(settings, stein_step_size=0.0)
+    network = NoiseMLP(data[0].size, widths=(config.twin_width,) * 3, key=energy_key)
+    graph = for_data(energy_key, group, data[:512], network="graph", settings=settings)
+    noise = float(graph.energy.noise)  # type: ignore[attr-defined]
+    model = denoising_model(NoiseEnergy(network, data, noise), data, settings)
+    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
+    return fitted, sample_key
+
+
+def corrected(
+    key: Key,
+    log_density: LogDensity,
+    group: AbstractGroup,
+    points: Particles,
+    config: CloudConfig,
+) -> Particles:
+    """Return where Markov chains of a density end that begin at the samples."""
+    num_steps = config.evaluations - 1  # a first look besides
+    chains = MALA(_FIRST_STEP, num_adapt=num_steps // 2, project=group.project)
+    return run(key, chains, log_density, points, num_steps=num_steps).particles
+
+
 def cloud_models(
     config: CloudConfig,
     group: AbstractGroup,
     data: Callable[[], Particles],
     describe: Callable[..., Outcome],
     notes: tuple[str, str],
+    known: LogDensity | None = None,
 ) -> list[Entry]:
-    """Return the model that sees coordinates, and the one that knows the symmetry."""
+    """Return the paper's models; and the graph network with its twins, if there is one.
 
-    def stage(group: AbstractGroup, trial: Trial) -> Outcome:
-        fitted, key = learn_clouds(config, trial, group, data())
-        samples = fitted.sample(key, config.num_samples)
-        return describe(samples, history=fitted.history, events=fitted.events)
+    The paper's are trained by contrastive divergence, one on coordinates and one with
+    the symmetry, of which the notes tell. Where the log density of the data is known,
+    chains of it correct the samples, which is told besides.
+    """
+
+    def learned(learn: Callable[..., tuple[Fitted, Key]], trial: Trial) -> Outcome:
+        fitted, key = learn(config, trial, data=data())
+        samples = jax.vmap(group.project)(fitted.sample(key, config.num_samples))
+        more = {}
+        if known is not None:
+            moved = corrected(jr.fold_in(key, 1), known, group, samples, config)
+            more["energy_w2_corrected"] = describe(moved).metrics["energy_w2"][0]
+        return describe(
+            samples, more=more, history=fitted.history, events=fitted.events
+        )
+
+    def entry(name: str, label: str, note: str, learn: Callable, **given: Any) -> Entry:
+        learn = functools.partial(learn, **given)
+        stage = functools.partial(learned, learn)
+        return Entry(name, stage, note, label=label, trains=True)
 
     models = (
         ("plain", "plain EBM, SVGD", Trivial()),
         ("equivariant", "equivariant EBM, E-SVGD", group),
     )
-    return [
-        Entry(name, functools.partial(stage, group), note, label=label, trains=True)
-        for (name, label, group), note in zip(models, notes, strict=True)
+    entries = [
+        entry(name, label, note, learn_clouds, group=symmetry)
+        for (name, label, symmetry), note in zip(models, notes, strict=True)
     ]
+    if not config.num_batches:
+        return entries
+    twin = (
+        "A perceptron of coordinates for all levels of noise, of as many parameters, "
+        "trained for as much time by the same denoising"
+    )
+    return [
+        *entries,
+        entry(
+            "plain-denoised", "coordinates, denoising", f"{twin}.", denoise_coordinates,
+            group=group, copies=1,
+        ),
+        entry(
+            "augmented-denoised", "the same, augmented",
+            f"{twin}, on a hundred copies of the data, each moved by the group.",
+            denoise_coordinates, group=group, copies=100,
+        ),
+        entry(
+            "denoised", "graph network, denoising",
+            "What `equistein fit` takes: a graph network of all particles with an "
+            "energy for each level of noise, trained by denoising, and drawn by "
+            "reverse diffusion.",
+            denoise_clouds, group=group,
+        ),
+    ]  # fmt: skip
 
 
 def _gap(outcome: Outcome) -> np.ndarray | None:

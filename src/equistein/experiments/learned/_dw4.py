@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import types
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -86,9 +88,12 @@ def entries(config: DW4Config) -> list[Entry]:
 
 
 def described(
-    data: Float[Array, "datum *shape"], points: Particles, **kept: Any
+    data: Float[Array, "datum *shape"],
+    points: Particles,
+    more: Mapping[str, Any] = types.MappingProxyType({}),
+    **kept: Any,
 ) -> Outcome:
-    """Measure configurations against the data."""
+    """Measure configurations against the data; keep further numbers."""
     features = jax.vmap(TARGET.features)
     seen = features(points)
     gaps = jnp.max(jnp.abs(seen[:, None] - minima().features[None]), axis=-1)
@@ -107,6 +112,8 @@ def described(
         "states_found": np.sum(held > 0),
         "smallest_share": held.min(),
         "largest_share": held.max(),
+        "largest_error_of_a_share": np.abs(held - 1 / len(STATES)).max(),
+        **more,
     }
     arrays = {"energies": energies, "nearest": nearest, "states": states}
     return seed_outcome(numbers, points, arrays=arrays, **kept)

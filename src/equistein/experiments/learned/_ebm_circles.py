@@ -11,11 +11,17 @@ from equistein._types import Key, Particles
 from equistein.experiments.engine._experiment import Experiment
 from equistein.experiments.engine._figures import Curves, Histograms
 from equistein.experiments.learned._algorithm_1 import Algorithm1
+from equistein.experiments.learned._family import (
+    Law,
+    law_of_shells,
+    likeliest_shell,
+)
 from equistein.experiments.learned._planar import (
     planar_presets,
     PlanarConfig,
     PlanarTarget,
     REACH,
+    REWEIGHTED,
 )
 from equistein.experiments.learned._planar_figures import (
     epochs_to_svgd,
@@ -42,6 +48,12 @@ def rings(radii: tuple[float, float]) -> PlanarTarget:
     def sample(key: Key, num: int) -> tuple[Particles, Array]:
         points = shells.sample(key, num)
         return points, -jax.vmap(shells.log_density)(points)
+
+    def family(data: Particles, labels: Array) -> Law:
+        inner = jnp.linalg.norm(data, axis=1) < middle
+        shells = [likeliest_shell(data[inner]), likeliest_shell(data[~inner])]
+        weight = float(jnp.mean(inner))
+        return law_of_shells(shells, (weight, 1 - weight))
 
     def of_data(data: Particles) -> dict[str, Any]:
         inner = jnp.linalg.norm(data, axis=1) < middle
@@ -70,9 +82,12 @@ def rings(radii: tuple[float, float]) -> PlanarTarget:
     return PlanarTarget(
         group=shells.group,
         plane=plane,
-        log_densities=lambda x: (shells.log_density(x) - shells.log_normalizer)[None],
+        law=Law(
+            lambda x: (shells.log_density(x) - shells.log_normalizer)[None],
+            lambda key, num: [shells.sample(key, num)],
+        ),
         sample=sample,
-        exact_samples=lambda key, num: [shells.sample(key, num)],
+        family=family,
         measure=measure,
         of_data=of_data,
     )
@@ -116,7 +131,9 @@ EBM_CIRCLES = Experiment(
     figure="figure ebm_circ, appendix D.2",
     summary="learn two rings with rotational symmetry from points and their energies",
     presets=planar_presets(
-        PlanarConfig(radii=(3.0, 10.0), fit=_QUICK), 0.05, _ALGORITHM
+        PlanarConfig(radii=(3.0, 10.0), fit=_QUICK, reweighted=REWEIGHTED),
+        0.05,
+        _ALGORITHM,
     ),
     entries=lambda config: rings(config.radii).entries(config, _NOTES),
     figures=(

@@ -1,5 +1,6 @@
 """A joint energy model of two classes with C4 symmetry (paper, section 4, D.1)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,11 +12,13 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Particles, Point
 from equistein.experiments.engine._experiment import Experiment
 from equistein.experiments.learned._algorithm_1 import Algorithm1
+from equistein.experiments.learned._family import Law, likeliest_gaussians
 from equistein.experiments.learned._planar import (
     planar_presets,
     PlanarConfig,
     PlanarTarget,
     REACH,
+    REWEIGHTED,
 )
 from equistein.experiments.learned._planar_figures import (
     epochs_to_svgd,
@@ -38,25 +41,18 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
     group, num_classes = Cyclic(4), len(radii)
     targets = [RotatedGaussians(group, (radius, 0.0)) for radius in radii]
 
-    def log_densities(point: Point) -> Float[Array, " density"]:
-        of_class = jnp.stack([target.log_density(point) for target in targets])
-        of_all = logsumexp(of_class) - jnp.log(float(num_classes))
-        return jnp.append(of_all, of_class)
-
     def sample(key: Key, num: int) -> tuple[Particles, Array]:
         each = num // num_classes
-        points = [
-            target.sample(jr.fold_in(key, label), each)
-            for label, target in enumerate(targets)
-        ]
-        return jnp.concatenate(points), jnp.repeat(jnp.arange(num_classes), each)
+        labels = jnp.repeat(jnp.arange(num_classes), each)
+        return _as_many_of_each(targets, key, each), labels
 
-    def exact_samples(key: Key, num: int) -> list[Particles]:
-        key, *keys = jr.split(key, 1 + num_classes)
-        mixed, _ = sample(key, 2 * num)
-        order = jr.permutation(jr.fold_in(key, 1), len(mixed))[:num]
-        pairs = zip(targets, keys, strict=True)
-        return [mixed[order], *(target.sample(key, num) for target, key in pairs)]
+    def family(data: Particles, labels: Array) -> Law:
+        return law_of_classes(
+            [
+                likeliest_gaussians(group, target.mean, data[labels == label])
+                for label, target in enumerate(targets)
+            ]
+        )
 
     def measure(
         log_densities: LogDensities,
@@ -82,11 +78,40 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
     return PlanarTarget(
         group=group,
         plane=Plane(REACH * max(radii), 320),
-        log_densities=log_densities,
+        law=law_of_classes(targets),
         sample=sample,
-        exact_samples=exact_samples,
+        family=family,
         measure=measure,
         num_classes=num_classes,
+    )
+
+
+def law_of_classes(targets: Sequence[RotatedGaussians]) -> Law:
+    """Return classes of equal weight."""
+
+    def log_densities(point: Point) -> Float[Array, " density"]:
+        of_class = jnp.stack([target.log_density(point) for target in targets])
+        of_all = logsumexp(of_class) - jnp.log(float(len(targets)))
+        return jnp.append(of_all, of_class)
+
+    def samples(key: Key, num: int) -> list[Particles]:
+        key, *keys = jr.split(key, 1 + len(targets))
+        mixed = _as_many_of_each(targets, key, num)
+        order = jr.permutation(jr.fold_in(key, 1), len(mixed))[:num]
+        pairs = zip(targets, keys, strict=True)
+        return [mixed[order], *(target.sample(key, num) for target, key in pairs)]
+
+    return Law(log_densities, samples)
+
+
+def _as_many_of_each(
+    targets: Sequence[RotatedGaussians], key: Key, each: int
+) -> Particles:
+    return jnp.concatenate(
+        [
+            target.sample(jr.fold_in(key, label), each)
+            for label, target in enumerate(targets)
+        ]
     )
 
 
@@ -114,7 +139,9 @@ JEM_C4 = Experiment(
     figure="figures cond-ebm and cond-ebm-cont, section 4 and appendix D.1",
     summary="learn two classes with C4 symmetry as one energy: classifier and sampler",
     presets=planar_presets(
-        PlanarConfig(radii=(7.0, 15.0), fit=_QUICK), 0.1, _ALGORITHM
+        PlanarConfig(radii=(7.0, 15.0), fit=_QUICK, reweighted=REWEIGHTED),
+        0.1,
+        _ALGORITHM,
     ),
     entries=lambda config: classes(config.radii).entries(config, _NOTES),
     figures=planar_figures(6.0),

@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import types
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,6 +17,8 @@ from equistein.experiments.systems._system import LJ13_SYSTEM, reference
 from equistein.metrics import pair_distances
 from equistein.runs import FLOOR, Outcome, seed_outcome
 
+_HELD_OUT = 1_000  # samples to compare with, at least
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LJ13Config(CloudConfig):
@@ -24,26 +28,29 @@ class LJ13Config(CloudConfig):
         num_data: Training configurations.
     """
 
-    num_samples: int = 256
+    num_seeds: int = 3
+    num_samples: int = 1_000
     num_epochs: int = 20
     num_steps: int = 30
+    num_batches: int = 6_400
     num_data: int = 1_000
 
 
 @functools.cache
-def samples_to_learn(num: int) -> tuple[Particles, Particles]:
+def samples_to_learn(num: int) -> tuple[Particles, Float[Array, "other *shape"]]:
     """Return configurations to learn from, and others to compare with.
 
-    Published samples if they are there, or the library's own reference samples.
+    Published samples if they are enough, or the library's own reference samples.
     """
     clouds = LJ13_SYSTEM.published_samples()
-    if clouds is None:
-        clouds = reference(LJ13_SYSTEM, 2 * num, 2)
-    num = min(num, len(clouds) // 2)
-    return clouds[:num], clouds[num : 2 * num]
+    if clouds is None or len(clouds) < num + _HELD_OUT:
+        clouds = reference(LJ13_SYSTEM, num + _HELD_OUT, 2)
+    return clouds[:num], clouds[num:]
 
 
 def entries(config: LJ13Config) -> list[Entry]:
+    target = LJ13_SYSTEM.target
+
     def data() -> Particles:
         return samples_to_learn(config.num_data)[0]
 
@@ -59,21 +66,25 @@ def entries(config: LJ13Config) -> list[Entry]:
         "sampler's kernel is pulled back along the distances.",
     )
     return [
-        *cloud_models(config, LJ13_SYSTEM.target.group, data, describe, notes),
+        *cloud_models(config, target.group, data, describe, notes, target.log_density),
         Entry(FLOOR, floor, label="data", num_seeds=1),
     ]
 
 
 def described(
-    held_out: Float[Array, "datum *shape"], points: Particles, **kept: Any
+    held_out: Float[Array, "datum *shape"],
+    points: Particles,
+    more: Mapping[str, Any] = types.MappingProxyType({}),
+    **kept: Any,
 ) -> Outcome:
-    """Measure configurations against those held out."""
+    """Measure configurations against those held out; keep further numbers."""
     energy = LJ13_SYSTEM.energy
     energies, distances = energy(points), pair_distances(points)
     numbers = LJ13_SYSTEM.quality(held_out, points) | {
         "median_energy": jnp.median(energies),
         "median_energy_of_data": jnp.median(energy(held_out)),
         "closest_pair": jnp.median(jnp.min(distances, axis=1)),
+        **more,
     }
     arrays = {"energies": energies, "distances": distances.ravel()}
     return seed_outcome(numbers, points, arrays=arrays, **kept)
@@ -84,7 +95,9 @@ LJ13 = Experiment(
     figure="beyond the paper",
     summary="learn LJ-13 from samples and draw new clusters",
     presets={
-        "smoke": LJ13Config(num_data=40, **{**TINY, "num_samples": 16}),
+        "smoke": LJ13Config(
+            num_seeds=1, num_data=40, num_batches=4, **{**TINY, "num_samples": 16}
+        ),
         "quick": LJ13Config(),
         "paper": LJ13Config(num_seeds=5, num_data=5_000, num_epochs=100, width=256),
     },

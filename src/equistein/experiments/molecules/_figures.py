@@ -7,8 +7,9 @@ import numpy as np
 
 from equistein.experiments.engine._figures import Curves, Histograms, Own, Shown
 from equistein.experiments.molecules._reference import GEOMETRY
+from equistein.models import shape_panels, shapes_of
 from equistein.molecules import drawings, from_bonds, infer_bonds, perceive, symbols_of
-from equistein.plotting import molecule_viewer, molecules, picture
+from equistein.plotting import molecule_viewer, molecules, picture, side_by_side
 from equistein.runs import Outcome
 
 _SHOWN = 64
@@ -60,6 +61,17 @@ def _histogram(name: str, measured: str, label: str, *about: Any) -> Histograms:
     )  # fmt: skip
 
 
+def _shapes(config: Any, shown: Shown) -> Any | None:
+    """Return the strain, bonds, angles and rings of new molecules beside the data's."""
+    found = [outcome for entry, outcome in shown if entry.name == "equivariant"]
+    if not found:
+        return None
+    symbols, positions = _molecules(found[0])
+    mols = [perceive(symbols, molecule).mol for molecule in positions]
+    new = shapes_of([mol for mol in mols if mol is not None])
+    return side_by_side(shape_panels(new, config.reference.shapes))
+
+
 _DISTANCE = (1.0, 6.0), "Distances between all pairs of two elements, bonded or not."
 _ANGLE = (40.0, 180.0), "Angles between bonds, in degrees."
 
@@ -86,6 +98,13 @@ FIGURES = (
         "authors",
         molecules,
         "The molecules that the authors of the paper published, with inferred bonds.",
+    ),
+    Own(
+        "shapes",
+        _shapes,
+        caption="Strain and displacement by relaxation with MMFF94, rings, bonds and "
+        "angles of valid molecules of the equivariant model, beside all molecules of "
+        "the formula.",
     ),
     _histogram("distances_c_c", "c_c", "C–C distance / Å", *_DISTANCE),
     _histogram("distances_c_o", "c_o", "C–O distance / Å", *_DISTANCE),

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
-from equistein.models import known_graphs, molecule_numbers
+from equistein.models import (
+    known_graphs,
+    molecule_numbers,
+    shape_numbers,
+    Shapes,
+    shapes_of,
+)
 from equistein.molecules import (
     angles,
     atomic_numbers_of,
@@ -20,7 +26,6 @@ from equistein.molecules import (
     infer_bonds,
     isomers,
     perceive,
-    relax,
     symbols_of,
 )
 
@@ -52,6 +57,12 @@ class Reference:
         """The positions of all molecules."""
         return np.concatenate([self.train, self.others])
 
+    @functools.cached_property
+    def shapes(self) -> Shapes:
+        """Strain, bonds, angles and rings of all molecules."""
+        seen = [perceive(self.symbols, molecule) for molecule in self.everything]
+        return shapes_of([one.mol for one in seen if one.mol is not None])
+
     def measure(self, symbols: Sequence[str], positions: np.ndarray) -> dict:
         """Return the scores of molecules, one number each.
 
@@ -68,9 +79,8 @@ class Reference:
             mine = measured(symbols, positions)
             theirs = measured(self.symbols, self.everything)
             numbers[f"w1_{name}"] = _gap(mine, theirs)
-        moved = [relax(seen.mol)[1] for seen in perceived if seen.mol is not None]
-        moved = [number for number in moved if np.isfinite(number)]
-        numbers["median_relaxation"] = float(np.median(moved)) if moved else np.nan
+        shapes = shapes_of([seen.mol for seen in perceived if seen.mol is not None])
+        numbers |= shape_numbers(shapes, self.shapes)
         alike = [
             _inferred(symbols, molecule) == seen.smiles
             for molecule, seen in zip(positions, perceived, strict=True)

@@ -1,0 +1,268 @@
+"""All objectives under one budget of time, with the symmetry and without."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.random as jr
+
+from equistein._types import Key, Particles
+from equistein.energies import AbstractEnergy
+from equistein.experiments.engine._checks import AbstractConfig
+from equistein.experiments.engine._experiment import Entry, Experiment, Trial
+from equistein.experiments.engine._figures import Boxes
+from equistein.experiments.learned._budget import fit_within
+from equistein.experiments.learned._dw4 import described, minima, noisy_copies, TARGET
+from equistein.experiments.learned._jem_c4 import classes
+from equistein.experiments.learned._plane import held_out_likelihood
+from equistein.groups import AbstractGroup, Trivial
+from equistein.metrics import energy_distance
+from equistein.models import ContrastiveSettings, for_data, Model
+from equistein.runs import FLOOR, Outcome, seed_outcome
+from equistein.samplers import MALA
+from equistein.training import (
+    AbstractObjective,
+    ContrastiveDivergence,
+    DenoisingScoreMatching,
+    EnergyMatching,
+    FromData,
+    Phases,
+    ScoreMatching,
+)
+
+NOTES = {
+    "persistent": "Contrastive divergence from persistent particles that E-SVGD moves: "
+    "the paper's.",
+    "from-data": "Contrastive divergence from short chains that start at the data.",
+    "denoising": "Denoising score matching at one level of noise.",
+    "levels": "Denoising score matching of one energy over levels of noise.",
+    "score-matching": "Sliced score matching.",
+    "matching": "Energy matching by optimal transport from noise.",
+    "matching-cd": "Energy matching, and then contrastive divergence.",
+    "levels-cd": "Denoising over levels, and then contrastive divergence.",
+}
+"""What each objective is, by its name."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ObjectivesConfig(AbstractConfig):
+    """Settings of `objectives` and `dw4-objectives`.
+
+    Attributes:
+        objectives: Their names.
+        seconds: The processor time of each training.
+        num_data: Training points.
+        num_test: Held-out points, where the density is known.
+        num_samples: Samples drawn from each model, from fresh starts.
+        radii: The distance from the origin of the modes of each class of `objectives`.
+        matching_batches: The batches of the first of two phases, where there are two.
+        noise: The noise of denoising, or the least, and the width of the finest detail.
+        noise_max: The largest noise of denoising over levels.
+        fit: How persistent particles are moved, and all models drawn from.
+    """
+
+    num_seeds: int = 1
+    objectives: tuple[str, ...] = tuple(NOTES)
+    seconds: float = 10.0
+    num_data: int = 1_000
+    num_test: int = 2_000
+    num_samples: int = 512
+    radii: tuple[float, float] = (7.0, 15.0)
+    matching_batches: int = 200
+    noise: float
+    noise_max: float
+    fit: ContrastiveSettings
+
+    def __post_init__(self):
+        """Raise `ValueError` for a setting out of range, or an unknown objective."""
+        super().__post_init__()
+        unknown = set(self.objectives) - set(NOTES)
+        if unknown or not self.objectives:
+            raise ValueError(
+                f"`objectives` must be of {', '.join(NOTES)}, but got "
+                f"{self.objectives!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """Data with a symmetry, and how models of it are judged.
+
+    Attributes:
+        group: The symmetry.
+        data: From a key, the points to learn from.
+        judge: From a key, an energy (None for the data) and samples, the outcome.
+        fresh: From a key and a number, fresh points like the data.
+    """
+
+    group: AbstractGroup
+    data: Callable[[Key], Particles]
+    judge: Callable[..., Outcome]
+    fresh: Callable[[Key, int], Particles]
+
+
+def plane_task(config: ObjectivesConfig) -> Task:
+    """Return the planar density of `jem-c4`, its classes unknown."""
+    target = classes(config.radii)
+
+    def fresh(key: Key, num: int) -> Particles:
+        return target.sample(key, num)[0]
+
+    def judge(
+        key: Key, energy: AbstractEnergy | None, samples: Particles, **numbers: Any
+    ) -> Outcome:
+        exact_key, held_key = jr.split(key)
+        points = fresh(held_key, config.num_test)
+        exact = jax.vmap(lambda x: target.law.log_densities(x)[0])(points).mean()
+        numbers["energy_distance"] = energy_distance(samples, fresh(exact_key, 4_000))
+        if energy is not None:
+            found = held_out_likelihood(target.plane, points, energy)
+            numbers["likelihood_gap"] = exact - found["log_likelihood"]
+        return seed_outcome(numbers, samples)
+
+    return Task(
+        group=target.group, data=lambda key: fresh(key, config.num_data),
+        judge=judge, fresh=fresh,
+    )  # fmt: skip
+
+
+def dw4_task(config: ObjectivesConfig) -> Task:
+    """Return noisy copies of the five minima of DW-4."""
+
+    def fresh(key: Key, num: int) -> Particles:
+        states = minima().points
+        return noisy_copies(key, states, -(-num // len(states)), 0.1)
+
+    def judge(
+        key: Key, energy: AbstractEnergy | None, samples: Particles, **numbers: Any
+    ) -> Outcome:
+        outcome = described(fresh(key, config.num_data), samples)
+        told = ("energy_w2", "near_a_state", "smallest_share", "largest_share")
+        numbers |= {name: outcome.metrics[name][0] for name in told}
+        return seed_outcome(numbers, samples)
+
+    return Task(
+        group=TARGET.group, data=lambda key: fresh(key, config.num_data),
+        judge=judge, fresh=fresh,
+    )  # fmt: skip
+
+
+def objectives_for(
+    config: ObjectivesConfig, model: Model, group: AbstractGroup
+) -> Mapping[str, AbstractObjective]:
+    """Return the objectives by name; `persistent` is the model's own.
+
+    Chains from data are Metropolis-adjusted, with steps for the finest detail.
+    """
+    noise, num_steps = config.noise, config.fit.num_steps
+    chains = MALA(0.2 * noise**2, project=group.project)
+    from_data = ContrastiveDivergence(
+        FromData(chains, num_steps), config.fit.regularization
+    )
+    matching = EnergyMatching(noise**2)
+    levels = DenoisingScoreMatching(noise, config.noise_max)
+    first = config.matching_batches
+    return {
+        "persistent": model.objective,
+        "from-data": from_data,
+        "denoising": DenoisingScoreMatching(noise),
+        "levels": levels,
+        "score-matching": ScoreMatching(),
+        "matching": matching,
+        "matching-cd": Phases([(first, matching), (1, model.objective)]),
+        "levels-cd": Phases([(first, levels), (1, model.objective)]),
+    }
+
+
+def entries(task_of: Callable[[Any], Task], config: ObjectivesConfig) -> list[Entry]:
+    """Return each objective twice: with the symmetry, and its twin without."""
+    task = task_of(config)
+
+    def stage(name: str, group: AbstractGroup, trial: Trial) -> Outcome:
+        data_key, key = jr.split(trial.key(0))
+        keys = jr.split(key, 4)
+        data = task.data(data_key)
+        model = for_data(keys[0], group, data, settings=config.fit)
+        objective = objectives_for(config, model, group)[name]
+        model = dataclasses.replace(model, objective=objective)
+        fitted, batches = fit_within(
+            keys[1], model, data, config.seconds, config.fit.learning_rate,
+            first=config.matching_batches if name.endswith("-cd") else 0,
+        )  # fmt: skip
+        samples = fitted.sample(keys[2], config.num_samples)
+        return task.judge(keys[3], fitted.energy, samples, batches=batches)
+
+    def floor(trial: Trial) -> Outcome:
+        keys = jr.split(trial.key(1))
+        samples = task.fresh(keys[0], config.num_samples)[: config.num_samples]
+        return task.judge(keys[1], None, samples)
+
+    found = [Entry(FLOOR, floor, label="data", num_seeds=5)]
+    for color, name in enumerate(config.objectives):
+        for suffix, group in (("", task.group), ("-plain", Trivial())):
+            part = functools.partial(stage, name, group)
+            text = (
+                NOTES[name] if not suffix else "Its twin: the network sees coordinates."
+            )
+            found.append(Entry(name + suffix, part, text, color=1 + color, trains=True))
+    return found
+
+
+def _presets(quick: ObjectivesConfig) -> dict[str, ObjectivesConfig]:
+    tiny = dataclasses.replace(
+        quick.fit, num_steps=2, num_particles=8, batch_size=16, widths=(4,),
+        sample_steps=20,
+    )  # fmt: skip
+    return {
+        "smoke": dataclasses.replace(
+            quick, objectives=("levels", "matching-cd"), seconds=1e-3,
+            num_data=20, num_test=20, num_samples=16, matching_batches=5, fit=tiny,
+        ),
+        "quick": quick,
+        "paper": dataclasses.replace(quick, num_seeds=5, seconds=60.0),
+    }  # fmt: skip
+
+
+OBJECTIVES = Experiment(
+    name="objectives",
+    figure="beyond the paper; the planar density of figure cond-ebm",
+    summary="all objectives under one budget of time on a planar density",
+    presets=_presets(
+        ObjectivesConfig(
+            noise=0.3,
+            noise_max=15.0,
+            fit=ContrastiveSettings(
+                widths=(64, 64, 64), num_particles=256, num_steps=20,
+                langevin_step_size=0.02, stein_step_size=0.02, learning_rate=4e-3,
+                reset_to_data=0.9, reset_probability=0.1, sample_steps=1_000,
+                sample_at_once=256,
+            ),
+        )
+    ),
+    entries=functools.partial(entries, plane_task),
+    figures=(
+        Boxes("likelihood", "likelihood_gap", "log-likelihood below the exact (nats)"),
+        Boxes("distance", "energy_distance", "energy distance of samples"),
+    ),
+)  # fmt: skip
+
+DW4_OBJECTIVES = Experiment(
+    name="dw4-objectives",
+    figure="beyond the paper; the data of figure dw4",
+    summary="all objectives under one budget of time on DW-4",
+    presets=_presets(
+        ObjectivesConfig(
+            noise=0.1,
+            noise_max=3.0,
+            fit=ContrastiveSettings(num_steps=30, num_particles=128),
+        )
+    ),
+    entries=functools.partial(entries, dw4_task),
+    figures=(
+        Boxes("energies", "energy_w2", "W2 of the energies"),
+        Boxes("states", "near_a_state", "fraction near a state"),
+        Boxes("shares", "smallest_share", "share of the rarest state"),
+    ),
+)
