@@ -46,28 +46,25 @@ def test_the_readme_s_code_runs(program, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("guide", "num", "picture"),
+    [
+        ("extending", 6, None),
+        pytest.param("energies", 4, None, marks=pytest.mark.slow),
+        pytest.param("posteriors", 5, "mixture.png", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.usefixtures("single_precision", "unchecked")
-def test_the_page_on_extending_runs_and_is_short(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "extending.md").read_text()
-    programs = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(programs) >= 6
-    assert [p for p in programs if len(p.splitlines()) > 25] == []
-    monkeypatch.chdir(tmp_path)
-    run("\n".join(programs))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("single_precision", "unchecked")
-def test_the_page_on_posteriors_runs_and_a_picture_takes_few_lines(
-    tmp_path, monkeypatch
+def test_a_guide_runs_and_its_programs_are_short(
+    guide, num, picture, tmp_path, monkeypatch
 ):
-    page = (ROOT / "docs" / "posteriors.md").read_text()
+    page = (ROOT / "docs" / f"{guide}.md").read_text()
     programs = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(programs) >= 5
+    assert len(programs) >= num
     assert [p for p in programs if len(p.splitlines()) > 25] == []
     monkeypatch.chdir(tmp_path)
     run("\n".join(programs))
-    assert (tmp_path / "mixture.png").exists()
+    assert picture is None or (tmp_path / picture).exists()
 
 
 @pytest.mark.parametrize("wrong", ["es.fitt", "import warnings; warnings.warn('old')"])
