@@ -1,5 +1,7 @@
 """What the tests of registries share."""
 
+import pytest
+
 
 def classes_of(base, package=None):
     """Return the classes of a package, the interface's own, that are built from it."""
@@ -9,3 +11,20 @@ def classes_of(base, package=None):
         known += cls.__subclasses__()
     ours = {cls for cls in known if cls.__module__.startswith(package)}
     return {cls for cls in ours if not cls.__name__.startswith("Abstract")}
+
+
+def some_slow(rows, slow):
+    """Return the rows of a registry as parameters, the costly ones marked slow.
+
+    A list of names gives the names, a registry its values; the names are the ids.
+    """
+    assert set(slow) <= set(rows), "a costly row that is not in the registry"
+    values = rows if isinstance(rows, dict) else {name: name for name in rows}
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)),
+            id=name,
+            marks=[pytest.mark.slow] if name in slow else [],
+        )
+        for name, value in values.items()
+    ]

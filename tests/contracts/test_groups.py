@@ -1,4 +1,3 @@
-import functools
 import itertools
 
 import jax
@@ -6,7 +5,20 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from registries import classes_of
+from group_registry import (
+    are_elements,
+    canonicalize,
+    compiled,
+    every_finite_group,
+    every_group,
+    every_precision,
+    flat,
+    GROUPS,
+    move,
+    pick,
+    reflects,
+)
+from registries import classes_of, some_slow
 
 from equistein.features import Periodic
 from equistein.groups import (
@@ -26,130 +38,7 @@ from equistein.groups import (
     Trivial,
 )
 
-_PARTS = (((3,), (0,)), ((2,), ()), ((2, 3), (1,)))  # a flat point of 11 numbers
-GROUPS = {  # adding a group to the library means adding a line here
-    "trivial": (Trivial, (2, 3)),
-    "cyclic 4": (lambda: Cyclic(4), (2,)),
-    "cyclic 5": (lambda: Cyclic(5), (2,)),
-    "cyclic 5 on three vectors": (lambda: Cyclic(5), (3, 2)),
-    "dihedral 5": (lambda: Dihedral(5), (2,)),
-    "turns of images": (ImageRotations, (4, 4, 2)),
-    "turns of odd images": (ImageRotations, (3, 3)),
-    "turns and reflections": (lambda: ImageRotations(reflections=True), (5, 5, 1)),
-    "so 2": (lambda: SpecialOrthogonal(2), (2,)),
-    "so 3": (lambda: SpecialOrthogonal(3), (3,)),
-    "so 3 on four vectors": (lambda: SpecialOrthogonal(3), (4, 3)),
-    "o 2": (lambda: Orthogonal(2), (2,)),
-    "o 3": (lambda: Orthogonal(3), (3,)),
-    "cloud in the plane": (lambda: PointCloud((0, 0, 0, 0), 2), (4, 2)),
-    "cloud of two species": (lambda: PointCloud((0, 1, 1, 0), 3), (4, 3)),
-    "cloud without reflections": (
-        lambda: PointCloud("COOC", 3, reflections=False),
-        (4, 3),
-    ),
-    "permutations": (lambda: Permutations(3), (3, 2)),
-    "permutations of blocks": (lambda: Permutations(3), (6,)),
-    "permutations of parts": (lambda: Permutations(3, _PARTS), (11,)),
-    "permutations of both axes": (
-        lambda: Permutations(3, (((3, 3), (0, 1)), ((3,), (0,)))),
-        (12,),
-    ),
-    "signs": (lambda: Signs(2), (2, 2)),
-    "signs of parts": (lambda: Signs(3, _PARTS[::2]), (9,)),
-    "signed permutations": (lambda: SignedPermutations(3), (3, 2)),
-    "signed permutations of parts": (lambda: SignedPermutations(3, _PARTS[::2]), (9,)),
-    "swaps and turns": (lambda: Product(Permutations(3), Cyclic(4)), (3, 2)),
-    "swaps and rotations": (
-        lambda: Product(Permutations(2), SpecialOrthogonal(3)),
-        (2, 3),
-    ),
-    "parts of a point": (
-        lambda: Direct((Permutations(2), (2, 2)), (Trivial(), (1,)), (Signs(1), (2,))),
-        (7,),
-    ),
-    "parts, one of them continuous": (
-        lambda: Direct((SpecialOrthogonal(2), (3, 2)), (Permutations(2), (2,))),
-        (8,),
-    ),
-    "shifts of phases": (lambda: TorusTranslations([2.0, np.inf, 3.0]), (3,)),
-}
-every_group = pytest.mark.parametrize(
-    ("make", "shape"), GROUPS.values(), ids=GROUPS.keys()
-)
-FINITE = {
-    name: (make, shape)
-    for name, (make, shape) in GROUPS.items()
-    if make().order is not None
-}
-every_finite_group = pytest.mark.parametrize(
-    ("make", "shape"), FINITE.values(), ids=FINITE.keys()
-)
-ROTATIONS = {
-    name: (make, shape)
-    for name, (make, shape) in GROUPS.items()
-    if name not in FINITE and hasattr(make(), "dim")
-}
-every_group_of_rotations = pytest.mark.parametrize(
-    ("make", "shape"), ROTATIONS.values(), ids=ROTATIONS.keys()
-)
-_MANY = 4_000
-every_precision = pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(jnp.float32, 2e-5), (jnp.float64, 1e-12)]
-)
-
-
-def pick(elements, index):
-    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[index]), elements)
-
-
-@functools.cache
-def compiled(group, method):
-    """Return a method of a group, over stacked elements or points."""
-    axes = {"act": (0, None), "compose": (0, 0), "inverse": 0, "canonicalize": 0}
-    return jax.jit(jax.vmap(getattr(group, method), axes[method]))
-
-
-def move(group, elements, point):
-    return np.asarray(compiled(group, "act")(elements, point))
-
-
-def canonicalize(group, points):
-    return np.asarray(compiled(group, "canonicalize")(points))
-
-
-def matrices_of(group, elements):
-    return np.asarray(elements.rotation if isinstance(group, PointCloud) else elements)
-
-
-def reflects(group):
-    return isinstance(group, Orthogonal) or getattr(group, "reflections", False)
-
-
-def are_elements(group, elements, point):
-    """Whether all are elements of the group, told by what they do to a point."""
-    if group.order is not None:
-        gaps = move(group, elements, point)[:, None] - np.asarray(group.orbit(point))
-        return np.all(np.min(np.max(np.abs(flat(gaps, 2)), axis=2), axis=1) < 1e-12)
-    if isinstance(group, TorusTranslations):
-        return np.all(np.isfinite(elements))
-    if isinstance(group, Product | Direct):
-        shapes = getattr(group, "shapes", [point.shape] * len(group.groups))
-        parts = zip(group.groups, elements, shapes, strict=True)
-        return all(
-            are_elements(g, e, jr.normal(jr.key(0), shape)) for g, e, shape in parts
-        )
-    matrices = matrices_of(group, elements)
-    good = np.allclose(matrices @ matrices.swapaxes(1, 2), np.eye(group.dim))
-    good &= reflects(group) or np.all(np.linalg.det(matrices) > 0)
-    if isinstance(group, PointCloud):
-        kinds, orders = np.array(group.species), np.asarray(elements.permutation)
-        good &= np.all(np.sort(orders, axis=1) == np.arange(len(kinds)))
-        good &= np.all(kinds[orders] == kinds)
-    return good
-
-
-def flat(array, axes):
-    return array.reshape(*array.shape[:axes], -1)
+CLOUDS = [name for name in GROUPS if name.startswith("cloud")]
 
 
 def distance_to_orbit(group, point, other):
@@ -275,57 +164,7 @@ def test_mean_over_a_finite_group_is_idempotent_and_invariant(make, shape, key):
     assert np.allclose(again, np.asarray(mean)[None], atol=1e-12)
 
 
-@every_group_of_rotations
-def test_haar_mean_of_the_action_is_zero(make, shape, key):
-    group = make()
-    element_key, point_key = jr.split(key)
-    x = group.project(jr.normal(point_key, shape))
-    orbit = move(group, group.sample(element_key, _MANY), x)
-    standard_error = np.std(orbit, axis=0) / _MANY**0.5
-    assert np.max(np.abs(np.mean(orbit, axis=0)) / standard_error) < 5
-
-
-@every_group_of_rotations
-def test_haar_moments_of_the_trace_are_those_of_the_group(make, shape, key):
-    group = make()
-    traces = np.trace(matrices_of(group, group.sample(key, _MANY)), axis1=1, axis2=2)
-    # The mean square of an irreducible character is 1; SO(2)'s is a sum of two.
-    square = 1.0 if reflects(group) or group.dim > 2 else 2.0
-    for values, expected in ((traces, 0.0), (traces**2, square)):
-        standard_error = np.std(values) / _MANY**0.5
-        assert abs(np.mean(values) - expected) < 5 * standard_error
-
-
-@every_finite_group
-def test_finite_groups_are_sampled_evenly(make, shape, key):
-    group = make()
-    element_key, point_key = jr.split(key)
-    x = jr.normal(point_key, shape)
-    moved = move(group, group.sample(element_key, _MANY), x)
-    gaps = np.abs(moved[:, None] - np.asarray(group.orbit(x))[None])
-    which = np.argmin(flat(gaps, 2).sum(axis=2), axis=1)
-    counts = np.bincount(which, minlength=group.order)
-    share = 1 / group.order
-    standard_error = (_MANY * share * (1 - share)) ** 0.5
-    assert np.all(np.abs(counts - _MANY * share) <= 5 * standard_error)
-
-
-@every_group
-def test_sampled_elements_belong_to_the_group(make, shape, key):
-    group = make()
-    element_key, point_key = jr.split(key)
-    elements = group.sample(element_key, 64)
-    assert are_elements(group, elements, jr.normal(point_key, shape))
-
-
-@every_group_of_rotations
-def test_reflections_are_drawn_if_and_only_if_they_belong(make, shape, key):
-    group = make()
-    signs = np.sign(np.linalg.det(matrices_of(group, group.sample(key, 64))))
-    assert set(signs) == ({-1.0, 1.0} if reflects(group) else {1.0})
-
-
-@every_group
+@pytest.mark.parametrize(("make", "shape"), some_slow(GROUPS, ["swaps and rotations"]))
 @every_precision
 def test_representative_is_the_same_over_the_orbit(make, shape, dtype, tolerance, key):
     group = make()
@@ -362,14 +201,6 @@ def test_mirror_images_differ_where_reflections_are_left_out(make, shape, key):
     x = np.asarray(jr.normal(key, (1, *shape)))
     mirrored = x * np.where(np.arange(shape[-1]) == 0, -1, 1)
     assert np.max(np.abs(canonicalize(group, mirrored) - canonicalize(group, x))) > 0.01
-
-
-def test_haar_moments_of_shifts_are_those_of_a_circle(key):
-    angles = np.asarray(TorusTranslations([2.0, 3.0]).sample(key, _MANY))
-    waves = np.exp(1j * np.outer([1, 2, 3], angles))
-    assert np.max(np.abs(np.mean(waves, axis=1))) < 4 / _MANY**0.5
-    half = np.mean(np.exp(1j * angles / 2))  # of a density that has twice the period
-    assert abs(half) > 0.5
 
 
 def test_shifts_leave_scores_as_they_are(key):
@@ -425,14 +256,21 @@ def test_permutations_of_a_point_cloud_are_counted_without_a_list():
     assert PointCloud(range(30), 3).num_permutations == 1
 
 
-def test_drawn_permutations_of_a_point_cloud_are_listed(key):
-    group = PointCloud("COOC", 2)
-    drawn = np.asarray(group.sample(key, 64).permutation)
-    listed = {tuple(order) for order in group.permutations()}
-    assert {tuple(order) for order in drawn} == listed
-
-
-@every_group
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    some_slow(
+        GROUPS,
+        [
+            *CLOUDS,
+            "so 3",
+            "so 3 on four vectors",
+            "swaps and rotations",
+            "turns of odd images",
+            "turns and reflections",
+            "parts, one of them continuous",
+        ],
+    ),
+)
 def test_compiled_equals_eager(make, shape, key):
     group = make()
     element_key, point_key = jr.split(key)
@@ -482,7 +320,9 @@ def test_every_group_is_in_the_registry():
     assert {type(make()) for make, _ in GROUPS.values()} == classes_of(AbstractGroup)
 
 
-@every_group
+@pytest.mark.parametrize(
+    ("make", "shape"), some_slow(GROUPS, [*CLOUDS, "parts of a point"])
+)
 def test_the_nearest_copy_is_in_the_orbit_and_no_further(make, shape):
     group = make()
     if group.order is None and isinstance(group, Product | Direct | TorusTranslations):
