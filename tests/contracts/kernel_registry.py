@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from registries import some_slow
 
 from equistein.features import (
     PairHistogram,
@@ -185,10 +186,29 @@ KERNELS = {  # adding a kernel to the library means adding a line here
         (3, 2),
     ),
 }
+COSTLY = (  # whose forces take seconds to compile
+    "like distances",
+    "haar cloud",
+    "e3",
+    "se3",
+    "histogram",
+    "gradient of distances",
+    "gradient of a histogram",
+    "gradient of a histogram imq",
+    "labels of parts",
+    "signs",
+    "signed labels",
+    "product",
+    "sums over labels",
+    "labels that wrap",
+    "moments",
+)
+_SHAPED = {name: (make, shape) for name, (make, _, shape) in KERNELS.items()}
 every_kernel = pytest.mark.parametrize(
-    ("make", "shape"),
-    [(make, shape) for make, _, shape in KERNELS.values()],
-    ids=KERNELS.keys(),
+    ("make", "shape"), _SHAPED.values(), ids=_SHAPED.keys()
+)
+every_kernel_costly_ones_slow = pytest.mark.parametrize(
+    ("make", "shape"), some_slow(_SHAPED, COSTLY)
 )
 EXACT = {name: value for name, value in KERNELS.items() if value[1] is not None}
 every_exact_kernel = pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import optax
 import pytest
+from registries import some_slow
 
 from equistein.groups import Cyclic
 from equistein.kernels import (
@@ -58,11 +59,7 @@ EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
 }
 every_sampler = pytest.mark.parametrize(
     "sampler",
-    [  # BlackJAX's own code takes long to compile
-        pytest.param(sampler, marks=[pytest.mark.slow] if name == "hmc" else [])
-        for name, sampler in SAMPLERS.items()
-    ],
-    ids=SAMPLERS.keys(),
+    some_slow(SAMPLERS, ["hmc"]),  # BlackJAX's own code takes long to compile
 )
 
 

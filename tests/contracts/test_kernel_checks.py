@@ -6,6 +6,7 @@ import pytest
 from kernel_registry import (
     Cauchy,
     every_kernel,
+    every_kernel_costly_ones_slow,
     every_ruled_kernel,
     KERNELS,
     moved,
@@ -54,7 +55,7 @@ def test_rule_gives_a_bandwidth_and_the_kernel_takes_it(make, group, shape, dtyp
         assert np.allclose(again, bandwidth, rtol=1e-4)
 
 
-@every_kernel
+@every_kernel_costly_ones_slow
 def test_a_kernel_has_a_bandwidth_and_takes_another(make, shape, key):
     kernel, x = make(0.7), jr.normal(key, (4, *shape))
     other = kernel.with_bandwidth(jnp.asarray(0.5))

@@ -8,6 +8,7 @@ import pytest
 from kernel_registry import (
     KERNELS,
 )
+from registries import some_slow
 
 # ------------------------------------------------------------ Stein's identity
 
@@ -17,6 +18,7 @@ _CENTRED = [
     for name, (make, _, shape) in _STEIN.items()
     if jnp.max(jnp.abs(make(1.0).project(jnp.ones(shape)))) < 0.1
 ]
+_COSTLY = ["e3", "se3", "product"]
 _WRAPPED = ["periodic", "labels that wrap", "shifts"]
 _MANY = 10_000  # a wrong score is then 10 standard errors or more from zero
 
@@ -62,12 +64,14 @@ def largest_z_score(name, key, factor):
     return np.max(np.abs(mean) / (sd / len(y) ** 0.5 + 1e-12))
 
 
-@pytest.mark.parametrize("name", _STEIN)
+@pytest.mark.parametrize("name", some_slow(list(_STEIN), _COSTLY))
 def test_mean_stein_force_of_exact_samples_vanishes(name, key):
     assert largest_z_score(name, key, 1.0) < 5
 
 
-@pytest.mark.parametrize("name", [n for n in _STEIN if "invariant" not in n])
+@pytest.mark.parametrize(
+    "name", some_slow([n for n in _STEIN if "invariant" not in n], _COSTLY)
+)
 def test_mean_stein_force_tells_a_wrong_score(name, key):
     assert largest_z_score(name, key, 2.0) > 5
 

@@ -5,11 +5,14 @@ import jax.random as jr
 import numpy as np
 import pytest
 from kernel_registry import (
+    COSTLY,
     every_kernel,
+    every_kernel_costly_ones_slow,
     KERNELS,
     points_and_scores,
     stein_force,
 )
+from registries import some_slow
 
 
 @eqx.filter_jit
@@ -40,7 +43,7 @@ def test_matrix_is_symmetric_and_positive_semidefinite(make, shape, key):
     assert np.trace(gram) > 1e-3
 
 
-@every_kernel
+@every_kernel_costly_ones_slow
 def test_force_is_what_the_definition_says(make, shape, key):
     kernel, points = make(0.9), points_and_scores(key, shape)
     force = stein_force(kernel, *points)
@@ -48,7 +51,12 @@ def test_force_is_what_the_definition_says(make, shape, key):
     assert np.allclose(force, defined_force(kernel, *points), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["imq", "c4", "so2", "distances", "e2", "moments"])
+@pytest.mark.parametrize(
+    "name",
+    some_slow(
+        ["imq", "c4", "so2", "distances", "e2", "moments"], ["distances", "moments"]
+    ),
+)
 def test_compiled_force_equals_eager(name, key):
     make, _, shape = KERNELS[name]
     kernel, points = make(0.9), points_and_scores(key, shape)
@@ -56,7 +64,7 @@ def test_compiled_force_equals_eager(name, key):
     assert np.allclose(eager, stein_force(kernel, *points), atol=1e-12)
 
 
-@every_kernel
+@every_kernel_costly_ones_slow
 def test_force_and_its_gradient_are_finite_where_particles_meet(make, shape, key):
     kernel, x = make(0.7), jr.normal(key, (4, *shape), jnp.float32)
     x = x.at[1].set(x[0]).at[2].set(0)
@@ -74,7 +82,10 @@ def test_force_and_its_gradient_are_finite_where_particles_meet(make, shape, key
     assert all(np.all(np.isfinite(value)) for value in values)
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if name != "moments"])
+_IN_PAIRS = [name for name in KERNELS if name != "moments"]
+
+
+@pytest.mark.parametrize("name", some_slow(_IN_PAIRS, set(COSTLY) - {"moments"}))
 def test_blocks_give_what_the_whole_sum_gives(name, key, monkeypatch):
     make, _, shape = KERNELS[name]
     kernel, points = make(0.9), points_and_scores(key, shape)
@@ -93,13 +104,13 @@ def relative_error_of_single_precision(kernel, x, y, s):
     return np.max(np.abs(np.asarray(force) - np.asarray(exact))) / np.max(np.abs(exact))
 
 
-@every_kernel
+@every_kernel_costly_ones_slow
 def test_single_precision_is_close_to_double(make, shape, key):
     x, y, s = points_and_scores(key, shape, jnp.float32)
     assert relative_error_of_single_precision(make(0.9), x, y, s) < 1e-4
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", some_slow(list(KERNELS), COSTLY))
 def test_single_precision_holds_far_from_the_origin(name, key):
     make, _, shape = KERNELS[name]
     x, y, s = points_and_scores(key, shape, jnp.float32)

@@ -26,6 +26,7 @@ DISTANCES = {  # adding a distance between samples to the library means adding a
     total_variation: (lambda x, y: total_variation(x, y, (-2.0, 2.0), 10), ()),
     wasserstein_1d: (wasserstein_1d, ()),
 }
+_COSTLY = (frechet_distance, total_variation)
 NO_DISTANCES = {
     metrics.accuracy,
     metrics.annealed_importance_sampling,
@@ -56,7 +57,14 @@ def test_every_public_function_is_known_to_be_a_distance_or_not():
     assert public == set(DISTANCES) | NO_DISTANCES
 
 
-@pytest.mark.parametrize("name", DISTANCES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(f, marks=pytest.mark.slow if f in _COSTLY else [])
+        for f in DISTANCES
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_distance_is_one_of_samples(name, key):
     distance, shape = DISTANCES[name]
     first, second = jr.normal(key, (2, 8, *shape))

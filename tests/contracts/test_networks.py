@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from registries import classes_of
+from registries import classes_of, some_slow
 
 from equistein.features import Coordinates, SortedDistances
 from equistein.groups import (
@@ -121,6 +121,7 @@ def network_and_data(key, shape, make, out, dtype=jnp.float64):
     return make(network_key, data, out), data
 
 
+@pytest.mark.slow
 def test_every_network_of_the_library_is_tried(key):
     tried = {
         type(network_and_data(key, shape, make, None)[0])
@@ -129,7 +130,18 @@ def test_every_network_of_the_library_is_tried(key):
     assert tried == classes_of(AbstractNetwork, "equistein.")
 
 
-@every_network
+@pytest.mark.parametrize(
+    ("shape", "make"),
+    some_slow(
+        NETWORKS,
+        [
+            "steerable with reflections",
+            "U-shaped with reflections",
+            "plain convolutions",
+            "built for clouds",
+        ],
+    ),
+)
 def test_each_output_has_the_declared_symmetry(shape, make, key):
     network, data = network_and_data(key, shape, make, 3)
     num = 1 if isinstance(network, AbstractNoiseNetwork) else 3
@@ -146,7 +158,7 @@ def test_compiled_network_equals_eager(shape, make, key):
     assert np.allclose(eqx.filter_jit(network)(data[0]), network(data[0]))
 
 
-@every_network
+@pytest.mark.parametrize(("shape", "make"), some_slow(NETWORKS, ["graph"]))
 def test_levels_of_noise_are_scalar_functions_of_their_own(shape, make, key):
     network, data = network_and_data(key, shape, make, None)
     if not isinstance(network, AbstractNoiseNetwork):

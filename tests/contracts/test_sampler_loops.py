@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from registries import some_slow
 from sampler_registry import (
     EVALUATIONS,
-    every_sampler,
     log_density,
     one_step,
     SAMPLERS,
@@ -27,6 +27,18 @@ from equistein.samplers import (
     RunInterrupted,
     SVGD,
 )
+
+_COSTLY = [  # of which a loop takes seconds to compile
+    "equivariant",
+    "median",
+    "annealed",
+    "noisy",
+    "mala",
+    "annealed mala",
+    "hmc",
+    "tempering",
+    "smc",
+]
 
 # ------------------------------------------------------------ the driver
 
@@ -55,7 +67,7 @@ def test_history_holds_every_so_many_th_step_and_the_last(
     assert np.allclose(samples.history["inverse_temperature"], heat)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", some_slow(list(SAMPLERS), _COSTLY))
 def test_history_counts_evaluations_and_keeps_particles(name, key):
     x, sampler = start(key), SAMPLERS[name]
     first = run(key, sampler, log_density, x, num_steps=4, record_every=2, keep=3)
@@ -185,7 +197,7 @@ def test_progress_is_shown_on_standard_error(key, capsys):
 # ------------------------------------------------------------ the loop
 
 
-@every_sampler
+@pytest.mark.parametrize("sampler", some_slow(SAMPLERS, _COSTLY))
 def test_advance_takes_the_steps_that_run_takes(sampler, key):
     x = start(key)
     straight = run(key, sampler, log_density, x, num_steps=5, record_every=5)
@@ -207,7 +219,7 @@ def test_advance_ends_at_the_first_small_update(key):
 
 
 @pytest.mark.parametrize("factor", [0.5, jnp.asarray(0.5)])
-@every_sampler
+@pytest.mark.parametrize("sampler", some_slow(SAMPLERS, _COSTLY))
 def test_scaled_sampler_takes_steps_of_another_size(sampler, factor, key):
     if isinstance(sampler, AnnealedSMC):  # whose first step is to the reference
         assert sampler.scaled(factor).inner.step_size == factor * 0.05

@@ -34,6 +34,7 @@ from equistein.targets import DoubleWell
 # ------------------------------------------------------------ parts of the step
 
 
+@pytest.mark.slow
 def test_repellers_join_the_sum_and_stay(key):
     x_key, y_key = jr.split(key)
     x, y = start(x_key), start(y_key, num=3)
@@ -87,6 +88,7 @@ def test_a_particle_moves_away_from_a_repeller(key):
     assert samples.particles[0, 0] > 0.3
 
 
+@pytest.mark.slow
 def test_annealing_scales_the_score(key):
     x = start(key)
     sampler = SVGD(RBF(0.7), optax.sgd(0.1), annealing=Power(10))
@@ -109,6 +111,7 @@ def test_long_scores_are_shortened(key):
     assert np.allclose(samples.particles, [[98.0, 0.0]])
 
 
+@pytest.mark.slow
 def test_langevin_step_has_the_drift_and_the_spread_it_should(key):
     # With a tiny step of the optimizer the update is x + eta s + sqrt(2 eta) noise.
     x = jnp.full((20_000, 1), 3.0)

@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from registries import classes_of
+from registries import classes_of, some_slow
 from sampler_registry import (
     every_sampler,
     log_density,
@@ -31,6 +31,10 @@ from equistein.samplers import (
     vector_adam,
 )
 
+every_sampler_costly_ones_slow = pytest.mark.parametrize(
+    "sampler", some_slow(SAMPLERS, ["hmc", "tempering", "smc"])
+)
+
 
 def test_every_sampler_is_in_the_registry():
     assert {type(sampler) for sampler in SAMPLERS.values()} == classes_of(
@@ -38,7 +42,7 @@ def test_every_sampler_is_in_the_registry():
     )
 
 
-@every_sampler
+@every_sampler_costly_ones_slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_step_gives_a_state_like_the_one_it_took(sampler, dtype, key):
     start_key, step_key = jr.split(key)
@@ -202,7 +206,7 @@ def test_points_may_have_any_shape(key):
 # ------------------------------------------------------------ BlackJAX's form
 
 
-@every_sampler
+@every_sampler_costly_ones_slow
 def test_blackjax_form_is_the_same_step(sampler, key):
     x = start(key)
     algorithm = as_blackjax(sampler, log_density)

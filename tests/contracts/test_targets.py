@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
-from registries import classes_of
+from registries import classes_of, some_slow
 
 from equistein.groups import (
     check_invariance,
@@ -53,13 +53,16 @@ TARGETS = {  # adding a target to the library means adding a line here
 every_target = pytest.mark.parametrize(
     ("target", "shape"), TARGETS.values(), ids=TARGETS.keys()
 )
+every_target_large_ones_slow = pytest.mark.parametrize(
+    ("target", "shape"), some_slow(TARGETS, ["large cluster", "cluster in a container"])
+)
 EXACT = {
     name: value
     for name, value in TARGETS.items()
     if not isinstance(value[0], AbstractParticleSystem)
 }
 every_exact_target = pytest.mark.parametrize(
-    ("target", "shape"), EXACT.values(), ids=EXACT.keys()
+    ("target", "shape"), some_slow(EXACT, ["spheres"])
 )
 
 
@@ -83,14 +86,14 @@ def degrees_of_freedom(target, shape):
     return round(float(jnp.trace(projection.reshape(np.prod(shape), -1))))
 
 
-@every_target
+@every_target_large_ones_slow
 def test_density_has_the_declared_symmetry(target, shape, key):
     target.group.check_shape(shape)
     points = 3 * jr.normal(key, (6, *shape))
     check_invariance(target.log_density, target.group, points, tolerance=1e-10)
 
 
-@every_target
+@every_target_large_ones_slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_density_and_score_are_finite_where_points_coincide_and_far_away(
     target, shape, dtype, key
@@ -108,7 +111,7 @@ def test_density_and_score_are_finite_where_points_coincide_and_far_away(
         assert np.allclose(scores[0], 0, atol=1e-3)
 
 
-@every_target
+@every_target_large_ones_slow
 def test_compiled_density_equals_eager(target, shape, key):
     x = jr.normal(key, shape)
     assert np.allclose(eqx.filter_jit(target.log_density)(x), target.log_density(x))
@@ -167,6 +170,9 @@ def test_rotated_gaussians_have_the_moments_of_one_gaussian_when_folded(key):
 
 SHELLS = [Shells((4.0, 8.0), 0.5, 2), Shells((4.0, 9.0), (0.3, 0.6), 3)]
 every_shells = pytest.mark.parametrize("target", SHELLS, ids=["circles", "spheres"])
+every_shells_spheres_slow = pytest.mark.parametrize(
+    "target", some_slow({"circles": SHELLS[0], "spheres": SHELLS[1]}, ["spheres"])
+)
 
 
 def radial_masses(target):
@@ -200,7 +206,7 @@ def test_shell_weights_are_those_of_the_paper_s_targets():
     assert np.allclose(Shells((4.0, 9.0), 0.3, 3).weights[0], 0.166, atol=0.001)
 
 
-@every_shells
+@every_shells_spheres_slow
 def test_samples_share_themselves_over_the_shells(target, key):
     radii = np.linalg.norm(target.sample(key, 20_000), axis=1)
     share, exact = np.mean(radii < 6.3), float(target.weights[0])
@@ -219,7 +225,7 @@ def distance_of_laws(target, radii):
     return scipy.stats.kstest(radii, lambda r: np.interp(r, grid, law)).statistic
 
 
-@every_shells
+@every_shells_spheres_slow
 def test_radii_of_samples_have_their_exact_law(target, key):
     sample_key, radius_key = jr.split(key)
     radii = np.linalg.norm(target.sample(sample_key, 20_000), axis=1)

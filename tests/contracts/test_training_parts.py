@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from registries import classes_of
+from registries import classes_of, some_slow
 from training_registry import (
     arrays,
     batch_of,
@@ -36,7 +36,7 @@ from equistein.training import (
 
 ALL = "equistein."
 every_objective = pytest.mark.parametrize(
-    ("make", "energy", "labels"), OBJECTIVES.values(), ids=OBJECTIVES.keys()
+    ("make", "energy", "labels"), some_slow(OBJECTIVES, ["all formulas"])
 )
 every_negatives = pytest.mark.parametrize(
     "make", NEGATIVES.values(), ids=NEGATIVES.keys()
@@ -44,8 +44,12 @@ every_negatives = pytest.mark.parametrize(
 every_generator = pytest.mark.parametrize(
     ("make", "energy", "conditions"), GENERATORS.values(), ids=GENERATORS.keys()
 )
+every_generator_costly_ones_slow = pytest.mark.parametrize(
+    ("make", "energy", "conditions"),
+    some_slow(GENERATORS, ["sampler of classes", "blind diffusion", "formulas"]),
+)
 every_start = pytest.mark.parametrize("make", STARTS.values(), ids=STARTS.keys())
-every_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS.keys())
+every_group = pytest.mark.parametrize("group", some_slow(GROUPS, ["cloud"]))
 
 
 def test_every_part_of_the_library_is_tried():
@@ -161,7 +165,7 @@ def test_a_loss_has_the_precision_of_the_data(make, energy, labels, key):
 # ------------------------------------------------------------ negatives
 
 
-@every_negatives
+@pytest.mark.parametrize("make", some_slow(NEGATIVES, ["reweighted", "buffer"]))
 def test_negatives_are_drawn_by_the_key_alone(make, key):
     negatives, energy, batch = make(), plain(), batch_of()
     state = negatives.init(key, energy, batch)
@@ -206,7 +210,7 @@ def test_no_gradient_flows_through_negatives(make, key):
 # ------------------------------------------------------------ generators
 
 
-@every_generator
+@every_generator_costly_ones_slow
 def test_a_generator_draws_as_many_as_it_is_asked_for(make, energy, conditions, key):
     generator, energy = make(), energy()
     drawn = {}
@@ -243,7 +247,7 @@ def test_a_generator_refuses_conditions_that_are_none(
             generator.sample(key, energy, num, conditions[0])
 
 
-@every_generator
+@every_generator_costly_ones_slow
 def test_a_generator_draws_in_single_precision(make, energy, conditions, key):
     with jax.enable_x64(False):
         found = make().sample(key, energy(), 2, conditions[-1])
