@@ -75,7 +75,7 @@ def test_force_is_finite_for_clashes_and_fragments(make, dim, dtype, key):
         assert np.max(np.abs(force[4])) > 0
 
 
-@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("dim", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_far_fragment_does_not_move_the_others(dim, key):
     # Its cloud is beyond the reach of a Gaussian kernel.
     group = PointCloud(_SPECIES, dim)
@@ -92,8 +92,8 @@ def test_a_far_fragment_does_not_move_the_others(dim, key):
 @pytest.mark.parametrize(
     "kernel",
     [
-        Equivariant(RBF(1.0), DoubleWell().group),
-        Gradient(RBF(1.0), DoubleWell().features),
+        pytest.param(Equivariant(RBF(1.0), DoubleWell().group), marks=pytest.mark.slow),
+        pytest.param(Gradient(RBF(1.0), DoubleWell().features), marks=pytest.mark.slow),
         Moments(PairHistogram((0,) * 4)),
     ],
     ids=["all motions", "gradient", "moments"],
@@ -167,7 +167,9 @@ def test_clouds_of_another_shape_are_refused(kernel, words, shape, unchecked):
     assert f"got points of shape {shape}" in str(caught.value)
 
 
-@pytest.mark.parametrize("make", [DoubleWell, LennardJones])
+@pytest.mark.parametrize(
+    "make", [pytest.param(DoubleWell, marks=pytest.mark.slow), LennardJones]
+)
 def test_a_density_of_other_species_is_refused(make, key):
     # Like particles to the kernel, unlike ones to the density.
     target = make(3, 2)

@@ -16,6 +16,7 @@ def timing(monkeypatch):
     return benchmarks._timing
 
 
+@pytest.mark.slow
 def test_an_unknown_benchmark_is_told_with_those_there_are():
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", "typing"],

@@ -84,6 +84,7 @@ def test_a_mistake_exits_with_2_and_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["list"], ["run", "--help"]])
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(arguments):
     reader, writer = os.pipe()

@@ -25,6 +25,7 @@ def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
     assert [line["step"] for line in lines_of(molecular_run)] == [1, 2]
 
 
+@pytest.mark.slow
 def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
     new = tmp_path / "new.xyz"
     assert status("sample", molecular_run, "--num-samples", 5, "--out", new) == 0

@@ -57,6 +57,7 @@ def test_points_of_one_class_are_drawn(whole_fit, tmp_path):
     assert not np.array_equal(drawn[0], drawn[1])
 
 
+@pytest.mark.slow
 def test_points_of_all_classes_are_drawn_without_a_label(whole_fit, tmp_path):
     new = tmp_path / "new.npz"
     assert status("sample", whole_fit, "--num-samples", 7, "--out", new) == 0
@@ -65,6 +66,7 @@ def test_points_of_all_classes_are_drawn_without_a_label(whole_fit, tmp_path):
     assert status("sample", whole_fit, "--out", new) == 2  # it is there already
 
 
+@pytest.mark.slow
 def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     tmp_path, begin_fit, whole_fit, monkeypatch, capsys
 ):

@@ -2,6 +2,7 @@ import json
 import shutil
 
 import numpy as np
+import pytest
 from command_line import lines_of, status
 
 import equistein.experiments.engine._run as running
@@ -45,6 +46,7 @@ def draw_nothing(patch):
     patch.setattr(running, "write_figures", lambda folder, figures: None)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_its_parts_and_resumes_to_the_same(
     tmp_path, whole_run, monkeypatch, capsys
 ):

@@ -46,6 +46,7 @@ def test_missing_images_are_told_before_anything_is_written(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_test_images_are_turned_and_training_images_are_not():
     sets = image_sets("digits", False, 20)
     group = ImageRotations()

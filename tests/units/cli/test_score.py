@@ -34,6 +34,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_the_answer_comes_first_then_scores_and_papers(file, tmp_path, capsys):
     out = tmp_path / "scored"
     arguments = ("score", file, "--target", "dw4", "--num-geometric", 10)

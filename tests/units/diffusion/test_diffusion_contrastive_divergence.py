@@ -52,7 +52,14 @@ def batches(key, objective, energy, data, num):
     return states, infos, losses
 
 
-@pytest.mark.parametrize("num_steps", [1, 6, 12])
+@pytest.mark.parametrize(
+    "num_steps",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        6,
+        pytest.param(12, marks=pytest.mark.slow),
+    ],
+)
 def test_the_particles_take_the_steps_of_reverse_diffusion(
     num_steps, energy, data, key
 ):
@@ -140,6 +147,7 @@ def test_halved_steps_are_smaller(energy, data, key):
     assert np.allclose(ends[1], one, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_trains_and_resumes(data, tmp_path):
     energy = energy_of(jr.key(1), data, noise=0.1)
     objective = DiffusionContrastiveDivergence(

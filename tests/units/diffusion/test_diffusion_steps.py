@@ -82,13 +82,21 @@ def width_at_the_end(key, steps, num=4_000):
     return float(jnp.mean(particles**2) / expected)
 
 
-@pytest.mark.parametrize("langevin", [1e-6, 0.2, 1.0])
+@pytest.mark.parametrize(
+    "langevin",
+    [
+        pytest.param(1e-6, marks=pytest.mark.slow),
+        0.2,
+        pytest.param(1.0, marks=pytest.mark.slow),
+    ],
+)
 def test_particles_end_with_the_variance_of_a_normal_density(langevin, key):
     steps = steps_of(normal_energy(), langevin * 0.25)
     error = np.sqrt(2 / (6 * 4_000))
     assert abs(width_at_the_end(key, steps) - 1) < 4 * error + 0.01
 
 
+@pytest.mark.slow
 def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key, unchecked):
     energy = normal_energy()
     wide, noise = float(energy.scale**2), float(energy.noise**2)

@@ -8,6 +8,7 @@ from equistein.diffusion import DiffusionSteps, ReverseDiffusion, StepSizes
 from equistein.training import Clamp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [True, False])
 def test_a_free_atom_is_spread_about_those_held(right, key, monkeypatch):
     if not right:  # a twin whose held atoms are not put into the frame of the cloud

@@ -117,6 +117,7 @@ def test_every_molecule_needs_its_formula(change, words, all_of_it, key):
         energy.at(energy.noise)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("single_precision")
 def test_one_formula_of_several_is_drawn(tmp_path):
     _, data, labels = mixed(jr.key(1))

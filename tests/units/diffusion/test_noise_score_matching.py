@@ -36,6 +36,7 @@ def test_the_loss_of_no_score_is_the_mean_square_of_the_noise(energy, key):
     assert abs(loss - 6 / 9) < 5 * (12**0.5 / 9) / 20_000**0.5
 
 
+@pytest.mark.slow
 def test_the_objective_is_this_loss_at_random_levels(energy, key):
     data = clouds(key)
     batch = Batch(data, None, jnp.arange(8))

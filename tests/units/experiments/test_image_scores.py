@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pytest
 
 from equistein.energies import JointEnergy
 from equistein.experiments.images._classifier import seen
@@ -27,6 +28,7 @@ def some_sets(key, num=31, side=4):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_kind_of_outliers_has_its_own_scores(key):
     set_key, net_key = jr.split(key)
     sets = some_sets(set_key)

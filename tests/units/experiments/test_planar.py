@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.scipy.special import logsumexp
 
 from equistein.energies import JointEnergy, PlainEnergy
@@ -54,6 +55,7 @@ def test_the_likelihood_is_normalized_on_the_plane():
     assert np.allclose(profile, radii * np.exp(-(radii**2) / 2), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_exact_densities_are_normalized_and_lie_on_the_plane():
     for target in (rings((3.0, 10.0)), classes((7.0, 15.0))):
         assert np.allclose(
@@ -66,6 +68,7 @@ def test_exact_densities_are_normalized_and_lie_on_the_plane():
         )
 
 
+@pytest.mark.slow
 def test_the_family_is_fitted_by_maximum_likelihood():
     for target in (rings((3.0, 10.0)), classes((7.0, 15.0))):
         data, labels = target.sample(jax.random.key(1), 512)

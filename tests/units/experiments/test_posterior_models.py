@@ -64,7 +64,12 @@ def waves_oracle(model, tree):
 
 @pytest.mark.parametrize(
     ("name", "oracle"),
-    [*zip(MODELS, (mixture_oracle, network_oracle, waves_oracle), strict=True)],
+    [
+        pytest.param(*pair, marks=[] if "phases" in pair else pytest.mark.slow)
+        for pair in zip(
+            MODELS, (mixture_oracle, network_oracle, waves_oracle), strict=True
+        )
+    ],
 )
 def test_log_densities_are_those_of_scipy_and_know_no_labels(name, oracle):
     model = MODELS[name]
@@ -124,6 +129,7 @@ def test_every_order_has_a_number_of_its_own():
     assert int(order_number(jnp.array([1.0, 2.0, 3.0]))) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_elements", [6, 1])
 def test_the_yardstick_sees_labels_only_where_they_are_not_expanded(most_elements):
     model = MODELS["phases"]

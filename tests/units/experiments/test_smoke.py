@@ -8,9 +8,6 @@ from equistein.cli import main
 from equistein.experiments import EXPERIMENTS
 from equistein.runs import FLOOR
 
-# The others share their code with tests of the command line.
-QUICKLY = ("dw4",)
-
 
 @pytest.fixture(autouse=True)
 def _forget_what_no_other_experiment_uses():
@@ -19,13 +16,8 @@ def _forget_what_no_other_experiment_uses():
     jax.clear_caches()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in QUICKLY else pytest.param(name, marks=pytest.mark.slow)
-        for name in EXPERIMENTS
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_at_smoke_size(name, tmp_path, single_precision):
     out = tmp_path / "run"
     assert main(["run", name, "--preset", "smoke", "--out", str(out)]) == 0

@@ -44,6 +44,7 @@ def test_the_u_statistic_tells_points_that_are_too_wide(key):
     assert values.mean() > 8 * values.std() / 20
 
 
+@pytest.mark.slow
 def test_the_u_statistic_of_moments_has_one_metric_for_all_particles(key):
     features = PairHistogram((0, 0, 0), num_centers=5)
     x = jr.normal(key, (20, 3, 2))

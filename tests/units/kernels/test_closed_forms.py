@@ -157,7 +157,7 @@ def test_all_like_particles_are_summed_over_and_no_unlike_ones(key):
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("dim", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reflections", [True, False])
 def test_cloud_forms_survive_narrow_bandwidths_and_far_points(
     dim, reflections, dtype, key
@@ -180,7 +180,14 @@ def test_cloud_forms_survive_narrow_bandwidths_and_far_points(
 
 @pytest.mark.parametrize("reflections", [True, False])
 @pytest.mark.parametrize(
-    ("dim", "share"), [(2, 0.1), (2, 0.01), (3, 0.1), (3, 0.003), (3, 0.001)]
+    ("dim", "share"),
+    [
+        (2, 0.1),
+        (2, 0.01),
+        pytest.param(3, 0.1, marks=pytest.mark.slow),
+        pytest.param(3, 0.003, marks=pytest.mark.slow),
+        pytest.param(3, 0.001, marks=pytest.mark.slow),
+    ],
 )
 def test_narrow_kernels_of_clouds_hold_in_single_precision(
     dim, share, reflections, key
@@ -200,6 +207,7 @@ def test_narrow_kernels_of_clouds_hold_in_single_precision(
     assert error < 2e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_narrow_planar_kernel_still_pulls_along_the_score(dtype, key):
     group = PointCloud((0, 0, 1), 2)

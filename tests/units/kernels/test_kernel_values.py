@@ -75,6 +75,7 @@ def test_pullback_along_the_radius_by_hand():
     assert np.allclose(matrix, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_pullback_force_carries_the_volume_element():
     # One particle, flat density: psi = (d - 1) / r along the radius.
     for dim in (2, 3):
@@ -135,6 +136,7 @@ def test_moments_along_the_radius_by_hand():
     assert np.allclose(matrix, np.outer([0.6, 0.8], [0, 1]) / 1.25, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_moments_take_the_metric_of_the_sources_or_the_one_given(key):
     x, y = jr.normal(key, (2, 6, 3, 2))
     free = Moments(SortedDistances("ABC"))
@@ -145,6 +147,7 @@ def test_moments_take_the_metric_of_the_sources_or_the_one_given(key):
     assert not np.allclose(force, free.at(x).stein_force(x, y, -y), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_moments_measure_the_metric_on_so_many_particles(key):
     # Every third of 700 is used: 234 of at most 256.
     x = jr.normal(key, (700, 3, 2))
@@ -229,6 +232,7 @@ def test_median_is_measured_between_orbits():
         assert np.isclose(measured(kernel, points), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_median_is_measured_between_orbits_of_clouds():
     # Pairs at distances 2, 4 and 8, anywhere: half of each gap, on either side.
     pair = lambda gap, angle, at: jnp.stack(

@@ -28,6 +28,7 @@ CASES = {
         (5,),
     ),
 }
+QUICK = ("rows", "signs")
 
 
 def test_permanents_and_minors_are_sums_over_permutations(key):
@@ -43,7 +44,13 @@ def test_permanents_and_minors_are_sums_over_permutations(key):
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name in CASES
+    ],
+)
 def test_average_over_labels_is_the_sum_over_all_elements(name, dtype, key):
     base, group, shape = CASES[name]
     kernel, every = Equivariant(base, group), Elements(group, group.elements())
@@ -59,6 +66,7 @@ def test_average_over_labels_is_the_sum_over_all_elements(name, dtype, key):
     assert np.allclose(distances, every.squared_orbit_distances(base, x, y), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_average_over_shifts_is_the_sum_over_many(key):
     base = PeriodicRBF(0.7, periodic=_PERIODS)
     group = TorusTranslations(_PERIODS.periods)
@@ -112,6 +120,7 @@ def test_shifts_need_a_base_that_wraps():
         Equivariant(RBF(1.0), TorusTranslations([1.0, 2.0]))
 
 
+@pytest.mark.slow
 def test_a_haar_sample_of_labels_approaches_the_average(key):
     group, x = Permutations(4), jr.normal(key, (2, 4, 2))
     exact = Equivariant(RBF(1.5), group).matrix(*x)

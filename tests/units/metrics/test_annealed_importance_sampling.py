@@ -48,7 +48,14 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("density", EXACT, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "density",
+    [
+        pytest.param(f, marks=[] if f in (normal, walled) else pytest.mark.slow)
+        for f in EXACT
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_log_z_is_within_its_error(density, key):
     for one in jr.split(key, 4):
         found = annealed_importance_sampling(one, density, wide(), **SHORT)
@@ -134,6 +141,7 @@ def samples_of(key, modes, num=300):  # more than there are chains
     return jnp.asarray(CENTERS, jnp.float32)[modes] + widths * noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("modes", "encloses"),
     [(2, True), (1, False), (0, False)],  # the twins: samples of one mode, and none

@@ -83,6 +83,7 @@ def test_rows_and_clouds_anywhere_are_made_centered_clouds_and_told(good):
         assert np.isclose(found.scores[name].value, one.value, atol=1e-3), name
 
 
+@pytest.mark.slow
 def test_repeats_are_counted_and_make_errors_larger(good):
     repeated = np.repeat(exact(3, NUM // 5), 5, axis=0)
     found = score(repeated)

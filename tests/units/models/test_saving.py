@@ -62,7 +62,11 @@ def same(first, second):
 
 @pytest.mark.usefixtures("single_precision")
 @pytest.mark.parametrize(
-    ("group", "shape", "labels", "options"), MODELS.values(), ids=MODELS.keys()
+    ("group", "shape", "labels", "options"),
+    [
+        pytest.param(*row, id=name, marks=[] if name == "none" else pytest.mark.slow)
+        for name, row in MODELS.items()
+    ],
 )
 def test_what_the_library_makes_comes_back_bit_for_bit(
     group, shape, labels, options, tmp_path

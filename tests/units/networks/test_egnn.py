@@ -19,6 +19,7 @@ def network_and_cloud(key, dtype=jnp.float64, **settings):
     return network, 2 * jr.normal(cloud_key, (len(SPECIES), 3), dtype)
 
 
+@pytest.mark.slow
 def test_function_is_invariant(key):
     network, cloud = network_and_cloud(key, depth=2)
     clouds = cloud[None] + jr.normal(key, (8, *cloud.shape))
@@ -27,6 +28,7 @@ def test_function_is_invariant(key):
         check_invariance(function, network.group(cloud.shape), clouds, tolerance=1e-9)
 
 
+@pytest.mark.slow
 def test_in_single_precision_the_function_is_invariant_to_1e_5(key):
     with jax.enable_x64(False):
         network, cloud = network_and_cloud(key, jnp.float32, width=64, depth=2)
@@ -38,6 +40,7 @@ def test_in_single_precision_the_function_is_invariant_to_1e_5(key):
         assert np.allclose(compiled(moved), compiled(cloud), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_force_turns_as_vectors_do_in_e3nn(key):
     e3nn = pytest.importorskip("e3nn_jax")
     network, cloud = network_and_cloud(key)
@@ -57,6 +60,7 @@ def test_force_turns_as_vectors_do_in_e3nn(key):
         e3nn.utils.assert_equivariant(broken, key, atoms, atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_swapping_unlike_atoms_changes_the_value(key):
     network, cloud = network_and_cloud(key)
     swapped = cloud[jnp.array([2, 1, 0, 3, 4, 5])]
@@ -73,9 +77,9 @@ def test_moving_one_atom_changes_the_value(key):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda cloud: jnp.zeros_like(cloud),
+        pytest.param(lambda cloud: jnp.zeros_like(cloud), marks=pytest.mark.slow),
         lambda cloud: cloud.at[1].set(cloud[0]),
-        lambda cloud: 1e6 * cloud,
+        pytest.param(lambda cloud: 1e6 * cloud, marks=pytest.mark.slow),
     ],
     ids=["all at one place", "two at one place", "far apart"],
 )
@@ -86,6 +90,7 @@ def test_values_and_forces_are_finite(make, key):
         assert np.all(np.isfinite(values))
 
 
+@pytest.mark.slow
 def test_force_is_the_slope(key):
     network, cloud = network_and_cloud(key)
     direction = jr.normal(jr.fold_in(key, 1), cloud.shape)
@@ -144,6 +149,7 @@ def test_many_atoms_are_summed_as_few_are(key, monkeypatch):
         assert np.allclose(one, other)
 
 
+@pytest.mark.slow
 def test_the_group_is_that_of_the_species():
     network = EGNN("COO", width=4, depth=1, dim=2, key=jr.key(0))
     group = network.group((3, 2))

@@ -12,6 +12,7 @@ from equistein.groups import Cyclic, SpecialOrthogonal
 from equistein.networks import FeatureNetwork, MLP, Symmetrized
 
 
+@pytest.mark.slow
 def test_an_mlp_is_a_smooth_function_of_points_of_any_shape(key):
     network = MLP(6, widths=(8, 8), key=key)
     x = jr.normal(key, (3, 2))

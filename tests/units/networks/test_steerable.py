@@ -13,7 +13,9 @@ from equistein.groups import check_invariance, ImageRotations, InvarianceError, 
 from equistein.networks import FieldNorm, plain_twin, SteerableCNN, SteerableConv
 
 C4, D4 = ImageRotations(), ImageRotations(reflections=True)
-every_group = pytest.mark.parametrize("group", [C4, D4, Trivial()], ids=str)
+every_group = pytest.mark.parametrize(
+    "group", [C4, pytest.param(D4, marks=pytest.mark.slow), Trivial()], ids=str
+)
 
 
 def turned(array, element):
@@ -73,6 +75,7 @@ def test_the_matrix_product_is_the_group_convolution(
     assert np.allclose(layer(maps), group_convolution(layer, maps), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [C4, D4], ids=str)
 def test_turned_images_have_turned_maps_of_permuted_elements(group, key):
     network = SteerableCNN(
@@ -87,6 +90,7 @@ def test_turned_images_have_turned_maps_of_permuted_elements(group, key):
         assert np.allclose(np.asarray(moved).reshape(expected.shape), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group_pool", ["mean", "max", "logsumexp"])
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(jnp.float32, 1e-6), (jnp.float64, 1e-13)]
@@ -106,6 +110,7 @@ def test_eight_layers_are_exactly_invariant(group_pool, dtype, tolerance, key):
     assert np.max(np.abs(values - values[:1])) < tolerance * np.max(np.abs(values))
 
 
+@pytest.mark.slow
 def test_the_score_turns_with_the_image(key):
     network = SteerableCNN((8, 8, 1), (3, 3), pool_after=(1,), key=key)
     image, score = jr.normal(key, (8, 8, 1)), jax.grad(network)
@@ -113,6 +118,7 @@ def test_the_score_turns_with_the_image(key):
         assert np.allclose(score(C4.act(g, image)), C4.act(g, score(image)))
 
 
+@pytest.mark.slow
 def test_the_plain_twin_is_as_large_and_not_invariant(key):
     network = SteerableCNN(
         (28, 28, 1), (4, 4, 4, 8, 8, 8, 8, 8), pool_after=(1, 3), out_size=10, key=key

@@ -16,6 +16,7 @@ def unet(key, **options):
     return SteerableUNet((4, 4, 1), key=key, **options)
 
 
+@pytest.mark.slow
 def test_the_energy_is_the_distance_to_the_cleaned_image_and_turns_with_it(key):
     network, point = unet(key, out_size=3), jr.normal(key, (4, 4, 1))
     cleaned = eqx.filter_jit(network.cleaned)

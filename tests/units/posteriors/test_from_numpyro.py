@@ -14,8 +14,6 @@ from numpyro_models import gaussian_mixture, logistic_regression, MODELS
 
 from equistein.posteriors import from_numpyro
 
-_FEW = 3  # models; the others are looked at with the slow tests
-
 
 def permissive(function):
     def call(*args):
@@ -51,14 +49,8 @@ def by_numpyro(model, data, sites):
     return of
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        write if i < _FEW else pytest.param(write, marks=pytest.mark.slow)
-        for i, write in enumerate(MODELS)
-    ],
-    ids=lambda write: write.__name__,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("write", MODELS, ids=lambda write: write.__name__)
 def test_log_densities_are_numpyro_s(write, key):
     model, data = write()
     posterior = from_numpyro(model, *data)

@@ -46,6 +46,7 @@ def samples():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "passes"), [(0.0, True), (-np.log(2), False)])
 def test_the_evidence_is_that_of_the_density_given(samples, shift, passes):
     """The factor 2 is that of the copies, which a sampler of one mode forgets."""
@@ -54,6 +55,7 @@ def test_the_evidence_is_that_of_the_density_given(samples, shift, passes):
     assert (gap < 4 * samples.log_evidence_error) == passes
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_posterior(samples):
     values = samples.named
     assert values["mean"].shape == (8, 60, 2)
@@ -72,6 +74,7 @@ def test_draws_are_those_of_the_posterior(samples):
     assert samples.evaluations > 8 * 6 * 1_200
 
 
+@pytest.mark.slow
 def test_invariants_do_not_change_with_the_labels(samples):
     found = samples.invariants()
     assert set(found) == {
@@ -84,6 +87,7 @@ def test_invariants_do_not_change_with_the_labels(samples):
     assert np.array_equal(found["phase (cos)"], jnp.cos(samples.named["phase"]))
 
 
+@pytest.mark.slow
 def test_the_mean_of_a_parameter_with_labels_warns(samples):
     with pytest.warns(LabelSwitchingWarning, match="ask for it after `es.relabel"):
         samples.mean("mean")
@@ -92,6 +96,7 @@ def test_the_mean_of_a_parameter_with_labels_warns(samples):
         samples.mean("means")
 
 
+@pytest.mark.slow
 def test_any_sampler_moves_flat_points_or_the_pilot_s(key):
     svgd = es.SVGD(POSTERIOR.kernel(1.0), optax.sgd(0.1))
     flat = POSTERIOR.run(key, svgd, num_chains=6, num_steps=4, num_draws=1)
@@ -112,6 +117,7 @@ def test_a_density_without_the_symmetry_names_the_swap(key):
     assert "a violation of" in str(error.value)
 
 
+@pytest.mark.slow
 def test_an_improper_prior_that_runs_away_is_found(key):
     parameters = Parameters({"a": 0.0, "b": 0.0, "c": jnp.zeros(2)})
     flat = Posterior(lambda t: norm.logpdf(t["a"]) + norm.logpdf(t["b"]), parameters)

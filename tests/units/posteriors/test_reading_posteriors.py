@@ -43,6 +43,7 @@ def samples(key):
     return made(MIXTURE, MIXTURE.flatten(TREE), key)
 
 
+@pytest.mark.slow
 def test_relabelled_draws_are_near_the_reference(samples):
     readable = es.relabel(samples)
     assert np.asarray(samples.named["mean"]).std(axis=(0, 1)).min() > 2
@@ -59,6 +60,7 @@ def test_relabelled_draws_are_near_the_reference(samples):
         assert np.allclose(values, samples.invariants()[name], atol=1e-12), name
 
 
+@pytest.mark.slow
 def test_many_labels_are_assigned_as_trying_all_would(key):
     """Signs too: 7 labels have 645 120 elements, which are not enumerated."""
     parameters = es.Parameters(
@@ -96,6 +98,7 @@ def test_arviz_gets_what_does_not_depend_on_labels(samples):
     assert np.isnan(tree.attrs["log_evidence"])
 
 
+@pytest.mark.slow
 def test_r_hat_of_chains_in_other_copies_is_that_of_one_chain(key):
     """Each chain keeps to a copy of its own: only the raw means do not agree."""
     samples = made(MIXTURE, MIXTURE.flatten(TREE), key)

@@ -44,12 +44,14 @@ def error_of_share(samples):
     return abs(shares.mean() - WEIGHT) / (shares.std(ddof=1) / len(shares) ** 0.5)
 
 
+@pytest.mark.slow
 def test_particles_hold_both_modes_by_their_weights(samples):
     assert error_of_share(samples) < 4.5
     assert np.all(samples.summary["inverse_temperatures"] == 1)
     assert np.allclose(samples.summary["weights"], 1 / NUM)
 
 
+@pytest.mark.slow
 def test_log_normalizer_is_within_its_error(samples):
     found = samples.summary
     assert found["log_z_error"] < 0.1
@@ -57,6 +59,7 @@ def test_log_normalizer_is_within_its_error(samples):
     assert found["log_z_of_runs"].shape == (8,)
 
 
+@pytest.mark.slow
 def test_the_effective_size_is_kept_near_what_was_asked(samples):
     rising = samples.history["inverse_temperature"]
     assert np.all(np.diff(rising) >= 0)
@@ -64,6 +67,7 @@ def test_the_effective_size_is_kept_near_what_was_asked(samples):
     assert rising[-1] == 1
 
 
+@pytest.mark.slow
 def test_steps_that_run_out_leave_a_hotter_density_and_say_so():
     found = annealed(0, num_steps=3).summary
     assert np.all(found["inverse_temperatures"] < 0.9)

@@ -1,6 +1,7 @@
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pytest
 
 from equistein.groups import Cyclic
 from equistein.kernels import RBF
@@ -23,6 +24,7 @@ def test_it_takes_another_annealing_and_what_svgd_takes():
     assert sampler.score_clip == 3.0
 
 
+@pytest.mark.slow
 def test_no_mode_is_left_out_though_all_particles_start_in_one(key):
     target = RotatedGaussians(Cyclic(4))
     start = target.mean[None] + 0.1 * jr.normal(key, (20, 2))

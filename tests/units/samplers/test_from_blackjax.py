@@ -55,32 +55,24 @@ def one_step(sampler, key, state, density):
 # ------------------------------------------------------------ the law
 
 
+@slow
 @pytest.mark.parametrize(
     ("options", "passes"),
     [
         (HMC | {"step_size": 1.1}, True),
         # Leapfrog steps that are always accepted have variance 1 / (1 - (h / 2s)^2).
         (HMC | {"step_size": 1.1, "build_proposal": UNADJUSTED}, False),
-        pytest.param(
-            {"algorithm": blackjax.nuts, "step_size": 0.9}, True, marks=slow
-        ),
-        pytest.param(
-            {"algorithm": blackjax.adjusted_mclmc_dynamic, "step_size": 2.0},
-            True, marks=slow,
-        ),
-        pytest.param(
+        ({"algorithm": blackjax.nuts, "step_size": 0.9}, True),
+        ({"algorithm": blackjax.adjusted_mclmc_dynamic, "step_size": 2.0}, True),
+        (
             {"algorithm": blackjax.mhmc, "step_size": 1.1, "num_integration_steps": 3},
-            True, marks=slow,
+            True,
         ),
-        pytest.param(
-            {"algorithm": blackjax.dhmc, "step_size": 1.1}, True, marks=slow
-        ),
-        pytest.param(
-            {"algorithm": blackjax.dmhmc, "step_size": 1.1}, True, marks=slow
-        ),
-        pytest.param(
+        ({"algorithm": blackjax.dhmc, "step_size": 1.1}, True),
+        ({"algorithm": blackjax.dmhmc, "step_size": 1.1}, True),
+        (
             {"algorithm": blackjax.adjusted_mclmc, "step_size": 2.0,
-             "L_proposal_factor": 2.0}, True, marks=slow,
+             "L_proposal_factor": 2.0}, True,
         ),
     ],
 )  # fmt: skip
@@ -94,6 +86,7 @@ def test_law_is_exact_whatever_the_step(options, passes, key):
     assert (np.max(variance) < 5 and distance < 2.2) == passes
 
 
+@slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_chains_stay_on_the_subspace_with_its_law(dtype, key):
     law = Normal(jnp.zeros((4, 2), dtype), 2.0, CLOUD)
@@ -108,6 +101,7 @@ def test_chains_stay_on_the_subspace_with_its_law(dtype, key):
     assert scipy.stats.kstest(squares, "chi2", (6,)).pvalue > 1e-6
 
 
+@slow
 def test_without_the_projection_they_leave_it(key):
     law = Normal(jnp.zeros((4, 2)), 2.0, CLOUD)
     start = jax.vmap(CLOUD.project)(jr.normal(key, (16, 4, 2)))
@@ -127,6 +121,7 @@ def test_single_precision_stays_beside_double(algorithm, key):
     assert not np.array_equal(state.particles, start)
 
 
+@slow
 def test_a_point_without_density_is_never_entered(key):
     box = lambda x: jnp.where((x[0] > 0) & (x[0] < 1), 0.0 * x[0], -jnp.inf)
     start = jr.uniform(key, (CHAINS, 1), minval=0.2, maxval=0.8)
@@ -179,6 +174,7 @@ def test_a_move_is_one_of_the_path_s_density(key):
     assert all(map(np.allclose, jax.tree.leaves(moved), jax.tree.leaves(there)))
 
 
+@slow
 def test_another_density_is_evaluated_anew(key):
     x, other = jr.normal(key, (4, 3)), lambda x: 2 * target(x)
     sampler = from_blackjax(**HMC, step_size=0.5)
@@ -196,6 +192,7 @@ def test_another_density_is_evaluated_anew(key):
     assert onward.history["evaluations"] == [1 + 9 + 1 + 6]
 
 
+@slow
 @pytest.mark.parametrize(
     ("options", "each"),
     [

@@ -25,6 +25,7 @@ def far_from_normal(samples):
     return variance, scipy.stats.kstest(x, "norm").statistic * len(x) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "passes"),
     [
@@ -56,6 +57,7 @@ def test_exact_samples_stay_exact_with_a_clipped_drift(sampler, passes, key):
     assert (variance < 5 and distance < 2.2) == passes
 
 
+@pytest.mark.slow
 def test_annealed_chains_have_the_law_of_their_temperature(key):
     start = jr.normal(key, (CHAINS, 1))
     sampler = MALA(0.8, annealing=lambda step: 0.25)
@@ -66,7 +68,9 @@ def test_annealed_chains_have_the_law_of_their_temperature(key):
 
 
 @pytest.mark.parametrize("acceptance", [0.574, 0.8])
-@pytest.mark.parametrize("step_size", [0.01, 30.0])
+@pytest.mark.parametrize(
+    "step_size", [pytest.param(0.01, marks=pytest.mark.slow), 30.0]
+)
 def test_adapted_acceptance_is_the_one_asked_for(acceptance, step_size, key):
     start = jr.normal(key, (256, 6))
     sampler = MALA(step_size, num_adapt=300, acceptance=acceptance)
@@ -86,6 +90,7 @@ def test_steps_stay_without_adaptation(key):
     assert np.allclose(samples.history["step_size"], 0.3)
 
 
+@pytest.mark.slow
 def test_number_of_adapting_steps_may_be_traced(key):
     start = jr.normal(key, (16, 2))
     ends = [
@@ -131,6 +136,7 @@ def test_chains_are_independent(key):
     assert np.array_equal(step(x.at[3].add(5.0))[others], step(x)[others])
 
 
+@pytest.mark.slow
 def test_a_point_without_density_is_never_entered(key):
     # A uniform law on [0, 1]: outside the density or its score is no number.
     box = lambda x: jnp.where((x[0] > 0) & (x[0] < 1), 0.0 * x[0], -jnp.inf)
@@ -143,6 +149,7 @@ def test_a_point_without_density_is_never_entered(key):
         assert scipy.stats.kstest(x, "uniform").statistic * CHAINS**0.5 < 2.2
 
 
+@pytest.mark.slow
 def test_chains_stay_on_the_subspace_with_its_law(key):
     group = DoubleWell().group
     target = Normal(jnp.zeros((4, 2)), 2.0, group)
@@ -156,6 +163,7 @@ def test_chains_stay_on_the_subspace_with_its_law(key):
     assert scipy.stats.kstest(squares, "chi2", (6,)).pvalue > 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("score_clip", "passes"), [(50.0, True), (None, False)])
 def test_a_clipped_drift_comes_down_from_overlaps(score_clip, passes, key):
     target = LennardJones()

@@ -62,6 +62,7 @@ def share_of_the_first(points):
     return shares.mean(), shares.std(ddof=1) / len(shares) ** 0.5
 
 
+@pytest.mark.slow
 def test_chains_that_began_in_one_mode_hold_both_by_their_weights(tempered):
     late = tempered.history["particles"][-50:]
     share, error = share_of_the_first(late)
@@ -72,6 +73,7 @@ def test_chains_that_began_in_one_mode_hold_both_by_their_weights(tempered):
     assert abs(first.var() - 1) < 0.15
 
 
+@pytest.mark.slow
 def test_log_normalizer_is_within_its_error(tempered):
     found = tempered.summary
     assert found["log_z_error"] < 0.05
@@ -79,6 +81,7 @@ def test_log_normalizer_is_within_its_error(tempered):
     assert abs(found["log_z_thermodynamic"] - LOG_Z) < 0.5
 
 
+@pytest.mark.slow
 def test_ladder_adapts_until_all_neighbors_refuse_equally(tempered):
     rejections = tempered.summary["rejections"]
     assert np.all(np.abs(rejections - rejections.mean()) < 0.1)
@@ -91,6 +94,7 @@ def test_ladder_adapts_until_all_neighbors_refuse_equally(tempered):
     assert np.array_equal(np.unique(ladders[:, [0, -1]]), [0, 1])
 
 
+@pytest.mark.slow
 def test_points_travel_to_the_reference_and_back(tempered):
     trips = tempered.summary["round_trips"]
     assert trips.shape == (CHAINS,)
@@ -142,6 +146,7 @@ def test_a_swap_is_in_detailed_balance_on_an_enumerable_case():
         assert cold == hot or not np.isclose(twin, joint(hot, cold) * chance(cold, hot))
 
 
+@pytest.mark.slow
 def test_values_of_a_walker_hold_at_every_temperature(tempered):
     state = tempered.state
     path = GeometricPath(two_modes, SAMPLER.reference)
@@ -156,6 +161,7 @@ def test_values_of_a_walker_hold_at_every_temperature(tempered):
 # ------------------------------------------------------------ going on, files
 
 
+@pytest.mark.slow
 def test_another_density_is_evaluated_anew(tempered):
     shifted = lambda x: two_modes(x) - 7.0
     more = run(jr.key(2), SAMPLER, shifted, num_steps=1, initial_state=tempered.state)
@@ -163,6 +169,7 @@ def test_another_density_is_evaluated_anew(tempered):
     assert np.allclose(more.state.replicas.walker.value[0], values)
 
 
+@pytest.mark.slow
 def test_samples_that_were_saved_go_on_as_if_they_had_not(tempered, tmp_path):
     path = tmp_path / "samples.npz"
     tempered.save(path)

@@ -14,6 +14,7 @@ def errors(chosen, pool):
     return float(jnp.max(means)), float(wasserstein_1d(pool[chosen, 0], pool[:, 0]))
 
 
+@pytest.mark.slow
 def test_thinned_points_represent_the_pool_better_than_chance(key):
     pool = jr.normal(key, (1_600, 5))
     chosen = thin(jr.key(5), pool, pool[:, 0], 100)

@@ -65,7 +65,9 @@ def test_soft_core_continues_value_and_slope():
     assert np.allclose(np.diff(energies), -0.4 * edge * steep / 2)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize(
+    "dtype", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.slow)]
+)
 def test_clashes_and_fragments_have_finite_scores(dtype):
     target = LennardJones()
     x = jnp.zeros((13, 3), dtype).at[0, 0].set(1e6)
@@ -87,7 +89,10 @@ def icosahedron():
     return jnp.asarray(np.concatenate([np.zeros((1, 3)), corners]))
 
 
-@pytest.mark.parametrize(("factor", "lowest"), [(1.0, -38.772), (2.0, -83.090)])
+@pytest.mark.parametrize(
+    ("factor", "lowest"),
+    [pytest.param(1.0, -38.772, marks=pytest.mark.slow), (2.0, -83.090)],
+)
 def test_thirteen_particles_have_the_known_minimum(factor, lowest):
     target = LennardJones(pair_factor=factor)
     energy = jax.jit(
@@ -110,6 +115,7 @@ def test_thirteen_particles_have_the_known_minimum(factor, lowest):
     assert abs(found.fun - {1.0: -83.090, 2.0: -38.772}[factor]) > 40
 
 
+@pytest.mark.slow
 def test_relaxing_with_a_small_step_goes_to_the_minimum():
     target = LennardJones(pair_factor=1.0)
     start = 0.95 * icosahedron()
@@ -118,6 +124,7 @@ def test_relaxing_with_a_small_step_goes_to_the_minimum():
     assert np.max(np.abs(jax.grad(target.log_density)(end))) < 1e-5
 
 
+@pytest.mark.slow
 def test_minima_of_a_small_cluster(key):
     # Four particles in space: the tetrahedron, all six pairs at their minimum.
     target = LennardJones(4, pair_factor=1.0, trap=1e-6)
@@ -210,9 +217,9 @@ def truncated_octahedron():
     ("points", "lowest"),
     [
         (mackay(1), -44.326801),
-        (truncated_octahedron(), -173.928427),
+        pytest.param(truncated_octahedron(), -173.928427, marks=pytest.mark.slow),
         (clipped_icosahedron(), -173.252378),
-        (mackay(2), -279.248470),
+        pytest.param(mackay(2), -279.248470, marks=pytest.mark.slow),
     ],
     ids=["LJ-13", "LJ-38 fcc", "LJ-38 icosahedral", "LJ-55"],
 )
@@ -229,6 +236,7 @@ def test_clusters_without_a_trap_have_the_energies_of_the_literature(points, low
     assert abs(found.fun - lowest) < 2e-6
 
 
+@pytest.mark.slow
 def test_large_clusters_start_without_overlaps(key):
     target = LennardJones(55)
     start = target.start(key, 16)
@@ -243,6 +251,7 @@ def test_large_clusters_start_without_overlaps(key):
     assert np.min(-jax.vmap(target.log_density)(box)) > 1e4
 
 
+@pytest.mark.slow
 def test_clouds_that_stick_are_drawn_anew(key):
     # A force that leaves all as it is: only new draws can end with a pair apart.
     start = settled_starts(

@@ -5,6 +5,7 @@ import pytest
 from equistein.targets import Shells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [2, 3])
 def test_the_density_of_the_radius_is_that_of_samples(key, dim):
     target = Shells((1.0, 3.0), (0.2, 0.4), dim)

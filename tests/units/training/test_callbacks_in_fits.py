@@ -18,6 +18,7 @@ def precision(energy):
     return {"precision": energy.precision}
 
 
+@pytest.mark.slow
 def test_a_monitor_looks_now_and_then(key, data):
     fitted = fit(
         key, bowl(2.0), data, num_epochs=5, ema=0.5, callbacks=[Monitor(precision, 2)]

@@ -27,6 +27,7 @@ def generator_of(shape=(2,)):
     return SamplingGenerator(es.MALA(0.4), start, num_steps=100, num_at_once=512)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("energy", "right"), [(Correlated(), True), (bowl(), False)])
 def test_held_coordinates_condition_the_others(energy, right, key):
     clamp = Clamp([2.0, np.nan], [True, False])

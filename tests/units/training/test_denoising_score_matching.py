@@ -61,6 +61,7 @@ def test_its_noise_stays_on_the_subspace(key):
     assert info == {"denoising_loss": value}
 
 
+@pytest.mark.slow
 def test_it_trains_without_negatives(key):
     data = 1.3 * jr.normal(key, (64, 1))
     fitted = fit(

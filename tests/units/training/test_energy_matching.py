@@ -42,6 +42,7 @@ def test_score_matching_is_least_at_the_precision_of_the_data(key):
     assert slope(5.0) > 0.15
 
 
+@pytest.mark.slow
 def test_the_flow_of_energy_matching_takes_noise_to_one_point(key):
     # To one datum y all paths go straight: |-T grad E - (y - x0)| of E = 0 is known.
     points = jnp.tile(jnp.array([[3.0, 4.0]]), (64, 1))
@@ -61,6 +62,7 @@ def test_pairs_are_the_nearest(key):
     assert np.sum((noise - data) ** 2) > 1.2 * np.sum((mine - data) ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "shape"), [(Cyclic(4), (2,)), (PointCloud("OOO", 2), (3, 2))]
 )

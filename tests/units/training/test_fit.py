@@ -154,6 +154,7 @@ def test_known_energies_are_learned(key):
     assert not {"accuracy", "negative_energy"} & set(fitted.history)
 
 
+@pytest.mark.slow
 def test_a_few_labels_teach_the_classes(key):
     data, classes = two_clusters(key)
     labels = np.where(np.arange(32) < 6, classes, -1)

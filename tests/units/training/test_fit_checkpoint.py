@@ -54,7 +54,9 @@ def stop_after(epoch):
     return OnEpoch(stop)
 
 
-@pytest.mark.parametrize("kind", ["persistent", "buffer"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("persistent", marks=pytest.mark.slow), "buffer"]
+)
 def test_a_fit_repeats_itself_and_goes_on_from_a_checkpoint(kind, data, tmp_path):
     chains = (svgd(), Box(data, Trivial()))
     negatives = {

@@ -15,6 +15,7 @@ def fitted_bowl(temperature=1.0, scale=2.0):
     return Fitted(energy, {}, [], None, Normal(jnp.zeros(2), scale))
 
 
+@pytest.mark.slow
 def test_a_fit_knows_its_likelihood(key):
     variance = 2 * 0.5**2  # at twice the temperature
     data = variance**0.5 * jr.normal(key, (200, 2))

@@ -88,6 +88,7 @@ def test_a_weight_that_is_no_number_is_refused(weight, unchecked):
         Sum(((1.0, "not an objective"),))
 
 
+@pytest.mark.slow
 def test_an_energy_is_evaluated_once_on_a_batch_by_several_objectives(key):
     calls = []
 

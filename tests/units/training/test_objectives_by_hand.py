@@ -100,6 +100,7 @@ def test_regularization_adds_the_mean_squares_of_the_energies(key):
     assert np.allclose(info["loss"], loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [2.5, 0.5])
 def test_particles_feel_the_temperature(temperature, key):
     data = jnp.ones((8, 1))
@@ -132,6 +133,7 @@ def ramps(key):
     return JointEnergy(Ramps(jr.normal(key, (3, 2))))
 
 
+@pytest.mark.slow
 def test_cross_entropy_is_optax_s_on_the_labelled_points(key):
     slope_key, key = jr.split(key)
     energy, points = ramps(slope_key), jr.normal(key, (6, 2))
@@ -150,6 +152,7 @@ def test_cross_entropy_is_optax_s_on_the_labelled_points(key):
     assert np.isclose(loss, np.mean(gaps))
 
 
+@pytest.mark.slow
 def test_cross_entropy_without_labels_is_nothing(key):
     points, none = jr.normal(key, (6, 2)), jnp.full(6, -1)
 

@@ -135,6 +135,7 @@ def test_halved_steps_move_half_as_far(kind, size, key):
     assert np.allclose(moves, [0.2, 0.1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repel", [True, False])
 def test_data_may_repel_the_particles(repel, key):
     points = jnp.zeros((8, 2)).at[0].set(1.0)
@@ -182,6 +183,7 @@ def test_the_norm_of_scores_is_told_of_an_eighth_of_the_particles(key):
     assert np.allclose(info["score_norm"], 3 * np.sqrt(np.sum(some**2) / 2))
 
 
+@pytest.mark.slow
 def test_any_sampler_may_move_the_negatives(key):
     data = jr.normal(key, (8, 2))
     (_, new), (info,) = epochs(key, bowl(3.0), data, divergence_of(data, Jump(2.0)))

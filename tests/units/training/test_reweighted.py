@@ -55,6 +55,7 @@ def mass_on_the_right(key, negatives):
     return float(jnp.mean(drawn > 0)), info
 
 
+@pytest.mark.slow
 def test_chains_that_cannot_cross_learn_the_weights_of_modes(key):
     found, info = mass_on_the_right(key, reweighted())
     # Choosing anew adds noise a few times over.
@@ -62,6 +63,7 @@ def test_chains_that_cannot_cross_learn_the_weights_of_modes(key):
     assert 0.5 < float(info["effective_share"]) < 0.99
 
 
+@pytest.mark.slow
 def test_persistent_chains_do_not(key):
     """The broken twin: the same chains without weights stay where they are."""
     start = Box(jnp.array([[-3.0], [3.0]]), Trivial())

@@ -64,6 +64,7 @@ def failed(key, *arguments, **options):
     return caught.value
 
 
+@pytest.mark.slow
 def test_a_diverging_fit_goes_back_and_recovers(key):
     fitted, said = try_fit(key)
     num = len(fitted.events)

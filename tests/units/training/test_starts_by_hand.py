@@ -34,6 +34,7 @@ def test_box_holds_the_data(key):
     assert np.allclose(np.mean(clouds, axis=1), 0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_normals_have_the_mean_and_the_covariance_of_each_class(key):
     labels, data = two_classes(key, 384)
     start = Normals(data, Trivial(), labels, 2)
@@ -69,6 +70,7 @@ def test_normals_are_moved_by_the_group(key):
     assert np.all(np.abs(shares - 0.25) < 5 * (0.25 * 0.75 / 4_000) ** 0.5)
 
 
+@pytest.mark.slow
 def test_normals_stay_on_the_subspace_of_clouds(key):
     group = PointCloud((0, 0, 0), 2)
     drawn = Normals(jr.normal(key, (20, 3, 2)), group).sample(key, 10)
@@ -81,6 +83,7 @@ def test_a_class_without_examples_starts_like_all(key):
     assert np.allclose(start.means[2], np.asarray(data).mean(axis=0))
 
 
+@pytest.mark.slow
 def test_samples_of_a_class_start_in_it(key):
     data = jnp.concatenate([jnp.full((8, 2), -5.0), jnp.full((8, 2), 5.0)])
     data = data + 0.1 * jr.normal(key, data.shape)

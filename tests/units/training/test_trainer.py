@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
+import pytest
 from by_hand import (
     batch_of,
     Bowl,
@@ -36,6 +37,7 @@ def rows_of(info):
     return np.stack([np.asarray(info[name]) for name in names], axis=1).astype(int)
 
 
+@pytest.mark.slow
 def test_the_running_mean_lags_behind_the_weights(key):
     data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
     objective = divergence_of(data)
@@ -70,6 +72,7 @@ def test_rows_tell_which_points_a_batch_has(key):
     assert not np.array_equal(*seen)  # each epoch has an order of its own
 
 
+@pytest.mark.slow
 def test_epochs_of_more_than_a_pass_see_all_before_any_comes_again(key):
     data = jnp.arange(10.0)[:, None]
     for batches in (1, 7):  # less than a pass over the data, and more
@@ -113,6 +116,7 @@ def test_scaled_updates_are_smaller(key):
     assert np.allclose(moves[0], 2 * moves[1])
 
 
+@pytest.mark.slow
 def test_an_epoch_tells_whether_it_is_finite(key):
     data = jr.normal(key, (8, 2))
     _, (info,) = epochs(key, bowl(), data, divergence_of(data))
