@@ -31,14 +31,8 @@ def test_the_readme_s_first_program_runs_on_its_own(tmp_path):
     assert done.stdout
 
 
-def marked(program):
-    """Return a program, among the slow tests if it samples a model of NumPyro."""
-    if "numpyro" not in program:
-        return program
-    return pytest.param(program, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("program", [*map(marked, blocks("python")[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("program", blocks("python")[1:])
 @pytest.mark.usefixtures("single_precision", "unchecked")
 def test_the_readme_s_code_runs(program, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
