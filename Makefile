@@ -25,7 +25,7 @@ FLAGS = $$($(BIN)/python tests/xla_flags.py)
 PYTEST = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
 test test-slow: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
 test test-slow: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
-test test-slow: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
+test test-slow: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 test: install
 	$(PYTEST) -m "not slow and not gpu"
 
