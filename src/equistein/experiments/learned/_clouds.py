@@ -12,7 +12,7 @@ import numpy as np
 
 from equistein._types import Key, LogDensity, Particles
 from equistein.diffusion import NoiseEnergy
-from equistein.experiments.engine._checks import AbstractConfig
+from equistein.experiments.engine._checks import AbstractConfig, has_blackjax
 from equistein.experiments.engine._experiment import Entry, Trial
 from equistein.experiments.engine._figures import Curves
 from equistein.groups import AbstractGroup, Trivial
@@ -24,7 +24,7 @@ from equistein.models import (
 )
 from equistein.networks import NoiseMLP
 from equistein.runs import Outcome
-from equistein.samplers import MALA, run
+from equistein.samplers import from_blackjax, MALA, run
 from equistein.training import Fitted
 
 _FIRST_STEP = 1e-3  # of the Markov chains that correct samples
@@ -54,6 +54,8 @@ class CloudConfig(AbstractConfig):
         twin_batches: The batches of the twin that take as much time.
         evaluations: Evaluations of the true energy that correct a sample, where it is
             known: `energy_w2_corrected` is after them.
+        trajectory: The evaluations of a trajectory of the Hamiltonian chains that do.
+        leapfrog_step_size: Their step size.
     """
 
     num_seeds: int = 1
@@ -73,6 +75,8 @@ class CloudConfig(AbstractConfig):
     twin_width: int = 160
     twin_batches: int = 12_800
     evaluations: int = 50
+    trajectory: int = 16
+    leapfrog_step_size: float = 0.025
 
     or_zero: ClassVar[Sequence[str]] = ("num_batches",)
 
@@ -155,10 +159,22 @@ def corrected(
     points: Particles,
     config: CloudConfig,
 ) -> Particles:
-    """Return where Markov chains of a density end that begin at the samples."""
-    num_steps = config.evaluations - 1  # a first look besides
-    chains = MALA(_FIRST_STEP, num_adapt=num_steps // 2, project=group.project)
-    return run(key, chains, log_density, points, num_steps=num_steps).particles
+    """Return where Markov chains of a density end that begin at the samples.
+
+    They are Hamiltonian where BlackJAX is installed: what is too hot along soft
+    directions, Langevin steps of the length that stiff ones allow would not see.
+    """
+    num, length = config.evaluations - 1, config.trajectory  # a first look besides
+    if not has_blackjax() or num < length:
+        chains = MALA(_FIRST_STEP, num_adapt=num // 2, project=group.project)
+        return run(key, chains, log_density, points, num_steps=num).particles
+    import blackjax
+
+    chains = from_blackjax(
+        blackjax.hmc, step_size=config.leapfrog_step_size,
+        num_integration_steps=length, project=group.project,
+    )  # fmt: skip
+    return run(key, chains, log_density, points, num_steps=num // length).particles
 
 
 def cloud_models(
