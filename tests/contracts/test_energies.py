@@ -22,6 +22,7 @@ from equistein.groups import (
     check_invariance,
     Cyclic,
     Dihedral,
+    ImageRotations,
     Orthogonal,
     PointCloud,
     SpecialOrthogonal,
@@ -30,6 +31,8 @@ from equistein.groups import (
 from equistein.models import (
     energy_for,
     graph_energy_for,
+    image_energy_for,
+    ImageSettings,
     kernel_for,
     masked_energy_for,
 )
@@ -43,6 +46,7 @@ GROUPS = {  # for each kind of energy, a symmetry that asks for it
     "rotations": (SpecialOrthogonal(2), (2,)),
     "orthogonal": (Orthogonal(3), (3,)),
     "cloud": (PointCloud("COO", 2), (3, 2)),
+    "images": (ImageRotations(), (4, 4)),
 }
 
 
@@ -74,6 +78,12 @@ def formulas(key, group, data):
     )
 
 
+def images(key, group, data):
+    settings = ImageSettings(fields=(2,), num_blocks=1)
+    classes = jnp.arange(len(data)) % 2
+    return image_energy_for(key, group, data, classes, num_classes=2, settings=settings)
+
+
 def known(key, group, data):
     return KnownEnergy(lambda x: -jnp.sum(x**2) / 2, group)
 
@@ -91,16 +101,21 @@ ENERGIES = {  # adding an energy to the library means adding a line here
     "known": known,
     "summed": summed,
     "levels of noise": levels,
+    "images of classes": images,
+    "images of one class": lambda *arguments: images(*arguments).given(1),
     "several formulas": formulas,
     "one of several formulas": lambda *arguments: formulas(*arguments).given(1),
 }
 SOME = {  # the others have their symmetry from an energy that is tried with all
+    "plain": tuple(name for name in GROUPS if name != "images"),
     "joint": ("cyclic", "orthogonal"),
     "conditional": ("cyclic", "cloud"),
     "tempered": ("rotations",),
     "known": ("cyclic",),
     "summed": ("cyclic",),
     "levels of noise": ("trivial", "cloud"),
+    "images of classes": ("images",),
+    "images of one class": ("images",),
     "several formulas": ("trivial",),
     "one of several formulas": ("cloud",),
 }
@@ -116,7 +131,7 @@ Case = collections.namedtuple("Case", "energy data group shape")
 CASES = {
     f"{name} for {group}": (make, *GROUPS[group])
     for name, make in ENERGIES.items()
-    for group in SOME.get(name, GROUPS)
+    for group in SOME[name]
     if name != "several formulas"  # which is no energy before a formula is given
 }
 
@@ -135,8 +150,11 @@ def values_and_scores(energy, points):
 
 
 def test_every_energy_of_the_library_is_tried():
-    points = jr.normal(jr.key(1), (8, 3, 2))
-    tried = {type(make(jr.key(0), Trivial(), points)) for make in ENERGIES.values()}
+    firsts = {make: GROUPS[SOME[name][0]] for name, make in ENERGIES.items()}
+    tried = {
+        type(energy_and_data(jr.key(0), make, *first)[0])
+        for make, first in firsts.items()
+    }
     assert tried == classes_of(AbstractEnergies, "equistein.")
 
 

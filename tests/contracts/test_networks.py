@@ -87,8 +87,6 @@ NETWORKS = {  # adding a network to the library means adding a line here
             (2, 2),
             num_blocks=1,
             symmetry=ImageRotations(reflections=True),
-            noise=0.1,
-            out_size=out,
             key=key,
         ),
     ),

@@ -46,7 +46,7 @@ every_generator = pytest.mark.parametrize(
 )
 every_generator_costly_ones_slow = pytest.mark.parametrize(
     ("make", "energy", "conditions"),
-    some_slow(GENERATORS, ["sampler of classes", "blind diffusion", "formulas"]),
+    some_slow(GENERATORS, ["sampler of classes", "formulas"]),
 )
 every_start = pytest.mark.parametrize("make", STARTS.values(), ids=STARTS.keys())
 every_group = pytest.mark.parametrize("group", some_slow(GROUPS, ["cloud"]))

@@ -7,7 +7,6 @@ import jax.random as jr
 import optax
 
 from equistein.diffusion import (
-    BlindDiffusion,
     DiffusionContrastiveDivergence,
     DiffusionSteps,
     FormulaGenerator,
@@ -146,13 +145,6 @@ GENERATORS = {  # a generator, an energy, and the conditions that it knows
         joint, [None, 0, 1],
     ),
     "reverse diffusion": (reverse, levels, [None]),
-    "blind diffusion": (
-        lambda: BlindDiffusion(
-            start(), Normals(points(), Trivial(), CLASSES, 2), noise=0.3,
-            noise_max=2.0, class_noise=1.0, num_steps=2, num_at_once=3,
-        ),
-        joint, [None, 0, 1],
-    ),
     "formulas": (
         lambda: FormulaGenerator(
             tuple(

@@ -1,11 +1,14 @@
 """Energies of data at all levels of noise: learned by denoising, sampled backwards."""
 
 from equistein.diffusion._base import AbstractNoiseEnergy as AbstractNoiseEnergy
-from equistein.diffusion._blind_diffusion import BlindDiffusion as BlindDiffusion
+from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals
 from equistein.diffusion._contrastive_divergence import (
     DiffusionContrastiveDivergence as DiffusionContrastiveDivergence,
 )
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy as MaskedNoiseEnergy
+from equistein.diffusion._mixture_energy import (
+    MixtureNoiseEnergy as MixtureNoiseEnergy,
+)
 from equistein.diffusion._noise_energy import NoiseEnergy as NoiseEnergy
 from equistein.diffusion._reverse_diffusion import (
     FormulaGenerator as FormulaGenerator,

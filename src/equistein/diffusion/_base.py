@@ -63,3 +63,10 @@ class AbstractNoiseEnergy(AbstractEnergies):
         width = jnp.sqrt(self.noise_max**2 + self.scale**2)
         points = width * jr.normal(key, (num, *shape), width.dtype)
         return jax.vmap(self.project)(points)
+
+    def denoised(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
+        r"""Return the mean of the data that noise took to a point, by Tweedie's rule.
+
+        $$\hat x = x - \sigma^2 \nabla E_\sigma(x)$$
+        """
+        return point - self.noise**2 * jax.grad(self.at(self.noise, label))(point)

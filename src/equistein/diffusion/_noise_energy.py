@@ -81,12 +81,5 @@ class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     def fraction_present(self, label: Int[Array, ""] | None = None) -> float:
         return 1.0
 
-    def denoised(self, point: Point) -> Point:
-        r"""Return the mean of the data that noise took to a point, by Tweedie's rule.
-
-        $$\hat x = x - \sigma^2 \nabla E_\sigma(x)$$
-        """
-        return point - self.noise**2 * jax.grad(self)(point)
-
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)

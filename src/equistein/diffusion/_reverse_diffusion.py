@@ -11,8 +11,8 @@ from jaxtyping import Array, Int
 
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
+from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy
-from equistein.diffusion._noise_energy import NoiseEnergy
 from equistein.diffusion._steps import DiffusionSteps
 from equistein.samplers import NonFiniteError, Samples
 from equistein.training import AbstractGenerator, Clamp, Condition, parts_of
@@ -23,11 +23,11 @@ Ending = Literal["mean", "flow"]
 _PARTS = {"mean": 1.0, "flow": 0.5}
 
 
-class ReverseDiffusion(AbstractGenerator[NoiseEnergy]):
+class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
     r"""Moves points from the largest noise to the least, and takes that off too.
 
     The least noise $\sigma$ is taken off in one of two ways: by Tweedie's rule,
-    `NoiseEnergy.denoised`, to the mean of the data that it may come from,
+    `AbstractNoiseEnergy.denoised`, to the mean of the data that it may come from,
     $x - \sigma^2 \nabla E$, which is sharper than the data where these have a width; or
     by the probability flow, $x - \tfrac12 \sigma^2 \nabla E$, which keeps the width of
     a normal law to the order of $\sigma^4$.
@@ -67,17 +67,17 @@ class ReverseDiffusion(AbstractGenerator[NoiseEnergy]):
         self.ending = ending
 
     def draw(
-        self, key: Key, energy: NoiseEnergy, num: int, condition: Condition
+        self, key: Key, energy: AbstractNoiseEnergy, num: int, condition: Condition
     ) -> Particles:
         label, clamp = parts_of(condition)
-        if label is not None:
-            energy.given(label)  # refuses it: there is one kind of points
+        model = energy if label is None else energy.given(label)
+        assert isinstance(model, AbstractNoiseEnergy)
         if clamp is not None:
             clamp.check_shape(self.shape)
         start_key, run_key = jr.split(key)
-        start = energy.start(start_key, num, self.shape)
+        start = model.start(start_key, num, self.shape)
         points = _reversed(
-            run_key, energy, self.steps, start, clamp, _PARTS[self.ending]
+            run_key, model, self.steps, start, clamp, _PARTS[self.ending]
         )
         if not bool(jnp.all(jnp.isfinite(points))):
             raise NonFiniteError(
@@ -136,7 +136,7 @@ class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
 @eqx.filter_jit
 def _reversed(
     key: Key,
-    energy: NoiseEnergy,
+    energy: AbstractNoiseEnergy,
     steps: DiffusionSteps,
     start: Particles,
     clamp: Clamp | None,
@@ -166,7 +166,7 @@ class _Hold(eqx.Module):
     """Sets what is held, blurred to the noise before a step."""
 
     key: Key
-    energy: NoiseEnergy
+    energy: AbstractNoiseEnergy
     steps: DiffusionSteps
     clamp: Clamp
 

@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Scalar
-from equistein.diffusion._noise_energy import NoiseEnergy
+from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.kernels import AbstractKernel, measured_bandwidth
 from equistein.samplers import clipped
 
@@ -84,7 +84,7 @@ class DiffusionSteps(eqx.Module):
     num_steps: int
     kernel: AbstractKernel | None = None
 
-    def level(self, energy: NoiseEnergy, number: Int[Array, ""]) -> Scalar:
+    def level(self, energy: AbstractNoiseEnergy, number: Int[Array, ""]) -> Scalar:
         """Return the noise before a step; `num_steps` gives the least."""
         fraction = number / self.num_steps
         return energy.level(jnp.minimum(fraction, 1).astype(energy.noise.dtype))
@@ -92,7 +92,7 @@ class DiffusionSteps(eqx.Module):
     def step(
         self,
         key: Key,
-        energy: NoiseEnergy,
+        energy: AbstractNoiseEnergy,
         number: Int[Array, ""],
         particles: Particles,
     ) -> Particles:
@@ -122,7 +122,7 @@ class DiffusionSteps(eqx.Module):
     def run(
         self,
         key: Key,
-        energy: NoiseEnergy,
+        energy: AbstractNoiseEnergy,
         particles: Particles,
         first: Int[Array, ""],
         num_steps: int,

@@ -219,7 +219,7 @@ def _image_model(
             f"type {np.asarray(labels).dtype}: take `network` features for energies."
         )
     energy = image_energy_for(
-        key, group, data, num_classes=num_classes, settings=settings
+        key, group, data, labels, num_classes=num_classes, settings=settings
     )
     return image_model(energy, data, labels, settings)
 

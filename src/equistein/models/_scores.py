@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array
 
 from equistein._types import Key, Particles
-from equistein.diffusion import denoising_loss, NoiseEnergy
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.diffusion import AbstractNoiseEnergy, denoising_loss
+from equistein.energies import AbstractEnergy
 from equistein.metrics import (
     accuracy,
     auroc,
@@ -41,8 +40,9 @@ def scores(
         num_steps: The temperatures of the annealed importance sampling of log Z.
     """
     energy = fitted.energy
-    if isinstance(energy, NoiseEnergy):
-        return _denoising(key, fitted, dataset)
+    if isinstance(energy, AbstractNoiseEnergy):
+        numbers = _denoising(key, fitted, dataset)
+        return numbers | _classification(fitted, dataset.held_out())
     assert isinstance(energy, AbstractEnergy)
     normalizer_key, box_key = jr.split(key)
     train, held_out = dataset.train(), dataset.held_out()
@@ -76,7 +76,7 @@ def scores(
 
 
 @eqx.filter_jit
-def values_at(function: Any, points: Particles) -> Array:
+def values_at(function: Any, points: Particles) -> Any:
     """Return the value at each point, in blocks of 256."""
     return jax.lax.map(function, points, batch_size=256)
 
@@ -84,15 +84,17 @@ def values_at(function: Any, points: Particles) -> Array:
 def _classification(fitted: Fitted, held_out: Dataset) -> dict[str, Any]:
     """Return accuracy and calibration on held-out points whose class is known."""
     energy, labels = fitted.energy, held_out.labels
-    if not isinstance(energy, JointEnergy) or labels is None or not (labels >= 0).any():
+    assert isinstance(energy, AbstractEnergy)
+    classes = energy.num_classes(held_out.points.shape[1:])
+    if classes is None or labels is None or not (labels >= 0).any():
         return {}
     known = labels >= 0
     points: Particles = held_out.points[known]
-    logits = values_at(energy.logits, points)
-    classes = jnp.asarray(labels[known])
+    logits = values_at(energy.evaluate, points).logits
+    right = jnp.asarray(labels[known])
     return {
-        "held_out_accuracy": accuracy(logits, classes),
-        "calibration_error": expected_calibration_error(logits, classes),
+        "held_out_accuracy": accuracy(logits, right),
+        "calibration_error": expected_calibration_error(logits, right),
         "num_held_out_labels": known.sum(),
     }
 
@@ -100,7 +102,7 @@ def _classification(fitted: Fitted, held_out: Dataset) -> dict[str, Any]:
 def _denoising(key: Key, fitted: Fitted, dataset: Dataset) -> dict[str, float]:
     """Return the loss of denoising, on the training data and on those held out."""
     energy = fitted.energy
-    assert isinstance(energy, NoiseEnergy)
+    assert isinstance(energy, AbstractNoiseEnergy)
     numbers = {"rollbacks": float(len(fitted.events))}
     parts = {"train": dataset.train().points, "held_out": dataset.held_out().points}
     for name, points in parts.items():

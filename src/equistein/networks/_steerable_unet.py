@@ -1,5 +1,6 @@
-"""A U-shaped network of images whose value is how far an image is from clean ones."""
+"""A U-shaped network of images and the noise in them, which turns with an image."""
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -9,28 +10,27 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._numbers import check_integers, check_positive
-from equistein._types import Key, Point
+from equistein._types import Key, Point, Scalar
 from equistein.groups import ImageRotations
-from equistein.networks._base import AbstractNetwork
+from equistein.networks._base import AbstractNoiseNetwork
 from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
 from equistein.networks._steerable_conv import ImageGroup, SteerableConv
 
 _GAIN = 0.3  # of what a block adds, at first
-_FIRST = 0.1  # of the usual size of the weights that make U(x), at first
+_FIRST = 0.1  # of the usual size of the weights that make V, at first
 _UNITS = 64  # between the features and the classes
-_FLOOR = 0.1  # of the data's mean square, added to that of an image
 
 
-class SteerableUNet(AbstractNetwork):
-    r"""Logits of an energy that is the distance of an image to a cleaned one.
+class SteerableUNet(AbstractNoiseNetwork):
+    r"""A function of an image and of the noise in it, invariant under quarter turns.
 
-    $$f(x)[y] = -\frac{|x - U(x)|^2}{2 \sigma_0^2} + \log \mathrm{softmax}(g(x))[y]$$
+    $$f(x, \sigma) = u \cdot V(u, \sigma), \qquad
+      u = \frac{x}{s \sqrt{1 + \sigma^2}}$$
 
-    U is a U-shaped steerable network of as many pixels as x, which turns with it, and g
-    are classes from the features at its bottom. As an energy, $-\log\sum_y e^{f(x)[y]}$
-    is the first term alone. U learns what the data would be without noise; the image is
-    divided by its root mean square before, and the bottom is told it, so that noise of
-    all levels looks alike.
+    V is a U-shaped steerable network of as many pixels as x, which turns with it, s
+    the data's root mean square and $\sigma$ the noise in units of s. The gradient of f
+    cleans the image; `classes` are logits from the features at its bottom, which is
+    told the noise.
 
     Each level halves an even side, by filters of 4 x 4 pixels and a stride of 2, which
     commute with quarter turns; the way up are adjoints of such. The blocks add to what
@@ -42,18 +42,16 @@ class SteerableUNet(AbstractNetwork):
             without symmetry), from the finest on.
         num_blocks: The blocks at the bottom; other levels have one on each way.
         symmetry: `ImageRotations()`, `ImageRotations(reflections=True)` or `Trivial()`.
-        noise: The noise $\sigma_0 > 0$ that the energy is to be right for.
-        scale: The root mean square of the data's pixels.
-        out_size: The number of classes, or None for one number.
+        scale: The root mean square s of the data's pixels.
+        num_classes: The number of classes, or None.
         key: The source of the weights.
 
     Raises:
         ValueError: If an argument is out of range, or the images are not square.
 
     References:
-        Salimans and Ho (2021), Should EBMs model the energy or the score?; Li, Chen and
-        Sommer (2019), Learning energy-based models in high-dimensional spaces with
-        multi-scale denoising score matching; Weiler and Cesa (2019).
+        Salimans and Ho (2021), Should EBMs model the energy or the score?, for the
+        product; Ronneberger, Fischer and Brox (2015); Weiler and Cesa (2019).
     """
 
     down: tuple[SteerableConv, ...]
@@ -63,7 +61,6 @@ class SteerableUNet(AbstractNetwork):
     after: tuple["Block", ...]
     up: tuple[SteerableConv, ...]
     head: eqx.nn.MLP | None
-    noise: float
     scale: float
     symmetry: ImageGroup
     shape: tuple[int, ...] = eqx.field(static=True)
@@ -75,13 +72,12 @@ class SteerableUNet(AbstractNetwork):
         *,
         num_blocks: int = 2,
         symmetry: ImageGroup | None = None,
-        noise: float,
         scale: float = 1.0,
-        out_size: int | None = None,
+        num_classes: int | None = None,
         key: Key,
     ):
         symmetry = ImageRotations() if symmetry is None else symmetry
-        check_positive("SteerableUNet", noise=noise, scale=scale)
+        check_positive("SteerableUNet", scale=scale)
         check_integers("SteerableUNet", num_blocks=num_blocks)
         for index, num in enumerate(fields):
             check_integers("SteerableUNet", **{f"fields[{index}]": num})
@@ -110,7 +106,7 @@ class SteerableUNet(AbstractNetwork):
                 before.append(Block(num, symmetry, side, next(keys)))
                 after.append(Block(num, symmetry, side, next(keys)))
         self.down, self.before = tuple(down), tuple(before)
-        # At first little is cleaned away: the energy is that of a wide normal law.
+        # At first f is small: an energy that it is added to is what it was.
         up[0] = eqx.tree_at(lambda layer: layer.weight, up[0], _FIRST * up[0].weight)
         self.up, self.after = tuple(up), tuple(after)
         self.bottom = tuple(
@@ -120,48 +116,63 @@ class SteerableUNet(AbstractNetwork):
             eqx.nn.Linear(NUM_WAVES + width, width, key=next(keys)) for _ in self.bottom
         )
         self.head = None
-        if out_size is not None:
+        if num_classes is not None:
             self.head = eqx.nn.MLP(
-                width, out_size, _UNITS, 1, jax.nn.silu, key=next(keys)
+                width, num_classes, _UNITS, 1, jax.nn.silu, key=next(keys)
             )
-        self.noise, self.scale = float(noise), float(scale)
-        self.symmetry, self.shape = symmetry, tuple(shape)
+        self.scale, self.symmetry, self.shape = float(scale), symmetry, tuple(shape)
 
-    def __call__(self, point: Point) -> Float[Array, "*class"]:
-        cleaned, features = self._cleaned(point)
-        density = -jnp.sum((point - cleaned) ** 2) / (2 * self.noise**2)
-        if self.head is None:
-            return density
-        return density + jax.nn.log_softmax(self.head(features))
-
-    def cleaned(self, point: Point) -> Point:
-        """Return $U(x)$."""
-        return self._cleaned(point)[0]
-
-    def all_invariants(self, point: Point) -> Float[Array, " field"]:
-        """Return invariant features of the bottom, and the distance to U(x)."""
-        cleaned, features = self._cleaned(point)
-        apart = jnp.mean((point - cleaned) ** 2)
-        return jnp.append(features, jnp.log(apart + 1e-12))
-
-    def _cleaned(self, point: Point) -> tuple[Point, Float[Array, " field"]]:
-        """Return $U(x)$, and invariant features of the bottom."""
+    def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
         self.group(point.shape)
+        noise = _noise_of(point, noise)
+        image = self._scaled(point, noise)
+        kept, bottom = self._down(image, noise)
+        maps = bottom
+        for block, layer in zip(self.after[::-1], self.up[:0:-1], strict=True):
+            maps = block(layer.adjoint(jax.nn.silu(maps)) + kept.pop())
+        return jnp.sum(image * self.up[0].adjoint(jax.nn.silu(maps)))
+
+    def classes(
+        self, point: Point, noise: Scalar | None = None
+    ) -> Float[Array, " class"]:
+        """Return the logits of the classes, up to one number for all."""
+        assert self.head is not None
+        return self.head(self.features(point, noise))
+
+    def features(
+        self, point: Point, noise: Scalar | None = None
+    ) -> Float[Array, " field"]:
+        """Return invariant features of the bottom."""
+        noise = _noise_of(point, noise)
+        return self._pooled(
+            jax.nn.silu(self._down(self._scaled(point, noise), noise)[1])
+        )
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def project(self, point: Point) -> Point:
+        return point
+
+    def _scaled(self, point: Point, noise: Scalar) -> Float[Array, "side side channel"]:
+        """Return the image in units in which all levels are alike."""
         image = point.reshape(*self.shape[:2], -1)
-        size = jnp.sqrt(jnp.mean(image**2) + _FLOOR * self.scale**2)
-        maps = self.down[0](image / size)
-        kept = []
+        return image / (self.scale * jnp.sqrt(1 + noise**2))
+
+    def _down(
+        self, image: Float[Array, "side side channel"], noise: Scalar
+    ) -> tuple[list[Array], Float[Array, "y x field"]]:
+        """Return the maps of each level before it is halved, and at the bottom."""
+        maps, kept = self.down[0](image), []
         for block, layer in zip(self.before, self.down[1:], strict=True):
             kept.append(block(maps))
             maps = layer(jax.nn.silu(kept[-1]))
-        waves, order = noise_waves(size / self.scale), self.symmetry.order
+        waves, order = noise_waves(noise), self.symmetry.order
         for block, context in zip(self.bottom, self.context, strict=True):
             told = jnp.concatenate([waves, self._pooled(maps)])
             maps = block(maps, jnp.tile(context(told), order))
-        features = self._pooled(jax.nn.silu(maps))
-        for block, layer in zip(self.after[::-1], self.up[:0:-1], strict=True):
-            maps = block(layer.adjoint(jax.nn.silu(maps)) + kept.pop())
-        return self.up[0].adjoint(jax.nn.silu(maps)).reshape(point.shape), features
+        return kept, maps
 
     def _pooled(self, maps: Float[Array, "y x channel"]) -> Float[Array, " field"]:
         """Return the means of fields over pixels and group elements."""
@@ -175,6 +186,10 @@ class SteerableUNet(AbstractNetwork):
                 f"of shape {shape}. Resize the images, or build another network."
             )
         return self.symmetry
+
+
+def _noise_of(point: Point, noise: Scalar | None) -> Scalar:
+    return jnp.ones((), point.dtype) if noise is None else noise
 
 
 class Block(eqx.Module):

@@ -3,30 +3,33 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from jax.scipy.special import logsumexp
 
 from equistein.groups import ImageRotations, Trivial
 from equistein.networks import SteerableConv, SteerableUNet
 
-NOISE = 0.1
-
 
 def unet(key, **options):
-    options = {"fields": (2, 2), "num_blocks": 1, "noise": NOISE} | options
+    options = {"fields": (2, 2), "num_blocks": 1} | options
     return SteerableUNet((4, 4, 1), key=key, **options)
 
 
-@pytest.mark.slow
-def test_the_energy_is_the_distance_to_the_cleaned_image_and_turns_with_it(key):
-    network, point = unet(key, out_size=3), jr.normal(key, (4, 4, 1))
-    cleaned = eqx.filter_jit(network.cleaned)
-    distance = jnp.sum((point - cleaned(point)) ** 2)
-    logits = eqx.filter_jit(network)(point)
-    assert np.isclose(logsumexp(logits), -distance / (2 * NOISE**2))
-    assert np.ptp(logits) > 1e-4  # the classes differ
-    turned = cleaned(jnp.rot90(point))
-    assert np.allclose(turned, jnp.rot90(cleaned(point)))
-    assert not np.allclose(turned, cleaned(point))
+def test_the_gradient_turns_with_the_image_and_the_classes_do_not(key):
+    network, point = unet(key, num_classes=3), jr.normal(key, (4, 4, 1))
+    slope, noise = eqx.filter_jit(eqx.filter_grad(network)), jnp.array(0.5)
+    there = slope(point, noise)
+    assert np.allclose(slope(jnp.rot90(point), noise), jnp.rot90(there))
+    assert not np.allclose(slope(jnp.rot90(point), noise), there)
+    classes = eqx.filter_jit(network.classes)(point, noise)
+    assert np.allclose(network.classes(jnp.rot90(point), noise), classes)
+    assert np.ptp(classes) > 1e-4
+
+
+def test_images_and_noise_have_the_units_of_the_data(key):
+    network, point = unet(key), jr.normal(key, (4, 4, 1))
+    scaled = unet(key, scale=3.0)
+    noise = jnp.array(0.5)
+    assert np.isclose(scaled(3 * point, noise), network(point, noise))
+    assert not np.isclose(scaled(point, noise), network(point, noise))
 
 
 def test_an_adjoint_turns_products_around(key):
@@ -44,7 +47,6 @@ def test_an_adjoint_turns_products_around(key):
     [
         ({"fields": ()}, "`fields`"),
         ({"fields": (0,)}, "fields"),
-        ({"noise": 0.0}, "noise"),
         ({"num_blocks": 0}, "num_blocks"),
         ({"symmetry": Trivial(), "scale": -1.0}, "scale"),
     ],
@@ -56,6 +58,6 @@ def test_arguments_out_of_range_are_refused(options, words, key):
 
 def test_images_must_be_square_and_of_the_shape_it_was_made_for(key):
     with pytest.raises(ValueError, match="square images"):
-        SteerableUNet((4, 6), noise=0.1, key=key)
+        SteerableUNet((4, 6), key=key)
     with pytest.raises(ValueError, match=r"made for images of shape \(4, 4, 1\)"):
         unet(key)(jnp.ones((6, 6, 1)))

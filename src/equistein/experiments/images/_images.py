@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Real
 
 from equistein._types import Key, Particles
-from equistein.diffusion import BlindDiffusion
-from equistein.energies import JointEnergy
+from equistein.diffusion import ReverseDiffusion
+from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.images._classifier import classifier
 from equistein.experiments.images._config import (
@@ -180,7 +180,7 @@ def _density_model(
         fields = tuple(2 * num for num in settings.fields)
         settings = dataclasses.replace(settings, fields=fields)
     energy = image_energy_for(
-        key, group, known[0], num_classes=len(config.sets.names), settings=settings
+        key, group, *known, num_classes=len(config.sets.names), settings=settings
     )
     return image_model(energy, *known, settings)
 
@@ -190,10 +190,12 @@ def _long_chains(
 ) -> dict[str, Real[np.ndarray, " length"]]:
     """Return the Fréchet distance of samples of shorter and longer chains."""
     generator, distances, steps = fitted.generator, [], []
-    assert isinstance(generator, BlindDiffusion)
+    assert isinstance(generator, ReverseDiffusion)
     for length in config.chain_lengths:
-        steps.append(max(1, round(length * generator.num_steps)))
-        other = dataclasses.replace(generator, num_steps=steps[-1])
+        steps.append(max(1, round(length * generator.steps.num_steps)))
+        other = eqx.tree_at(
+            lambda generator: generator.steps.num_steps, generator, steps[-1]
+        )
         samples = other.sample(key, fitted.energy, config.num_long)  # type: ignore
         distances.append(float(_quality(key, config, samples)["frechet_distance"]))
     return {"chain_steps": np.array(steps), "chain_distances": np.array(distances)}
@@ -204,7 +206,7 @@ def judged(
 ) -> tuple[dict[str, Any], dict[str, Any], Float[Array, "sample *shape"]]:
     """Measure what a joint energy is for: metrics, arrays for figures, and samples."""
     energy, sets = fitted.energy, config.sets
-    assert isinstance(energy, JointEnergy)
+    assert isinstance(energy, AbstractEnergy)
     joint_key, class_key, quality_key = jr.split(key, 3)
     samples = fitted.sample(joint_key, config.num_samples)
     of_class = [

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
+from equistein.diffusion import MixtureNoiseEnergy
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.experiments.images._classifier import seen
 from equistein.experiments.images._data import ImageSets, LabeledPoints, turned
@@ -28,7 +29,7 @@ from equistein.metrics import (
     reliability,
     typicality,
 )
-from equistein.networks import SteerableCNN, SteerableUNet
+from equistein.networks import SteerableCNN
 
 _AT_ONCE = 200
 _NUM_BINS = 15
@@ -39,21 +40,26 @@ _NUM_REPEATS = 20  # draws of labels for the floor of the calibration error
 
 
 @eqx.filter_jit
-def logits_of(energy: JointEnergy, points: Particles) -> Float[Array, "n class"]:
+def logits_of(energy: AbstractEnergy, points: Particles) -> Float[Array, "n class"]:
     """Return the logits of many images, some at once to save memory."""
-    return jax.lax.map(energy.logits, points, batch_size=_AT_ONCE)
+    return jax.lax.map(eqx.Partial(_logits, energy), points, batch_size=_AT_ONCE)
+
+
+def _logits(energy: AbstractEnergy, image: Point) -> Float[Array, " class"]:
+    logits = energy.evaluate(image).logits
+    assert logits is not None
+    return logits
 
 
 def rotated_accuracy(
     points: Particles, labels: Int[Array, " n"], energy: AbstractEnergy
 ) -> dict[str, Scalar]:
     """Return the accuracy on turned images, which is followed in training."""
-    assert isinstance(energy, JointEnergy)
     return {"rotated_accuracy": accuracy(logits_of(energy, points), labels)}
 
 
 def classification(
-    energy: JointEnergy, sets: ImageSets
+    energy: AbstractEnergy, sets: ImageSets
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return accuracy and calibration, and what the reliability diagram needs."""
     labels = sets.test_labels
@@ -81,20 +87,22 @@ def _calibration_floor(logits: Float[Array, "n class"]) -> Scalar:
 
 
 def robustness(
-    energy: JointEnergy, sets: ImageSets, radii: Sequence[float], num: int
+    energy: AbstractEnergy, sets: ImageSets, radii: Sequence[float], num: int
 ) -> Float[np.ndarray, " radius"]:
     """Return the accuracy on turned images changed to mislead, by 0 and each radius."""
     points, labels = sets.rotated[:num], sets.test_labels[:num]
     found = [float(accuracy(logits_of(energy, points), labels))]
     for radius in radii:
         size = jnp.asarray(radius, points.dtype)
-        moved = projected_gradient_attack(energy.logits, points, labels, size)
+        moved = projected_gradient_attack(
+            eqx.Partial(_logits, energy), points, labels, size
+        )
         found.append(float(accuracy(logits_of(energy, moved), labels)))
     return np.array(found)
 
 
 def detection(
-    energy: JointEnergy, sets: ImageSets, num: int, known: LabeledPoints
+    energy: AbstractEnergy, sets: ImageSets, num: int, known: LabeledPoints
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return how well each score tells test images from others, and $-E(x)$ of each."""
     images, labels = (values[:_NUM_TYPICAL] for values in known)
@@ -118,10 +126,14 @@ def detection(
     return numbers, densities
 
 
-def _statistics(energy: JointEnergy, image: Point) -> Float[Array, " statistic"]:
+def _statistics(energy: AbstractEnergy, image: Point) -> Float[Array, " statistic"]:
     """Return the invariant features of all layers, and how steep the density is."""
-    assert isinstance(energy.network, SteerableCNN | SteerableUNet)
     steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
+    if isinstance(energy, MixtureNoiseEnergy):
+        noise = energy.noise / energy.scale
+        return jnp.append(energy.network.features(image, noise), steepness)
+    assert isinstance(energy, JointEnergy)
+    assert isinstance(energy.network, SteerableCNN)
     return jnp.append(energy.network.all_invariants(image), steepness)
 
 

@@ -6,7 +6,7 @@ import optax
 from jaxtyping import PyTree
 
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.energies import AbstractEnergy
 from equistein.training._batch import Batch
 from equistein.training._labels import check_classes
 from equistein.training.objectives._base import AbstractObjective, Info
@@ -28,7 +28,8 @@ class CrossEntropy(AbstractObjective[AbstractEnergy]):
         Raises:
             ValueError: If it has none, or the labels do not fit.
         """
-        if not isinstance(energy, JointEnergy):
+        num = energy.num_classes(data.points.shape[1:])
+        if num is None:
             raise ValueError(
                 f"CrossEntropy needs a JointEnergy, but got {type(energy).__name__}, "
                 "which has no classes."
@@ -38,7 +39,6 @@ class CrossEntropy(AbstractObjective[AbstractEnergy]):
                 "`labels` are missing: CrossEntropy needs the class of each data "
                 "point, from 0 on, and -1 where it is unknown."
             )
-        num = energy.num_classes(data.points.shape[1:])
         check_classes(np.asarray(data.labels), num)
 
     def loss(

@@ -1,0 +1,146 @@
+"""Normal laws of several classes with noise: what is known of data before learning."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.groups import AbstractFiniteGroup
+
+_RANK = 128  # the directions of a class's covariance
+_ROWS = 2_000  # points of a class that they are taken from, at most
+
+
+class BlurredNormals(eqx.Module):
+    r"""Normal laws like the data of each class, moved by a finite group, with noise.
+
+    $$p_\sigma(x) = \frac{1}{|G|} \sum_{g, y} \pi_y\,
+      \mathcal N(g x;\; \mu_y,\; \Sigma_y + \sigma^2 I)$$
+
+    It is invariant, normalized, and exact for all levels $\sigma$ if it is for one. A
+    covariance is that of the points of a class along its 128 largest directions, and
+    the same in all others.
+
+    Args:
+        data: The data, stacked on axis 0.
+        group: The symmetry, a finite group.
+        labels: The class of each point, -1 where it is unknown; None for one class.
+        num_classes: The number of classes.
+
+    Raises:
+        ValueError: If there are fewer than two points.
+    """
+
+    group: AbstractFiniteGroup
+    log_shares: Float[Array, " class"]
+    means: Float[Array, "class *shape"]
+    axes: Float[Array, "class rank *shape"]
+    variances: Float[Array, "class rank"]
+    rest: Float[Array, " class"]
+
+    def __init__(
+        self,
+        data: Particles,
+        group: AbstractFiniteGroup,
+        labels: Int[Array, " point"] | None = None,
+        num_classes: int = 1,
+    ):
+        if len(data) < 2:
+            raise ValueError(
+                f"BlurredNormals needs at least two points `data`, but got {len(data)}."
+            )
+        points = np.asarray(data, np.float64).reshape(len(data), -1)
+        known = np.zeros(len(data), int) if labels is None else np.asarray(labels)
+        laws, counts = [], []
+        for label in range(num_classes):
+            chosen = points[known == label]
+            counts.append(len(chosen) + 1)  # a class without examples is like all
+            laws.append(_law(chosen if len(chosen) > 1 else points))
+        means, axes, variances, rest = map(np.stack, zip(*laws, strict=True))
+        shape = data.shape[1:]
+        self.group = group
+        self.log_shares, self.means, self.axes, self.variances, self.rest = (
+            jnp.asarray(numbers, data.dtype)
+            for numbers in (
+                np.log(np.array(counts) / sum(counts)),
+                means.reshape(-1, *shape),
+                axes.reshape(*axes.shape[:2], *shape),
+                variances,
+                rest,
+            )
+        )
+
+    def log_density(self, point: Point, noise: Scalar) -> Scalar:
+        r"""Return $\log p_\sigma(x)$."""
+        copies = jax.vmap(lambda g: self.group.act(g, point))(self.group.elements())
+        return logsumexp(self._log_densities(copies, noise)) - np.log(self.group.order)
+
+    def sample(self, key: Key, num: int) -> Particles:
+        """Return samples without noise."""
+        class_key, normal_key, rest_key, group_key = jr.split(key, 4)
+        classes = jr.categorical(class_key, self.log_shares, shape=(num,))
+
+        def draw(label, normal, rest, element):
+            axes, width = self.axes[label], jnp.sqrt(self.rest[label])
+            along = jnp.sqrt(self.variances[label]) * normal
+            along -= width * jnp.tensordot(axes, rest, rest.ndim)
+            point = self.means[label] + jnp.tensordot(along, axes, 1) + width * rest
+            return self.group.act(element, point)
+
+        shape, dtype = self.means.shape[1:], self.means.dtype
+        normal = jr.normal(normal_key, (num, self.variances.shape[1]), dtype)
+        rest = jr.normal(rest_key, (num, *shape), dtype)
+        elements = self.group.sample(group_key, num)
+        return jax.vmap(draw)(classes, normal, rest, elements)
+
+    def of_class(self, label: int) -> "BlurredNormals":
+        """Return the law of one class."""
+        parts = (self.means, self.axes, self.variances, self.rest)
+        one = (
+            jnp.zeros_like(self.log_shares[:1]),
+            *(part[label : label + 1] for part in parts),
+        )
+        return eqx.tree_at(
+            lambda law: (law.log_shares, law.means, law.axes, law.variances, law.rest),
+            self,
+            one,
+        )
+
+    def _log_densities(
+        self, copies: Float[Array, "copy *shape"], noise: Scalar
+    ) -> Float[Array, "copy class"]:
+        num, rank = self.variances.shape
+        size = self.means[0].size
+        axes = self.axes.reshape(num * rank, size)
+        x, means = copies.reshape(-1, size), self.means.reshape(num, size)
+        at_means = jnp.sum(self.axes.reshape(num, rank, size) * means[:, None], axis=-1)
+        along = (x @ axes.T).reshape(-1, num, rank) - at_means[None]
+        squares = jnp.sum((x[:, None] - means[None]) ** 2, axis=-1)
+        beyond = jnp.maximum(squares - jnp.sum(along**2, axis=-1), 0)
+        variances, rest = self.variances + noise**2, self.rest + noise**2
+        exponents = jnp.sum(along**2 / variances[None], axis=-1) + beyond / rest[None]
+        logs = jnp.sum(jnp.log(variances), axis=-1) + (size - rank) * jnp.log(rest)
+        constant = self.log_shares - (logs + size * np.log(2 * np.pi)) / 2
+        return constant[None] - exponents / 2
+
+
+def _law(points: Float[np.ndarray, "point size"]) -> tuple[np.ndarray, ...]:
+    """Return the mean, the largest directions, their variances, and that beyond."""
+    rows = np.linspace(0, len(points) - 1, min(_ROWS, len(points))).astype(int)
+    mean, size = points.mean(axis=0), points.shape[1]
+    centered = points[rows] - mean
+    _, widths, found = np.linalg.svd(centered, full_matrices=False)
+    rank = min(_RANK, size - 1)
+    variances = np.zeros(rank)
+    # Fewer points than directions: the others are any that are orthogonal.
+    axes = np.linalg.qr(np.concatenate([found[:rank], np.eye(size)[:rank]]).T)[0].T
+    axes = axes[:rank]
+    kept = min(rank, len(widths))
+    variances[:kept] = widths[:kept] ** 2 / len(centered)
+    total = (centered**2).sum() / len(centered)
+    rest = max(total - variances.sum(), 0.0) / (size - rank)
+    return mean, axes, np.maximum(variances, rest), np.asarray(rest)

@@ -1,0 +1,129 @@
+"""Energies of all levels of noise that correct a mixture of normal laws."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Int
+
+from equistein._types import Key, Particles, Point, Scalar
+from equistein.diffusion._base import AbstractNoiseEnergy
+from equistein.diffusion._blurred_normals import BlurredNormals
+from equistein.energies import AbstractEnergy, Evaluation, fixed
+from equistein.groups import AbstractGroup
+from equistein.networks import SteerableUNet
+
+
+class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
+    r"""What is known of blurred images, corrected by a network.
+
+    $$E_\sigma(x) = -\log p^{\mathcal N}_\sigma(x) - \frac{s}{\sigma} f(x, \sigma / s)$$
+
+    The first term is the exact energy of normal laws like the data of each class, with
+    noise; what the data is beyond that, f learns. Far from all data the first term
+    rules, and nothing there is likely. By itself it is the energy at the least noise.
+
+    With classes, $E(x, y) = E(x) - \log p(y | x)$ with a softmax of the network's. The
+    energies of one class, from which its images are drawn, leave out the normal laws of
+    the others: $p_\sigma(x | y) \propto p_\sigma(x)\, p^{\mathcal N}_\sigma(y | x)$.
+
+    Args:
+        network: The network, with as many classes as the law.
+        law: Normal laws like the data.
+        noise: The least noise, in the units of the points.
+        noise_max: The largest noise.
+
+    Raises:
+        ValueError: If not `0 < noise < noise_max`.
+
+    References:
+        Karras et al. (2022), Elucidating the design space of diffusion-based generative
+        models, section 5, for the factor of f; Grathwohl et al. (2020) for the classes.
+    """
+
+    network: SteerableUNet
+    law: BlurredNormals
+    scale: Scalar
+    noise: Scalar
+    noise_max: Scalar
+    has_classes: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        network: SteerableUNet,
+        law: BlurredNormals,
+        noise: float,
+        noise_max: float,
+    ):
+        if not 0 < noise < noise_max < float("inf"):
+            raise ValueError(
+                "MixtureNoiseEnergy needs 0 < `noise` < `noise_max`, in the units of "
+                f"the points, but got {noise!r} and {noise_max!r}."
+            )
+        self.network, self.law, self.has_classes = (
+            network,
+            law,
+            network.head is not None,
+        )
+        dtype = law.means.dtype
+        self.scale, self.noise, self.noise_max = (
+            jnp.asarray(number, dtype) for number in (network.scale, noise, noise_max)
+        )
+
+    def __call__(self, point: Point) -> Scalar:
+        law, scale, noise = fixed((self.law, self.scale, self.noise))
+        learned = self.network(point, noise / scale)
+        return -law.log_density(point, noise) - scale / noise * learned
+
+    def evaluate(self, point: Point) -> Evaluation:
+        energy = self(point)
+        if not self.has_classes:
+            return Evaluation(energy)
+        scale, noise = fixed((self.scale, self.noise))
+        classes = jax.nn.log_softmax(self.network.classes(point, noise / scale))
+        return Evaluation(energy, classes - energy)
+
+    def at(
+        self, noise: Scalar, label: Int[Array, ""] | None = None
+    ) -> "MixtureNoiseEnergy":
+        del label  # all classes are of one kind of points
+        return eqx.tree_at(lambda energy: energy.noise, self, noise)
+
+    def given(self, label: int | np.integer) -> "MixtureNoiseEnergy":
+        """Return the energies of one class.
+
+        Raises:
+            ValueError: If there are no classes, or not this one.
+        """
+        if not self.has_classes:
+            raise ValueError(f"`label` was {label!r}, but this energy has no classes.")
+        num = len(self.law.log_shares)
+        if not 0 <= label < num:
+            raise ValueError(
+                f"`label` must be a class from 0 to {num - 1}, but got {label!r}."
+            )
+        network = eqx.tree_at(lambda f: f.head, self.network, None)
+        law = self.law.of_class(int(label))
+        noises = float(self.noise), float(self.noise_max)
+        return MixtureNoiseEnergy(network, law, *noises)
+
+    def num_classes(self, shape: tuple[int, ...]) -> int | None:
+        return len(self.law.log_shares) if self.has_classes else None
+
+    def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
+        del label
+        return point
+
+    def fraction_present(self, label: Int[Array, ""] | None = None) -> float:
+        return 1.0
+
+    def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
+        """Draw points of the normal laws with the largest noise."""
+        law_key, noise_key = jr.split(key)
+        points = self.law.sample(law_key, num)
+        noise = jr.normal(noise_key, points.shape, points.dtype)
+        return points + self.noise_max * noise
+
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        return self.network.group(shape)

@@ -1,0 +1,125 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from equistein.diffusion import (
+    BlurredNormals,
+    DiffusionSteps,
+    MixtureNoiseEnergy,
+    ReverseDiffusion,
+    StepSizes,
+)
+from equistein.groups import ImageRotations
+from equistein.networks import SteerableUNet
+from equistein.training import Clamp
+
+SIDE, GROUP = 3, ImageRotations()
+LABELS = jnp.arange(60) % 3 // 2  # two of three images are of class 0
+
+
+def images(key):
+    shift = jnp.stack([jnp.eye(SIDE), 2 * jnp.ones((SIDE, SIDE))])[LABELS]
+    mixing = jr.normal(jr.fold_in(key, 1), (SIDE**2, SIDE**2)) / 3
+    points = jr.normal(key, (60, SIDE**2)) @ mixing
+    return shift + points.reshape(-1, SIDE, SIDE)
+
+
+def law(key, **options):
+    return BlurredNormals(images(key), GROUP, LABELS, 2, **options)
+
+
+def energies(key, num_classes=2, noise_max=4.0):
+    network = SteerableUNet((SIDE, SIDE), (1,), num_blocks=1, num_classes=num_classes,
+                            key=key)  # fmt: skip
+    nothing = jax.tree.map(jnp.zeros_like, network.up[0].weight)
+    network = eqx.tree_at(lambda f: f.up[0].weight, network, nothing)
+    normals = law(key) if num_classes else BlurredNormals(images(key), GROUP)
+    return MixtureNoiseEnergy(network, normals, 0.05, noise_max)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.7])
+def test_the_density_is_scipy_s_with_the_covariance_of_each_class(noise, key):
+    data, point = np.asarray(images(key)), np.asarray(jr.normal(key, (SIDE, SIDE)))
+    logs = []
+    for label, share in enumerate([41 / 62, 21 / 62]):
+        mine = data[LABELS == label].reshape(-1, SIDE**2)
+        covariance = np.cov(mine.T, bias=True) + noise**2 * np.eye(SIDE**2)
+        density = multivariate_normal(mine.mean(axis=0), covariance)
+        logs += [
+            density.logpdf(np.rot90(point, turn).ravel()) + np.log(share / 4)
+            for turn in range(4)
+        ]
+    normals, point = law(key), jnp.asarray(point)
+    found = normals.log_density(point, jnp.array(noise))
+    assert np.isclose(found, logsumexp(logs))
+    assert not np.isclose(normals.log_density(point, jnp.array(0.8)), found)
+
+
+@pytest.mark.parametrize(("scale", "is_right"), [(1.0, True), (1.3, False)])
+def test_samples_are_the_density_s(scale, is_right, key):
+    # The score of exact samples has the mean zero; so has 1 + x s / d, over all.
+    # The broken twin has samples that are too wide.
+    normals, noise = law(key), jnp.array(0.3)
+    points = normals.sample(key, 4_000) * scale
+    points += noise * jr.normal(jr.fold_in(key, 1), points.shape)
+    score = jax.jit(jax.vmap(jax.grad(lambda x: normals.log_density(x, noise))))
+    stein = np.asarray(1 + jnp.mean(points * score(points), axis=(1, 2)))
+    assert (abs(stein.mean()) < 4 * stein.std() / len(stein) ** 0.5) == is_right
+
+
+@pytest.mark.parametrize(("label", "other"), [(0, 1), (1, 0)])
+def test_images_of_a_class_are_drawn_from_noise(label, other, key):
+    energy = energies(key)
+    zero = jnp.zeros(())
+    steps = DiffusionSteps(StepSizes(zero, zero, jnp.array(1e3)), 60)
+    generator = ReverseDiffusion(steps, (SIDE, SIDE), 100)
+    points = generator.sample(key, energy, 300, label)
+    normals, noise = law(key), jnp.array(0.5)
+    mine, theirs = (
+        jnp.mean(jax.vmap(normals.of_class(k).log_density, (0, None))(points, noise))
+        for k in (label, other)
+    )
+    assert mine > theirs + 1
+    mean = np.asarray(jnp.mean(points))
+    error = np.std(np.mean(points, axis=(1, 2))) / 300**0.5
+    assert abs(mean - float(jnp.mean(normals.means[label]))) < 4 * error
+    assert abs(mean - float(jnp.mean(normals.means[other]))) > 4 * error
+
+
+def test_held_pixels_keep_their_values_and_others_are_drawn(key):
+    zero = jnp.zeros(())
+    steps = DiffusionSteps(StepSizes(zero, zero, jnp.array(1e3)), 10)
+    generator = ReverseDiffusion(steps, (SIDE, SIDE), 5)
+    mask = jnp.arange(SIDE) < 1
+    clamp = Clamp(jnp.full((SIDE, SIDE), 0.5), mask)
+    points = generator.sample(key, energies(key), 5, clamp)
+    assert np.all(points[:, mask] == 0.5)
+    assert np.std(points[:, ~mask]) > 0.1
+
+
+def test_classes_share_the_energy_by_the_network_s_softmax(key):
+    energy, point = energies(key), jr.normal(key, (SIDE, SIDE))
+    found = energy.evaluate(point)
+    assert np.isclose(logsumexp(found.logits), -energy(point))
+    assert np.isclose(found.energy, energy(point))
+    assert energy.num_classes((SIDE, SIDE)) == 2
+    assert energies(key, None).evaluate(point).logits is None
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda key: energies(key).given(2), "a class from 0 to 1"),
+        (lambda key: energies(key, None).given(0), "has no classes"),
+        (lambda key: energies(key, noise_max=0.01), "0 < `noise` < `noise_max`"),
+        (lambda key: BlurredNormals(images(key)[:1], GROUP), "two points `data`"),
+    ],
+)
+def test_what_does_not_fit_is_refused(make, words, key):
+    with pytest.raises(ValueError, match=words):
+        make(key)
