@@ -28,6 +28,7 @@ from equistein.samplers import from_blackjax, MALA, run
 from equistein.training import Fitted
 
 _FIRST_STEP = 1e-3  # of the Markov chains that correct samples
+_WEIGHTED_STEP = 4e-3  # of chains with weights
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,10 @@ class CloudConfig(AbstractConfig):
         width: The number of units of a hidden layer.
         depth: The number of hidden layers.
         sample_steps: Steps to draw a sample.
+        num_weighted: Chains with weights, of the model that has them; 0 leaves it out.
+        weighted_epochs: Its epochs.
+        weighted_steps: The steps of its chains in a batch.
+        annealing_steps: Steps to draw a sample of it, at most.
         num_batches: Batches of the graph network; 0 leaves it out.
         batch_size: Clouds a batch.
         graph_width: Its units.
@@ -66,6 +71,10 @@ class CloudConfig(AbstractConfig):
     width: int = 128
     depth: int = 3
     sample_steps: int = 1_500
+    num_weighted: int = 0
+    weighted_epochs: int = 120
+    weighted_steps: int = 5
+    annealing_steps: int = 250
     num_batches: int = 0
     batch_size: int = 32
     graph_width: int = 48
@@ -78,7 +87,7 @@ class CloudConfig(AbstractConfig):
     trajectory: int = 16
     leapfrog_step_size: float = 0.025
 
-    or_zero: ClassVar[Sequence[str]] = ("num_batches",)
+    or_zero: ClassVar[Sequence[str]] = ("num_batches", "num_weighted")
 
     def denoising(self, num_batches: int, num_data: int) -> DenoisingSettings:
         """Return how energies of all levels of noise are trained and sampled."""
@@ -94,8 +103,9 @@ class CloudConfig(AbstractConfig):
 
 TINY: dict[str, Any] = {
     "num_epochs": 2, "num_steps": 4, "num_particles": 16, "width": 16,
-    "sample_steps": 40, "graph_width": 8, "graph_depth": 1,
-    "diffusion_steps": 8, "twin_width": 8, "twin_batches": 4, "evaluations": 4,
+    "weighted_epochs": 2, "annealing_steps": 4, "sample_steps": 40,
+    "graph_width": 8, "graph_depth": 1, "diffusion_steps": 8, "twin_width": 8,
+    "twin_batches": 4, "evaluations": 4,
 }  # fmt: skip
 """The settings of a run that is only tried out."""
 
@@ -108,12 +118,36 @@ def learn_clouds(
     **more: Any,
 ) -> tuple[Fitted, Key]:
     """Fit an energy with a symmetry to clouds; return the key of its samples too."""
-    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
     settings = ContrastiveSettings(
         num_epochs=config.num_epochs, batch_size=min(128, len(data)),
         num_steps=config.num_steps, num_particles=config.num_particles,
         widths=(config.width,) * config.depth, sample_steps=config.sample_steps, **more,
     )  # fmt: skip
+    return _contrasted(settings, trial, group, data)
+
+
+def weigh_clouds(
+    config: CloudConfig, trial: Trial, group: AbstractGroup, data: Particles
+) -> tuple[Fitted, Key]:
+    """Fit an energy against chains with weights, which are exact in law.
+
+    Their step suits the noise of the data of `dw4`.
+    """
+    settings = ContrastiveSettings(
+        num_epochs=config.weighted_epochs, batch_size=min(128, len(data)),
+        negatives="reweighted", kernel="none", num_particles=config.num_weighted,
+        num_steps=config.weighted_steps, langevin_step_size=_WEIGHTED_STEP,
+        reset_probability=0.0, regularization=0.0,
+        widths=(config.width,) * config.depth, sample_steps=config.annealing_steps,
+        sample_at_once=config.num_weighted,
+    )  # fmt: skip
+    return _contrasted(settings, trial, group, data)
+
+
+def _contrasted(
+    settings: ContrastiveSettings, trial: Trial, group: AbstractGroup, data: Particles
+) -> tuple[Fitted, Key]:
+    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
     model = for_data(energy_key, group, data, settings=settings)
     fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
     return fitted, sample_key
@@ -203,10 +237,17 @@ def cloud_models(
             samples, more=more, history=fitted.history, events=fitted.events
         )
 
-    def entry(name: str, label: str, note: str, learn: Callable, **given: Any) -> Entry:
+    def entry(
+        name: str,
+        label: str,
+        note: str,
+        learn: Callable,
+        num_seeds: int | None = None,
+        **given: Any,
+    ) -> Entry:
         learn = functools.partial(learn, **given)
         stage = functools.partial(learned, learn)
-        return Entry(name, stage, note, label=label, trains=True)
+        return Entry(name, stage, note, label=label, num_seeds=num_seeds, trains=True)
 
     models = (
         ("plain", "plain EBM, SVGD", Trivial()),
@@ -216,6 +257,13 @@ def cloud_models(
         entry(name, label, note, learn_clouds, group=symmetry)
         for (name, label, symmetry), note in zip(models, notes, strict=True)
     ]
+    if config.num_weighted:
+        note = (
+            "The equivariant network against Metropolis-adjusted chains with weights, "
+            "drawn by annealed sequential Monte Carlo: nothing but the data shapes it."
+        )
+        label = "equivariant EBM, weights"
+        entries.append(entry("reweighted", label, note, weigh_clouds, group=group))
     if not config.num_batches:
         return entries
     twin = (
@@ -226,12 +274,12 @@ def cloud_models(
         *entries,
         entry(
             "plain-denoised", "coordinates, denoising", f"{twin}.", denoise_coordinates,
-            group=group, copies=1,
+            num_seeds=1, group=group, copies=1,
         ),
         entry(
             "augmented-denoised", "the same, augmented",
             f"{twin}, on a hundred copies of the data, each moved by the group.",
-            denoise_coordinates, group=group, copies=100,
+            denoise_coordinates, num_seeds=1, group=group, copies=100,
         ),
         entry(
             "denoised", "graph network, denoising",

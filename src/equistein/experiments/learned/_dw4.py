@@ -37,6 +37,7 @@ class DW4Config(CloudConfig):
 
     copies: int = 200
     noise: float = 0.1
+    num_weighted: int = 2_048
 
 
 @functools.cache
@@ -124,7 +125,7 @@ DW4 = Experiment(
     figure="figure dw4, section 5 and appendix E.1",
     summary="learn DW-4 from noisy copies of its five minima and draw new ones",
     presets={
-        "smoke": DW4Config(copies=20, num_samples=32, **TINY),
+        "smoke": DW4Config(copies=20, num_samples=32, num_weighted=32, **TINY),
         "quick": DW4Config(),
         "paper": DW4Config(num_seeds=5, num_epochs=120),
     },
