@@ -20,18 +20,20 @@ demo: install
 	$(BIN)/equistein run dw4 --preset quick
 
 # Tests compile more than they compute: what two workers compile is shared, and
-# optimized less.
+# optimized less, but for statistics.
 FLAGS = $$($(BIN)/python tests/xla_flags.py)
-PYTEST = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
+PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
+QUICKLY = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(PYTEST)
 test test-slow: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
 test test-slow: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
 test test-slow: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 test: install
-	$(PYTEST) -m "not slow and not gpu"
+	$(QUICKLY) -m "not slow and not gpu"
 
 test-slow: install
 	$(BIN)/python -m pip install $(PIP) --editable ".[pymc]"
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -rs -m slow
+	$(QUICKLY) -m slow --ignore=tests/statistics
+	$(PYTEST) -m slow tests/statistics
 
 lint: install
 	$(BIN)/ruff format --check src tests benchmarks

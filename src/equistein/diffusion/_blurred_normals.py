@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
+from equistein.samplers import AbstractReference
 
 _RANK = 128  # the directions of a class's covariance
 _ROWS = 2_000  # points of a class that they are taken from, at most
@@ -97,6 +98,10 @@ class BlurredNormals(eqx.Module):
         elements = self.group.sample(group_key, num)
         return jax.vmap(draw)(classes, normal, rest, elements)
 
+    def at(self, noise: Scalar) -> "NormalsAtNoise":
+        """Return the normalized density at one level of noise."""
+        return NormalsAtNoise(self, noise)
+
     def of_class(self, label: int) -> "BlurredNormals":
         """Return the law of one class."""
         parts = (self.means, self.axes, self.variances, self.rest)
@@ -126,6 +131,24 @@ class BlurredNormals(eqx.Module):
         logs = jnp.sum(jnp.log(variances), axis=-1) + (size - rank) * jnp.log(rest)
         constant = self.log_shares - (logs + size * np.log(2 * np.pi)) / 2
         return constant[None] - exponents / 2
+
+
+class NormalsAtNoise(AbstractReference):
+    """`BlurredNormals` at one level of noise."""
+
+    law: BlurredNormals
+    noise: Scalar
+
+    def log_density(self, point: Point) -> Scalar:
+        return self.law.log_density(point, self.noise)
+
+    def sample(self, key: Key, num: int) -> Particles:
+        law_key, noise_key = jr.split(key)
+        points = self.law.sample(law_key, num)
+        return points + self.noise * jr.normal(noise_key, points.shape, points.dtype)
+
+    def project(self, point: Point) -> Point:
+        return point
 
 
 def _law(points: Float[np.ndarray, "point size"]) -> tuple[np.ndarray, ...]:

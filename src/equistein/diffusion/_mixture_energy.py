@@ -3,7 +3,6 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Int
 
@@ -120,10 +119,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
 
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points of the normal laws with the largest noise."""
-        law_key, noise_key = jr.split(key)
-        points = self.law.sample(law_key, num)
-        noise = jr.normal(noise_key, points.shape, points.dtype)
-        return points + self.noise_max * noise
+        return self.law.at(self.noise_max).sample(key, num)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)

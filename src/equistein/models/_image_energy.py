@@ -50,8 +50,10 @@ def image_energy_for(
         data.shape[1:], fields, num_blocks=settings.num_blocks, symmetry=group,
         scale=_size(data), num_classes=num_classes, key=key,
     )  # fmt: skip
-    law = BlurredNormals(data, group, labels, num_classes or 1)
-    return MixtureNoiseEnergy(network, law, settings.noise, settings.noise_max)
+    known = None if labels is None else jnp.asarray(labels)
+    law = BlurredNormals(data, group, known, num_classes or 1)
+    # What is known already is where learning begins.
+    return MixtureNoiseEnergy(network.silent(), law, settings.noise, settings.noise_max)
 
 
 def image_model(

@@ -17,7 +17,6 @@ from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
 from equistein.networks._steerable_conv import ImageGroup, SteerableConv
 
 _GAIN = 0.3  # of what a block adds, at first
-_FIRST = 0.1  # of the usual size of the weights that make V, at first
 _UNITS = 64  # between the features and the classes
 
 
@@ -106,8 +105,6 @@ class SteerableUNet(AbstractNoiseNetwork):
                 before.append(Block(num, symmetry, side, next(keys)))
                 after.append(Block(num, symmetry, side, next(keys)))
         self.down, self.before = tuple(down), tuple(before)
-        # At first f is small: an energy that it is added to is what it was.
-        up[0] = eqx.tree_at(lambda layer: layer.weight, up[0], _FIRST * up[0].weight)
         self.up, self.after = tuple(up), tuple(after)
         self.bottom = tuple(
             Block(width, symmetry, side, next(keys)) for _ in range(num_blocks)
@@ -146,6 +143,12 @@ class SteerableUNet(AbstractNoiseNetwork):
         noise = _noise_of(point, noise)
         return self._pooled(
             jax.nn.silu(self._down(self._scaled(point, noise), noise)[1])
+        )
+
+    def silent(self) -> "SteerableUNet":
+        """Return the network with f = 0: what it is added to stays what it was."""
+        return eqx.tree_at(
+            lambda network: network.up[0].weight, self, 0 * self.up[0].weight
         )
 
     @property
