@@ -54,8 +54,8 @@ def for_data(
     the orbit mean of a perceptron, trained by contrastive divergence with E-SVGD; with
     classes as labels a joint energy. With `graph`, for point clouds, a graph network
     with an energy for each level of noise, trained by denoising and sampled by reverse
-    diffusion. With `unet`, for images, one energy on a U-shaped
-    network, trained by denoising over levels, with classes as well.
+    diffusion. With `unet`, for images, the same on a U-shaped network that corrects
+    normal laws of each class, with classes as well.
 
     Args:
         key: The source of the weights.

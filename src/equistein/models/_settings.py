@@ -208,7 +208,7 @@ class DenoisingSettings(AbstractParticleSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageSettings(AbstractSettings):
-    """How one energy of images is trained by denoising over levels, and sampled.
+    """How energies of images are trained by denoising at all levels, and sampled.
 
     Attributes:
         num_epochs: The number of epochs; None is as many as make 4 000 batches.

@@ -43,9 +43,10 @@ class Trained:
 MODELS = {
     "density": Trained(
         label="equivariant energy, denoising",
-        note="A U-shaped C4-steerable network, one energy trained by denoising over "
-        "levels with cross-entropy beside; samples come from noise by reverse "
-        "diffusion.",
+        note="Normal laws of each class, moved by the group, corrected by a U-shaped "
+        "C4-steerable network at each level of noise, trained by denoising with "
+        "cross-entropy beside; samples come from noise by reverse diffusion. "
+        "bits_per_dimension: of held-out images with the least noise.",
         density=True,
     ),
     "density-plain": Trained(
@@ -135,6 +136,8 @@ class ImagesConfig(AbstractConfig):
         num_samples: Images drawn from each model.
         num_of_class: Images drawn of each class.
         num_outliers: Images of each other kind, and as many test images.
+        num_annealed: Steps that anneal from the normal laws to an energy made for
+            densities, and back, for its log Z.
         num_long: Images of the chains of several lengths.
         chain_lengths: These lengths, in those of the samples.
         classifier_batches: The batches that the classifier has learned from in whose
@@ -160,6 +163,7 @@ class ImagesConfig(AbstractConfig):
     num_samples: int = 256
     num_of_class: int = 8
     num_outliers: int = 1_000
+    num_annealed: int = 100
     num_long: int = 64
     chain_lengths: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0)
     classifier_batches: int = 2_000

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from equistein.data import class_names
 from equistein.experiments.engine._figures import Curves, Own, Shown
 from equistein.experiments.images._config import ImagesConfig
@@ -35,6 +37,15 @@ def _classes(config: ImagesConfig, shown: Shown) -> Any | None:
         if entry.name == _shown_model(shown):
             names = class_names(config.dataset)
             return image_rows(dict(zip(names, out.arrays["by_class"][0], strict=True)))
+    return None
+
+
+def _completed(config: ImagesConfig, shown: Shown) -> Any | None:
+    for _, out in shown:
+        if "completed" in out.arrays:
+            columns = np.moveaxis(out.arrays["completed"][0], 1, 0)
+            ways = [f"completed {i}" for i in range(1, len(columns))]
+            return image_rows(dict(zip(["test image", *ways], columns, strict=True)))
     return None
 
 
@@ -104,6 +115,12 @@ FIGURES = (
         "classes",
         _classes,
         caption="Samples of each class by the equivariant energy, the first seed.",
+    ),
+    Own(
+        "completed",
+        _completed,
+        caption="Test images, and draws of the energy made for densities that are held "
+        "at the upper half of each.",
     ),
     Own(
         "outliers",

@@ -9,10 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Real
+from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
-from equistein.diffusion import ReverseDiffusion
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.images._classifier import classifier
@@ -23,6 +22,7 @@ from equistein.experiments.images._config import (
     Trained,
 )
 from equistein.experiments.images._data import few_labels, LabeledPoints, turned
+from equistein.experiments.images._density import bits, completed, long_chains
 from equistein.experiments.images._figures import CLASS_NORMALS, FIGURES
 from equistein.experiments.images._scores import (
     classification,
@@ -93,17 +93,17 @@ def _held_out(config: ImagesConfig, trial: Trial) -> Outcome:
     sets, key = config.sets, trial.key(1)
     half = sets.rotated[: len(halves(sets)[0])]
     part = jr.permutation(key, half)[: config.num_samples]
-    return seed_outcome(_quality(key, config, part), part)
+    return seed_outcome(_quality(config, key, part), part)
 
 
 def _class_normals(config: ImagesConfig, trial: Trial) -> Outcome:
     sets, key = config.sets, trial.key(2)
     law = Normals(sets.train, ImageRotations(), sets.labels, len(sets.names))
     samples = law.sample(key, config.num_samples)
-    return seed_outcome(_quality(key, config, samples), samples)
+    return seed_outcome(_quality(config, key, samples), samples)
 
 
-def _quality(key: Key, config: ImagesConfig, samples: Particles) -> dict[str, Any]:
+def _quality(config: ImagesConfig, key: Key, samples: Particles) -> dict[str, Any]:
     """Return how like real images samples are."""
     network = classifier(config.dataset, config.download, config.classifier_batches)
     return sample_scores(key, samples, config.sets, network)
@@ -130,8 +130,15 @@ def _learned(config: ImagesConfig, kind: Trained, trial: Trial) -> Outcome:
     steps = history["step"] = history.pop("epoch") * model.epoch_batches
     reached = steps[history["rotated_accuracy"] >= config.mark]
     numbers, arrays, samples = judged(judge_key, config, fitted, known)
-    if kind.density and trial.index == 0:
-        arrays |= _long_chains(jr.fold_in(judge_key, 1), config, fitted)
+    if kind.density:
+        density_key = jr.fold_in(judge_key, 1)
+        numbers |= bits(density_key, fitted.energy, sets, config.num_annealed)
+        if trial.index == 0:
+            quality = functools.partial(_quality, config)
+            arrays |= long_chains(
+                density_key, fitted, config.chain_lengths, config.num_long, quality
+            )
+            arrays["completed"] = completed(density_key, fitted, sets)
     numbers[_mark(config)] = reached[0] if len(reached) else np.inf
     return seed_outcome(
         numbers, samples, history=history, stacked=arrays, events=fitted.events
@@ -185,22 +192,6 @@ def _density_model(
     return image_model(energy, *known, settings)
 
 
-def _long_chains(
-    key: Key, config: ImagesConfig, fitted: Fitted
-) -> dict[str, Real[np.ndarray, " length"]]:
-    """Return the Fréchet distance of samples of shorter and longer chains."""
-    generator, distances, steps = fitted.generator, [], []
-    assert isinstance(generator, ReverseDiffusion)
-    for length in config.chain_lengths:
-        steps.append(max(1, round(length * generator.steps.num_steps)))
-        other = eqx.tree_at(
-            lambda generator: generator.steps.num_steps, generator, steps[-1]
-        )
-        samples = other.sample(key, fitted.energy, config.num_long)  # type: ignore
-        distances.append(float(_quality(key, config, samples)["frechet_distance"]))
-    return {"chain_steps": np.array(steps), "chain_distances": np.array(distances)}
-
-
 def judged(
     key: Key, config: ImagesConfig, fitted: Fitted, known: LabeledPoints
 ) -> tuple[dict[str, Any], dict[str, Any], Float[Array, "sample *shape"]]:
@@ -220,7 +211,7 @@ def judged(
         f"accuracy_attacked_{config.radii[0]:g}": robust[1],
         "rollbacks": len(fitted.events),
     }
-    numbers |= _quality(quality_key, config, samples)
+    numbers |= _quality(config, quality_key, samples)
     arrays |= densities | {
         "by_class": np.stack([np.asarray(x) for x in of_class]),
         "robust": robust,
@@ -261,8 +252,8 @@ IMAGES = Experiment(
         "smoke": ImagesConfig(
             num_seeds=2, fields=(2, 2, 2, 2), epochs_digits=2, epochs_fashion_mnist=2,
             num_monitored=50, num_samples=16, num_of_class=2, num_outliers=20,
-            num_attacked=10, radii=(0.01, 0.04), num_long=4, chain_lengths=(1.0, 2.0),
-            classifier_batches=2,
+            num_attacked=10, radii=(0.01, 0.04), num_annealed=2, num_long=4,
+            chain_lengths=(1.0, 2.0), classifier_batches=2,
             density=ImageSettings(
                 num_epochs=2, epoch_batches=2, batch_size=16, fields=(2, 2),
                 num_blocks=1, sample_steps=3,
