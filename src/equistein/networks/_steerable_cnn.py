@@ -20,6 +20,7 @@ from equistein.networks._steerable_conv import (
     ImageGroup,
     mean_pool,
     SteerableConv,
+    symmetry_at,
 )
 
 GROUP_POOLS = {"mean": jnp.mean, "max": jnp.max, "logsumexp": logsumexp}
@@ -159,12 +160,7 @@ class SteerableCNN(AbstractNetwork):
         return sum(leaf.size for leaf in leaves)
 
     def group(self, shape: tuple[int, ...]) -> ImageGroup:
-        if shape != self.shape:
-            raise ValueError(
-                f"This network was made for images of shape {self.shape}, but got one "
-                f"of shape {shape}. Resize the images, or build another network."
-            )
-        return self.symmetry
+        return symmetry_at(self.symmetry, self.shape, shape)
 
 
 def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:

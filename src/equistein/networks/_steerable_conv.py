@@ -15,6 +15,18 @@ from equistein.groups import ImageRotations, Trivial
 ImageGroup = ImageRotations | Trivial
 
 
+def symmetry_at(
+    symmetry: ImageGroup, made_for: tuple[int, ...], shape: tuple[int, ...]
+) -> ImageGroup:
+    """Return the symmetry of a network on images of a shape, if it was made for it."""
+    if shape != made_for:
+        raise ValueError(
+            f"This network was made for images of shape {made_for}, but got one of "
+            f"shape {shape}. Resize the images, or build another network."
+        )
+    return symmetry
+
+
 class SteerableConv(eqx.Module):
     r"""A convolution over pixels and group elements.
 

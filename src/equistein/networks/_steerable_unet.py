@@ -14,7 +14,11 @@ from equistein._types import Key, Point, Scalar
 from equistein.groups import ImageRotations
 from equistein.networks._base import AbstractNoiseNetwork
 from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
-from equistein.networks._steerable_conv import ImageGroup, SteerableConv
+from equistein.networks._steerable_conv import (
+    ImageGroup,
+    SteerableConv,
+    symmetry_at,
+)
 
 _GAIN = 0.3  # of what a block adds, at first
 _UNITS = 64  # between the features and the classes
@@ -183,12 +187,7 @@ class SteerableUNet(AbstractNoiseNetwork):
         return jnp.mean(elements, axis=(0, 1))
 
     def group(self, shape: tuple[int, ...]) -> ImageGroup:
-        if shape != self.shape:
-            raise ValueError(
-                f"This network was made for images of shape {self.shape}, but got one "
-                f"of shape {shape}. Resize the images, or build another network."
-            )
-        return self.symmetry
+        return symmetry_at(self.symmetry, self.shape, shape)
 
 
 def _noise_of(point: Point, noise: Scalar | None) -> Scalar:

@@ -17,6 +17,7 @@ from equistein.experiments.engine._experiment import Entry, Trial
 from equistein.experiments.engine._figures import Curves
 from equistein.groups import AbstractGroup, Trivial
 from equistein.models import (
+    AbstractSettings,
     ContrastiveSettings,
     denoising_model,
     DenoisingSettings,
@@ -123,7 +124,7 @@ def learn_clouds(
         num_steps=config.num_steps, num_particles=config.num_particles,
         widths=(config.width,) * config.depth, sample_steps=config.sample_steps, **more,
     )  # fmt: skip
-    return _contrasted(settings, trial, group, data)
+    return _learned(settings, trial, group, data)
 
 
 def weigh_clouds(
@@ -141,12 +142,13 @@ def weigh_clouds(
         widths=(config.width,) * config.depth, sample_steps=config.annealing_steps,
         sample_at_once=config.num_weighted,
     )  # fmt: skip
-    return _contrasted(settings, trial, group, data)
+    return _learned(settings, trial, group, data)
 
 
-def _contrasted(
-    settings: ContrastiveSettings, trial: Trial, group: AbstractGroup, data: Particles
+def _learned(
+    settings: AbstractSettings, trial: Trial, group: AbstractGroup, data: Particles
 ) -> tuple[Fitted, Key]:
+    """Fit what the settings are for."""
     energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
     model = for_data(energy_key, group, data, settings=settings)
     fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
@@ -157,11 +159,8 @@ def denoise_clouds(
     config: CloudConfig, trial: Trial, group: AbstractGroup, data: Particles
 ) -> tuple[Fitted, Key]:
     """Fit energies of all levels of noise on a graph network."""
-    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
     settings = config.denoising(config.num_batches, len(data))
-    model = for_data(energy_key, group, data, network="graph", settings=settings)
-    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
-    return fitted, sample_key
+    return _learned(settings, trial, group, data)
 
 
 def denoise_coordinates(
