@@ -121,9 +121,6 @@ OBJECTIVES = {  # adding an objective to the library means adding a line here
     "blurred": (lambda: Blurred(divergence(), 0.1), plain, None),
     "sum": (lambda: divergence() + 0.1 * CrossEntropy(), joint, CLASSES),
     "all levels": (NoiseConditionalScoreMatching, levels, None),
-    "all levels evenly": (
-        lambda: NoiseConditionalScoreMatching(even=True), levels, None,
-    ),
     "all formulas": (NoiseConditionalScoreMatching, formulas, CLASSES),
     "diffusion": (
         lambda: DiffusionContrastiveDivergence(

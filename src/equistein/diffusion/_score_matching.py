@@ -18,18 +18,10 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
     over the logarithm of their range. Labels are the numbers of formulas, for a
     `MaskedNoiseEnergy`.
 
-    Args:
-        even: Whether a level counts $1 + \sigma^2 / s^2$ times, with s the root mean
-            square of the data: where most of a point is noise, an energy that starts
-            from a good guess would otherwise be moved by the other levels alone.
-
     References:
         Song and Ermon (2019), Generative modeling by estimating gradients of the data
-        distribution, equation 5; Karras et al. (2022), Elucidating the design space of
-        diffusion-based generative models, table 1, for the weights.
+        distribution, equation 5.
     """
-
-    even: bool = False
 
     def init(self, key: Key, energy: AbstractNoiseEnergy, data: Batch) -> PyTree:
         """Check that the energy has levels of noise, and knows all labels.
@@ -51,10 +43,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
     ) -> tuple[Scalar, PyTree, dict[str, Scalar]]:
         level_key, key = jr.split(key)
         noise = energy.random_levels(level_key, len(batch.points))
-        weights = None
-        if self.even:
-            weights = 1 + (noise / jax.lax.stop_gradient(energy.scale)) ** 2
-        loss = denoising_loss(key, energy, batch.points, noise, batch.labels, weights)
+        loss = denoising_loss(key, energy, batch.points, noise, batch.labels)
         return loss, state, {"denoising_loss": loss}
 
     @property
@@ -68,7 +57,6 @@ def denoising_loss(
     points: Float[Array, "point *shape"],
     noise: Float[Array, " point"],
     labels: Int[Array, " point"] | None = None,
-    weights: Float[Array, " point"] | None = None,
 ) -> Scalar:
     r"""Return the mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ a coordinate.
 
@@ -78,7 +66,6 @@ def denoising_loss(
         points: The data.
         noise: The level $\sigma$ of each point.
         labels: The kind of each point, where there are several.
-        weights: How much each point counts; None is all alike.
     """
     drawn = jr.normal(key, points.shape, points.dtype)
 
@@ -89,5 +76,4 @@ def denoising_loss(
         present = jnp.asarray(energy.fraction_present(label), point.dtype)
         return jnp.mean((noise * score + xi) ** 2) / present
 
-    losses = jax.vmap(squares)(points, noise, drawn, labels)
-    return jnp.mean(losses if weights is None else weights * losses)
+    return jnp.mean(jax.vmap(squares)(points, noise, drawn, labels))

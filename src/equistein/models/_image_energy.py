@@ -72,7 +72,7 @@ def image_model(
         settings: The settings, which suit pixels from 0 to 1 by default.
     """
     settings = settings or ImageSettings()
-    objective: AbstractObjective = NoiseConditionalScoreMatching(even=True)
+    objective: AbstractObjective = NoiseConditionalScoreMatching()
     if labels is not None and energy.has_classes and settings.label_weight > 0:
         seen = Blurred(CrossEntropy(), settings.noise)
         objective = objective + settings.label_weight * seen
