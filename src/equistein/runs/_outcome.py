@@ -70,7 +70,10 @@ def seed_outcome(
 
 
 def joined(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """Return the outcomes with the seeds of each model joined into one."""
+    """Return the outcomes with the seeds of each model joined into one.
+
+    Arrays may be of the first seed alone, where they take long.
+    """
     groups: dict[str, list[Outcome]] = {}
     for name, outcome in outcomes.items():
         groups.setdefault(name.partition(SEED)[0], []).append(outcome)
@@ -81,15 +84,18 @@ def _concatenated(parts: list[Outcome]) -> Outcome:
     if len(parts) == 1:
         return parts[0]
 
-    def along_seeds(field: str) -> dict[str, np.ndarray]:
+    def along_seeds(field: str, optional: bool = False) -> dict[str, np.ndarray]:
         dicts = [getattr(part, field) for part in parts]
-        return {name: np.concatenate([d[name] for d in dicts]) for name in dicts[0]}
+        return {
+            name: np.concatenate([d[name] for d in dicts if name in d or not optional])
+            for name in dicts[0]
+        }
 
     return Outcome(
         metrics=along_seeds("metrics"),
         samples=np.concatenate([part.samples for part in parts]),
         history=along_seeds("history"),
-        arrays=along_seeds("arrays"),
+        arrays=along_seeds("arrays", optional=True),
         events=[
             {"seed_index": index} | event
             for index, part in enumerate(parts)
