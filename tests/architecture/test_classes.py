@@ -21,7 +21,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel.stein_force",
     "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
     "AbstractEnergies.given", "AbstractEnergies.num_classes",
-    "AbstractNoiseEnergy.check_labels",
+    "AbstractNoiseEnergy.check_labels", "AbstractNoiseEnergy.start",
     "AbstractGenerator.scaled", "AbstractParticleSystem.start",
 }  # fmt: skip
 

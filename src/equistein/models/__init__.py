@@ -13,7 +13,10 @@ from equistein.models._denoising import (
     denoising_model as denoising_model,
     diffusion_steps as diffusion_steps,
 )
-from equistein.models._features import features_of as features_of
+from equistein.models._features import (
+    features_of as features_of,
+    image_invariants as image_invariants,
+)
 from equistein.models._for_data import (
     energy_for as energy_for,
     for_data as for_data,

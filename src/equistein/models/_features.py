@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from equistein.diffusion import NoiseEnergy
+from jaxtyping import Array, Float
+
+from equistein._types import Point
+from equistein.diffusion import MixtureNoiseEnergy, NoiseEnergy
 from equistein.energies import (
     AbstractEnergies,
     ConditionalEnergy,
@@ -11,7 +14,7 @@ from equistein.energies import (
     TemperedEnergy,
 )
 from equistein.features import AbstractFeatures, Coordinates, PairHistogram
-from equistein.networks import EGNN, FeatureNetwork
+from equistein.networks import EGNN, FeatureNetwork, SteerableCNN
 
 
 def features_of(energy: AbstractEnergies, **options: Any) -> AbstractFeatures:
@@ -31,3 +34,12 @@ def features_of(energy: AbstractEnergies, **options: Any) -> AbstractFeatures:
             network.species, reach=reach, epsilon=1e-3 * reach, **options
         )
     return network.features if isinstance(network, FeatureNetwork) else Coordinates()
+
+
+def image_invariants(energy: AbstractEnergies, image: Point) -> Float[Array, " field"]:
+    """Return invariant features of an image, by the network of an energy of images."""
+    if isinstance(energy, MixtureNoiseEnergy):
+        return energy.network.features(image, energy.noise / energy.scale)
+    assert isinstance(energy, JointEnergy)
+    assert isinstance(energy.network, SteerableCNN)
+    return energy.network.all_invariants(image)

@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.diffusion import MixtureNoiseEnergy
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.energies import AbstractEnergy
 from equistein.experiments.images._classifier import seen
 from equistein.experiments.images._data import ImageSets, LabeledPoints, turned
 from equistein.groups import ImageRotations
@@ -29,6 +28,7 @@ from equistein.metrics import (
     reliability,
     typicality,
 )
+from equistein.models import image_invariants
 from equistein.networks import SteerableCNN
 
 _AT_ONCE = 200
@@ -129,12 +129,7 @@ def detection(
 def _statistics(energy: AbstractEnergy, image: Point) -> Float[Array, " statistic"]:
     """Return the invariant features of all layers, and how steep the density is."""
     steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
-    if isinstance(energy, MixtureNoiseEnergy):
-        noise = energy.noise / energy.scale
-        return jnp.append(energy.network.features(image, noise), steepness)
-    assert isinstance(energy, JointEnergy)
-    assert isinstance(energy.network, SteerableCNN)
-    return jnp.append(energy.network.all_invariants(image), steepness)
+    return jnp.append(image_invariants(energy, image), steepness)
 
 
 def halves(
