@@ -44,8 +44,8 @@ MODELS = {
     "density": Trained(
         label="equivariant energy, denoising",
         note="Normal densities of each class, moved by the group, corrected by a "
-        "U-shaped C4-steerable network at each level of noise, trained by denoising with "
-        "cross-entropy beside; samples come from noise by reverse diffusion. "
+        "U-shaped C4-steerable network at each level of noise, trained by denoising "
+        "with cross-entropy beside; samples come from noise by reverse diffusion. "
         "bits_per_dimension: of held-out images with the least noise.",
         density=True,
     ),
