@@ -160,7 +160,7 @@ def _law(points: Float[np.ndarray, "point size"]) -> tuple[np.ndarray, ...]:
     rank = min(_RANK, size - 1)
     variances = np.zeros(rank)
     # Fewer points than directions: the others are any that are orthogonal.
-    axes = np.linalg.qr(np.concatenate([found[:rank], np.eye(size)[:rank]]).T)[0].T
+    axes = np.linalg.qr(np.concatenate([found[:rank], np.eye(rank, size)]).T)[0].T
     axes = axes[:rank]
     kept = min(rank, len(widths))
     variances[:kept] = widths[:kept] ** 2 / len(centered)
