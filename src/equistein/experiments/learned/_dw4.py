@@ -37,7 +37,6 @@ class DW4Config(CloudConfig):
 
     copies: int = 200
     noise: float = 0.1
-    num_weighted: int = 2_048
 
 
 @functools.cache
@@ -127,7 +126,7 @@ DW4 = Experiment(
     presets={
         "smoke": DW4Config(copies=20, num_samples=32, num_weighted=32, **TINY),
         "quick": DW4Config(),
-        "paper": DW4Config(num_seeds=5, num_epochs=120),
+        "paper": DW4Config(num_seeds=5, num_epochs=120, num_weighted=2_048),
     },
     entries=entries,
     figures=(
