@@ -8,6 +8,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
+from equistein._products import matmul, tensordot
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
 from equistein.samplers import AbstractReference
@@ -88,8 +89,8 @@ class BlurredNormals(eqx.Module):
         def draw(label, normal, rest, element):
             axes, width = self.axes[label], jnp.sqrt(self.rest[label])
             along = jnp.sqrt(self.variances[label]) * normal
-            along -= width * jnp.tensordot(axes, rest, rest.ndim)
-            point = self.means[label] + jnp.tensordot(along, axes, 1) + width * rest
+            along -= width * tensordot(axes, rest, rest.ndim)
+            point = self.means[label] + tensordot(along, axes, 1) + width * rest
             return self.group.act(element, point)
 
         shape, dtype = self.means.shape[1:], self.means.dtype
@@ -123,7 +124,7 @@ class BlurredNormals(eqx.Module):
         axes = self.axes.reshape(num * rank, size)
         x, means = copies.reshape(-1, size), self.means.reshape(num, size)
         at_means = jnp.sum(self.axes.reshape(num, rank, size) * means[:, None], axis=-1)
-        along = (x @ axes.T).reshape(-1, num, rank) - at_means[None]
+        along = matmul(x, axes.T).reshape(-1, num, rank) - at_means[None]
         squares = jnp.sum((x[:, None] - means[None]) ** 2, axis=-1)
         beyond = jnp.maximum(squares - jnp.sum(along**2, axis=-1), 0)
         variances, rest = self.variances + noise**2, self.rest + noise**2

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Features, Point
 from equistein.groups import AbstractGroup
 
@@ -48,7 +49,7 @@ def pair_differences(point: Float[Array, "atom dim"]) -> Float[Array, "pair dim"
     rows = np.arange(len(first))
     incidence = np.zeros((len(first), num))
     incidence[rows, first], incidence[rows, second] = 1, -1
-    return jnp.matmul(jnp.asarray(incidence, point.dtype), point, precision="highest")
+    return matmul(jnp.asarray(incidence, point.dtype), point)
 
 
 def smooth_norm(

@@ -5,6 +5,7 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._numbers import check_integers, check_positive
+from equistein._products import matmul
 from equistein._types import Features, Key, Point
 from equistein.features._base import AbstractFeatures
 from equistein.groups import AbstractGroup, Permutations
@@ -87,7 +88,7 @@ class SumsOverLabels(AbstractFeatures):
         self.group(point.shape)
         labels = point.ravel()[self._places(point)[0]]
         waves = self.frequencies.astype(point.dtype)
-        return labels @ waves.T + self.phases.astype(point.dtype)[None]
+        return matmul(labels, waves.T) + self.phases.astype(point.dtype)[None]
 
     def _summed(self, waves: Float[Array, "label feature"]) -> Features:
         return (2 / waves.shape[1]) ** 0.5 * jnp.sum(waves, axis=0)

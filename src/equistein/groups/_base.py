@@ -9,6 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
 from equistein._numbers import check_integers
+from equistein._products import matmul, tensordot
 from equistein._types import Key, Point
 
 _MOST_COPIES = 1_000  # that are tried to find the nearest
@@ -135,7 +136,7 @@ class AbstractMatrixGroup(AbstractGroup):
         return rotate(element, point)
 
     def compose(self, left: PyTree, right: PyTree) -> PyTree:
-        return left @ right
+        return matmul(left, right)
 
     def inverse(self, element: PyTree) -> PyTree:
         return jnp.swapaxes(element, -1, -2)
@@ -151,4 +152,4 @@ class AbstractMatrixGroup(AbstractGroup):
 
 def rotate(matrix: Float[Array, "dim dim"], point: Point) -> Point:
     """Apply `matrix` to every vector on the last axis of `point`."""
-    return jnp.tensordot(point, matrix.astype(point.dtype), axes=[[-1], [1]])
+    return tensordot(point, matrix.astype(point.dtype), axes=[[-1], [1]])

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._products import tensordot
 from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup
 
@@ -49,7 +50,7 @@ class ImageRotations(AbstractFiniteGroup):
 
     def canonicalize(self, point: Point) -> Point:
         copies = self.orbit(point)
-        products = jnp.tensordot(copies, _uneven(point), axes=point.ndim)
+        products = tensordot(copies, _uneven(point), axes=point.ndim)
         return copies[jnp.argmax(products)]
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractMatrixGroup, rotate
 
@@ -77,11 +78,13 @@ def best_rotation(
         Kabsch (1976), A solution for the best rotation to relate two sets of vectors.
     """
     dim = point.shape[-1]
-    left, _, right = jnp.linalg.svd(to.reshape(-1, dim).T @ point.reshape(-1, dim))
+    left, _, right = jnp.linalg.svd(
+        matmul(to.reshape(-1, dim).T, point.reshape(-1, dim))
+    )
     if reflections:
-        return left @ right
+        return matmul(left, right)
     handedness = jnp.sign(jnp.linalg.det(left) * jnp.linalg.det(right))
-    return left.at[:, -1].multiply(handedness) @ right
+    return matmul(left.at[:, -1].multiply(handedness), right)
 
 
 def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:

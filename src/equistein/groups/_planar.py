@@ -5,6 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from equistein._numbers import check_integers
+from equistein._products import matmul
 from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup, AbstractMatrixGroup, rotate
 
@@ -70,7 +71,7 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
 
     def elements(self) -> Float[Array, "order 2 2"]:
         turns = _rotations(self.corners)
-        return jnp.concatenate([turns, turns @ _reflection(turns)])
+        return jnp.concatenate([turns, matmul(turns, _reflection(turns))])
 
     def canonicalize(self, point: Point) -> Point:
         turned = rotate(_turn_into_sector(point, self.corners), point)

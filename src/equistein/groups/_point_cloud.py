@@ -13,6 +13,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._numbers import check_integers
+from equistein._products import matmul
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractGroup, rotate
 from equistein.groups._orthogonal import best_rotation, special_orthogonal
@@ -79,7 +80,7 @@ class PointCloud(AbstractGroup):
 
     def compose(self, left: PyTree, right: PyTree) -> PyTree:
         return RigidPermutation(
-            left.rotation @ right.rotation,
+            matmul(left.rotation, right.rotation),
             jnp.take_along_axis(right.permutation, left.permutation, axis=-1),
         )
 
@@ -101,8 +102,8 @@ class PointCloud(AbstractGroup):
 
     def canonicalize(self, point: Point) -> Point:
         centered = self.project(point)
-        _, axes = jnp.linalg.eigh(centered.T @ centered)
-        turned = centered @ axes[:, ::-1]
+        _, axes = jnp.linalg.eigh(matmul(centered.T, centered))
+        turned = matmul(centered, axes[:, ::-1])
         skew = jnp.sum(turned**3, axis=0)
         signs = jnp.where(skew < 0, -1.0, 1.0).astype(point.dtype)
         if not self.reflections:
@@ -169,19 +170,19 @@ class PointCloud(AbstractGroup):
 
     def _turns(self, point: Point, to: Point) -> Float[Array, "turn dim dim"]:
         """Return no turn, and those that lay principal axes upon each other."""
-        here, there = (jnp.linalg.eigh(x.T @ x)[1] for x in (point, to))
+        here, there = (jnp.linalg.eigh(matmul(x.T, x))[1] for x in (point, to))
         flips = np.array(list(itertools.product((1.0, -1.0), repeat=self.dim)))
         signs = jnp.asarray(flips, point.dtype)
         if not self.reflections:
             proper = jnp.linalg.det(here) * jnp.linalg.det(there)
             handedness = jnp.sign(proper) * jnp.prod(signs, axis=1)
             signs = signs.at[:, 0].multiply(handedness)
-        turns = (there[None] * signs[:, None, :]) @ here.T[None]
+        turns = matmul(there[None] * signs[:, None, :], here.T[None])
         return jnp.concatenate([jnp.eye(self.dim, dtype=point.dtype)[None], turns])
 
     def _swapped(self, point: Point, to: Point) -> Point:
         """Return a point whose like particles are swapped to be nearest to another."""
-        costs = -to @ point.T
+        costs = matmul(-to, point.T)
         for members in self._members():
             here = costs[np.ix_(members, members)]
             rows, columns = optax.assignment.hungarian_algorithm(here)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
+from equistein._products import tensordot
 from equistein._types import Point
 from equistein.groups._base import AbstractGroup
 from equistein.groups._combined import AbstractCombined, all_tuples, check_groups
@@ -64,7 +65,7 @@ class Product(AbstractCombined):
         for group in self.groups:
             if group.order is None:
                 copies = jax.vmap(group.canonicalize)(copies)
-        products = jnp.tensordot(copies, uneven(point), axes=point.ndim)
+        products = tensordot(copies, uneven(point), axes=point.ndim)
         return copies[jnp.argmax(products)]
 
     def project(self, point: Point) -> Point:

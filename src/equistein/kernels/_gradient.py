@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from equistein._products import einsum, matmul
 from equistein.features import AbstractFeatures
 from equistein.kernels._on_features import AbstractPulledBackKernel
 from equistein.kernels._pairs import squared_distances
@@ -37,7 +38,7 @@ class Gradient(AbstractPulledBackKernel):
 
     def _block_sum(self, targets, sources, pushed, metric):
         num, size = sources.shape
-        bent = jnp.einsum("nfg,ng->nf", metric, sources)
+        bent = einsum("nfg,ng->nf", metric, sources)
         level = jnp.sum(sources * pushed, axis=1) + jnp.trace(metric, axis1=1, axis2=2)
         twice = jnp.sum(sources * bent, axis=1)
         once = jnp.concatenate([level[:, None], pushed], axis=1)
@@ -46,10 +47,10 @@ class Gradient(AbstractPulledBackKernel):
         def potential(f):
             """Return the sum over sources and targets of L k."""
             slope, bend = self._derivatives(squared_distances(f, sources))
-            first, second = slope @ once, bend @ again
+            first, second = matmul(slope, once), matmul(bend, again)
             drift = first[:, 0] - jnp.sum(first[:, 1:] * f, axis=1)
             inner = second[:, 1 + size :].reshape(-1, size, size)
-            curved = jnp.einsum("nfg,nf,ng->n", inner, f, f)
+            curved = einsum("nfg,nf,ng->n", inner, f, f)
             curved += second[:, 0] - 2 * jnp.sum(second[:, 1 : 1 + size] * f, axis=1)
             return jnp.sum(2 * drift + 4 * curved)
 

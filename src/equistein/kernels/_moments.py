@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._numbers import check_positive
+from equistein._products import matmul
 from equistein._types import Particles, Point
 from equistein.features import AbstractFeatures, jacobian
 from equistein.kernels._on_features import AbstractFeatureKernel, Metric
@@ -60,7 +61,7 @@ class Moments(AbstractFeatureKernel):
         some = particles[:: -(-len(particles) // _MAX_PARTICLES)]
         jac = jax.vmap(lambda y: jacobian(self.features, y))(some)
         rows = jnp.swapaxes(jac, 1, 2).reshape(-1, jac.shape[1])
-        metric = rows.T @ rows / len(some)
+        metric = matmul(rows.T, rows) / len(some)
         size = len(metric)
         # The floor keeps the matrix regular where no feature moves.
         tiny = float(jnp.finfo(metric.dtype).tiny) ** 0.5
@@ -80,13 +81,13 @@ class Moments(AbstractFeatureKernel):
         weights = jax.scipy.linalg.solve(
             kernel._known_metric(means.dtype), means, assume_a="pos"
         )
-        return jax.vmap(jax.grad(lambda x: self.features(x) @ weights))(targets)
+        return jax.vmap(jax.grad(lambda x: matmul(self.features(x), weights)))(targets)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         right = jnp.linalg.solve(
             self._known_metric(x.dtype), jacobian(self.features, y)
         )
-        return jacobian(self.features, x).T @ right
+        return matmul(jacobian(self.features, x).T, right)
 
     def _fixed(self, particles: Particles) -> "Moments":
         return self.at(particles) if self.metric is None else self

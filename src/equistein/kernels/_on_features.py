@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._products import einsum, matmul
 from equistein._types import Features, LogDensity, Particles, Point
 from equistein.features import AbstractFeatures, jacobian
 from equistein.groups import check_invariance
@@ -72,9 +72,9 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
         self, targets: Targets, sources: Sources, scores: Sources
     ) -> Targets:
         jac = jax.vmap(lambda y: jacobian(self.features, y))(sources)
-        pushed = jnp.einsum("nfd,nd->nf", jac, flatten(scores))
+        pushed = einsum("nfd,nd->nf", jac, flatten(scores))
         pushed = pushed + jax.vmap(self.features.laplacian)(sources)
-        metric = jnp.einsum("nfd,ngd->nfg", jac, jac)
+        metric = einsum("nfd,ngd->nfg", jac, jac)
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
         here, there_sources = centered(there, jax.vmap(self.features)(sources))
         total = map_blocks(
@@ -87,7 +87,9 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         middle = self._feature_matrix(self.features(x), self.features(y))
-        return jacobian(self.features, x).T @ middle @ jacobian(self.features, y)
+        return matmul(
+            matmul(jacobian(self.features, x).T, middle), jacobian(self.features, y)
+        )
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
         return self.base._squared_distances(jax.vmap(self.features)(particles))

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
+
 Targets: TypeAlias = Float[Array, "target *shape"]
 Sources: TypeAlias = Float[Array, "source *shape"]  # and the scores there
 TargetRows: TypeAlias = Float[Array, "target dim"]
@@ -50,7 +52,7 @@ def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
     Center the points first: the terms cancel, and in float32 a cloud far from the
     origin would lose all digits.
     """
-    return jnp.maximum(squared_norms(x, y) - 2 * x @ y.T, 0)
+    return jnp.maximum(squared_norms(x, y) - matmul(2 * x, y.T), 0)
 
 
 def squared_norms(x: TargetRows, y: SourceRows) -> Pairs:

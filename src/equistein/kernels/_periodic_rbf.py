@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.features import Periodic
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, SquaredDistances
@@ -66,10 +67,10 @@ class PeriodicRBF(AbstractRadialKernel):
             points = rows.reshape(-1, *targets.shape[1:])
             x = self._circles(points)
             gram = self.profile(squared_distances(*centered(x, y)))[0]
-            pull = jnp.sum(gram, axis=1)[:, None] * x - gram @ y
+            pull = jnp.sum(gram, axis=1)[:, None] * x - matmul(gram, y)
             charts = jnp.moveaxis(pull.reshape(len(x), 2, *targets.shape[1:]), 1, 0)
             along = flatten(self.pull_back(points, charts))
-            return gram @ s + inverse * along
+            return matmul(gram, s) + inverse * along
 
         total = map_blocks(block, flatten(targets), len(sources))
         return (total / len(sources)).reshape(targets.shape)

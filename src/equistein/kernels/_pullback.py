@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from equistein._products import einsum, matmul
 from equistein.features import AbstractFeatures
 from equistein.kernels._on_features import AbstractPulledBackKernel
 from equistein.kernels._pairs import squared_distances
@@ -38,12 +39,10 @@ class Pullback(AbstractPulledBackKernel):
         value, slope = self.base.profile(squared_distances(targets, sources))
         num, size = sources.shape
         # grad_2 k = 2 kappa' (f_j - f_i): one product with M_j f_j, one with M_j.
-        bent = jnp.einsum("nfg,ng->nf", metric, sources)
-        sums = slope @ jnp.concatenate([bent, metric.reshape(num, -1)], axis=1)
-        spread = jnp.einsum(
-            "nfg,ng->nf", sums[:, size:].reshape(-1, size, size), targets
-        )
-        return value @ pushed + 2 * (sums[:, :size] - spread)
+        bent = einsum("nfg,ng->nf", metric, sources)
+        sums = matmul(slope, jnp.concatenate([bent, metric.reshape(num, -1)], axis=1))
+        spread = einsum("nfg,ng->nf", sums[:, size:].reshape(-1, size, size), targets)
+        return matmul(value, pushed) + 2 * (sums[:, :size] - spread)
 
     def _feature_matrix(self, x, y):
         return self.base(x, y) * jnp.eye(x.size, dtype=x.dtype)

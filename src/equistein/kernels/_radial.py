@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
 from equistein.kernels._base import AbstractScalarKernel
@@ -82,8 +83,8 @@ class AbstractRadialKernel(AbstractScalarKernel):
         value, slope = self.profile(squared_distances(targets, sources))
         # grad_y k = 2 kappa' (y - x)
         ones = jnp.ones((len(sources), 1), sources.dtype)
-        pull = slope @ jnp.concatenate([sources, ones], axis=1)
-        return value @ scores + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
+        pull = matmul(slope, jnp.concatenate([sources, ones], axis=1))
+        return matmul(value, scores) + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
 
 
 class RBF(AbstractRadialKernel):
@@ -116,7 +117,7 @@ class RBF(AbstractRadialKernel):
         gram = jnp.exp(-0.5 * inverse * squared_distances(targets, sources))
         # grad_y k = k (x - y) / h^2, so all three sums come from one product.
         ones = jnp.full((len(sources), 1), inverse)
-        sums = gram @ jnp.concatenate([scores - inverse * sources, ones], axis=1)
+        sums = matmul(gram, jnp.concatenate([scores - inverse * sources, ones], axis=1))
         return sums[:, :-1] + sums[:, -1:] * targets
 
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Scalar
 
 
@@ -34,10 +35,15 @@ def frechet_distance(
             f"{len(first)} and {len(second)}."
         )
     shift = jnp.mean(first, axis=0) - jnp.mean(second, axis=0)
-    one, two = (jnp.atleast_2d(jnp.cov(x, rowvar=False)) for x in (first, second))
+    one, two = _covariance(first), _covariance(second)
     # The trace of the root is that of a symmetric matrix, (one^1/2 two one^1/2)^1/2.
     values, vectors = jnp.linalg.eigh(one)
-    root = (vectors * jnp.sqrt(jnp.maximum(values, 0))[None]) @ vectors.T
-    squares = jnp.linalg.eigvalsh(root @ two @ root)
+    root = matmul(vectors * jnp.sqrt(jnp.maximum(values, 0))[None], vectors.T)
+    squares = jnp.linalg.eigvalsh(matmul(matmul(root, two), root))
     shared = jnp.sum(jnp.sqrt(jnp.maximum(squares, 0)))
     return jnp.sum(shift**2) + jnp.trace(one) + jnp.trace(two) - 2 * shared
+
+
+def _covariance(x: Float[Array, "point dim"]) -> Float[Array, "dim dim"]:
+    apart = x - jnp.mean(x, axis=0, keepdims=True)
+    return matmul(apart.T, apart) / (len(x) - 1)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._products import matmul
 from equistein._types import Particles, Point
 from equistein.energies import AbstractEnergy
 
@@ -84,9 +85,9 @@ def typicality(
     known, judged = of_all(data), of_all(points)
     member = jax.nn.one_hot(labels, num_classes, dtype=known.dtype)
     counts = jnp.sum(member, axis=0)
-    means = (member.T @ known) / jnp.maximum(counts, 1)[:, None]
-    apart = (known - member @ means) * jnp.sum(member, axis=1)[:, None]
-    covariance = apart.T @ apart / jnp.sum(member)
+    means = matmul(member.T, known) / jnp.maximum(counts, 1)[:, None]
+    apart = (known - matmul(member, means)) * jnp.sum(member, axis=1)[:, None]
+    covariance = matmul(apart.T, apart) / jnp.sum(member)
     ridge = _RIDGE * jnp.diag(jnp.diag(covariance))
     gaps = judged[:, None] - means[None]
     solved = jnp.linalg.solve(covariance + ridge, gaps.reshape(-1, gaps.shape[2]).T)

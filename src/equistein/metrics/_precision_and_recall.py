@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Scalar
 
 _AT_ONCE = 64  # rows of distances held together
@@ -79,7 +80,7 @@ def nearest_distances(
 
     def nearest(point):
         point = point.ravel() - center
-        squares = norms - 2 * (flat @ point) + jnp.sum(point**2)
+        squares = norms - 2 * matmul(flat, point) + jnp.sum(point**2)
         return jnp.sqrt(jnp.maximum(jnp.min(squares), 0))
 
     return jax.lax.map(nearest, points, batch_size=_AT_ONCE)

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Key
 from equistein.groups import ImageRotations, Trivial
 
@@ -118,7 +119,7 @@ class SteerableConv(eqx.Module):
         patches = extract_patches(image, self.size, self.stride)
         order = self.group.order
         # In full precision on a GPU too: its short cuts are not equivariant to 1e-6.
-        maps = jnp.matmul(patches, self.matrix(), precision="highest")
+        maps = matmul(patches, self.matrix())
         return maps + jnp.tile(self.bias, order)[None, None]
 
     def adjoint(self, maps: Float[Array, "v u out"]) -> Float[Array, "y x channel"]:
@@ -130,7 +131,7 @@ class SteerableConv(eqx.Module):
         elements = 1 if self.lifting else self.group.order
         channels = elements * self.weight.shape[1]
         shape = (self.image_size, self.image_size, channels)
-        patches = jnp.matmul(maps, self.matrix().T, precision="highest")
+        patches = matmul(maps, self.matrix().T)
         image = jax.ShapeDtypeStruct(shape, patches.dtype)
         extract = lambda image: extract_patches(image, self.size, self.stride)
         return jax.linear_transpose(extract, image)(patches)[0]

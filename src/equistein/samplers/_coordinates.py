@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Point
 
 _TOLERANCE = 1e-4  # of a projection in single precision
@@ -32,12 +33,14 @@ class SubspaceCoordinates(eqx.Module):
     def of(self, point: Point) -> Float[Array, " coordinate"]:
         r"""Return $B^\top x$: the coordinates of a point, or of a score."""
         flat = point.ravel()
-        return flat if self.basis is None else flat @ self.basis.astype(point.dtype)
+        if self.basis is None:
+            return flat
+        return matmul(flat, self.basis.astype(point.dtype))
 
     def point(self, coordinates: Float[Array, " coordinate"]) -> Point:
         """Return the point $B z$."""
         if self.basis is not None:
-            coordinates = self.basis.astype(coordinates.dtype) @ coordinates
+            coordinates = matmul(self.basis.astype(coordinates.dtype), coordinates)
         return coordinates.reshape(self.shape)
 
 

@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from equistein._products import matmul
 from equistein._types import Key
 
 
@@ -73,7 +74,7 @@ def _thin(
         first, second = pairs[:, 0], pairs[:, 1]
 
         def choose(total, gap):
-            sign = jnp.where(total @ gap > 0, -1, 1).astype(gap.dtype)
+            sign = jnp.where(matmul(total, gap) > 0, -1, 1).astype(gap.dtype)
             return total + sign * gap, sign > 0
 
         gaps = features[first] - features[second]

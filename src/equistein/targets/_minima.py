@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import LogDensity, Particles
 from equistein.features import AbstractFeatures
 
@@ -91,10 +92,10 @@ def _polish(log_density: LogDensity, points: Particles):
 
         def improve(_, flat):
             values, vectors = jnp.linalg.eigh(jax.hessian(energy)(flat))
-            along = vectors.T @ jax.grad(energy)(flat)
+            along = matmul(vectors.T, jax.grad(energy)(flat))
             # Rigid motions have no curvature, and nothing to gain.
             move = jnp.where(values > 1e-2, along / jnp.maximum(values, 1e-2), 0)
-            return flat - vectors @ move
+            return flat - matmul(vectors, move)
 
         flat = jax.lax.fori_loop(0, 10, improve, x.ravel())
         lowest = jnp.linalg.eigvalsh(jax.hessian(energy)(flat))[0]

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Point, Scalar
 
 Squares: TypeAlias = Float[Array, "particle particle"]
@@ -52,6 +53,6 @@ def _value_and_gradient(law: PairLaw, point: Point) -> tuple[Scalar, Point]:
     energies, slopes = law(jnp.where(same, 1, squares))
     energies, slopes = (jnp.where(same, 0, terms) for terms in (energies, slopes))
     ones = jnp.ones((num, 1), point.dtype)
-    sums = jnp.matmul(slopes, jnp.concatenate([point, ones], 1), precision="highest")
+    sums = matmul(slopes, jnp.concatenate([point, ones], 1))
     gradient = 2 * (sums[:, dim:] * point - sums[:, :dim])
     return jnp.sum(energies) / 2, gradient

@@ -9,6 +9,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._arrays import check_num
+from equistein._products import matmul
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 from equistein.targets._base import AbstractTarget
@@ -76,7 +77,8 @@ class RotatedGaussians(AbstractTarget):
         # The image's density at x is the Gaussian's at g^-1 x, over the whole group.
         orbit = self.symmetry.orbit(point)
         offsets = orbit - self.mean.astype(point.dtype)[None]
-        distances = jnp.sum((offsets @ self.whiten.astype(point.dtype).T) ** 2, axis=1)
+        whitened = matmul(offsets, self.whiten.astype(point.dtype).T)
+        distances = jnp.sum(whitened**2, axis=1)
         volume = jnp.sum(jnp.log(jnp.diagonal(self.factor))).astype(point.dtype)
         size = self.mean.size
         constant = volume + 0.5 * size * jnp.log(2 * jnp.pi) + jnp.log(len(orbit))
@@ -86,6 +88,6 @@ class RotatedGaussians(AbstractTarget):
         check_num(num)
         normal_key, element_key = jr.split(key)
         normal = jr.normal(normal_key, (num, self.mean.size), self.mean.dtype)
-        points = self.mean[None] + normal @ self.factor.T
+        points = self.mean[None] + matmul(normal, self.factor.T)
         elements = self.symmetry.sample(element_key, num)
         return jax.vmap(self.symmetry.act)(elements, points)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from equistein._products import einsum
 from equistein._types import Key, Point
 from equistein.groups import AbstractGroup
 from equistein.kernels._pairs import (
@@ -55,7 +56,7 @@ class Elements(AbstractAverage):
         weights = jax.vmap(base, (None, 0))(self.project(x), self.act(y[None])[:, 0])
         basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
         columns = self.push(basis).reshape(len(weights), x.size, x.size)
-        return jnp.einsum("g,gba->ab", weights, columns) / len(weights)
+        return einsum("g,gba->ab", weights, columns) / len(weights)
 
     def squared_orbit_distances(
         self, base: AbstractRadialKernel, x: Targets, y: Sources

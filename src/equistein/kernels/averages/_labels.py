@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._products import einsum, matmul
 from equistein._types import Point
 from equistein.groups import Permutations, SignedPermutations, Signs
 from equistein.kernels._pairs import (
@@ -97,9 +98,9 @@ class LabelAverage(AbstractAverage):
         total = jnp.sum(weights, axis=(0, 2, 4))[..., None]
         slopes = Blocks(
             total * x.labels - pulled,
-            jnp.sum(value, axis=1)[:, None] * x.rest - value @ y.rest,
+            jnp.sum(value, axis=1)[:, None] * x.rest - matmul(value, y.rest),
         )
-        drift = Blocks(self._weighted(signed, s.labels), value @ s.rest)
+        drift = Blocks(self._weighted(signed, s.labels), matmul(value, s.rest))
         charts = len(base.embed(targets[:1]))
         along = base.pull_back(targets, self._joined(slopes, charts))
         return self._joined(drift, 1)[0] + inverse * along
@@ -133,7 +134,7 @@ class LabelAverage(AbstractAverage):
         weights: Float[Array, "label other target source"],
         values: Float[Array, "label source width"],
     ) -> Float[Array, "label target width"]:
-        return jnp.einsum("ijts,ijsw->itw", weights, self._partners(values))
+        return einsum("ijts,ijsw->itw", weights, self._partners(values))
 
     def _partners(self, labels: Array) -> Array:
         """Return, for each label, those it may stand against: all, or itself."""

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.scipy.special import i0e, i1e
 from jaxtyping import Array, Float
 
+from equistein._products import einsum, matmul
 from equistein._types import Scalar
 from equistein.kernels._pairs import Pairs, SourceRows, squared_norms, TargetRows
 from equistein.kernels.averages._cloud_copies import AbstractCloudAverage, permuted
@@ -38,7 +39,7 @@ class PlanarAverage(AbstractCloudAverage):
         copies, pulls = self.copies(sources), self.copies(scores - inverse * sources)
         value, along, across = self._averages(targets, copies, bandwidth)
         turned = jnp.concatenate([pulls, quarter_turn(pulls)])
-        force = jnp.concatenate([along, across], axis=1) @ turned
+        force = matmul(jnp.concatenate([along, across], axis=1), turned)
         force = force + inverse * jnp.sum(value, axis=1, keepdims=True) * targets
         return force / self.num_copies
 
@@ -47,8 +48,8 @@ class PlanarAverage(AbstractCloudAverage):
         _, along, across = self._averages(x, self.copies(y), bandwidth)
         columns = self.copies(jnp.eye(x.size, dtype=x.dtype))
         columns = columns.reshape(self.num_copies, x.size, x.size)
-        turned = jnp.einsum("g,gba->ab", along[0], columns)
-        turned += jnp.einsum("g,gba->ab", across[0], jax.vmap(quarter_turn)(columns))
+        turned = einsum("g,gba->ab", along[0], columns)
+        turned += einsum("g,gba->ab", across[0], jax.vmap(quarter_turn)(columns))
         return turned / self.num_copies
 
     def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
@@ -80,7 +81,7 @@ class PlanarAverage(AbstractCloudAverage):
 
 def _products(z: TargetRows, w: SourceRows) -> tuple[Pairs, Pairs]:
     r"""Return the real and imaginary parts of $\sum_i z_i \bar w_i$."""
-    return z @ w.T, z @ quarter_turn(w).T
+    return matmul(z, w.T), matmul(z, quarter_turn(w).T)
 
 
 def quarter_turn(rows: Float[Array, "n dim"]) -> Float[Array, "n dim"]:

@@ -8,6 +8,7 @@ import numpy as np
 from jax.scipy.special import i0e, i1e
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Scalar
 
 
@@ -36,7 +37,7 @@ class ProperSVD(NamedTuple):
     @property
     def rotation(self) -> Matrix:
         r"""The rotation R of the largest $\mathrm{tr}(R^\top M)$, the sum of kappa."""
-        return self.left @ self.right
+        return matmul(self.left, self.right)
 
     def mirrored(self) -> "ProperSVD":
         """Return that of $-M$."""
@@ -83,19 +84,21 @@ def rotation_moments(
     """
     del matrix, shift  # what they say beyond the others is in the derivative
     value, first = _diagonal_moments(svd.kappa, peak)
-    return value, (svd.left * first[None, :]) @ svd.right
+    return value, matmul(svd.left * first[None, :], svd.right)
 
 
 @rotation_moments.defjvp
 def _derivative(primals, tangents):
     (_, _, (left, kappa, right), peak), (change, shifted, _, _) = primals, tangents
     value, first = _diagonal_moments(kappa, peak)
-    moment = (left * first[None, :]) @ right
+    moment = matmul(left * first[None, :], right)
     diagonal, same, swapped = _second_moments(kappa, peak)
-    inner = left.T @ change @ right.T
-    bent = jnp.diag(diagonal @ jnp.diagonal(inner)) + same * inner + swapped * inner.T
+    inner = matmul(matmul(left.T, change), right.T)
+    bent = jnp.diag(matmul(diagonal, jnp.diagonal(inner)))
+    bent = bent + same * inner + swapped * inner.T
     d_value = jnp.sum(moment * change) - value * shifted
-    return (value, moment), (d_value, left @ bent @ right - moment * shifted)
+    d_moment = matmul(matmul(left, bent), right) - moment * shifted
+    return (value, moment), (d_value, d_moment)
 
 
 def _bessels(kappa, peak):
@@ -123,9 +126,9 @@ def _i1e_over(x):
 def _diagonal_moments(kappa, peak) -> tuple[Scalar, Float[Array, "3"]]:
     """Return the normalizer and the moments of $R_{11}, R_{22}, R_{33}$."""
     rho, rest, weights, (a0, a1, _), (b0, b1, _) = _bessels(kappa, peak)
-    along, across = weights @ (rho * a1 * b0), weights @ (rest * a0 * b1)
-    last = weights @ ((rho - rest) * a0 * b0)
-    return weights @ (a0 * b0), jnp.stack([along + across, along - across, last])
+    along, across = matmul(weights, rho * a1 * b0), matmul(weights, rest * a0 * b1)
+    last = matmul(weights, (rho - rest) * a0 * b0)
+    return matmul(weights, a0 * b0), jnp.stack([along + across, along - across, last])
 
 
 def _second_moments(kappa, peak):
@@ -136,12 +139,12 @@ def _second_moments(kappa, peak):
     rho, rest, weights, (a0, a1, a2), (b0, b1, b2) = _bessels(kappa, peak)
     mixed = rho * rest
     # R_11 and R_22 are rho cos 2alpha +- (1 - rho) cos 2beta, R_33 is 2 rho - 1.
-    near = weights @ (rho**2 * (a0 - a2) * b0)
-    far = weights @ (rest**2 * (b0 - b2) * a0)
-    both = 2 * weights @ (mixed * a1 * b1)
-    up = weights @ ((rho - rest) * rho * a1 * b0)
-    down = weights @ ((rho - rest) * rest * a0 * b1)
-    last = weights @ ((rho - rest) ** 2 * a0 * b0)
+    near = matmul(weights, rho**2 * (a0 - a2) * b0)
+    far = matmul(weights, rest**2 * (b0 - b2) * a0)
+    both = matmul(2 * weights, mixed * a1 * b1)
+    up = matmul(weights, (rho - rest) * rho * a1 * b0)
+    down = matmul(weights, (rho - rest) * rest * a0 * b1)
+    last = matmul(weights, (rho - rest) ** 2 * a0 * b0)
     diagonal = jnp.array(
         [
             [near + far + both, near - far, up + down],
@@ -150,11 +153,11 @@ def _second_moments(kappa, peak):
         ]
     )
     # Squares of products of two components of the quaternion.
-    q03, q12 = weights @ (rho**2 * a2 * b0), weights @ (rest**2 * b2 * a0)
-    q02 = weights @ (mixed * (a0 + a1) * (b0 - b1))
-    q13 = weights @ (mixed * (a0 - a1) * (b0 + b1))
-    q01 = weights @ (mixed * (a0 + a1) * (b0 + b1))
-    q23 = weights @ (mixed * (a0 - a1) * (b0 - b1))
+    q03, q12 = matmul(weights, rho**2 * a2 * b0), matmul(weights, rest**2 * b2 * a0)
+    q02 = matmul(weights, mixed * (a0 + a1) * (b0 - b1))
+    q13 = matmul(weights, mixed * (a0 - a1) * (b0 + b1))
+    q01 = matmul(weights, mixed * (a0 + a1) * (b0 + b1))
+    q23 = matmul(weights, mixed * (a0 - a1) * (b0 - b1))
     same = _hollow(q12 + q03, q13 + q02, q23 + q01)
     return diagonal, same, _hollow(q12 - q03, q13 - q02, q23 - q01)
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._products import einsum, matmul
 from equistein._types import Scalar
 from equistein.kernels._pairs import Pairs, SourceRows, TargetRows
 from equistein.kernels.averages._cloud_copies import AbstractCloudAverage, permuted
@@ -40,7 +41,7 @@ class SpatialAverage(AbstractCloudAverage):
 
         def force(x):
             value, turn = jax.vmap(lambda y: self._average(x, y, bandwidth))(copies)
-            pulled = jnp.einsum("gab,gib->ia", turn, pulls.reshape(len(pulls), -1, 3))
+            pulled = einsum("gab,gib->ia", turn, pulls.reshape(len(pulls), -1, 3))
             return pulled.ravel() + inverse * jnp.sum(value) * x
 
         return jax.vmap(force)(targets) / self.group.num_permutations
@@ -50,7 +51,7 @@ class SpatialAverage(AbstractCloudAverage):
         _, turns = jax.vmap(lambda y: self._average(x.ravel(), y, bandwidth))(copies)
         size = x.shape[0]
         shuffles = jnp.eye(size, dtype=x.dtype)[self.group.permutations()]
-        blocks = jnp.einsum("gij,gab->iajb", shuffles, turns)
+        blocks = einsum("gij,gab->iajb", shuffles, turns)
         return blocks.reshape(x.size, x.size) / self.group.num_permutations
 
     def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
@@ -58,7 +59,7 @@ class SpatialAverage(AbstractCloudAverage):
 
     def overlaps(self, x: TargetRows, copies: SourceRows) -> Pairs:
         def overlap(x, y):
-            matrix = x.reshape(-1, 3).T @ y.reshape(-1, 3)
+            matrix = matmul(x.reshape(-1, 3).T, y.reshape(-1, 3))
             values = jnp.linalg.svd(matrix, compute_uv=False)
             if self.group.reflections:
                 return jnp.sum(values)
@@ -71,13 +72,13 @@ class SpatialAverage(AbstractCloudAverage):
     ) -> tuple[Scalar, Float[Array, "3 3"]]:
         """Return the means of k and of k R over the rotations of y."""
         x, y, inverse = x.reshape(-1, 3), y.reshape(-1, 3), 1 / bandwidth**2
-        overlap = inverse * x.T @ y
+        overlap = matmul(inverse * x.T, y)
         shift = inverse * (jnp.sum(x**2) + jnp.sum(y**2)) / 2
         best = proper_svd(overlap)
 
         def mean(overlap, svd, y):
             # In single precision the overlap's sum and the shift would cancel.
-            peak = -0.5 * inverse * jnp.sum((x - y @ svd.rotation.T) ** 2)
+            peak = -0.5 * inverse * jnp.sum((x - matmul(y, svd.rotation.T)) ** 2)
             return rotation_moments(overlap, shift, svd, peak)
 
         value, turn = mean(overlap, best, y)

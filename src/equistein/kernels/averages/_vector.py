@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.scipy.special import i1e
 from jaxtyping import Array, Float
 
+from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.groups import Orthogonal, SpecialOrthogonal
 from equistein.kernels._pairs import Pairs, Sources, TargetRows, Targets
@@ -56,10 +57,10 @@ class VectorAverage(AbstractClosedForm):
         # The tangent pushes q alone, so each entry of the Gram matrix has its slope.
         gram, slope = jax.jvp(along_q, (q,), (jnp.ones_like(q),))
         pull = jnp.sum(scores * inward, axis=1) + (self.group.dim - 1) / q
-        radial = gram @ pull + jnp.sum(slope, axis=1)
+        radial = matmul(gram, pull) + jnp.sum(slope, axis=1)
         force = radial[:, None] * out
         if self.turns:
-            turning = gram @ jnp.sum(scores * quarter_turn(inward), axis=1)
+            turning = matmul(gram, jnp.sum(scores * quarter_turn(inward), axis=1))
             force = force + turning[:, None] * quarter_turn(out)
         return force
 

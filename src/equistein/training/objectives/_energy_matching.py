@@ -8,6 +8,7 @@ import optax
 from jaxtyping import PyTree
 
 from equistein._numbers import check_positive
+from equistein._products import matmul
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup
@@ -97,7 +98,7 @@ def paired(
             it as it is.
     """
     num = len(data)
-    costs = -data.reshape(num, -1) @ noise.reshape(num, -1).T
+    costs = matmul(-data.reshape(num, -1), noise.reshape(num, -1).T)
     rows, columns = optax.assignment.hungarian_algorithm(costs)
     noise = noise.at[rows].set(noise[columns])
     return noise if group is None else jax.vmap(group.nearest)(noise, data)

@@ -6,6 +6,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._products import tensordot
 from equistein._types import Key, Particles, Scalar
 from equistein.groups import AbstractGroup
 from equistein.training._batch import Labels
@@ -71,7 +72,7 @@ class Normals(AbstractStart):
             classes = jnp.full_like(classes, label)
         weights = jr.normal(normal_key, (num, num_classes, rank), self.means.dtype)
         mine = jax.nn.one_hot(classes, num_classes, dtype=weights.dtype)
-        offset = jnp.tensordot(weights * mine[:, :, None], self.factors, axes=2)
+        offset = tensordot(weights * mine[:, :, None], self.factors, axes=2)
         elements = self.group.sample(group_key, num)
         points = jax.vmap(self.group.act)(elements, self.means[classes] + offset)
         return jax.vmap(self.group.project)(points)
