@@ -11,8 +11,8 @@ import equistein as es
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "posteriors.md"
 
 
-# It stands here since it must be compiled as users compile it: PyTensor differentiates a
-# maximum by comparing it with its entries, which the tests' quick flags may round apart.
+# It stands here since it must be compiled as users compile it: PyTensor's derivative of
+# a maximum compares it with its entries, which the tests' quick flags may round apart.
 @pytest.mark.slow
 def test_the_recipe_for_pymc_runs():
     pytest.importorskip("pymc")

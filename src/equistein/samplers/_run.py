@@ -22,6 +22,7 @@ from equistein.samplers._samples import Samples
 _CHUNK = 64  # steps between two looks at whether all numbers are finite
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
+_LENGTH = 2 * _NUM_RECORDS // _NUM_CALLS  # records a call, for any number of steps
 
 
 class NonFiniteError(FloatingPointError):
@@ -68,8 +69,8 @@ def run(
 
     Args:
         key: The source of randomness; step i uses `fold_in(key, i)`.
-        sampler: Such as `SVGD(kernel, optimizer)`. Reuse the object: a new optimizer
-            is compiled anew.
+        sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once,
+            for any `num_steps`; a schedule that is a function of yours, once each.
         log_density: The unnormalized log density of one point.
         particles: The start, stacked on axis 0, floating point.
         num_steps: The number of steps to take.
@@ -109,7 +110,7 @@ def run(
     no = jnp.zeros((), bool)
     progress_state = Progress(state, state, no, no)
     every = record_every or max(1, num_steps // _NUM_RECORDS)
-    calls = _calls(done, num_steps, every)
+    calls = _calls(done, num_steps, every, None if record_every else _LENGTH)
     records = []
     static_tol = None if tol is None else float(tol)
     try:
@@ -226,14 +227,16 @@ def _judged(
     return Progress(state, good, converged & finite, ~finite)
 
 
-def _calls(done: int, num_steps: int, every: int) -> list[Int[Array, " record"]]:
+def _calls(
+    done: int, num_steps: int, every: int, length: int | None
+) -> list[Int[Array, " record"]]:
     """Split the steps to record at into the ends of a few calls of equal length."""
     ends = np.arange(done + every, done + num_steps + 1, every)
     if num_steps % every:
         ends = np.append(ends, done + num_steps)
     if not len(ends):
         return []
-    length = -(-len(ends) // _NUM_CALLS)
+    length = length or -(-len(ends) // _NUM_CALLS)
     # Steps are not repeated: an end that was reached before adds no record.
     ends = np.pad(ends, (0, -len(ends) % length), mode="edge")
     return [jnp.asarray(part) for part in ends.reshape(-1, length)]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
@@ -121,7 +122,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         check_step_size("SVGD", "langevin", langevin, zero=True)
         check_score_clip("SVGD", score_clip)
         self.kernel = kernel
-        self.optimizer = optimizer
+        self.optimizer = one_of_alike(optimizer)
         self.annealing = annealing
         self.langevin = langevin
         self.score_clip = score_clip

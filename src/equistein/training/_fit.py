@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import optax
 
+from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles
@@ -98,6 +99,7 @@ def fit(
     rollback = rollback or RollBack()
     if optimizer is None:
         optimizer = adam(_LEARNING_RATE, num_epochs * epoch_batches)
+    optimizer = one_of_alike(optimizer)
     trainer = Trainer(objective, optimizer, batch_size, epoch_batches, float(ema))
     state = trainer.init(key, energy, everything)
     names = columns_of(trainer, state, everything, callbacks)
