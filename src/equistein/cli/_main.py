@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 from equistein.cli._attempt import INTERRUPTED
+from equistein.cli._compiled import keep_compiled
 from equistein.cli._fit import fit_arguments
 from equistein.cli._given import given
 from equistein.cli._list import List
@@ -46,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _status(arguments: list[str]) -> int:
     try:
-        return _parsed(arguments).execute()
+        command = _parsed(arguments)
+        keep_compiled()
+        return command.execute()
     except SystemExit as stop:  # tyro has explained itself
         return int(stop.code or 0)
     except BrokenPipeError:
