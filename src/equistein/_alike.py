@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 import optax
+from jax.core import Tracer
 
 _LIBRARIES = ("optax", "equistein", "jax")  # what their functions read never changes
 _MOST = 256  # optimizers that are remembered
@@ -37,7 +38,7 @@ def _key(value: Any) -> Hashable:
         return type(value), repr(value)  # 1 == 1.0 == True, and 0.0 == -0.0
     if isinstance(value, np.generic):
         return type(value), value.tobytes()
-    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+    if isinstance(value, jax.Array) and not isinstance(value, Tracer):
         numbers = np.asarray(value)
         weak = value.weak_type
         return numbers.dtype, numbers.shape, weak, numbers.tobytes()

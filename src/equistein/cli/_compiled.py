@@ -23,8 +23,9 @@ def keep_compiled() -> None:
     `JAX_COMPILATION_CACHE_DIR` is another folder, and `JAX_ENABLE_COMPILATION_CACHE=0`
     keeps nothing. What cannot be read is compiled anew.
     """
-    config = jax.config
-    if not config.jax_enable_compilation_cache or config.jax_compilation_cache_dir:
+    chosen = jax.config.values
+    kept = chosen["jax_enable_compilation_cache"]
+    if not kept or chosen["jax_compilation_cache_dir"]:
         return
     folder = cache_folder() / "compiled" / _processor()
     try:
@@ -38,8 +39,8 @@ def keep_compiled() -> None:
             file=sys.stderr,
         )
         return
-    config.update("jax_compilation_cache_dir", str(folder))
-    config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     warnings.filterwarnings(
         "ignore", message="Error (reading|writing) persistent compilation cache"
     )
