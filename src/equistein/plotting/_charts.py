@@ -138,6 +138,7 @@ def boxes(
     *,
     exact: tuple[float, str] | None = None,
     colors: Mapping[str, int] | None = None,
+    log_y: bool = False,
 ) -> Figure:
     """Draw a box plot with the values themselves, a box a name.
 
@@ -146,8 +147,11 @@ def boxes(
         label: What the values are.
         exact: A value to draw as a line, and what it is.
         colors: The number of each name's color; by default its place.
+        log_y: Whether the axis is logarithmic.
     """
     figure, panel = chart(label, width=1.2 * len(groups) + 2.2, height=3.6)
+    if log_y:
+        panel.set_yscale("log")
     values = [np.ravel(values) for values in groups.values()]
     middle = {"color": EXACT}
     panel.boxplot(values, widths=0.5, showfliers=False, medianprops=middle)

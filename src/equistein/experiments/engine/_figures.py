@@ -168,10 +168,12 @@ class Boxes(AbstractFigure):
     Attributes:
         metric: The name of the metric.
         label: What it is, with its unit.
+        log_y: Whether its axis is logarithmic, where all values are positive.
     """
 
     metric: str
     label: str
+    log_y: bool = False
 
     usual: ClassVar[str] = "{label}, a point a seed; the line is the floor."
 
@@ -181,7 +183,11 @@ class Boxes(AbstractFigure):
         if not groups:
             return None
         line = _line(shown, self.metric)
-        return boxes(groups, self.label, colors=_colors(shown), exact=line)
+        positive = all(np.all(values > 0) for values in groups.values())
+        return boxes(
+            groups, self.label, colors=_colors(shown), exact=line,
+            log_y=self.log_y and positive,
+        )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

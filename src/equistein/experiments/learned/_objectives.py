@@ -35,6 +35,8 @@ from equistein.training import (
 NOTES = {
     "persistent": "Contrastive divergence from persistent particles that E-SVGD moves: "
     "the paper's.",
+    "reweighted": "Contrastive divergence from Metropolis-adjusted chains with "
+    "weights, drawn by annealed sequential Monte Carlo.",
     "from-data": "Contrastive divergence from short chains that start at the data.",
     "denoising": "Denoising score matching at one level of noise.",
     "levels": "Denoising score matching of one energy over levels of noise.",
@@ -60,7 +62,10 @@ class ObjectivesConfig(AbstractConfig):
         matching_batches: The batches of the first of two phases, where there are two.
         noise: The noise of denoising, or the least, and the width of the finest detail.
         noise_max: The largest noise of denoising over levels.
-        fit: How persistent particles are moved, and all models drawn from.
+        weighted_step_size: The Langevin step of chains with weights, which take a
+            quarter of the steps a batch.
+        fit: How persistent particles are moved, and all models drawn from, but that
+            with weights.
     """
 
     num_seeds: int = 1
@@ -73,7 +78,19 @@ class ObjectivesConfig(AbstractConfig):
     matching_batches: int = 200
     noise: float
     noise_max: float
+    weighted_step_size: float
     fit: ContrastiveSettings
+
+    def settings(self, name: str) -> ContrastiveSettings:
+        """Return the settings of an objective's model."""
+        if name != "reweighted":
+            return self.fit
+        return dataclasses.replace(
+            self.fit, negatives="reweighted", kernel="none", regularization=0.0,
+            reset_to_data=0.0, num_steps=max(1, self.fit.num_steps // 4),
+            langevin_step_size=self.weighted_step_size,
+            sample_steps=max(1, self.fit.sample_steps // 5),
+        )  # fmt: skip
 
     def __post_init__(self):
         """Raise `ValueError` for a setting out of range, or an unknown objective."""
@@ -152,7 +169,7 @@ def dw4_task(config: ObjectivesConfig) -> Task:
 def objectives_for(
     config: ObjectivesConfig, model: Model, group: AbstractGroup
 ) -> Mapping[str, AbstractObjective]:
-    """Return the objectives by name; `persistent` is the model's own.
+    """Return the objectives by name; two of them are the model's own.
 
     Chains from data are Metropolis-adjusted, with steps for the finest detail.
     """
@@ -166,6 +183,7 @@ def objectives_for(
     first = config.matching_batches
     return {
         "persistent": model.objective,
+        "reweighted": model.objective,
         "from-data": from_data,
         "denoising": DenoisingScoreMatching(noise),
         "levels": levels,
@@ -184,7 +202,8 @@ def entries(task_of: Callable[[Any], Task], config: ObjectivesConfig) -> list[En
         data_key, key = jr.split(trial.key(0))
         keys = jr.split(key, 4)
         data = task.data(data_key)
-        model = for_data(keys[0], group, data, settings=config.fit)
+        settings = config.settings(name)
+        model = for_data(keys[0], group, data, settings=settings)
         objective = objectives_for(config, model, group)[name]
         model = dataclasses.replace(model, objective=objective)
         fitted, batches = fit_within(
@@ -233,6 +252,7 @@ OBJECTIVES = Experiment(
         ObjectivesConfig(
             noise=0.3,
             noise_max=15.0,
+            weighted_step_size=0.1,
             fit=ContrastiveSettings(
                 widths=(64, 64, 64), num_particles=256, num_steps=20,
                 langevin_step_size=0.02, stein_step_size=0.02, learning_rate=4e-3,
@@ -243,8 +263,11 @@ OBJECTIVES = Experiment(
     ),
     entries=functools.partial(entries, plane_task),
     figures=(
-        Boxes("likelihood", "likelihood_gap", "log-likelihood below the exact (nats)"),
-        Boxes("distance", "energy_distance", "energy distance of samples"),
+        Boxes(
+            "likelihood", "likelihood_gap", "log-likelihood below the exact (nats)",
+            log_y=True,
+        ),
+        Boxes("distance", "energy_distance", "energy distance of samples", log_y=True),
     ),
 )  # fmt: skip
 
@@ -256,12 +279,13 @@ DW4_OBJECTIVES = Experiment(
         ObjectivesConfig(
             noise=0.1,
             noise_max=3.0,
+            weighted_step_size=4e-3,
             fit=ContrastiveSettings(num_steps=30, num_particles=128),
         )
     ),
     entries=functools.partial(entries, dw4_task),
     figures=(
-        Boxes("energies", "energy_w2", "W2 of the energies"),
+        Boxes("energies", "energy_w2", "W2 of the energies", log_y=True),
         Boxes("states", "near_a_state", "fraction near a state"),
         Boxes("shares", "smallest_share", "share of the rarest state"),
     ),
