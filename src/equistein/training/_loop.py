@@ -67,16 +67,15 @@ class Loop:
                     verdict = self.rollback.verdict(self.history.events())
                     raise DivergenceError(verdict, self.fitted(self.good))
                 row = self.epoch()
-                bar.n = int(self.state.epoch)
+                if row is not None:
+                    bar.set_postfix(_shown(row), refresh=False)
+                bar.update(int(self.state.epoch) - bar.n)
                 if row is None:
                     text = f"The fit diverged {self.history.events()[-1]['text']}"
                     if progress:
                         bar.write(text)
                     else:
                         warnings.warn(text, RuntimeWarning, stacklevel=3)
-                    continue
-                bar.set_postfix(_shown(row), refresh=False)
-                bar.update(0)
         return self.fitted(self.state)
 
     def epoch(self) -> dict[str, float] | None:
