@@ -68,6 +68,11 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
         counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
         check_integers(owner, **counts)
         check_positive(owner, zero=True, regularization=self.regularization)
+        if self.steps.temperature != 1:
+            raise ValueError(
+                f"{owner} needs `steps` of temperature 1, as warm as the energy, but "
+                f"got {self.steps.temperature!r}."
+            )
 
     def init(self, key: Key, energy: NoiseEnergy, data: Batch) -> DiffusionState:
         """Return the state before the first batch.

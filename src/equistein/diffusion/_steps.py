@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
+from equistein._numbers import check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.kernels import AbstractKernel, measured_bandwidth
@@ -16,6 +17,7 @@ from equistein.samplers import clipped
 Hold = Callable[[Int[Array, ""], Particles], Particles]
 
 _CORRECTED = 6.0  # times the least noise, up to which particles take other steps
+_COLD = 20.0  # the same for the temperature
 
 
 class StepSizes(eqx.Module):
@@ -55,7 +57,7 @@ class DiffusionSteps(eqx.Module):
     $\sigma_i = \sigma_{max}^{1-t} \sigma_{min}^t$ and $t = i / n$:
 
     $$x \leftarrow x + (\delta_i + \eta_i') s_i(x) + \varepsilon_i\, \psi(x)
-      + \sqrt{2\eta_i'}\, \tfrac12 (\xi_i + \xi_{i+1}), \qquad
+      + \sqrt{2 T_i \eta_i'}\, \tfrac12 (\xi_i + \xi_{i+1}), \qquad
       \delta_i = \tfrac12(\sigma_i^2 - \sigma_{i+1}^2), \quad
       \eta_i' = \delta_i + \eta_i$$
 
@@ -68,10 +70,18 @@ class DiffusionSteps(eqx.Module):
     $\eta_i$ may be as long as $\sigma_i^2$, where fresh noise would double the
     variance. The bandwidth of the kernel is taken anew in each step.
 
+    The temperature $T_i$ is `temperature` from $\sigma_i \le 20 \sigma_{min}$ on, and
+    1 before: below 1 particles end nearer to the modes, most of whose weights are
+    decided before.
+
     Args:
         step_sizes: The step sizes, at the least noise.
         num_steps: The number of steps from the largest noise to the least.
         kernel: The kernel of the Stein force; None leaves it out.
+        temperature: The temperature T of the steps at the least noises.
+
+    Raises:
+        ValueError: If `temperature` is not positive.
 
     References:
         Song et al. (2021), Score-based generative modeling through stochastic
@@ -83,6 +93,10 @@ class DiffusionSteps(eqx.Module):
     step_sizes: StepSizes
     num_steps: int
     kernel: AbstractKernel | None = None
+    temperature: float = 1.0
+
+    def __check_init__(self):
+        check_positive("DiffusionSteps", temperature=self.temperature)
 
     def level(self, energy: AbstractNoiseEnergy, number: Int[Array, ""]) -> Scalar:
         """Return the noise before a step; `num_steps` gives the least."""
@@ -106,7 +120,8 @@ class DiffusionSteps(eqx.Module):
         flow = (now**2 - after**2) / 2
         langevin = flow + here.langevin
         moved = particles + (flow + langevin) * scores
-        moved += jnp.sqrt(2 * langevin) * noise
+        heat = jnp.where(now <= _COLD * energy.noise, self.temperature, 1)
+        moved += jnp.sqrt(2 * heat.astype(langevin.dtype) * langevin) * noise
         kernel = self.kernel
         if kernel is None:
             return moved
@@ -147,9 +162,8 @@ class DiffusionSteps(eqx.Module):
 
     def scaled(self, factor: Scalar) -> "DiffusionSteps":
         """Return the same with step sizes multiplied by a factor."""
-        return DiffusionSteps(
-            self.step_sizes.scaled(factor), self.num_steps, self.kernel
-        )
+        sizes = self.step_sizes.scaled(factor)
+        return DiffusionSteps(sizes, self.num_steps, self.kernel, self.temperature)
 
     def _noise(
         self, key: Key, number: Int[Array, ""], like: Particles

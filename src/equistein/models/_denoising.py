@@ -1,5 +1,7 @@
 """Models that are trained by denoising at all levels of noise."""
 
+import dataclasses
+
 from equistein._types import Particles
 from equistein.diffusion import (
     AbstractNoiseEnergy,
@@ -19,6 +21,7 @@ from equistein.training import AbstractGenerator
 
 _STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
 _REACH = 8.0
+_COLD = 0.5  # the temperature at which molecules, that are at rest, are drawn
 
 
 def denoising_model(
@@ -55,14 +58,18 @@ def _reverse_diffusion(
             )
         )
     assert isinstance(energy, NoiseEnergy)
+    temperature = settings.sample_temperature
+    if temperature is None:
+        temperature = _COLD if _of_atoms(energy) else 1.0
     steps = diffusion_steps(energy, shape, settings)
+    steps = dataclasses.replace(steps, temperature=temperature)
     return ReverseDiffusion(steps, shape, settings.sample_at_once, settings.ending)
 
 
 def diffusion_steps(
     energy: NoiseEnergy, shape: tuple[int, ...], settings: DenoisingSettings
 ) -> DiffusionSteps:
-    """Return the steps from the largest noise to the least."""
+    """Return the steps from the largest noise to the least, as warm as the density."""
     kernel = None
     if settings.stein_step_size or (
         settings.stein_step_size is None and _of_atoms(energy)

@@ -191,6 +191,9 @@ class DenoisingSettings(AbstractParticleSettings):
         score_clip: The largest norm of a score at the least noise; None is three times
             that of the noise's own, and 20 over the noise at least.
         sample_steps: Steps from the largest noise to the least.
+        sample_temperature: The temperature of the steps at up to twenty times the least
+            noise: below 1 samples are nearer to the modes; None is 0.5 for molecules,
+            which are at rest, and 1 for other clouds.
     """
 
     epoch_batches: int = 64
@@ -204,6 +207,7 @@ class DenoisingSettings(AbstractParticleSettings):
     ending: Literal["mean", "flow"] = "mean"
     sample_steps: int = 600
     sample_at_once: int = 128
+    sample_temperature: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ import numpy as np
 from equistein._files import write_whole
 
 MAGIC = b"equistein tree"
-VERSION = 3
+VERSION = 4
 
 
 def _changed(header: Any, name: str, change: Callable[[dict], dict]) -> Any:
@@ -43,6 +43,9 @@ MIGRATIONS: dict[int, Callable[[dict], dict]] = {
     1: lambda header: _changed(header, "Normal", _with_subspace),
     2: lambda header: _changed(
         header, "ReverseDiffusion", lambda fields: fields | {"ending": "mean"}
+    ),
+    3: lambda header: _changed(
+        header, "DiffusionSteps", lambda fields: fields | {"temperature": 1.0}
     ),
 }
 """For each old version the function that makes its header one of the next version."""

@@ -5,10 +5,16 @@ import numpy as np
 import pytest
 from molecules_by_hand import clouds, energy_of, normal_energy
 
-from equistein.diffusion import DiffusionSteps, ReverseDiffusion, StepSizes
+from equistein.diffusion import (
+    DiffusionContrastiveDivergence,
+    DiffusionSteps,
+    ReverseDiffusion,
+    StepSizes,
+)
 from equistein.groups import PointCloud
 from equistein.kernels import Pullback
 from equistein.models import (
+    denoising_model,
     DenoisingSettings,
     diffusion_steps,
     graph_energy_for,
@@ -16,9 +22,11 @@ from equistein.models import (
 )
 
 
-def steps_of(energy, langevin=0.25, stein=0.0, num_steps=200, kernel=None):
+def steps_of(
+    energy, langevin=0.25, stein=0.0, num_steps=200, kernel=None, temperature=1.0
+):
     sizes = StepSizes(*map(jnp.asarray, (langevin, stein, 1e3)))
-    return DiffusionSteps(sizes, num_steps, kernel)
+    return DiffusionSteps(sizes, num_steps, kernel, temperature)
 
 
 def sizes_of(energy, shape=(3, 3), **settings):
@@ -94,6 +102,33 @@ def test_particles_end_with_the_variance_of_a_normal_density(langevin, key):
     steps = steps_of(normal_energy(), langevin * 0.25)
     error = np.sqrt(2 / (6 * 4_000))
     assert abs(width_at_the_end(key, steps) - 1) < 4 * error + 0.01
+
+
+def test_particles_end_as_cold_as_the_temperature(key):
+    """At 1 they have the variance of the density, by the test above."""
+    steps = steps_of(normal_energy(), 0.25, temperature=0.5)
+    error = np.sqrt(2 / (6 * 4_000))
+    assert abs(width_at_the_end(key, steps) / 0.5 - 1) < 4 * error + 0.05
+
+
+def test_molecules_are_drawn_cold_and_other_clouds_are_not(key):
+    points, atoms = clouds(key), (8, 1, 1)
+    water = graph_energy_for(
+        key, PointCloud(atoms, 3), points, width=4, depth=1, atomic_numbers=atoms
+    )
+    for energy, usual in ((energy_of(key, points), 1.0), (water, 0.5)):
+        for given, expected in ((None, usual), (0.3, 0.3)):
+            settings = DenoisingSettings(sample_temperature=given, sample_at_once=4)
+            generator = denoising_model(energy, points, settings).generator
+            assert generator.steps.temperature == expected
+            assert diffusion_steps(energy, (3, 3), settings).temperature == 1
+
+
+def test_wrong_temperatures_are_refused():
+    with pytest.raises(ValueError, match="`temperature`.*0"):
+        steps_of(normal_energy(), temperature=0.0)
+    with pytest.raises(ValueError, match="temperature 1.*0.5"):
+        DiffusionContrastiveDivergence(steps_of(normal_energy(), temperature=0.5))
 
 
 @pytest.mark.slow

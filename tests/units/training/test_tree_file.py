@@ -248,5 +248,11 @@ def test_a_normal_density_of_version_1_lives_on_its_group_s_subspace():
     assert MIGRATIONS[1](old)["tree"][0]["fields"] == {"subspace": 1, "dim": 2}
 
 
+def test_steps_of_version_3_are_as_warm_as_the_density():
+    old = {"tree": {"class": "equistein.DiffusionSteps", "fields": {"num_steps": 5}}}
+    new = MIGRATIONS[3](old)["tree"]["fields"]
+    assert new == {"num_steps": 5, "temperature": 1.0}
+
+
 def test_each_version_has_its_migration():
     assert set(MIGRATIONS) == set(range(1, VERSION))
