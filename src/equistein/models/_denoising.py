@@ -21,7 +21,7 @@ from equistein.training import AbstractGenerator
 
 _STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
 _REACH = 8.0
-_COLD = 0.5  # the temperature at which molecules, that are at rest, are drawn
+_COLD = 0.7  # the temperature at which molecules, that are at rest, are drawn
 
 
 def denoising_model(

@@ -192,7 +192,7 @@ class DenoisingSettings(AbstractParticleSettings):
             that of the noise's own, and 20 over the noise at least.
         sample_steps: Steps from the largest noise to the least.
         sample_temperature: The temperature of the steps at up to twenty times the least
-            noise: below 1 samples are nearer to the modes; None is 0.5 for molecules,
+            noise: below 1 samples are nearer to the modes; None is 0.7 for molecules,
             which are at rest, and 1 for other clouds.
     """
 

@@ -116,7 +116,7 @@ def test_molecules_are_drawn_cold_and_other_clouds_are_not(key):
     water = graph_energy_for(
         key, PointCloud(atoms, 3), points, width=4, depth=1, atomic_numbers=atoms
     )
-    for energy, usual in ((energy_of(key, points), 1.0), (water, 0.5)):
+    for energy, usual in ((energy_of(key, points), 1.0), (water, 0.7)):
         for given, expected in ((None, usual), (0.3, 0.3)):
             settings = DenoisingSettings(sample_temperature=given, sample_at_once=4)
             generator = denoising_model(energy, points, settings).generator

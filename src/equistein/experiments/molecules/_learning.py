@@ -65,10 +65,13 @@ class MoleculeConfig(AbstractConfig):
         return jnp.asarray(self.reference.train, jnp.float32)
 
     def denoising(self, num_epochs: int, **more: Any) -> DenoisingSettings:
-        """Return how energies of all levels of noise are trained and sampled."""
+        """Return how energies of all levels of noise are trained and sampled.
+
+        Samples are as warm as the density, whose distances are compared.
+        """
         return DenoisingSettings(
             num_epochs=num_epochs, batch_size=min(self.batch_size, len(self.data)),
-            sample_steps=self.sample_steps, **more,
+            sample_steps=self.sample_steps, sample_temperature=1.0, **more,
         )  # fmt: skip
 
 
