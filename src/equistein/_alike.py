@@ -26,7 +26,10 @@ def one_of_alike(
     What a user wrote, such as a schedule, is like itself alone: it may read variables
     that change.
     """
-    key = _key(optimizer)
+    try:
+        key = _key(optimizer)
+    except (RecursionError, TypeError, ValueError):  # a part that tells nothing
+        return optimizer
     if key not in _known and len(_known) >= _MOST:
         _known.pop(next(iter(_known)))
     return _known.setdefault(key, optimizer)

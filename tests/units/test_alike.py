@@ -55,6 +55,11 @@ def test_a_user_s_schedule_is_like_itself_alone():
     assert one_of_alike(made()) is not one_of_alike(made())
 
 
+def test_an_optimizer_with_a_part_that_tells_nothing_is_itself():
+    noisy = optax.add_noise(0.1, 0.5, key=jr.key(0))
+    assert one_of_alike(noisy) is noisy
+
+
 def test_a_forgotten_object_is_not_taken_for_a_new_one():
     found = set()
     for _ in range(20):

@@ -110,7 +110,7 @@ def run(
     no = jnp.zeros((), bool)
     progress_state = Progress(state, state, no, no)
     every = record_every or max(1, num_steps // _NUM_RECORDS)
-    calls = _calls(done, num_steps, every, None if record_every else _LENGTH)
+    calls = _calls(done, num_steps, every, 1 if record_every else _LENGTH)
     records = []
     static_tol = None if tol is None else float(tol)
     try:
@@ -228,18 +228,21 @@ def _judged(
 
 
 def _calls(
-    done: int, num_steps: int, every: int, length: int | None
+    done: int, num_steps: int, every: int, least: int
 ) -> list[Int[Array, " record"]]:
-    """Split the steps to record at into the ends of a few calls of equal length."""
+    """Split the steps to record at into the ends of a few calls of equal length.
+
+    Steps are not repeated: an end that was reached before adds no record.
+    """
     ends = np.arange(done + every, done + num_steps + 1, every)
     if num_steps % every:
         ends = np.append(ends, done + num_steps)
     if not len(ends):
         return []
-    length = length or -(-len(ends) // _NUM_CALLS)
-    # Steps are not repeated: an end that was reached before adds no record.
-    ends = np.pad(ends, (0, -len(ends) % length), mode="edge")
-    return [jnp.asarray(part) for part in ends.reshape(-1, length)]
+    records = -(-len(ends) // _NUM_CALLS)
+    ends = np.pad(ends, (0, -len(ends) % records), mode="edge").reshape(-1, records)
+    ends = np.pad(ends, ((0, 0), (0, max(0, least - records))), mode="edge")
+    return [jnp.asarray(part) for part in ends]
 
 
 def _record(info, ends, valid, progress) -> dict[str, np.ndarray]:
