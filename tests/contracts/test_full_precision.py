@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from group_registry import every_group
 from jax.extend.core import ClosedJaxpr, Jaxpr, primitives
-from kernel_registry import every_kernel, points_and_scores
+from kernel_registry import every_kernel_costly_ones_slow, points_and_scores
 
 from equistein import metrics
 from equistein.groups import Cyclic
@@ -40,7 +40,7 @@ def num_rounded(function, *arguments):
     return len(rounded), len(found)
 
 
-@every_kernel
+@every_kernel_costly_ones_slow
 def test_no_product_of_a_kernel_is_rounded(make, shape):
     kernel, arrays = make(0.8), points_and_scores(jr.key(0), shape, jnp.float32)
     assert num_rounded(kernel.stein_force, *arrays)[0] == 0
