@@ -157,7 +157,8 @@ def boxes(
     panel.boxplot(values, widths=0.5, showfliers=False, medianprops=middle)
     panel.set_xticks(range(1, len(groups) + 1), list(groups), fontsize=8)
     for index, (name, these) in enumerate(zip(groups, values, strict=True)):
-        places = index + 1 + np.linspace(-0.12, 0.12, these.size)
+        apart = 0.12 if these.size > 1 else 0.0
+        places = index + 1 + np.linspace(-apart, apart, these.size)
         shade = color_of(name, index, colors)
         panel.scatter(places, these, s=10, zorder=3, color=shade)
     legend(panel, exact)
