@@ -69,7 +69,6 @@ def entries(config: SingleStateConfig) -> list[Entry]:
         return learn_clouds(config, trial, TARGET.group, data(), bandwidth=width)[0]
 
     def sampled(bandwidth: float) -> Stage:
-        # Built once: a new optimizer would be compiled anew.
         decay = lambda i: (
             config.sample_step_size * jnp.maximum(1 - i / config.sample_steps, 0.01)
         )
