@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from jaxtyping import Array, Float, PRNGKeyArray
+import jaxtyping
+from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
 Point: TypeAlias = Float[Array, "*shape"]
 Particles: TypeAlias = Float[Array, "particle *shape"]
 Features: TypeAlias = Float[Array, " feature"]
 Scalar: TypeAlias = Float[Array, ""]
 Key: TypeAlias = PRNGKeyArray
+Keys: TypeAlias = jaxtyping.Key[Array, "*run"] | UInt32[Array, "*run word"]
 LogDensity: TypeAlias = Callable[[Point], Scalar]

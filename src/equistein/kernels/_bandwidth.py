@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Scalar
+from equistein.kernels._median import middle_pairs
 
 SquaredDistances: TypeAlias = Float[Array, "n n"]
 Discrepancy: TypeAlias = Callable[[Scalar], Scalar]
@@ -80,9 +81,8 @@ class Median(AbstractBandwidth):
         num = len(squared_distances)
         if num < 2:
             return jnp.ones((), squared_distances.dtype)
-        first, second = jnp.triu_indices(num, k=1)
-        pairs = jnp.sort(squared_distances[first, second])
-        median = jnp.sqrt((pairs[(len(pairs) - 1) // 2] + pairs[len(pairs) // 2]) / 2)
+        lower, upper = middle_pairs(squared_distances)
+        median = jnp.sqrt((lower + upper) / 2)
         bandwidth = self.factor * median / jnp.sqrt(2 * jnp.log(float(num)))
         bandwidth = bandwidth.astype(squared_distances.dtype)
         return jax.lax.stop_gradient(jnp.where(bandwidth > 0, bandwidth, 1))

@@ -1,5 +1,7 @@
 """What drives every sampler, and records what it did."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,17 +9,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
 
-from equistein._arrays import check_particles
 from equistein._progress import progress_bar
-from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein._types import Key, Keys, LogDensity, Particles, Scalar
 from equistein.samplers._advance import advance_watched
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._checks import (
-    check_counts,
-    check_density,
-    check_state,
-)
-from equistein.samplers._samples import Samples
+from equistein.samplers._checks import check_counts, check_density
+from equistein.samplers._first_state import first_state, num_runs, of_runs
+from equistein.samplers._samples import collected, Samples
+from equistein.samplers._when_due import when_due
 
 _CHUNK = 64  # steps between two looks at whether all numbers are finite
 _NUM_RECORDS = 100  # by default
@@ -52,7 +51,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 def run(
-    key: Key,
+    key: Keys,
     sampler: AbstractSampler,
     log_density: LogDensity,
     particles: Particles | None = None,
@@ -67,15 +66,21 @@ def run(
 ) -> Samples:
     """Move particles towards a density for a number of steps, in compiled loops.
 
+    Several keys are several runs, which go side by side in one compiled loop: with
+    `jr.split(key, r)` and particles of shape (r, n, *shape) the samples have a leading
+    axis of runs, and `samples[i]` are those of one.
+
     Args:
-        key: The source of randomness; step i uses `fold_in(key, i)`.
+        key: The source of randomness; step i uses `fold_in(key, i)`. An array of keys
+            for as many runs.
         sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once,
             for any `num_steps`; a schedule that is a function of yours, once each.
         log_density: The unnormalized log density of one point.
-        particles: The start, stacked on axis 0, floating point.
+        particles: The start, stacked on axis 0, floating point; of several runs on
+            axis 1, and the runs on axis 0.
         num_steps: The number of steps to take.
         tol: Stop once the root mean square update is below this, in the units of the
-            points; None takes all steps.
+            points; None takes all steps. Of several runs each stops by itself.
         record_every: The number of steps between two entries of the history; by
             default a hundredth of `num_steps`.
         keep: The number of particles, the first ones, whose places the history holds
@@ -102,32 +107,39 @@ def run(
             "`sampler` must be one such as SVGD(kernel, optimizer), but got "
             f"{sampler!r}."
         )
-    state = _first_state(sampler, log_density, particles, initial_state)
+    runs = num_runs(key)
+    state = first_state(runs, sampler, log_density, particles, initial_state)
     if check:
-        check_density(log_density, state.particles, "particles")
-        sampler.check(log_density, state.particles)
-    done = int(state.step)
-    no = jnp.zeros((), bool)
+        starts = state.particles
+        starts = starts if runs is None else starts.reshape(-1, *starts.shape[2:])
+        check_density(log_density, starts, "particles")
+        sampler.check(log_density, starts)
+    done = int(jnp.min(state.step))
+    no = jnp.zeros(() if runs is None else runs, bool)
     progress_state = Progress(state, state, no, no)
     every = record_every or max(1, num_steps // _NUM_RECORDS)
     calls = _calls(done, num_steps, every, 1 if record_every else _LENGTH)
+    record_steps = _record_steps if runs is None else _record_steps_of_many
     records = []
     static_tol = None if tol is None else float(tol)
     try:
         with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
             for ends in calls:
-                progress_state, info, valid = _record_steps(
+                progress_state, info, valid = record_steps(
                     key, sampler, log_density, progress_state, ends, static_tol, keep
                 )
-                records.append(_record(info, ends, valid, progress_state))
-                bar.update(int(progress_state.state.step) - done - bar.n)
-                if bool(progress_state.converged | progress_state.failed):
+                records.append(jax.tree.map(np.asarray, (info, valid)))
+                bar.update(int(jnp.min(progress_state.state.step)) - done - bar.n)
+                failed = bool(jnp.any(progress_state.failed))
+                if failed or bool(jnp.all(progress_state.converged)):
                     break
     except KeyboardInterrupt:
-        raise RunInterrupted(_collect(sampler, progress_state, records, done)) from None
-    if bool(progress_state.failed):
-        raise _failure(key, sampler, log_density, progress_state, records, done)
-    return _collect(sampler, progress_state, records, done)
+        samples = _samples(runs, sampler, progress_state, records, done)
+        raise RunInterrupted(samples) from None
+    if bool(jnp.any(progress_state.failed)):
+        samples = _samples(runs, sampler, progress_state, records, done)
+        raise _failure(runs, key, sampler, log_density, progress_state, samples)
+    return _samples(runs, sampler, progress_state, records, done)
 
 
 class Progress(eqx.Module):
@@ -135,32 +147,11 @@ class Progress(eqx.Module):
 
     state: PyTree
     good: PyTree
-    converged: Bool[Array, ""]
-    failed: Bool[Array, ""]
+    converged: Bool[Array, "*run"]
+    failed: Bool[Array, "*run"]
 
 
-def _first_state(
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    particles: Particles | None,
-    initial_state: PyTree | None,
-) -> PyTree:
-    """Return the state to go on from, or that of new particles; both are checked."""
-    if initial_state is not None:
-        if particles is not None:
-            raise ValueError(
-                "`run` got `initial_state` and also `particles`, which the state "
-                "holds: give one or the other."
-            )
-        check_state(sampler, initial_state)
-        return sampler.renewed(initial_state, log_density)
-    particles = check_particles(particles, "particles")
-    sampler.check_shape(particles.shape[1:])
-    return eqx.filter_jit(sampler.init)(particles)
-
-
-@eqx.filter_jit
-def _record_steps(
+def _steps_recorded(
     key: Key,
     sampler: AbstractSampler,
     log_density: LogDensity,
@@ -170,6 +161,7 @@ def _record_steps(
     keep: int,
 ) -> tuple[Progress, dict[str, Array], Bool[Array, " record"]]:
     """Step to each of `ends` in turn and record the info of the last step before it."""
+    arrays_of = lambda tree: eqx.filter(tree, eqx.is_array)
 
     def unrecorded_steps(progress, end):
         state = progress.state
@@ -177,16 +169,16 @@ def _record_steps(
         state, converged = advance_watched(key, sampler, log_density, state, last, tol)
         return _judged(progress, state, converged)
 
-    def recorded_step(progress):
+    def recorded_step(key, sampler, log_density, progress):
         state = progress.state
         state, info = sampler.step(jr.fold_in(key, state.step), state, log_density)
         converged = progress.converged
         if tol is not None:
             converged = converged | (info.update_norm < tol)
-        record = dict(vars(info))
+        record = {"step": state.step} | vars(info)
         if keep:
             record["particles"] = state.particles[:keep]
-        return _judged(progress, state, converged, info.log_density), record
+        return arrays_of(_judged(progress, state, converged, info.log_density)), record
 
     def segment(progress, end):
         progress = jax.lax.while_loop(
@@ -196,13 +188,14 @@ def _record_steps(
         )
         # A run that converged on the way takes one more step, the one to record.
         go_on = (progress.state.step < end) & ~progress.failed
+        given = key, sampler, log_density, progress
         blank = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-            jax.eval_shape(recorded_step, progress)[1],
+            eqx.filter_eval_shape(recorded_step, *given)[1],
         )
-        progress, info = jax.lax.cond(
-            go_on, recorded_step, lambda progress: (progress, blank), progress
-        )
+        before = arrays_of(progress), blank
+        arrays, info = when_due(go_on, recorded_step, before, *given)
+        progress = eqx.combine(arrays, progress)
         return progress, (info, go_on & ~progress.failed)
 
     def unless_over(progress, end):
@@ -211,6 +204,14 @@ def _record_steps(
 
     progress, (info, valid) = jax.lax.scan(unless_over, progress, ends)
     return progress, info, valid
+
+
+_record_steps = eqx.filter_jit(_steps_recorded)
+_record_steps_of_many = eqx.filter_jit(
+    eqx.filter_vmap(
+        _steps_recorded, in_axes=(0, None, None, eqx.if_array(0), None, None, None)
+    )
+)
 
 
 def _judged(
@@ -245,48 +246,50 @@ def _calls(
     return [jnp.asarray(part) for part in ends]
 
 
-def _record(info, ends, valid, progress) -> dict[str, np.ndarray]:
-    valid = np.asarray(valid)
-    fields = {name: np.asarray(value)[valid] for name, value in info.items()}
-    steps = np.asarray(ends)[valid]
-    if len(steps) and bool(progress.converged):
-        steps[-1] = int(progress.state.step)
-    return {"step": steps} | fields
-
-
-def _collect(
-    sampler: AbstractSampler, progress: Progress, records: list[dict], done: int
+def _samples(
+    runs: int | None,
+    sampler: AbstractSampler,
+    progress: Progress,
+    records: list,
+    done: int,
 ) -> Samples:
-    history = {}
-    if records:
-        history = {
-            name: np.concatenate([record[name] for record in records])
-            for name in records[0]
-        }
+    """Return what the runs gave so far."""
     state = progress.good
-    return Samples(
-        state.particles,
-        history,
-        int(state.step) - done,
-        bool(progress.converged),
-        state,
-        {name: np.asarray(x) for name, x in sampler.summary(state).items()},
-    )
+    summary = of_runs(runs, sampler.summary)(state)
+    return collected(state, progress.converged, records, summary, done)
 
 
-def _failure(key, sampler, log_density, progress, records, done) -> NonFiniteError:
+def _failure(
+    runs: int | None,
+    key: Keys,
+    sampler: AbstractSampler,
+    log_density: LogDensity,
+    progress: Progress,
+    samples: Samples,
+) -> NonFiniteError:
     """Replay from the last good state to find the step that failed."""
-    chunk = jnp.arange(1, _CHUNK + 1) + progress.good.step
+    good, where = progress.good, ""
+    if runs is not None:
+        failed = int(jnp.argmax(progress.failed))
+        key, good, where = key[failed], samples[failed].state, f" of run {failed}"
+    chunk = jnp.arange(1, _CHUNK + 1) + good.step
     no = jnp.zeros((), bool)
-    replay = Progress(progress.good, progress.good, no, no)
+    replay = Progress(good, good, no, no)
     replay, _, _ = _record_steps(key, sampler, log_density, replay, chunk, None, 0)
-    samples = _collect(sampler, replay, records, done)
     step = int(replay.good.step) + 1
+    held = "the last good particles of each run"
+    if runs is None:
+        held = f"the particles after step {step - 1}"
+        samples = dataclasses.replace(
+            samples,
+            particles=replay.good.particles,
+            state=replay.good,
+            num_steps=samples.num_steps + int(replay.good.step - good.step),
+        )
     return NonFiniteError(
-        f"A particle or its density stopped being finite in step {step}; the error's "
-        f"`samples` hold the particles after step {step - 1}. Take a smaller step, "
-        "clip the score (`SVGD(..., score_clip=20.0)`), or look at `log_density` "
-        "there.",
+        f"A particle or its density stopped being finite in step {step}{where}; the "
+        f"error's `samples` hold {held}. Take a smaller step, clip the score "
+        "(`SVGD(..., score_clip=20.0)`), or look at `log_density` there.",
         step,
         samples,
     )

@@ -30,6 +30,7 @@ from equistein.samplers._step_sizes import (
     Schedule,
     StepSize,
 )
+from equistein.samplers._when_due import when_due
 
 
 class SVGDState(eqx.Module):
@@ -208,11 +209,12 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def _bandwidth(self, state: SVGDState, scores: Particles) -> Scalar:
         rule = self.kernel.bandwidth
-        measure = lambda: measured_bandwidth(self.kernel, state.particles, scores)
         if not isinstance(rule, AbstractBandwidth):
-            return measure()
-        due = state.step % rule.every == 0
-        return jax.lax.cond(due, measure, lambda: state.bandwidth)
+            return measured_bandwidth(self.kernel, state.particles, scores)
+        due, kernel = state.step % rule.every == 0, self.kernel
+        return when_due(
+            due, measured_bandwidth, state.bandwidth, kernel, state.particles, scores
+        )
 
     def _langevin_step(
         self, key: Key, state: SVGDState, scores: Particles
