@@ -15,6 +15,7 @@ from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
 from equistein.groups import encode_species, PointCloud
 from equistein.networks._base import AbstractNoiseNetwork
+from equistein.networks._dense import dense, perceptron
 from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
 
 _EPSILON = 1e-3  # of the reach, below which distances are smoothed
@@ -93,14 +94,14 @@ class MessageLayer(eqx.Module):
             size: What sums are divided by: the root of the number of atoms.
         """
         silu = jax.nn.silu
-        before = pairs.ends_sum(jax.vmap(self.nodes)(hidden))
-        before = before + jax.vmap(self.edges)(edges)
-        messages = silu(jax.vmap(self.message)(silu(before)))
-        weight = jax.nn.sigmoid(jax.vmap(self.attention)(messages))
+        before = pairs.ends_sum(dense(self.nodes, hidden))
+        before = before + dense(self.edges, edges)
+        messages = silu(dense(self.message, silu(before)))
+        weight = jax.nn.sigmoid(dense(self.attention, messages))
         messages = messages * weight[:, None]
         sums = pairs.atom_sum(messages) / size
         both = jnp.concatenate([hidden, sums], axis=1)
-        step = jax.vmap(self.update_out)(silu(jax.vmap(self.update)(both)))
+        step = dense(self.update_out, silu(dense(self.update, both)))
         return hidden + step, messages
 
 
@@ -192,7 +193,7 @@ class EGNN(AbstractNoiseNetwork):
         pairs = Pairs(here)
         size = jnp.sqrt(jnp.sum(here))
         traits = jax.lax.stop_gradient(self.traits)[jnp.maximum(self.kinds, 0)]
-        hidden = jax.vmap(self.embedding)(traits)
+        hidden = dense(self.embedding, traits)
         if noise is not None:
             waves = jax.nn.silu(self.noise_in(noise_waves(noise)))
             hidden = hidden + self.noise_out(waves)[None, :]
@@ -201,8 +202,10 @@ class EGNN(AbstractNoiseNetwork):
         messages = jnp.zeros((len(edges), hidden.shape[1]), point.dtype)
         for layer in self.layers:
             hidden, messages = layer(hidden, edges, pairs, size)
-        atoms = jnp.sum(here * jax.vmap(self.atom_read)(hidden))
-        return atoms + jnp.sum(pairs.weight * jax.vmap(self.pair_read)(messages)) / size
+        atoms = jnp.sum(here * perceptron(self.atom_read, hidden))
+        return (
+            atoms + jnp.sum(pairs.weight * perceptron(self.pair_read, messages)) / size
+        )
 
     @property
     def size(self) -> int:

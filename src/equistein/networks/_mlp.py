@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Point
 from equistein.groups import Trivial
 from equistein.networks._base import AbstractNetwork
+from equistein.networks._dense import dense
 
 
 class MLP(AbstractNetwork):
@@ -48,8 +49,8 @@ class MLP(AbstractNetwork):
     def __call__(self, point: Point) -> Float[Array, "*class"]:
         hidden = point.ravel()
         for layer in self.layers[:-1]:
-            hidden = self.activation(layer(hidden))
-        return self.layers[-1](hidden)
+            hidden = self.activation(dense(layer, hidden))
+        return dense(self.layers[-1], hidden)
 
     def group(self, shape: tuple[int, ...]) -> Trivial:
         return Trivial()

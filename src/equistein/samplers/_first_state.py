@@ -20,13 +20,13 @@ def num_runs(key: Keys) -> int | None:
         ValueError: If they are not stacked on one axis.
     """
     single = 0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1
-    axes = key.shape[: key.ndim - single]
+    axes = list(key.shape[: key.ndim - single])
     if not axes:
         return None
     if len(axes) > 1 or not axes[0]:
         raise ValueError(
             "`run` needs `key`, one or an array of them such as jr.split(key, 5), but "
-            f"got keys of shape {axes}."
+            f"got keys of shape {tuple(axes)}."
         )
     return axes[0]
 

@@ -149,7 +149,7 @@ def collected(
     if records:
         axis = 0 if one else 1
         joined = jax.tree.map(lambda *parts: np.concatenate(parts, axis), *records)
-        joined = _made(*joined, one)
+        joined = _made(joined[0], joined[1], one)
     steps = np.asarray(state.step) - done
     return Samples(
         state.particles,

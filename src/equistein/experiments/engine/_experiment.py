@@ -40,6 +40,8 @@ class Trial:
 
 Stage = Callable[[Trial], Outcome]
 """What makes the outcome of one seed."""
+Stages = Callable[[Sequence[Trial]], Sequence[Outcome]]
+"""What makes the outcomes of all seeds, side by side."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,16 +58,18 @@ class Entry:
         num_seeds: The number of its seeds, where it is not that of the configuration.
         trains: Whether it is trained, or takes as long: then each seed is a part of the
             run of its own, which can be resumed.
+        together: Whether the stage takes the trials of all seeds at once.
     """
 
     name: str
-    stage: Stage
+    stage: Stage | Stages
     note: str = ""
     _: dataclasses.KW_ONLY
     label: str = ""
     color: int | None = None
     num_seeds: int | None = None
     trains: bool = False
+    together: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,7 +122,7 @@ class Experiment:
             ]
             parts = {trial.name: [trial] for trial in trials}
             for name, part in (parts if entry.trains else {entry.name: trials}).items():
-                stages[name] = functools.partial(_outcome_of, entry.stage, part)
+                stages[name] = functools.partial(_outcome_of, entry, part)
         return stages
 
     def draw(self, config: Any, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
@@ -162,7 +166,9 @@ class Experiment:
         )
 
 
-def _outcome_of(stage: Stage, trials: Sequence[Trial]) -> Outcome:
-    outcomes = {trial.name: stage(trial) for trial in trials}
-    (outcome,) = joined(outcomes).values()
+def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
+    stage: Any = entry.stage
+    found = stage(trials) if entry.together else [stage(trial) for trial in trials]
+    names = [trial.name for trial in trials]
+    (outcome,) = joined(dict(zip(names, found, strict=True))).values()
     return outcome

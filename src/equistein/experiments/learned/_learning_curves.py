@@ -43,7 +43,7 @@ class LearningCurvesConfig(AbstractConfig):
 
     num_seeds: int = 2
     sizes: tuple[int, ...] = (100, 1_000, 10_000)
-    seconds: float = 20.0
+    seconds: float = 40.0
     num_test: int = 2_000
     num_samples: int = 512
     radii: tuple[float, float] = (7.0, 15.0)

@@ -14,12 +14,12 @@ from jaxtyping import Array
 
 from equistein._types import Key, Particles
 from equistein.experiments.engine._checks import AbstractConfig
-from equistein.experiments.engine._experiment import Entry, Stage, Trial
+from equistein.experiments.engine._experiment import Entry, Stages, Trial
 from equistein.experiments.engine._figures import Shown
 from equistein.kernels import AbstractKernel
 from equistein.plotting import planar_samples
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.samplers import run, SVGD
+from equistein.samplers import run, Samples, SVGD
 from equistein.targets import AbstractTarget
 
 
@@ -94,20 +94,24 @@ class Toy:
             known = eqx.Partial(self.measure, self.target, self.exact())
             return eqx.filter_jit(known)
 
-        def sampled(sampler: AbstractKernel | SVGD, num: int) -> Stage:
+        def sampled(sampler: AbstractKernel | SVGD, num: int) -> Stages:
             if isinstance(sampler, AbstractKernel):
                 sampler = SVGD(sampler, optax.sgd(config.step_size))
 
-            def stage(trial: Trial) -> Outcome:
-                start = self.start(trial.key(0), num)
+            def stages(trials: Sequence[Trial]) -> list[Outcome]:
+                start = jnp.stack([self.start(trial.key(0), num) for trial in trials])
+                keys = jnp.stack([trial.key(1) for trial in trials])
                 samples = run(
-                    trial.key(1), sampler, self.target.log_density, start,
+                    keys, sampler, self.target.log_density, start,
                     num_steps=config.num_steps, record_every=record_every,
                 )  # fmt: skip
-                points = samples.particles
-                return seed_outcome(measure()(points), points, history=samples.history)
+                return [outcome(samples[seed]) for seed in range(len(trials))]
 
-            return stage
+            return stages
+
+        def outcome(samples: Samples) -> Outcome:
+            points = samples.particles
+            return seed_outcome(measure()(points), points, history=samples.history)
 
         def floor(trial: Trial) -> Outcome:
             draw = self.floor or (lambda trial, n: self.target.sample(trial.key(2), n))
@@ -117,7 +121,7 @@ class Toy:
         num, sizes = config.num_particles, sizes or {}
         return [
             *(
-                Entry(name, sampled(sampler, sizes.get(name, num)), note)
+                Entry(name, sampled(sampler, sizes.get(name, num)), note, together=True)
                 for name, (sampler, note) in samplers.items()
             ),
             Entry(FLOOR, floor, label="exact samples", num_seeds=self.num_floors),
