@@ -19,6 +19,7 @@ from equistein import (
     targets as targets,
     training as training,
 )
+from equistein._devices import device_mesh as device_mesh
 from equistein.groups import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,

@@ -10,7 +10,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractGroup.push",
     "AbstractGroup.elements", "AbstractFiniteGroup.sample",
     "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",
-    "AbstractSampler.renewed", "AbstractSampler.summary",
+    "AbstractSampler.renewed", "AbstractSampler.summary", "AbstractSampler.on",
     "AbstractMarkovChains.adapted", "AbstractMarkovChains.check_invariant",
     "AbstractMarkovChains.tune",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",

@@ -48,9 +48,9 @@ from equistein.samplers._parallel_tempering import (
     TemperingState as TemperingState,
 )
 from equistein.samplers._reference import AbstractReference as AbstractReference
-from equistein.samplers._run import (
+from equistein.samplers._run import run as run
+from equistein.samplers._run_errors import (
     NonFiniteError as NonFiniteError,
-    run as run,
     RunInterrupted as RunInterrupted,
 )
 from equistein.samplers._samples import (
@@ -58,6 +58,7 @@ from equistein.samplers._samples import (
     Samples as Samples,
 )
 from equistein.samplers._scores import clipped as clipped, everywhere as everywhere
+from equistein.samplers._split_rows import on_mesh as on_mesh, SplitRows as SplitRows
 from equistein.samplers._svgd import (
     SVGD as SVGD,
     SVGDInfo as SVGDInfo,

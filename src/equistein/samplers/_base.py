@@ -4,6 +4,7 @@ import abc
 from typing import Generic, TypeVar
 
 import equinox as eqx
+from jax.sharding import Mesh
 from jaxtyping import Array
 
 from equistein._types import Key, LogDensity, Particles, Scalar
@@ -53,3 +54,12 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         """Return this sampler with all its step sizes multiplied by `factor`."""
         del factor
         return self
+
+    def on(self, mesh: Mesh) -> "AbstractSampler":
+        """Return this sampler with its particles split over the devices of a mesh.
+
+        As it stands it is for particles that do not see each other.
+        """
+        from equistein.samplers._split_rows import SplitRows  # which is a sampler
+
+        return SplitRows(self, mesh)

@@ -7,14 +7,17 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Int, PyTree
 
+from equistein._devices import checked_mesh, on_all
 from equistein._progress import progress_bar
 from equistein._types import Key, Keys, LogDensity, Particles, Scalar
 from equistein.samplers._advance import advance_watched
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._checks import check_counts, check_density
 from equistein.samplers._first_state import first_state, num_runs, of_runs
+from equistein.samplers._run_errors import NonFiniteError, RunInterrupted
 from equistein.samplers._samples import collected, Samples
 from equistein.samplers._when_due import when_due
 
@@ -22,32 +25,6 @@ _CHUNK = 64  # steps between two looks at whether all numbers are finite
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
 _LENGTH = 2 * _NUM_RECORDS // _NUM_CALLS  # records a call, for any number of steps
-
-
-class NonFiniteError(FloatingPointError):
-    """A run met a particle that is not finite.
-
-    Attributes:
-        step: The number of the step that gave it.
-        samples: The run up to the last finite particles.
-    """
-
-    def __init__(self, message: str, step: int, samples: Samples):
-        super().__init__(message)
-        self.step = step
-        self.samples = samples
-
-
-class RunInterrupted(KeyboardInterrupt):
-    """A run was stopped with Ctrl-C.
-
-    Attributes:
-        samples: The run up to then; give `samples.state` to `run` to go on.
-    """
-
-    def __init__(self, samples: Samples):
-        super().__init__(f"stopped after {samples.num_steps} steps")
-        self.samples = samples
 
 
 def run(
@@ -61,6 +38,7 @@ def run(
     record_every: int | None = None,
     keep: int = 0,
     initial_state: PyTree | None = None,
+    mesh: Mesh | None = None,
     progress: bool = False,
     check: bool = True,
 ) -> Samples:
@@ -87,6 +65,7 @@ def run(
             at each recorded step, as `particles` of shape (record, keep, *shape).
         initial_state: The `state` of earlier samples, to go on from instead of
             `particles`.
+        mesh: The devices that share the work, such as `es.device_mesh()`; None is one.
         progress: Whether to show a progress bar.
         check: Whether to check the density at the start, and the symmetry that the
             kernel relies on.
@@ -107,6 +86,9 @@ def run(
             "`sampler` must be one such as SVGD(kernel, optimizer), but got "
             f"{sampler!r}."
         )
+    if mesh is not None:
+        mesh = checked_mesh("run", mesh)
+        sampler = sampler.on(mesh)
     runs = num_runs(key)
     state = first_state(runs, sampler, log_density, particles, initial_state)
     if check:
@@ -114,6 +96,8 @@ def run(
         starts = starts if runs is None else starts.reshape(-1, *starts.shape[2:])
         check_density(log_density, starts, "particles")
         sampler.check(log_density, starts)
+    if mesh is not None:
+        key, state = on_all((key, state), mesh)
     done = int(jnp.min(state.step))
     no = jnp.zeros(() if runs is None else runs, bool)
     progress_state = Progress(state, state, no, no)

@@ -1,5 +1,6 @@
 """Stein variational gradient descent."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -7,10 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
+from equistein._devices import split_rows
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
 from equistein.samplers._base import AbstractSampler
@@ -100,6 +103,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     project: Callable[[Point], Point] | None
     repellers: Float[Array, "repeller *shape"] | None
     factor: float | Scalar | None
+    mesh: Mesh | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -129,6 +133,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self.score_clip = score_clip
         self.project = project
         self.factor = None
+        self.mesh = None
         self.repellers = None if repellers is None else self._placed(repellers)
 
     def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
@@ -145,6 +150,16 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             _replaced(self, "langevin", langevin), "factor", before * factor
         )
 
+    def on(self, mesh: Mesh) -> "SVGD":
+        """Return this sampler with its sums and scores split over devices.
+
+        The particles are whole on each device, which takes the score and the force of
+        its part of them; both are gathered, and the devices take the same step.
+        """
+        other = copy.copy(self)
+        object.__setattr__(other, "mesh", mesh)
+        return other
+
     def init(self, particles: Particles) -> SVGDState:
         """Build the state; the particles are projected."""
         particles = self._projected(particles)
@@ -160,17 +175,18 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     ) -> tuple[SVGDState, SVGDInfo]:
         x, dtype = state.particles, state.particles.dtype
         beta = inverse_temperature(self.annealing, state.step, dtype)
-        values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
+        values, scores = split_rows(self.mesh, _values_and_scores, x, log_density)
         scores = beta * clipped(scores, self.score_clip)
         bandwidth = self._bandwidth(state, scores)
         sources, source_scores = x, scores
         if self.repellers is not None:
             repellers = self.repellers.astype(dtype)
-            extra = clipped(jax.vmap(jax.grad(log_density))(repellers), self.score_clip)
+            found = split_rows(self.mesh, _values_and_scores, repellers, log_density)
+            extra = clipped(found[1], self.score_clip)
             sources = jnp.concatenate([x, repellers])
             source_scores = jnp.concatenate([scores, beta * extra])
         kernel = self.kernel.with_bandwidth(bandwidth)
-        force = kernel.stein_force(x, sources, source_scores)
+        force = split_rows(self.mesh, _force, x, kernel, sources, source_scores)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
@@ -223,6 +239,21 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             return 0.0
         number = state.step.astype(scores.dtype)
         return langevin_update(key, number, scores, self.langevin)
+
+
+def _values_and_scores(
+    points: Particles, log_density: LogDensity
+) -> tuple[Float[Array, " particle"], Particles]:
+    return jax.vmap(jax.value_and_grad(log_density))(points)
+
+
+def _force(
+    targets: Float[Array, "target *shape"],
+    kernel: AbstractKernel,
+    sources: Float[Array, "source *shape"],
+    scores: Float[Array, "source *shape"],
+) -> Float[Array, "target *shape"]:
+    return kernel.stein_force(targets, sources, scores)
 
 
 def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
+from jax.sharding import Mesh
 
 from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
+from equistein._devices import checked_mesh
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
@@ -49,6 +51,7 @@ def fit(
     rollback: RollBack | None = None,
     checkpoint: pathlib.Path | str | None = None,
     callbacks: Sequence[AbstractCallback] = (),
+    mesh: Mesh | None = None,
     progress: bool = False,
 ) -> Fitted:
     """Fit an energy to data by minimizing an objective.
@@ -79,6 +82,8 @@ def fit(
         checkpoint: A file written after each epoch. If it is there already, the fit
             goes on from it, to the same numbers as without the interruption.
         callbacks: What looks at each epoch, such as `Monitor(function)`.
+        mesh: The devices that share each batch and the negatives, such as
+            `es.device_mesh()`; None is one. A checkpoint goes on with any number.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -101,6 +106,7 @@ def fit(
         optimizer = adam(_LEARNING_RATE, num_epochs * epoch_batches)
     optimizer = one_of_alike(optimizer)
     trainer = Trainer(objective, optimizer, batch_size, epoch_batches, float(ema))
+    on_devices = trainer if mesh is None else trainer.on(checked_mesh("fit", mesh))
     state = trainer.init(key, energy, everything)
     names = columns_of(trainer, state, everything, callbacks)
     history = History.empty(num_epochs, rollback.max_rollbacks, names)
@@ -116,7 +122,7 @@ def fit(
         "columns": names,
     }
     loop = Loop(
-        trainer, everything, state, history, rollback, generator,
+        on_devices, everything, state, history, rollback, generator,
         _reference(energy, everything.points), tuple(callbacks), num_epochs, checkpoint,
         header,
     )  # fmt: skip

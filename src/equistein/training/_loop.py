@@ -8,7 +8,9 @@ from typing import Any
 
 import equinox as eqx
 import jax.random as jr
+from jaxtyping import PyTree
 
+from equistein._devices import on_all
 from equistein._progress import progress_bar
 from equistein.samplers import Normal
 from equistein.training._batch import Batch
@@ -42,6 +44,7 @@ class Loop:
     header: dict[str, Any]
 
     def __post_init__(self):
+        self.data, self.state = self._placed((self.data, self.state))
         self.good = self.state
 
     def saved(self) -> tuple:
@@ -50,7 +53,8 @@ class Loop:
 
     def restore(self, saved: tuple) -> None:
         """Go on from what a checkpoint held."""
-        self.state, self.good, arrays = saved
+        state, good, arrays = saved
+        self.state, self.good = self._placed((state, good))
         self.history = History(arrays)
 
     def run(self, progress: bool) -> Fitted:
@@ -121,6 +125,11 @@ class Loop:
             lambda s: (s.scale, s.key), good, (good.scale / 2, jr.key_data(key))
         )
         self._save()
+
+    def _placed(self, tree: PyTree) -> PyTree:
+        """Return a tree with its arrays where the trainer computes."""
+        mesh = self.trainer.mesh
+        return tree if mesh is None else on_all(tree, mesh)
 
     def _should_stop(self) -> bool:
         epochs = int(self.state.epoch)

@@ -1,14 +1,19 @@
 """The training step: one compiled call an epoch."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
+from equistein._devices import AXIS, kept_split
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
+from equistein.samplers import on_mesh
 from equistein.training._averaged import averaged
 from equistein.training._batch import Batch, Labels
 from equistein.training.objectives._base import AbstractObjective
@@ -48,6 +53,7 @@ class Trainer(eqx.Module):
         batch_size: The number of data points of a batch.
         num_batches: The number of batches in an epoch.
         ema: The decay of the running mean of the weights.
+        mesh: The devices that share each batch and the negatives, or None.
 
     References:
         Jaini, Holdijk and Welling (2021), Algorithm 1.
@@ -58,6 +64,22 @@ class Trainer(eqx.Module):
     batch_size: int
     num_batches: int
     ema: float
+    mesh: Mesh | None = eqx.field(static=True, default=None)
+
+    def on(self, mesh: Mesh) -> "Trainer":
+        """Return this trainer with its work split over the devices of a mesh.
+
+        Raises:
+            ValueError: If the devices cannot have equally many points of a batch.
+        """
+        devices = mesh.shape[AXIS]
+        if self.batch_size % devices:
+            raise ValueError(
+                f"{devices} devices cannot share a batch of {self.batch_size} equally: "
+                f"give `batch_size` as a multiple of {devices}."
+            )
+        objective = on_mesh(self.objective, mesh)
+        return dataclasses.replace(self, objective=objective, mesh=mesh)
 
     def init(self, key: Key, energy: AbstractEnergies, data: Batch) -> TrainState:
         """Return the state before the first epoch.
@@ -111,11 +133,18 @@ class Trainer(eqx.Module):
     def _step(
         self, key: Key, state: TrainState, batch: Batch
     ) -> tuple[TrainState, dict[str, Array]]:
+        before = state.objective_state
+        if self.mesh is not None:
+            before = kept_split(before, self.mesh)
+            parts = batch.points, batch.labels, batch.rows
+            parts = kept_split(parts, self.mesh, self.batch_size)
+            batch = Batch(*parts, batch.step_scale)
+
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
-            value, after, info = self.objective.loss(
-                key, energy, state.objective_state, batch
-            )
+            value, after, info = self.objective.loss(key, energy, before, batch)
+            if self.mesh is not None:
+                after = kept_split(after, self.mesh)
             return value, (after, info)
 
         (value, (after, info)), gradient = loss(state.energy)

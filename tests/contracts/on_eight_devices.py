@@ -1,0 +1,137 @@
+"""What `test_devices` runs in a process of its own, which has eight devices."""
+
+import pathlib
+import sys
+import tempfile
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+import equistein as es
+from equistein._devices import on_all, split_rows
+from equistein.groups import Cyclic
+from equistein.kernels import RBF
+from equistein.samplers import run, SVGD
+from equistein.training import Batch, Trainer
+
+
+def close(found, wanted):
+    """Return whether two arrays agree but for rounding, in double precision."""
+    return float(jnp.max(jnp.abs(found - wanted)) / jnp.max(jnp.abs(wanted))) < 1e-10
+
+
+def weights(fitted):
+    """Return all weights of a fit in a row, on the host."""
+    leaves = jax.tree.leaves(eqx.filter(fitted.energy, eqx.is_inexact_array))
+    return np.concatenate([np.asarray(leaf).ravel() for leaf in leaves])
+
+
+def sampling():
+    key, mesh = jr.key(0), es.device_mesh()
+    target = es.targets.RotatedGaussians(Cyclic(4))
+    density = target.log_density
+    kernels = [
+        RBF(0.3),
+        es.kernels.Equivariant(RBF(0.3), Cyclic(4)),
+        es.kernels.Pullback(RBF(0.3), es.features.Radius()),
+    ]
+    for kernel in kernels:
+        for num in (50, 6):  # neither can be shared by eight
+            x = 2 * jr.normal(jr.key(num), (num, 2))
+            scores = jax.vmap(jax.grad(density))(x)
+            force = lambda rows, kernel, *sources: kernel.stein_force(rows, *sources)
+            alone = kernel.stein_force(x, x, scores)
+            shared = split_rows(mesh, force, x, kernel, x, scores)
+            assert close(shared, alone), (kernel, num)
+            sampler = SVGD(kernel, optax.sgd(0.1))
+            alone = run(key, sampler, density, x, num_steps=2, check=False)
+            shared = run(key, sampler, density, x, num_steps=2, check=False, mesh=mesh)
+            assert close(shared.particles, alone.particles), (kernel, num)
+    sampler, x = SVGD(RBF(0.3), optax.sgd(0.1)).on(mesh), jr.normal(key, (64, 2))
+    step = jax.jit(lambda state: sampler.step(key, state, density)[0])
+    program = step.lower(on_all(sampler.init(x), mesh)).compile().as_text()
+    assert program.count(" all-gather(") == 2
+    assert not [word for word in ("all-reduce(", "all-to-all(") if word in program]
+    mala = es.MALA(0.05)
+    alone = run(key, mala, density, x, num_steps=5)
+    shared = run(key, mala, density, x, num_steps=5, mesh=mesh)
+    assert close(shared.particles, alone.particles)
+    assert not shared.particles.sharding.is_fully_replicated
+    with pytest.raises(ValueError, match="8 devices cannot share 50 `particles`"):
+        run(key, mala, density, x[:50], num_steps=5, mesh=mesh)
+    keys, starts = jr.split(key, 3), jr.normal(key, (3, 20, 2))
+    sampler = SVGD(kernels[0], optax.sgd(0.1))
+    alone = run(keys, sampler, density, starts, num_steps=3)
+    shared = run(keys, sampler, density, starts, num_steps=3, mesh=mesh)
+    assert close(shared.particles, alone.particles)
+
+
+def training():
+    def flops(model, data, mesh):
+        """Return the operations of a step on each device, and on one alone."""
+        num, found = model.batch_size, []
+        plain = Trainer(model.objective, model.optimizer, num, 3, 0.9)
+        for trainer in (plain.on(mesh), plain):
+            everything = Batch(data, None, jnp.arange(len(data)))
+            state = trainer.init(jr.key(0), model.energy, everything)
+            arrays, static = eqx.partition(state, eqx.is_array)
+
+            def step(arrays, points, trainer=trainer, static=static):
+                batch = Batch(points, None, jnp.arange(num))
+                state = eqx.combine(arrays, static)
+                return eqx.filter(trainer._step(jr.key(1), state, batch), eqx.is_array)
+
+            lowered = jax.jit(step).lower(on_all(arrays, mesh), data[:num])
+            found.append(lowered.compile().cost_analysis()["flops"])
+        return found
+
+    mesh, key = es.device_mesh(), jr.key(3)
+    plane = es.targets.RotatedGaussians(Cyclic(4)).sample(jr.key(0), 256)
+    clouds = jr.normal(jr.key(1), (64, 6, 3))
+    contrastive = es.models.ContrastiveSettings(
+        num_epochs=2, num_particles=64, num_steps=5, batch_size=64, widths=(32, 32)
+    )
+    denoising = es.models.DenoisingSettings(
+        num_epochs=2, batch_size=32, width=16, depth=2
+    )
+    cases = [
+        (es.models.for_data(key, Cyclic(4), plane, settings=contrastive), plane),
+        (
+            es.models.for_data(
+                key, es.groups.PointCloud((0,) * 6, 3), clouds, network="graph",
+                settings=denoising,
+            ),
+            clouds,
+        ),
+    ]  # fmt: skip
+    for model, data in cases:
+        shared, alone = flops(model, data, mesh)
+        assert shared < 0.2 * alone, (shared, alone)
+
+        def fit(epochs, checkpoint=None, mesh=None, model=model, data=data):
+            return es.fit(
+                key, model.energy, data, model.objective, num_epochs=epochs,
+                batch_size=model.batch_size, epoch_batches=3, mesh=mesh,
+                optimizer=optax.sgd(1e-2), checkpoint=checkpoint,
+            )  # fmt: skip
+
+        one = fit(2)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "state.eqx"
+            many = fit(2, path, mesh)
+            # The finished checkpoint is read back on one device and on two.
+            for devices in (None, es.device_mesh(2)) if data is plane else ():
+                again = fit(2, path, devices)
+                assert np.array_equal(weights(again), weights(many))
+        assert close(weights(many), weights(one))
+    with pytest.raises(ValueError, match="5 devices cannot share a batch of 32"):
+        fit(1, mesh=es.device_mesh(5))
+
+
+if __name__ == "__main__":
+    {"sampling": sampling, "training": training}[sys.argv[1]]()

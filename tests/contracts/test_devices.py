@@ -1,0 +1,64 @@
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from sampler_registry import log_density, SAMPLERS, start
+
+import equistein as es
+from equistein._devices import split_rows
+from equistein.groups import Cyclic
+from equistein.samplers import run
+
+
+def test_work_on_a_mesh_is_the_same_work(key):
+    mesh, x = es.device_mesh(1), start(key)
+    for name in ("noisy", "langevin"):
+        alone = run(key, SAMPLERS[name], log_density, x, num_steps=3)
+        shared = run(key, SAMPLERS[name], log_density, x, num_steps=3, mesh=mesh)
+        assert np.allclose(shared.particles, alone.particles, rtol=1e-6)
+        info = alone.history["update_norm"]
+        assert np.allclose(shared.history["update_norm"], info, rtol=1e-6)
+
+
+def test_rows_are_padded_and_what_is_found_is_put_back_together(key):
+    mesh, x = es.device_mesh(1), jr.normal(key, (7, 2, 3))
+    function = lambda rows, a: (a * jnp.sum(rows, axis=(1, 2)), rows**2)
+    found = split_rows(mesh, function, x, jnp.asarray(2.0))
+    for part, wanted in zip(found, function(x, 2.0), strict=True):
+        assert np.array_equal(part, wanted)
+
+
+def test_bad_meshes_are_refused(key):
+    x, sampler = start(key), SAMPLERS["svgd"]
+    with pytest.raises(ValueError, match="`num_devices` must be from 1 to .* got 99"):
+        es.device_mesh(99)
+    other = jax.sharding.Mesh(np.asarray(jax.devices()[:1]), ("batch",))
+    with pytest.raises(ValueError, match="`run` needs `mesh`.*axis 'particles'"):
+        run(key, sampler, log_density, x, num_steps=1, mesh=other)
+    model = es.models.for_data(key, Cyclic(4), x)
+    with pytest.raises(ValueError, match="`fit` needs `mesh`"):
+        es.fit(
+            key, model.energy, x, model.objective, num_epochs=1, batch_size=4,
+            mesh=other,
+        )  # fmt: skip
+
+
+# ------------------------------------------------- eight devices on one processor
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["sampling", "training"])
+def test_eight_devices_do_what_one_does(part):
+    flags = "--xla_force_host_platform_device_count=8"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_ENABLE_X64": "1"}
+    ran = subprocess.run(
+        [sys.executable, "on_eight_devices.py", part], env=environment,
+        cwd=pathlib.Path(__file__).parent, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3_000:]
