@@ -136,9 +136,10 @@ class Trainer(eqx.Module):
         before = state.objective_state
         if self.mesh is not None:
             before = kept_split(before, self.mesh)
-            parts = batch.points, batch.labels, batch.rows
-            parts = kept_split(parts, self.mesh, self.batch_size)
-            batch = Batch(*parts, batch.step_scale)
+            points, labels, rows = kept_split(
+                (batch.points, batch.labels, batch.rows), self.mesh, self.batch_size
+            )
+            batch = Batch(points, labels, rows, batch.step_scale)
 
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):

@@ -37,6 +37,7 @@ class CloudConfig(AbstractConfig):
     """Settings of learning a particle system.
 
     Attributes:
+        num_paper_seeds: The seeds of the paper's models; None is all.
         num_samples: Samples drawn from each model, from fresh starts.
         num_epochs: Passes over the data of the models trained by contrastive
             divergence.
@@ -65,6 +66,7 @@ class CloudConfig(AbstractConfig):
     """
 
     num_seeds: int = 1
+    num_paper_seeds: int | None = None
     num_samples: int = 1_000
     num_epochs: int = 60
     num_steps: int = 60
@@ -253,7 +255,7 @@ def cloud_models(
         ("equivariant", "equivariant EBM, E-SVGD", group),
     )
     entries = [
-        entry(name, label, note, learn_clouds, group=symmetry)
+        entry(name, label, note, learn_clouds, config.num_paper_seeds, group=symmetry)
         for (name, label, symmetry), note in zip(models, notes, strict=True)
     ]
     if config.num_weighted:

@@ -29,6 +29,7 @@ class LJ13Config(CloudConfig):
     """
 
     num_seeds: int = 3
+    num_paper_seeds: int | None = 1
     num_samples: int = 1_000
     num_epochs: int = 20
     num_steps: int = 30
@@ -99,7 +100,9 @@ LJ13 = Experiment(
             num_seeds=1, num_data=40, num_batches=4, **{**TINY, "num_samples": 16}
         ),
         "quick": LJ13Config(),
-        "paper": LJ13Config(num_seeds=5, num_data=5_000, num_epochs=100, width=256),
+        "paper": LJ13Config(
+            num_seeds=5, num_paper_seeds=None, num_data=5_000, num_epochs=100, width=256
+        ),
     },
     entries=entries,
     figures=(
