@@ -25,9 +25,8 @@ class _Bar(tqdm):
 def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
     """Return a tqdm bar that redraws often on a terminal and seldom in a log.
 
-    It says "compiling" until the first step is done.
+    It says "compiling" until the first step is done, or what `desc` has in its place.
     """
+    options = {"desc": "compiling"} | options
     interval = 0.1 if sys.stderr.isatty() else 15.0
-    return _Bar(
-        items, desc="compiling", mininterval=interval, maxinterval=interval, **options
-    )
+    return _Bar(items, mininterval=interval, maxinterval=interval, **options)

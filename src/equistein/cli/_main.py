@@ -1,5 +1,6 @@
 """The command line: subcommands, and errors without tracebacks."""
 
+import dataclasses
 import difflib
 import os
 import sys
@@ -18,6 +19,7 @@ from equistein.cli._resume import Resume
 from equistein.cli._run import run_arguments
 from equistein.cli._sample import Sample
 from equistein.cli._score import Score
+from equistein.cli._sweep import own_arguments, Sweep
 from equistein.experiments import EXPERIMENTS
 from equistein.runs import UserError
 
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _status(arguments: list[str]) -> int:
     try:
-        command = _parsed(arguments)
+        command = parsed(arguments)
         keep_compiled()
         return command.execute()
     except SystemExit as stop:  # tyro has explained itself
@@ -62,7 +64,7 @@ def _status(arguments: list[str]) -> int:
         return INTERRUPTED
 
 
-def _parsed(arguments: list[str]) -> Any:
+def parsed(arguments: list[str]) -> Any:
     """Return the command that the arguments name, with its settings.
 
     Raises:
@@ -76,18 +78,23 @@ def _parsed(arguments: list[str]) -> Any:
         "score": Score,
         "resume": Resume,
         "report": Report,
+        "sweep": Sweep,
     }
     if not arguments or arguments == ["run"]:
         arguments = [*arguments, "--help"]
     _check_name("command", arguments[0], commands)
     if arguments[0] == "run":
         _check_name("experiment", arguments[1], EXPERIMENTS)
+    swept: tuple[str, ...] = ()
+    if arguments[0] == "sweep":
+        own, swept = own_arguments(arguments[1:])
+        arguments = ["sweep", *own]
     described = (
         Annotated[command, tyro.conf.subcommand(name)]
         for name, command in commands.items()
     )
     try:
-        return tyro.cli(
+        command = tyro.cli(
             Union[tuple(described)],  # type: ignore  # noqa: UP007
             args=arguments,
             prog="equistein",
@@ -96,6 +103,7 @@ def _parsed(arguments: list[str]) -> Any:
         )
     except (ImportError, ValueError) as error:  # a completion may need a package
         raise UserError(str(error)) from None
+    return dataclasses.replace(command, command=swept) if swept else command
 
 
 def _check_name(kind: str, name: str, known: Collection[str]) -> None:

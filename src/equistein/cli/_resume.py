@@ -9,13 +9,14 @@ import tyro
 
 from equistein.cli._fit import read_fit, resume_fit
 from equistein.cli._run import execute, read_run
+from equistein.cli._sweep import go_on
 from equistein.data import DataError
 from equistein.runs import RunFolder, UserError
 
 
 @dataclasses.dataclass(frozen=True)
 class Resume:
-    """Go on with an interrupted run or fit, to the same numbers.
+    """Go on with an interrupted run, fit or sweep, to the same numbers.
 
     Attributes:
         run: The run folder.
@@ -28,6 +29,8 @@ class Resume:
         folder = RunFolder.open(self.run)
         described = folder.read_config()
         command = described.get("command")
+        if command == "sweep":
+            return go_on(folder, described)
         if command not in ("run", "fit"):
             raise UserError(f"{folder.path} holds a {command!r}: it cannot be resumed.")
         try:

@@ -42,6 +42,8 @@ def words_of(described: Mapping[str, Any]) -> Words:
     """Return what the report of a run or a fit says, from its config.json."""
     if described.get("command") == "fit":
         return words_of_fit(described)
+    if described.get("command") == "sweep":
+        return words_of_sweep(described)
     name = str(described.get("experiment"))
     if name not in EXPERIMENTS:
         return Words(title=name)
@@ -71,4 +73,16 @@ def words_of_fit(described: Mapping[str, Any]) -> Words:
         floor="data",
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
+    )
+
+
+def words_of_sweep(described: Mapping[str, Any]) -> Words:
+    """Return what the report of a sweep says."""
+    over = ", ".join(map(str, described.get("over", ())))
+    arguments = " ".join(map(str, described.get("arguments", ())))
+    return Words(
+        title=f"equistein sweep: {arguments}",
+        lead=f"Runs for all combinations of {over}. A row is all runs that differ in "
+        "the seed alone; table.csv has each of them, members/ their own reports.",
+        floor="exact samples, or data",
     )

@@ -26,3 +26,8 @@ from equistein.runs._results import (
     write_history as write_history,
     write_results as write_results,
 )
+from equistein.runs._sweep import (
+    Member as Member,
+    members as members,
+    write_sweep_results as write_sweep_results,
+)
