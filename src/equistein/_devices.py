@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, PyTree
@@ -51,11 +52,54 @@ def checked_mesh(owner: str, mesh: Any) -> Mesh:
 
 
 def on_all(tree: PyTree, mesh: Mesh) -> PyTree:
-    """Return a tree whose arrays are whole on each device."""
-    arrays, static = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(
-        jax.device_put(arrays, NamedSharding(mesh, PartitionSpec())), static
-    )
+    """Return a tree whose arrays are whole on each device, those of all processes.
+
+    What each process has must be the same.
+    """
+    whole = NamedSharding(mesh, PartitionSpec())
+
+    def put(leaf):
+        if not eqx.is_array(leaf) or _is_on(leaf, mesh):
+            return leaf
+        if whole.is_fully_addressable:
+            return jax.device_put(leaf, whole)
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jr.wrap_key_data(put(jr.key_data(leaf)), impl=jr.key_impl(leaf))
+        return jax.make_array_from_process_local_data(whole, np.asarray(leaf))
+
+    return jax.tree.map(put, tree)
+
+
+def at_home(tree: PyTree) -> PyTree:
+    """Return a tree whose arrays of several processes are whole on the own device."""
+    away = lambda leaf: isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
+
+    def fetched(leaf):
+        if not away(leaf):
+            return leaf
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            data = fetched(jr.key_data(leaf))
+            return jr.wrap_key_data(data, impl=jr.key_impl(leaf))
+        if not leaf.is_fully_replicated:
+            whole = NamedSharding(leaf.sharding.mesh, PartitionSpec())  # type: ignore
+            leaf = jax.jit(lambda x: x, out_shardings=whole)(leaf)
+        return jnp.asarray(np.asarray(leaf))
+
+    return jax.tree.map(fetched, tree)
+
+
+def _is_on(leaf: Any, mesh: Mesh) -> bool:
+    sharding = getattr(leaf, "sharding", None)
+    return isinstance(sharding, NamedSharding) and sharding.mesh == mesh
+
+
+def agreed(answer: bool) -> bool:
+    """Return the first process's answer, in all processes."""
+    if jax.process_count() == 1:
+        return answer
+    from jax.experimental import multihost_utils
+
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
 
 
 def kept_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Int, PyTree
 
-from equistein._devices import checked_mesh, on_all
+from equistein._devices import at_home, checked_mesh, on_all
 from equistein._progress import progress_bar
 from equistein._types import Key, Keys, LogDensity, Particles, Scalar
 from equistein.samplers._advance import advance_watched
@@ -92,12 +92,13 @@ def run(
     runs = num_runs(key)
     state = first_state(runs, sampler, log_density, particles, initial_state)
     if check:
-        starts = state.particles
+        starts = at_home(state.particles)
         starts = starts if runs is None else starts.reshape(-1, *starts.shape[2:])
         check_density(log_density, starts, "particles")
         sampler.check(log_density, starts)
     if mesh is not None:
-        key, state = on_all((key, state), mesh)
+        given = key, state, sampler, log_density
+        key, state, sampler, log_density = on_all(given, mesh)
     done = int(jnp.min(state.step))
     no = jnp.zeros(() if runs is None else runs, bool)
     progress_state = Progress(state, state, no, no)
@@ -112,7 +113,7 @@ def run(
                 progress_state, info, valid = record_steps(
                     key, sampler, log_density, progress_state, ends, static_tol, keep
                 )
-                records.append(jax.tree.map(np.asarray, (info, valid)))
+                records.append(jax.tree.map(np.asarray, at_home((info, valid))))
                 bar.update(int(jnp.min(progress_state.state.step)) - done - bar.n)
                 failed = bool(jnp.any(progress_state.failed))
                 if failed or bool(jnp.all(progress_state.converged)):
@@ -238,9 +239,9 @@ def _samples(
     done: int,
 ) -> Samples:
     """Return what the runs gave so far."""
-    state = progress.good
+    state, converged = at_home((progress.good, progress.converged))
     summary = of_runs(runs, sampler.summary)(state)
-    return collected(state, progress.converged, records, summary, done)
+    return collected(state, converged, records, summary, done)
 
 
 def _failure(

@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 
 from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
-from equistein._devices import checked_mesh
+from equistein._devices import agreed, checked_mesh
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
@@ -126,7 +126,7 @@ def fit(
         _reference(energy, everything.points), tuple(callbacks), num_epochs, checkpoint,
         header,
     )  # fmt: skip
-    if checkpoint is not None and checkpoint.exists():
+    if checkpoint is not None and agreed(checkpoint.exists()):
         loop.restore(load_checkpoint(checkpoint, loop.saved(), header))
     return loop.run(progress)
 

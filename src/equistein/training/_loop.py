@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.random as jr
 from jaxtyping import PyTree
 
-from equistein._devices import on_all
+from equistein._devices import at_home, on_all
 from equistein._progress import progress_bar
 from equistein.samplers import Normal
 from equistein.training._batch import Batch
@@ -44,7 +45,9 @@ class Loop:
     header: dict[str, Any]
 
     def __post_init__(self):
-        self.data, self.state = self._placed((self.data, self.state))
+        points, labels = self._placed((self.data.points, self.data.labels))
+        self.data = Batch(points, labels, self.data.rows)
+        self.trainer, self.state = self._placed((self.trainer, self.state))
         self.good = self.state
 
     def saved(self) -> tuple:
@@ -86,6 +89,7 @@ class Loop:
         """Train an epoch and keep it; or go back, and return None."""
         number = int(self.state.epoch)
         new, infos = self.trainer.epoch(self.state, self.data.points, self.data.labels)
+        infos = at_home(infos)
         row = means(infos)
         reason = self.rollback.trouble(infos)
         if reason is not None:
@@ -99,18 +103,19 @@ class Loop:
         row["scale"] = float(new.scale)
         last = number + 1 == self.num_epochs
         for callback in self.callbacks:
-            row |= callback(number + 1, new.average, row, last=last)
+            row |= callback(number + 1, at_home(new.average), row, last=last)
         self.history.add_row(number, row)
         self._save()
         return row
 
     def fitted(self, state: TrainState) -> Fitted:
         """Return what a state of the fit has learned."""
+        average, scale = at_home((state.average, state.scale))
         generator = self.generator
         if generator is not None:
-            generator = generator.scaled(state.scale)
+            generator = generator.scaled(scale)
         return Fitted(
-            state.average, self.history.columns(), self.history.events(), generator,
+            average, self.history.columns(), self.history.events(), generator,
             self.reference,
         )  # fmt: skip
 
@@ -137,8 +142,12 @@ class Loop:
         return epochs > 0 and any(each.wants_to_stop(rows) for each in self.callbacks)
 
     def _save(self) -> None:
-        if self.checkpoint is not None:
-            save_checkpoint(self.checkpoint, self.saved(), self.header)
+        """Write the checkpoint; of several processes the first does."""
+        if self.checkpoint is None:
+            return
+        saved = at_home(self.saved())
+        if jax.process_index() == 0:
+            save_checkpoint(self.checkpoint, saved, self.header)
 
 
 def columns_of(
