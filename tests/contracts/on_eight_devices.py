@@ -41,7 +41,8 @@ def sampling():
         es.kernels.Pullback(RBF(0.3), es.features.Radius()),
     ]
     for kernel in kernels:
-        for num in (50, 6):  # neither can be shared by eight
+        # Neither number can be shared by eight.
+        for num in (50, 6) if kernel is kernels[0] else (50,):
             x = 2 * jr.normal(jr.key(num), (num, 2))
             scores = jax.vmap(jax.grad(density))(x)
             force = lambda rows, kernel, *sources: kernel.stein_force(rows, *sources)

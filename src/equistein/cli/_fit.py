@@ -5,13 +5,16 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+import jax
 import jax.random as jr
 import numpy as np
 import tyro
 
+from equistein._devices import device_mesh
 from equistein._files import digest
 from equistein.cli._attempt import attempt
 from equistein.cli._given import given
+from equistein.cli._hosts import agree, created, drop, Hosts, reopened
 from equistein.cli._run import default_folder
 from equistein.cli._words import words_of_fit
 from equistein.data import has_labels
@@ -78,12 +81,14 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
                 class if there are any.
             problem: What is fitted to what.
             out: The run folder, new or empty; by default one under runs.
+            hosts: Which other processes share the work.
             settings: How.
         """
 
         data: Annotated[pathlib.Path, tyro.conf.Positional]
         problem: Annotated[Problem, tyro.conf.arg(name="")]
         out: pathlib.Path | None = None
+        hosts: Annotated[Hosts, tyro.conf.arg(name="")] = Hosts()
         settings: Annotated[type(defaults), tyro.conf.arg(name="")] = defaults  # type: ignore
 
         def execute(self) -> int:
@@ -101,12 +106,14 @@ def start(
     """Check everything, make the run folder, and fit."""
     dataset, model = prepared(data, problem, settings)
     problem = dataclasses.replace(problem, network=network_of(problem, dataset))
-    folder = RunFolder.create(out or default_folder("fit"))
+    fingerprint = digest(data)
+    agree("data", fingerprint.encode())
+    folder = created(out or default_folder("fit"))
     folder.write_config(
         {
             "command": "fit",
             "data": str(data.resolve()),
-            "sha256": digest(data),
+            "sha256": fingerprint,
             "shape": list(dataset.points.shape[1:]),
             "species": list(dataset.species) if dataset.species else None,
             "formulas": [list(row) for row in dataset.formulas or ()] or None,
@@ -160,6 +167,7 @@ def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) 
             f"{path} is no longer what this run was started with; restore it, or "
             "start a new run."
         )
+    folder = reopened(folder)
     return execute(folder, problem, *prepared(path, problem, settings))
 
 
@@ -177,8 +185,13 @@ def _fit_and_judge(
     train, training = dataset.train(), folder.path / _TRAINING
     try:
         fitted = model.fit(
-            fit_key, train.points, train.labels, checkpoint=training, progress=True
-        )
+            fit_key, train.points, train.labels, checkpoint=training,
+            mesh=device_mesh() if jax.process_count() > 1 else None,
+            progress=jax.process_index() == 0,
+        )  # fmt: skip
+        if jax.process_index():
+            drop(folder)
+            return
         fitted.save(folder.path / MODEL)
         if dataset.formulas:
             first = formula(dataset.formulas[0])

@@ -13,6 +13,7 @@ from equistein.cli._attempt import INTERRUPTED
 from equistein.cli._compiled import keep_compiled
 from equistein.cli._fit import fit_arguments
 from equistein.cli._given import given
+from equistein.cli._hosts import join
 from equistein.cli._list import List
 from equistein.cli._report import Report
 from equistein.cli._resume import Resume
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _status(arguments: list[str]) -> int:
     try:
+        join(arguments)
         command = parsed(arguments)
         keep_compiled()
         return command.execute()

@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from equistein.cli._fit import read_fit, resume_fit
+from equistein.cli._hosts import Hosts
 from equistein.cli._run import execute, read_run
 from equistein.cli._sweep import go_on
 from equistein.data import DataError
@@ -20,9 +21,11 @@ class Resume:
 
     Attributes:
         run: The run folder.
+        hosts: Which other processes share the work of a fit.
     """
 
     run: Annotated[pathlib.Path, tyro.conf.Positional]
+    hosts: Annotated[Hosts, tyro.conf.arg(name="")] = Hosts()
 
     def execute(self) -> int:
         """Do what the folder's config.json says and is not done yet."""

@@ -54,7 +54,7 @@ class Model:
     ) -> Fitted:
         """Fit the energy to data, as `es.fit` does with these parts.
 
-        The `options` are its `checkpoint`, `callbacks` and `progress`.
+        The `options` are its `checkpoint`, `callbacks`, `mesh` and `progress`.
         """
         fitted = fit(
             key, self.energy, data, self.objective, labels=labels,

@@ -91,7 +91,6 @@ class HardMixtureConfig(AbstractConfig):
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        self.target()
         if min(self.width_ratios) < 1:
             raise ValueError(
                 f"`width_ratios` must be at least 1, but got {self.width_ratios!r}."
