@@ -141,10 +141,11 @@ LEARNING_CURVES = Experiment(
         Curves(
             "curves",
             lambda outcome: outcome.arrays["gap"],
-            "held-out log-likelihood below the exact one (nats)",
+            "log-likelihood below the exact one (nats)",
             x=lambda outcome: outcome.arrays["sizes"],
             x_label="training points",
             log_x=True,
+            log_y=True,
         ),
     ),
 )
