@@ -16,6 +16,7 @@ SourceRows: TypeAlias = Float[Array, "source dim"]
 Pairs: TypeAlias = Float[Array, "target source"]
 
 _MAX_BLOCK = 2**20  # numbers in the Gram matrix of one block: 4 MiB in float32
+_SIDE = 1024  # sources of a block that is summed over blocks of sources too
 
 
 def map_blocks(
@@ -39,6 +40,38 @@ def map_blocks(
     )
     sums = jax.lax.map(block, padded.reshape(num_blocks, rows, width))
     return sums.reshape(num_blocks * rows, -1)[:num]
+
+
+def sum_blocks(
+    block: Callable[[TargetRows, SourceRows, SourceRows], TargetRows],
+    targets: TargetRows,
+    sources: SourceRows,
+    scores: SourceRows,
+) -> TargetRows:
+    """Return the sum of `block(targets, sources, scores)` over all sources.
+
+    Blocks are as square as can be: a product of few rows with many columns takes twice
+    as long.
+    """
+    num = len(sources)
+    size = -(-num // -(-num // _SIDE))
+    whole = num // size
+
+    def of_rows(rows: TargetRows) -> TargetRows:
+        if whole == 1:
+            total = block(rows, sources[:size], scores[:size])
+        else:
+            parts = [
+                each[: whole * size].reshape(whole, size, -1)
+                for each in (sources, scores)
+            ]
+            add = lambda total, part: (total + block(rows, *part), None)
+            total, _ = jax.lax.scan(add, jnp.zeros_like(rows), parts)
+        if whole * size < num:
+            total += block(rows, sources[whole * size :], scores[whole * size :])
+        return total
+
+    return map_blocks(of_rows, targets, size)
 
 
 def flatten(particles: Float[Array, "n *shape"]) -> Float[Array, "n dim"]:

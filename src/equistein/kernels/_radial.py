@@ -16,10 +16,10 @@ from equistein.kernels._base import AbstractScalarKernel
 from equistein.kernels._pairs import (
     centered,
     flatten,
-    map_blocks,
     SourceRows,
     Sources,
     squared_distances,
+    sum_blocks,
     TargetRows,
     Targets,
 )
@@ -48,7 +48,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
     ) -> Targets:
         x, y = centered(flatten(targets), flatten(sources))
         s = flatten(scores)
-        total = map_blocks(lambda rows: self._block_sum(rows, y, s), x, len(y))
+        total = sum_blocks(self._block_sum, x, y, s)
         return (total / len(y)).reshape(targets.shape)
 
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
