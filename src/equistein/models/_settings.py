@@ -173,7 +173,7 @@ class DenoisingSettings(AbstractParticleSettings):
     """How energies of all levels of noise are trained by denoising, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 9 600 batches.
+        num_epochs: The number of epochs; None is as many as make 19 200 batches.
         epoch_batches: Batches an epoch.
         width: The number of units of the graph network.
         depth: The number of its layers.
