@@ -48,8 +48,8 @@ def join(arguments: Sequence[str]) -> None:
     Raises:
         UserError: If they cannot be found within a minute, or have other arguments.
     """
-    if "--distributed" not in arguments:
-        return
+    if "--distributed" not in arguments or arguments[0] not in ("fit", "resume"):
+        return  # which the parser tells of
     words = [given(arguments, name) for name in ("num-processes", "process-id")]
     coordinator = given(arguments, "coordinator")
     named = [coordinator, *words]

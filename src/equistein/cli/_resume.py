@@ -32,6 +32,10 @@ class Resume:
         folder = RunFolder.open(self.run)
         described = folder.read_config()
         command = described.get("command")
+        if self.hosts.distributed and command != "fit":
+            raise UserError(
+                f"{folder.path} holds a {command!r}: one process resumes it."
+            )
         if command == "sweep":
             return go_on(folder, described)
         if command not in ("run", "fit"):
