@@ -5,6 +5,7 @@ import sys
 
 import jax
 
+from benchmarks._blocks import blocks
 from benchmarks._clusters import clusters
 from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
@@ -17,6 +18,7 @@ from benchmarks._training import training
 BENCHMARKS = {
     "many-steps": many_steps,
     "one-update": one_update,
+    "blocks": blocks,
     "training": training,
     "molecules": molecules,
     "images": images,

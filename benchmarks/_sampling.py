@@ -39,6 +39,17 @@ def many_steps() -> None:
         runs["BlackJAX as documented"] = _blackjax_steps(target, start)
     contestants = {name: Contestant(run) for name, run in runs.items()}
     print_times(contestants, "hand-written fori_loop", "s")
+    print("\nFive runs of them, with keys and starts of their own")
+    starts = jnp.sqrt(2.0) * jr.normal(jr.key(1), (5, 50, 2))
+    for kernel in (RBF(_BANDWIDTH), equivariant, RBF()):
+        together = _ours(kernel, target, starts, jr.split(jr.key(0), 5))
+        each = [_ours(kernel, target, one) for one in starts]
+        contestants = {
+            "one after another": Contestant(lambda each=each: [run() for run in each]),
+            "side by side": Contestant(together),
+        }
+        print(f"\n{type(kernel).__name__}, bandwidth {kernel.bandwidth}")
+        print_times(contestants, "one after another", "s")
 
 
 def one_update() -> None:
@@ -78,12 +89,15 @@ def _compiled(update: Callable, x: Array, repeats: int) -> Contestant:
     )  # fmt: skip
 
 
-def _ours(kernel, target: RotatedGaussians, start: Array) -> Callable[[], Any]:
+def _ours(
+    kernel, target: RotatedGaussians, start: Array, keys: Any = None
+) -> Callable[[], Any]:
     sampler = SVGD(kernel, optax.sgd(_STEP))
+    keys = jr.key(0) if keys is None else keys
 
     def contestant():
         samples = run(
-            jr.key(0), sampler, target.log_density, start, num_steps=_NUM_STEPS,
+            keys, sampler, target.log_density, start, num_steps=_NUM_STEPS,
             check=False,
         )  # fmt: skip
         return jax.block_until_ready(samples.particles)

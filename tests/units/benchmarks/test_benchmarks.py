@@ -27,6 +27,7 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
         "typing",
         "many-steps",
         "one-update",
+        "blocks",
         "training",
         "tempering",
         "clusters",

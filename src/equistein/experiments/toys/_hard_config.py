@@ -91,6 +91,10 @@ class HardMixtureConfig(AbstractConfig):
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
+        if self.width_ratio < 1:  # as it says itself, but without making one
+            raise ValueError(
+                f"HardMixture needs `width_ratio` >= 1, but got {self.width_ratio!r}."
+            )
         if min(self.width_ratios) < 1:
             raise ValueError(
                 f"`width_ratios` must be at least 1, but got {self.width_ratios!r}."
