@@ -44,7 +44,7 @@ def test_the_readme_s_code_runs(program, tmp_path, monkeypatch, capsys):
     ("guide", "num", "picture"),
     [
         ("extending", 6, None),
-        ("scaling", 2, None),
+        pytest.param("scaling", 3, None, marks=pytest.mark.slow),
         pytest.param("energies", 4, None, marks=pytest.mark.slow),
         pytest.param("posteriors", 5, "mixture.png", marks=pytest.mark.slow),
     ],

@@ -8,6 +8,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+_ROWS = 2**16  # of an array are looked at together, which may be on disk
+
 
 def described(part: Any, within: tuple[int, ...] = ()) -> Any:
     """Return what tells a part of a fit from others, as JSON.
@@ -32,9 +34,11 @@ def described(part: Any, within: tuple[int, ...] = ()) -> Any:
 
 def fingerprint(values: Any) -> list:
     """Return what tells an array from others."""
-    values = np.asarray(values)
-    digest = hashlib.sha256(values.tobytes()).hexdigest()
-    return [*values.shape, str(values.dtype), digest]
+    values = values if isinstance(values, np.memmap) else np.asarray(values)
+    digest, rows = hashlib.sha256(), values.reshape(values.shape or 1)
+    for start in range(0, len(rows), _ROWS):
+        digest.update(rows[start : start + _ROWS].tobytes())
+    return [*values.shape, str(values.dtype), digest.hexdigest()]
 
 
 def _inside(part: Any, within: tuple[int, ...]) -> Any:

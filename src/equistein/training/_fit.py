@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jax.sharding import Mesh
 
@@ -26,6 +27,7 @@ from equistein.training._labels import as_labels
 from equistein.training._loop import columns_of, Loop
 from equistein.training._optimizer import adam
 from equistein.training._rollback import RollBack
+from equistein.training._stream import first_points, labels_of, Stream
 from equistein.training._trainer import Trainer
 from equistein.training.callbacks._base import AbstractCallback
 from equistein.training.generators._base import AbstractGenerator
@@ -38,7 +40,7 @@ _LEARNING_RATE = 2e-3
 def fit(
     key: Key,
     energy: AbstractEnergies,
-    data: Particles,
+    data: Particles | np.memmap,
     objective: AbstractObjective,
     *,
     num_epochs: int,
@@ -63,7 +65,9 @@ def fit(
         key: The source of randomness.
         energy: The energy to train; `es.models.for_data` makes one, and an objective
             and a generator, that suit a group and data.
-        data: The data, stacked on axis 0.
+        data: The data, stacked on axis 0; or an array on disk, `np.load(path,
+            mmap_mode="r")`, of which an epoch's points are read at a time. Checks of a
+            symmetry, and starts, look at its first 8 192 points.
         objective: What is minimized, such as `ContrastiveDivergence(negatives)`;
             objectives add and scale.
         num_epochs: The number of epochs.
@@ -95,9 +99,14 @@ def fit(
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.
     """
-    everything = prepared(energy, data, objective, labels, batch_size)
+    if isinstance(data, np.memmap):
+        seen = first_points(data, batch_size)
+        known = labels_of(labels, len(seen))
+        everything = prepared(energy, seen, objective, known, batch_size)
+    else:
+        everything = prepared(energy, data, objective, labels, batch_size)
     if epoch_batches is None:
-        epoch_batches = max(1, len(everything.points) // batch_size)
+        epoch_batches = max(1, len(data) // batch_size)
     check_integers("`fit`", num_epochs=num_epochs, epoch_batches=epoch_batches)
     if not 0 <= ema < 1:
         raise ValueError(f"`fit` needs 0 <= `ema` < 1, but got {ema!r}.")
@@ -109,6 +118,10 @@ def fit(
     on_devices = trainer if mesh is None else trainer.on(checked_mesh("fit", mesh))
     state = trainer.init(key, energy, everything)
     names = columns_of(trainer, state, everything, callbacks)
+    points, known, stream = everything.points, everything.labels, None
+    if isinstance(data, np.memmap):
+        points, known = data, as_labels(labels, data)
+        stream = Stream(data, known, epoch_batches * batch_size, key, energy)
     history = History.empty(num_epochs, rollback.max_rollbacks, names)
     checkpoint = None if checkpoint is None else pathlib.Path(checkpoint)
     header = {
@@ -116,15 +129,15 @@ def fit(
         "trainer": described(trainer),
         "energy": described(state.energy),
         "rollback": described(vars(rollback)),
-        "data": fingerprint(everything.points),
-        "labels": None if labels is None else fingerprint(everything.labels),
+        "data": fingerprint(points),
+        "labels": None if known is None else fingerprint(known),
         "key": jr.key_data(key).tolist(),
         "columns": names,
     }
     loop = Loop(
         on_devices, everything, state, history, rollback, generator,
         _reference(energy, everything.points), tuple(callbacks), num_epochs, checkpoint,
-        header,
+        header, stream,
     )  # fmt: skip
     if checkpoint is not None and agreed(checkpoint.exists()):
         loop.restore(load_checkpoint(checkpoint, loop.saved(), header))

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from equistein.training._batch import Labels
 
 
-def as_labels(labels: Any, data: Float[Array, "datum *shape"]) -> Labels:
+def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.memmap) -> Labels:
     """Return labels as an array of classes or of known energies, one a data point.
 
     Raises:
@@ -24,7 +24,7 @@ def as_labels(labels: Any, data: Float[Array, "datum *shape"]) -> Labels:
             f"have shape {values.shape}."
         )
     if np.issubdtype(values.dtype, np.floating):
-        return jnp.asarray(values, data.dtype)
+        return jnp.asarray(values, jnp.asarray(data[:1]).dtype)
     if np.issubdtype(values.dtype, np.integer):
         return jnp.asarray(values.astype(np.int32))
     raise ValueError(
