@@ -7,6 +7,7 @@ import os
 import pathlib
 import queue
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -135,7 +136,7 @@ def go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
     failed = []
     try:
         if cluster == "here":
-            results = _run_here(begin, todo, min(workers, max(1, len(todo))))
+            results = _run_here(folder, begin, todo, workers)
         else:
             options = [str(text) for text in described.get("cluster_options", ())]
             executor = _executor(folder.path / "jobs", cluster, options)
@@ -164,7 +165,7 @@ def go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
         report = write_report(folder, words_of_sweep(described))
         print(f"Report: {report}\nTable: {folder.path / 'table.csv'}")
     for name in failed:
-        log = folder.path / ("jobs" if cluster != "here" else f"logs/{name}.txt")
+        log = _log(folder, name) if cluster == "here" else folder.path / "jobs"
         print(f"equistein: {name} failed; it says why in {log}.", file=sys.stderr)
     return 1 if failed else 0
 
@@ -218,19 +219,24 @@ def _begun(
 
 
 def _run_here(
-    begin: Callable[[str], list[str]], todo: Sequence[str], workers: int
+    folder: RunFolder,
+    begin: Callable[[str], list[str]],
+    todo: Sequence[str],
+    workers: int,
 ) -> Any:
     """Yield the name and the exit status of each run as it ends."""
+    workers = min(workers, max(1, len(todo)))
     affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     cores = sorted(affinity(0))
     slots: queue.Queue[list[int]] = queue.Queue()
+    running: set[subprocess.Popen] = set()
     for worker in range(workers):
         slots.put(cores[worker::workers] or [cores[worker % len(cores)]])
 
     def run(name: str) -> tuple[str, int]:
         own = slots.get()
         try:
-            return name, _run_child(begin(name), own, name)
+            return name, _run_child(begin(name), own, _log(folder, name), running)
         finally:
             slots.put(own)
 
@@ -240,23 +246,33 @@ def _run_here(
         for job in concurrent.futures.as_completed(jobs):
             yield job.result()
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in tuple(running):  # where the sweep itself was stopped
+            child.send_signal(signal.SIGINT)
+        pool.shutdown(wait=True)
 
 
-def _run_child(arguments: list[str], cores: list[int], name: str) -> int:
-    path = next(word for word in reversed(arguments) if "members" in word)
-    members_folder = pathlib.Path(path.removeprefix("--out=")).parent
-    log = members_folder.parent / "logs" / f"{name}.txt"
+def _run_child(
+    arguments: list[str],
+    cores: list[int],
+    log: pathlib.Path,
+    running: set[subprocess.Popen],
+) -> int:
+    """Run a command in a process of its own; return its exit status."""
     log.parent.mkdir(exist_ok=True)
     limits = dict.fromkeys(_THREADS, str(len(cores)))
     child = [sys.executable, "-c", _CHILD, str(os.getpid()), ",".join(map(str, cores))]
     with open(log, "a", encoding="utf-8") as told:
         print(f"$ equistein {shlex.join(arguments)}", file=told, flush=True)
-        ran = subprocess.run(
+        process = subprocess.Popen(
             [*child, *arguments], stdout=told, stderr=told, stdin=subprocess.DEVNULL,
             env=os.environ | limits,
         )  # fmt: skip
-    return ran.returncode
+        running.add(process)
+        try:
+            return process.wait()
+        finally:
+            running.discard(process)
 
 
 def _executor(path: pathlib.Path, cluster: str, options: Sequence[str]) -> Any:
@@ -295,6 +311,10 @@ def _run_jobs(
             yield name, job.result()
         except Exception:  # submitit's own, or what ended the job
             yield name, 1
+
+
+def _log(folder: RunFolder, name: str) -> pathlib.Path:
+    return folder.path / "logs" / f"{name}.txt"
 
 
 def _finished(folder: RunFolder) -> list[str]:

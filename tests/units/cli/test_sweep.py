@@ -79,7 +79,7 @@ def test_runs_that_differ_in_the_seed_are_pooled(tmp_path):
     assert (tmp_path / "figures" / "error.png").is_file()
 
 
-def in_this_process(arguments, cores, name):
+def in_this_process(arguments, cores, log, running):
     """Stand for a run in a process of its own."""
     assert cores
     return status(*arguments)
@@ -88,9 +88,9 @@ def in_this_process(arguments, cores, name):
 def test_a_sweep_is_runs_with_one_table_and_report(tmp_path, monkeypatch, capsys):
     ran = []
 
-    def first_fails(arguments, cores, name):
+    def first_fails(arguments, cores, log, running):
         ran.append(arguments)
-        return 1 if len(ran) == 1 else in_this_process(arguments, cores, name)
+        return 1 if len(ran) == 1 else in_this_process(arguments, cores, log, running)
 
     monkeypatch.setattr(_sweep, "_run_child", first_fails)
     out = tmp_path / "sweep"
