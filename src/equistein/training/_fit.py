@@ -27,7 +27,12 @@ from equistein.training._labels import as_labels
 from equistein.training._loop import columns_of, Loop
 from equistein.training._optimizer import adam
 from equistein.training._rollback import RollBack
-from equistein.training._stream import first_points, labels_of, Stream
+from equistein.training._source import (
+    first_points,
+    InMemory,
+    OnDisk,
+    SEEN,
+)
 from equistein.training._trainer import Trainer
 from equistein.training.callbacks._base import AbstractCallback
 from equistein.training.generators._base import AbstractGenerator
@@ -99,12 +104,16 @@ def fit(
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.
     """
+    mesh = None if mesh is None else checked_mesh("fit", mesh)
     if isinstance(data, np.memmap):
-        seen = first_points(data, batch_size)
-        known = labels_of(labels, len(seen))
+        seen = first_points(data, max(SEEN, batch_size))
+        all_labels = as_labels(labels, data)
+        known = None if all_labels is None else all_labels[: len(seen)]
         everything = prepared(energy, seen, objective, known, batch_size)
+        source = OnDisk(data, all_labels, key, energy, mesh)
     else:
         everything = prepared(energy, data, objective, labels, batch_size)
+        source = InMemory(everything, mesh)
     if epoch_batches is None:
         epoch_batches = max(1, len(data) // batch_size)
     check_integers("`fit`", num_epochs=num_epochs, epoch_batches=epoch_batches)
@@ -115,13 +124,9 @@ def fit(
         optimizer = adam(_LEARNING_RATE, num_epochs * epoch_batches)
     optimizer = one_of_alike(optimizer)
     trainer = Trainer(objective, optimizer, batch_size, epoch_batches, float(ema))
-    on_devices = trainer if mesh is None else trainer.on(checked_mesh("fit", mesh))
+    on_devices = trainer if mesh is None else trainer.on(mesh)
     state = trainer.init(key, energy, everything)
     names = columns_of(trainer, state, everything, callbacks)
-    points, known, stream = everything.points, everything.labels, None
-    if isinstance(data, np.memmap):
-        points, known = data, as_labels(labels, data)
-        stream = Stream(data, known, epoch_batches * batch_size, key, energy)
     history = History.empty(num_epochs, rollback.max_rollbacks, names)
     checkpoint = None if checkpoint is None else pathlib.Path(checkpoint)
     header = {
@@ -129,15 +134,15 @@ def fit(
         "trainer": described(trainer),
         "energy": described(state.energy),
         "rollback": described(vars(rollback)),
-        "data": fingerprint(points),
-        "labels": None if known is None else fingerprint(known),
+        "data": fingerprint(source.data),
+        "labels": None if source.labels is None else fingerprint(source.labels),
         "key": jr.key_data(key).tolist(),
         "columns": names,
     }
     loop = Loop(
-        on_devices, everything, state, history, rollback, generator,
+        on_devices, source, state, history, rollback, generator,
         _reference(energy, everything.points), tuple(callbacks), num_epochs, checkpoint,
-        header, stream,
+        header,
     )  # fmt: skip
     if checkpoint is not None and agreed(checkpoint.exists()):
         loop.restore(load_checkpoint(checkpoint, loop.saved(), header))

@@ -19,7 +19,7 @@ from equistein.training._checkpoint import save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._history import History, means
 from equistein.training._rollback import RollBack
-from equistein.training._stream import Stream
+from equistein.training._source import AbstractSource
 from equistein.training._trainer import Trainer, TrainState
 from equistein.training.callbacks._base import AbstractCallback
 from equistein.training.generators._base import AbstractGenerator
@@ -34,7 +34,7 @@ class Loop:
     """
 
     trainer: Trainer
-    data: Batch
+    source: AbstractSource
     state: TrainState
     history: History
     rollback: RollBack
@@ -44,11 +44,8 @@ class Loop:
     num_epochs: int
     checkpoint: pathlib.Path | None
     header: dict[str, Any]
-    stream: Stream | None = None
 
     def __post_init__(self):
-        points, labels = self._placed((self.data.points, self.data.labels))
-        self.data = Batch(points, labels, self.data.rows)
         self.trainer, self.state = self._placed((self.trainer, self.state))
         self.good = self.state
 
@@ -90,9 +87,8 @@ class Loop:
     def epoch(self) -> dict[str, float] | None:
         """Train an epoch and keep it; or go back, and return None."""
         number = int(self.state.epoch)
-        points, labels = self.data.points, self.data.labels
-        if self.stream is not None:
-            points, labels = self._placed(self.stream.epoch(number))
+        num = self.trainer.num_batches * self.trainer.batch_size
+        points, labels = self.source.epoch(number, num)
         new, infos = self.trainer.epoch(self.state, points, labels)
         infos = at_home(infos)
         row = means(infos)

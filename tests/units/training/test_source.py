@@ -6,7 +6,7 @@ import pytest
 
 import equistein as es
 from equistein.groups import Cyclic
-from equistein.training._stream import Stream
+from equistein.training._source import OnDisk
 
 
 @pytest.fixture
@@ -40,17 +40,19 @@ def fitted(data, **options):
 
 def test_all_points_are_read_before_any_comes_again(on_disk, key):
     data = on_disk(np.arange(20.0).reshape(10, 2))
-    stream = Stream(data, jnp.arange(10), 4, key, model_for(data).energy)
-    rows = np.concatenate([stream.rows(number) for number in range(5)])
+    stream = OnDisk(data, jnp.arange(10), key, model_for(data).energy)
+    rows = np.concatenate([stream.rows(number, 4) for number in range(5)])
     for turn in (rows[:10], rows[10:]):
         assert sorted(turn) == list(range(10))
     assert not np.array_equal(rows[:10], rows[10:])
-    again = Stream(data, None, 4, key, model_for(data).energy)
-    assert np.array_equal(again.rows(3), stream.rows(3))  # as after going on
-    points, labels = stream.epoch(1)
-    assert np.array_equal(np.asarray(points), np.asarray(data)[np.sort(stream.rows(1))])
-    assert np.array_equal(labels, np.sort(stream.rows(1)))
-    many = Stream(data, None, 25, key, model_for(data).energy).rows(0)
+    again = OnDisk(data, None, key, model_for(data).energy)
+    assert np.array_equal(again.rows(3, 4), stream.rows(3, 4))  # as after going on
+    points, labels = stream.epoch(1, 4)
+    assert np.array_equal(
+        np.asarray(points), np.asarray(data)[np.sort(stream.rows(1, 4))]
+    )
+    assert np.array_equal(labels, np.sort(stream.rows(1, 4)))
+    many = again.rows(0, 25)
     assert np.bincount(many).tolist() == pytest.approx([2.5] * 10, abs=0.5)
 
 
