@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from equistein._numbers import is_integer
+from equistein._types import Key
 
 
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
@@ -22,7 +25,7 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
         raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
     try:
         particles = jnp.asarray(particles)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"`{name}` must be an array of numbers: {error}") from None
     if particles.ndim < 2 or 0 in particles.shape:
         raise ValueError(
@@ -55,3 +58,37 @@ def check_num(num: int) -> None:
     """
     if not is_integer(num) or num < 1:
         raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
+
+
+def as_key(key: Any) -> Key:
+    """Return a key; an integer n is `jax.random.key(n)`.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    return as_keys(key)
+
+
+def as_keys(key: Any) -> Any:
+    """Return a key, or several; an integer n is `jax.random.key(n)`.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    if is_integer(key) and key >= 0:
+        return jr.key(int(key))
+    if isinstance(key, Array) and (
+        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.dtype == jnp.uint32
+    ):
+        return key
+    raise ValueError(
+        "`key` must be jax.random.key(0), or an integer from 0 on that makes one; "
+        f"several are jax.random.split(key, 4). Got {key!r}."
+    )
+
+
+def as_tuples(array: Any) -> Any:
+    """Return an array as nested tuples of numbers, which can be hashed."""
+    values = np.asarray(array).tolist()
+    nested = lambda part: tuple(map(nested, part)) if isinstance(part, list) else part
+    return nested(values)

@@ -1,5 +1,7 @@
 """Work on rows, split over the devices of a mesh."""
 
+import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -51,21 +53,32 @@ def checked_mesh(owner: str, mesh: Any) -> Mesh:
     return Mesh(mesh.devices, mesh.axis_names)  # sharding by the compiler elsewhere
 
 
-def on_all(tree: PyTree, mesh: Mesh) -> PyTree:
-    """Return a tree whose arrays are whole on each device, those of all processes.
+def on_all(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
+    """Return a tree whose arrays are on the devices, those of all processes.
 
     What each process has must be the same.
+
+    Args:
+        tree: The tree.
+        mesh: The devices.
+        num: Arrays of so many rows are split over the devices; what else there is, is
+            whole on each.
     """
     whole = NamedSharding(mesh, PartitionSpec())
+    rows = NamedSharding(mesh, PartitionSpec(AXIS))
 
     def put(leaf):
         if not eqx.is_array(leaf) or _is_on(leaf, mesh):
             return leaf
-        if whole.is_fully_addressable:
-            return jax.device_put(leaf, whole)
+        place = rows if num is not None and leaf.shape[:1] == (num,) else whole
+        if place.is_fully_addressable:
+            return jax.device_put(leaf, place)
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jr.wrap_key_data(put(jr.key_data(leaf)), impl=jr.key_impl(leaf))
-        return jax.make_array_from_process_local_data(whole, np.asarray(leaf))
+        values = np.asarray(leaf)
+        return jax.make_array_from_callback(
+            leaf.shape, place, lambda part: values[part]
+        )
 
     return jax.tree.map(put, tree)
 
@@ -100,6 +113,49 @@ def agreed(answer: bool) -> bool:
     from jax.experimental import multihost_utils
 
     return bool(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
+
+
+def disagreeing(content: bytes) -> list[int]:
+    """Return the processes that have other bytes than the first one."""
+    if jax.process_count() == 1:
+        return []
+    from jax.experimental import multihost_utils
+
+    own = np.frombuffer(hashlib.sha256(content).digest(), np.uint8)
+    every = np.asarray(multihost_utils.process_allgather(own.astype(np.int32)))
+    return [i for i, other in enumerate(every) if np.any(other != every[0])]
+
+
+def sent(content: bytes, sender: int) -> bytes:
+    """Return the bytes of one process, in all processes."""
+    if jax.process_count() == 1:
+        return content
+    from jax.experimental import multihost_utils
+
+    broadcast = functools.partial(
+        multihost_utils.broadcast_one_to_all, is_source=jax.process_index() == sender
+    )
+    length = int(broadcast(np.asarray(len(content), np.int32)))
+    if not length:
+        return b""
+    own = np.frombuffer(content, np.uint8)[:length]
+    found = broadcast(np.pad(own, (0, length - len(own))).astype(np.int32))
+    return np.asarray(found).astype(np.uint8).tobytes()
+
+
+def check_shared(owner: str, num: int, mesh: Mesh | None) -> None:
+    """Raise unless the devices can have equally many particles.
+
+    Raises:
+        ValueError: If they cannot.
+    """
+    devices = 1 if mesh is None else mesh.shape[AXIS]
+    if num % devices:
+        raise ValueError(
+            f"{devices} devices cannot share {num} `particles` of {owner} equally: "
+            f"give a multiple of {devices}. Those of SVGD without a ring may be any "
+            "number."
+        )
 
 
 def kept_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
@@ -159,3 +215,42 @@ def split_rows(
     parts = jnp.split(gathered, ends, axis=1)
     found = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
     return jax.tree.unflatten(structure, found)
+
+
+def ring_sum(
+    mesh: Mesh,
+    function: Callable[..., Float[Array, "row *shape"]],
+    rows: Float[Array, "row *shape"],
+    parts: tuple[Float[Array, "row ..."], ...],
+    *whole: PyTree,
+) -> Float[Array, "row *shape"]:
+    """Return the sum of `function(rows, *part, *whole)` over the devices' parts.
+
+    Each device keeps its rows, and the parts pass round all of them: none ever has more
+    than its own rows and one part.
+
+    Args:
+        mesh: The devices.
+        function: From some rows and a part, an array like the rows.
+        rows: The rows, as many for each device.
+        parts: Arrays of as many rows each, the devices' parts one after another.
+        whole: What each device has.
+    """
+    arrays, static = eqx.partition(whole, eqx.is_array)
+    devices = mesh.shape[AXIS]
+    onward = [(i, (i + 1) % devices) for i in range(devices)]
+
+    def of_device(rows, parts, arrays):
+        def add(carry, _):
+            total, parts = carry
+            total = total + function(rows, *parts, *eqx.combine(arrays, static))
+            return (total, jax.lax.ppermute(parts, AXIS, onward)), None
+
+        start = jnp.zeros_like(rows), parts
+        return jax.lax.scan(add, start, length=devices)[0][0]
+
+    split, everywhere = PartitionSpec(AXIS), PartitionSpec()
+    return jax.shard_map(
+        of_device, mesh=mesh, in_specs=(split, split, everywhere), out_specs=split,
+        check_vma=False,
+    )(rows, parts, arrays)  # fmt: skip

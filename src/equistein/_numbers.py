@@ -9,21 +9,37 @@ from typing import Any, get_args, get_origin, Literal
 
 import numpy as np
 
+from equistein._limits import MOST
+
 
 def is_integer(value: Any) -> bool:
     """Whether a value is a whole number, one of NumPy's included."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number, one of NumPy's and JAX's included."""
+    if isinstance(value, bool) or getattr(value, "shape", ()) != ():
+        return False
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    return isinstance(value, int | float) or kind in tuple("iuf")
+
+
 def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
     """Raise `ValueError` unless numbers, by their arguments' names, are integers.
 
-    The owner is who needs them, such as "Persistent"; the least is what will do.
+    The owner is who needs them, such as "Persistent"; the least is what will do, and
+    what would take years does not.
     """
     for name, number in numbers.items():
-        if type(number) is not int or number < least:
+        if not is_integer(number) or number < least:
             raise ValueError(
                 f"{owner} needs `{name}`, an integer >= {least}, but got {number!r}."
+            )
+        if number > MOST:
+            raise ValueError(
+                f"{owner} needs `{name}`, an integer of at most {MOST:.0e}, but got "
+                f"{number!r}: that would take years, or all memory."
             )
 
 
@@ -33,7 +49,7 @@ def check_positive(
     """Raise `ValueError` unless numbers are finite and positive, or zero if allowed."""
     meaning = meaning and f", {meaning}"
     for name, number in numbers.items():
-        good = not isinstance(number, str) and 0 <= number < math.inf
+        good = is_number(number) and 0 <= number < math.inf
         if not good or (number == 0 and not zero):
             raise ValueError(
                 f"{owner} needs `{name}` {'>=' if zero else '>'} 0{meaning}, but got "
@@ -90,6 +106,8 @@ def check_fields(
             wanted = f"a {'whole' if whole else 'finite'} number "
             wanted += "from 0 on" if zero else "above 0"
             most = sys.float_info.max
+            if whole:
+                wanted, most = f"{wanted}, at most {MOST:.0e}", MOST
             if name in fractions:
                 wanted, most = wanted + ", at most 1", 1.0
             elif name in below_one:
@@ -101,7 +119,7 @@ def check_fields(
             raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")
 
 
-def _in_range(value: Any, whole: bool, zero: bool, most: float) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+def _in_range(value: Any, whole: bool, zero: bool, most: int | float) -> bool:
+    if not (is_integer(value) if whole else is_number(value)):
         return False
     return 0 <= value <= most and (zero or value > 0)

@@ -1,10 +1,26 @@
-"""The progress bar of long work."""
+"""The progress of long work: a bar on a terminal, lines elsewhere."""
 
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tqdm import tqdm
+
+_LINE = (
+    "{desc}{n_fmt} of {total_fmt} {unit}s, {elapsed} so far, {remaining} left{postfix}"
+)
+_SECONDS = 15.0  # between two lines
+
+
+class _Shown:
+    """Whether this process shows progress at all."""
+
+    value: bool = True
+
+
+def show_progress(shown: bool) -> None:
+    """Choose whether this process shows progress, where work is told to."""
+    _Shown.value = shown
 
 
 class _Bar(tqdm):
@@ -22,11 +38,32 @@ class _Bar(tqdm):
         return super().update(n)
 
 
-def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
-    """Return a tqdm bar that redraws often on a terminal and seldom in a log.
+class _PlainLines:
+    """What a bar is written to where it cannot be redrawn: each time a line."""
 
-    It says "compiling" until the first step is done, or what `desc` has in its place.
+    encoding: str = "utf-8"
+
+    def __init__(self, file: Any):
+        self.file = file
+
+    def write(self, text: str) -> None:
+        if text.strip():
+            self.file.write(f"{text.strip()}\n")
+
+    def flush(self) -> None:
+        self.file.flush()
+
+
+def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
+    """Return a tqdm bar, which says "compiling" until the first step is done.
+
+    It has what `desc` says in that word's place. Where the standard error is no
+    terminal it is a line now and then.
     """
-    options = {"desc": "compiling"} | options
-    interval = 0.1 if sys.stderr.isatty() else 15.0
-    return _Bar(items, mininterval=interval, maxinterval=interval, **options)
+    options = {"desc": "compiling", "unit": "step"} | options
+    options["disable"] = options.get("disable", False) or not _Shown.value
+    if sys.stderr.isatty():
+        return _Bar(items, mininterval=0.1, maxinterval=0.1, **options)
+    options["desc"] = options["desc"] and f"{options['desc']}: "
+    options |= {"bar_format": _LINE, "file": _PlainLines(sys.stderr)}
+    return _Bar(items, mininterval=_SECONDS, maxinterval=_SECONDS, **options)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import jaxtyping
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
 Point: TypeAlias = Float[Array, "*shape"]
@@ -12,4 +13,7 @@ Features: TypeAlias = Float[Array, " feature"]
 Scalar: TypeAlias = Float[Array, ""]
 Key: TypeAlias = PRNGKeyArray
 Keys: TypeAlias = jaxtyping.Key[Array, "*run"] | UInt32[Array, "*run word"]
+AnyKey: TypeAlias = Key | int | np.integer
+"""A key, or an integer that makes one."""
+
 LogDensity: TypeAlias = Callable[[Point], Scalar]
