@@ -2,11 +2,13 @@
 
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._types import Features, Point
 from equistein.features._base import AbstractFeatures
 from equistein.groups import AbstractGroup
 
 
+@gate
 class Concatenated(AbstractFeatures):
     """The features of several maps, one after the other.
 

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Features, Point
 from equistein.features._base import smooth_norm_laplacian
@@ -12,6 +13,7 @@ from equistein.features._pair_features import AbstractPairFeatures
 from equistein.groups import encode_species
 
 
+@gate
 class PairHistogram(AbstractPairFeatures):
     r"""A smooth histogram of the distances of each pair of species.
 

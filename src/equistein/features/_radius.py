@@ -1,5 +1,6 @@
 """The distance from the origin."""
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Features, Point
 from equistein.features._base import (
@@ -11,6 +12,7 @@ from equistein.features._base import (
 from equistein.groups import Orthogonal
 
 
+@gate
 class Radius(AbstractFeatures):
     r"""The distance from the origin, $F(x) = \sqrt{|x|^2 + \epsilon^2}$.
 

@@ -3,12 +3,14 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._types import Features, Point
 from equistein.features._base import smooth_norm_laplacian
 from equistein.features._pair_features import AbstractPairFeatures
 from equistein.groups import encode_species
 
 
+@gate
 class SortedDistances(AbstractPairFeatures):
     r"""All pair distances $\sqrt{r^2 + \epsilon^2}$, sorted within species pairs.
 

@@ -5,12 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._types import Features, Point
 from equistein.features._base import smooth_norm, smooth_norm_laplacian
 from equistein.features._pair_features import AbstractPairFeatures
 from equistein.groups import encode_species
 
 
+@gate
 class SortedRowSums(AbstractPairFeatures):
     r"""Each particle's mean distance to the others, sorted within species.
 

@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from equistein._gate import gate
 from equistein._types import LogDensity, Particles
 from equistein.groups._base import AbstractGroup
 
@@ -18,6 +19,7 @@ class InvarianceError(ValueError):
     """A density lacks the symmetry that a kernel relies on."""
 
 
+@gate
 def check_invariance(
     log_density: LogDensity,
     group: AbstractGroup,

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._types import Point
 from equistein.groups._base import AbstractGroup
 from equistein.groups._combined import AbstractCombined, check_groups
 
 
+@gate
 class Direct(AbstractCombined):
     """The direct sum of groups, each of which acts on its own part of a flat point.
 

@@ -3,11 +3,13 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._products import tensordot
 from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup
 
 
+@gate
 class ImageRotations(AbstractFiniteGroup):
     r"""The quarter turns of a square image: C4; with reflections D4.
 

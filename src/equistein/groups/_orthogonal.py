@@ -4,11 +4,13 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractMatrixGroup, rotate
 
 
+@gate
 class Orthogonal(AbstractMatrixGroup):
     """O(d): the rotations and reflections about the origin.
 
@@ -36,6 +38,7 @@ class Orthogonal(AbstractMatrixGroup):
         return rotate(best_rotation(point, to, reflections=True), point)
 
 
+@gate
 class SpecialOrthogonal(AbstractMatrixGroup):
     """SO(d): the rotations about the origin.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
+from equistein._gate import gate
 from equistein.groups._base import AbstractGroup
 from equistein.groups._direct import Direct
 from equistein.groups._image_rotations import ImageRotations
@@ -32,6 +33,7 @@ _FORMS = (
 )
 
 
+@gate
 def parse_group(
     text: str, *, species: Sequence[Hashable] | None = None, dim: int | None = None
 ) -> AbstractGroup:

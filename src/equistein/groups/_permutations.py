@@ -10,11 +10,13 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Int
 
+from equistein._gate import gate
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
 
 
+@gate
 class Permutations(AbstractFiniteGroup):
     r"""All $n!$ orders of `num` labels.
 

@@ -4,12 +4,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup, AbstractMatrixGroup, rotate
 
 
+@gate
 class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The rotations of the plane by multiples of $2\pi/n$.
 
@@ -43,6 +45,7 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
         return rotate(_turn_into_sector(point, self.turns), point)
 
 
+@gate
 class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The symmetries of a regular $n$-gon: $n$ rotations and $n$ reflections.
 

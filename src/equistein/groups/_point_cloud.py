@@ -12,6 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Key, Point
@@ -47,6 +48,7 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
     return encoded
 
 
+@gate
 class PointCloud(AbstractGroup):
     """Rotations, reflections and translations of space, and swaps of like particles.
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
+from equistein._gate import gate
 from equistein._products import tensordot
 from equistein._types import Point
 from equistein.groups._base import AbstractGroup
@@ -13,6 +14,7 @@ from equistein.groups._combined import AbstractCombined, all_tuples, check_group
 _NUM_TRIED = 3  # elements of each group, to see whether they commute
 
 
+@gate
 class Product(AbstractCombined):
     """The product of groups that act on the same points and commute.
 

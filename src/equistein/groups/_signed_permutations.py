@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
@@ -22,6 +23,7 @@ class SignedPermutation(eqx.Module):
     permutation: Int[Array, "*stack label"]
 
 
+@gate
 class SignedPermutations(AbstractFiniteGroup):
     r"""The $2^n n!$ orders of `num` labels with changes of their signs.
 

@@ -8,11 +8,13 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
 
 
+@gate
 class Signs(AbstractFiniteGroup):
     r"""The $2^n$ changes of sign of `num` labels, each for itself.
 

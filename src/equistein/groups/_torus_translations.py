@@ -7,11 +7,13 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._numbers import check_periods
 from equistein._types import Key, Point
 from equistein.groups._base import AbstractGroup
 
 
+@gate
 class TorusTranslations(AbstractGroup):
     r"""The shifts of all phases of a point together, around their circles.
 

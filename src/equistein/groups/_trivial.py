@@ -3,10 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._types import Point
 from equistein.groups._base import AbstractFiniteGroup
 
 
+@gate
 class Trivial(AbstractFiniteGroup):
     """No symmetry: the identity alone, on points of any shape."""
 

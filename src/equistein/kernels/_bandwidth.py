@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Scalar
 from equistein.kernels._median import middle_pairs
@@ -45,6 +46,7 @@ class AbstractBandwidth(eqx.Module):
 Bandwidth: TypeAlias = float | Scalar | AbstractBandwidth
 
 
+@gate
 class Median(AbstractBandwidth):
     r"""The median rule: $h = c\, \mathrm{med} / \sqrt{2 \log n}$.
 
@@ -88,6 +90,7 @@ class Median(AbstractBandwidth):
         return jax.lax.stop_gradient(jnp.where(bandwidth > 0, bandwidth, 1))
 
 
+@gate
 class MaximumDiscrepancy(AbstractBandwidth):
     r"""The bandwidth at which the particles look worst, learned while sampling.
 

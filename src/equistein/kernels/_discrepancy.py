@@ -4,11 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Particles, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth
 from equistein.kernels._base import AbstractKernel
 
 
+@gate
 def squared_discrepancy(
     kernel: AbstractKernel,
     particles: Particles,
@@ -43,6 +45,7 @@ def squared_discrepancy(
     return (num * total - jnp.mean(own(particles, scores))) / max(num - 1, 1)
 
 
+@gate
 def measured_bandwidth(
     kernel: AbstractKernel,
     particles: Particles,

@@ -2,6 +2,7 @@
 
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Point
 from equistein.groups import AbstractGroup
 from equistein.kernels._derived import AbstractGroupKernel
@@ -11,6 +12,7 @@ from equistein.kernels.averages._base import AbstractAverage
 from equistein.kernels.averages._table import average_over
 
 
+@gate
 class Equivariant(AbstractGroupKernel[AbstractAverage]):
     r"""The group average that makes SVGD equivariant.
 

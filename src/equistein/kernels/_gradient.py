@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._products import einsum, matmul
 from equistein.features import AbstractFeatures
 from equistein.kernels._on_features import AbstractPulledBackKernel
@@ -10,6 +11,7 @@ from equistein.kernels._pairs import squared_distances
 from equistein.kernels._radial import AbstractRadialKernel, Squared
 
 
+@gate
 class Gradient(AbstractPulledBackKernel):
     r"""A kernel on invariant features whose fields are gradients.
 

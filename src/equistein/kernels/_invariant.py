@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Point, Scalar
 from equistein.groups import AbstractGroup
 from equistein.kernels._base import AbstractScalarKernel
@@ -14,6 +15,7 @@ from equistein.kernels.averages._elements import Elements
 from equistein.kernels.averages._table import elements_of
 
 
+@gate
 class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
     r"""The paper's average of a scalar kernel, which does not make SVGD equivariant.
 

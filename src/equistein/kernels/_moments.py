@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._products import matmul
 from equistein._types import Particles, Point
@@ -16,6 +17,7 @@ from equistein.kernels._pairs import Sources, Targets
 _MAX_PARTICLES = 256  # the metric is measured on
 
 
+@gate
 class Moments(AbstractFeatureKernel):
     r"""The gradient kernel of a linear kernel on features, with their mean metric.
 

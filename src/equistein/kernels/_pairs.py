@@ -15,8 +15,8 @@ TargetRows: TypeAlias = Float[Array, "target dim"]
 SourceRows: TypeAlias = Float[Array, "source dim"]
 Pairs: TypeAlias = Float[Array, "target source"]
 
-_MAX_BLOCK = 2**20  # numbers in the Gram matrix of one block: 4 MiB in float32
-_SIDE = 1024  # sources of a block that is summed over blocks of sources too
+_SIDE = 2**10  # of a block's Gram matrix on a processor: 4 MiB in float32
+_SIDE_OF_A_CARD = 2**13  # 256 MiB, so that a block has work for all of a GPU
 
 
 def map_blocks(
@@ -30,7 +30,7 @@ def map_blocks(
     block's Gram matrix stays in the processor's cache between being made and used.
     """
     num, width = targets.shape
-    rows = max(_MAX_BLOCK // num_sources, 8)
+    rows = max(_side() ** 2 // num_sources, 8)
     if num <= rows:
         return block(targets)
     num_blocks = -(-num // rows)
@@ -40,6 +40,11 @@ def map_blocks(
     )
     sums = jax.lax.map(block, padded.reshape(num_blocks, rows, width))
     return sums.reshape(num_blocks * rows, -1)[:num]
+
+
+def _side() -> int:
+    """Return the side of a block's Gram matrix, for the device at hand."""
+    return _SIDE if jax.default_backend() == "cpu" else _SIDE_OF_A_CARD
 
 
 def sum_blocks(
@@ -54,7 +59,7 @@ def sum_blocks(
     as long.
     """
     num = len(sources)
-    size = -(-num // -(-num // _SIDE))
+    size = -(-num // -(-num // _side()))
     whole = num // size
 
     def of_rows(rows: TargetRows) -> TargetRows:

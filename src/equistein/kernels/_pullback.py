@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._products import einsum, matmul
 from equistein.features import AbstractFeatures
 from equistein.kernels._on_features import AbstractPulledBackKernel
@@ -9,6 +10,7 @@ from equistein.kernels._pairs import squared_distances
 from equistein.kernels._radial import AbstractRadialKernel
 
 
+@gate
 class Pullback(AbstractPulledBackKernel):
     r"""A kernel on invariant features that makes SVGD equivariant.
 

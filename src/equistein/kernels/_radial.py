@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
@@ -87,6 +88,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return matmul(value, scores) + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
 
 
+@gate
 class RBF(AbstractRadialKernel):
     r"""The Gaussian kernel.
 
@@ -121,6 +123,7 @@ class RBF(AbstractRadialKernel):
         return sums[:, :-1] + sums[:, -1:] * targets
 
 
+@gate
 class IMQ(AbstractRadialKernel):
     r"""The inverse multiquadric kernel.
 

@@ -4,7 +4,7 @@ import abc
 
 import equinox as eqx
 
-from equistein._types import Key, Particles, Point, Scalar
+from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 
 
@@ -16,7 +16,7 @@ class AbstractTarget(eqx.Module):
         """Return the log density of one point, perhaps up to a constant."""
 
     @abc.abstractmethod
-    def sample(self, key: Key, num: int) -> Particles:
+    def sample(self, key: AnyKey, num: int) -> Particles:
         """Draw `num` independent points from the density."""
 
     @property

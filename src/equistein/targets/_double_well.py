@@ -2,11 +2,13 @@
 
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Point, Scalar
 from equistein.targets._particle_system import AbstractParticleSystem
 
 
+@gate
 class DoubleWell(AbstractParticleSystem):
     r"""Particles with a double-well potential between each pair.
 

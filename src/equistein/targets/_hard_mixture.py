@@ -8,12 +8,14 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import check_num
-from equistein._types import Key, Particles, Point, Scalar
+from equistein._arrays import as_key, as_tuples, check_num
+from equistein._gate import gate
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.groups import Trivial
 from equistein.targets._base import AbstractTarget
 
 
+@gate
 class HardMixture(AbstractTarget):
     r"""Normal laws of several weights and widths on a circle of the first two axes.
 
@@ -45,9 +47,9 @@ class HardMixture(AbstractTarget):
     """
 
     dim: int
-    weights: Float[Array, " mode"]
-    widths: Float[Array, " mode"]
-    means: Float[Array, "mode dim"]
+    _weights: tuple[float, ...]
+    _widths: tuple[float, ...]
+    _means: tuple[tuple[float, ...], ...]
     radius: float
 
     def __init__(
@@ -75,11 +77,27 @@ class HardMixture(AbstractTarget):
             )
         self.dim = dim
         self.radius = float(radius)
-        self.weights = weights / jnp.sum(weights)
-        self.widths = jnp.geomspace(1.0, float(width_ratio), weights.size)
+        self._weights = as_tuples(weights / jnp.sum(weights))
+        widths = jnp.geomspace(1.0, float(width_ratio), weights.size)
+        self._widths = as_tuples(widths)
         angles = jnp.linspace(0.0, 2 * jnp.pi, weights.size, endpoint=False)
         circle = self.radius * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
-        self.means = jnp.pad(circle, ((0, 0), (0, dim - 2)))
+        self._means = as_tuples(jnp.pad(circle, ((0, 0), (0, dim - 2))))
+
+    @property
+    def weights(self) -> Float[Array, " mode"]:
+        """The weight of each mode."""
+        return jnp.asarray(self._weights, float)
+
+    @property
+    def widths(self) -> Float[Array, " mode"]:
+        """The width of each mode."""
+        return jnp.asarray(self._widths, float)
+
+    @property
+    def means(self) -> Float[Array, "mode dim"]:
+        """The place of each mode."""
+        return jnp.asarray(self._means, float)
 
     @property
     def group(self) -> Trivial:
@@ -93,8 +111,9 @@ class HardMixture(AbstractTarget):
     def log_density(self, point: Point) -> Scalar:
         return logsumexp(self._terms(point))
 
-    def sample(self, key: Key, num: int) -> Particles:
+    def sample(self, key: AnyKey, num: int) -> Particles:
         check_num(num)
+        key = as_key(key)
         mode_key, normal_key = jr.split(key)
         modes = jr.categorical(mode_key, jnp.log(self.weights), shape=(num,))
         normal = jr.normal(normal_key, (num, self.dim), self.means.dtype)

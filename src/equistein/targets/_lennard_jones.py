@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.targets._pair_sum import pair_sum, Squares
 from equistein.targets._particle_system import AbstractParticleSystem
@@ -16,6 +17,7 @@ _FEW = 20  # particles that need not settle: chains take them apart
 _SETTLING = 50  # steps of the descent
 
 
+@gate
 class LennardJones(AbstractParticleSystem):
     r"""Particles with a Lennard-Jones potential between each pair, held together.
 

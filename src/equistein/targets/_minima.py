@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import LogDensity, Particles
 from equistein.features import AbstractFeatures
@@ -25,6 +26,7 @@ class Minima(eqx.Module):
     features: Float[Array, "minimum feature"]
 
 
+@gate
 @eqx.filter_jit
 def relax(
     log_density: LogDensity,
@@ -54,6 +56,7 @@ def relax(
     return jax.vmap(lambda x: jax.lax.fori_loop(0, num_steps, descend, x))(points)
 
 
+@gate
 def find_minima(
     log_density: LogDensity, starts: Particles, features: AbstractFeatures
 ) -> Minima:

@@ -11,8 +11,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import check_num
-from equistein._types import Key, LogDensity, Particles, Point
+from equistein._arrays import as_key, check_num
+from equistein._types import AnyKey, Key, LogDensity, Particles, Point
 from equistein.data import cached_array
 from equistein.features import pair_differences, SortedDistances
 from equistein.groups import PointCloud
@@ -81,7 +81,9 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         squared = jnp.sum(pair_differences(point) ** 2, axis=-1)
         return jnp.sqrt(squared + float(jnp.finfo(point.dtype).tiny) ** 0.5)
 
-    def sample(self, key: Key, num: int, *, num_steps: int | None = None) -> Particles:
+    def sample(
+        self, key: AnyKey, num: int, *, num_steps: int | None = None
+    ) -> Particles:
         """Draw reference samples by parallel tempering.
 
         At most 256 independent ladders of temperatures start anywhere, forget their
@@ -95,6 +97,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
                 times `relaxation`, at least 2 000.
         """
         check_num(num)
+        key = as_key(key)
         if num_steps is None:
             num_steps = max(2_000, 10 * self.relaxation)
         start_key, run_key, order_key = jr.split(key, 3)

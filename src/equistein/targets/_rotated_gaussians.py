@@ -8,13 +8,15 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_num
+from equistein._arrays import as_key, as_tuples, check_num
+from equistein._gate import gate
 from equistein._products import matmul
-from equistein._types import Key, Particles, Point, Scalar
+from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 from equistein.targets._base import AbstractTarget
 
 
+@gate
 class RotatedGaussians(AbstractTarget):
     r"""The equal mixture of a Gaussian's images under a finite group.
 
@@ -36,9 +38,9 @@ class RotatedGaussians(AbstractTarget):
     """
 
     symmetry: AbstractGroup
-    mean: Float[Array, " dim"]
-    factor: Float[Array, "dim dim"]  # Cholesky: covariance = factor factor^T
-    whiten: Float[Array, "dim dim"]  # the inverse of the factor
+    _mean: tuple[float, ...]
+    _factor: tuple[tuple[float, ...], ...]
+    _whiten: tuple[tuple[float, ...], ...]
 
     def __init__(
         self,
@@ -52,22 +54,37 @@ class RotatedGaussians(AbstractTarget):
                 f"{group!r}."
             )
         self.symmetry = group
-        self.mean = jnp.asarray(mean, float)
-        group.check_shape(self.mean.shape)
-        covariance = jnp.asarray(covariance, float)
-        size = self.mean.size
-        if self.mean.ndim != 1 or covariance.shape != (size, size):
+        mean, covariance = jnp.asarray(mean, float), jnp.asarray(covariance, float)
+        group.check_shape(mean.shape)
+        size = mean.size
+        if mean.ndim != 1 or covariance.shape != (size, size):
             raise ValueError(
                 "RotatedGaussians needs `mean` of shape (d,) and `covariance` of shape "
-                f"(d, d), but got {self.mean.shape} and {covariance.shape}."
+                f"(d, d), but got {mean.shape} and {covariance.shape}."
             )
-        self.factor = jnp.linalg.cholesky(covariance)
-        self.whiten = jnp.linalg.inv(self.factor)
-        if not bool(jnp.all(jnp.isfinite(self.factor))):
+        factor = jnp.linalg.cholesky(covariance)
+        if not bool(jnp.all(jnp.isfinite(factor))):
             raise ValueError(
                 "RotatedGaussians needs a positive definite `covariance`, but got\n"
                 f"{covariance}."
             )
+        self._mean, self._factor = as_tuples(mean), as_tuples(factor)
+        self._whiten = as_tuples(jnp.linalg.inv(factor))
+
+    @property
+    def mean(self) -> Float[Array, " dim"]:
+        """The mean of one Gaussian."""
+        return jnp.asarray(self._mean, float)
+
+    @property
+    def factor(self) -> Float[Array, "dim dim"]:
+        """The Cholesky factor of its covariance."""
+        return jnp.asarray(self._factor, float)
+
+    @property
+    def whiten(self) -> Float[Array, "dim dim"]:
+        """The inverse of the factor."""
+        return jnp.asarray(self._whiten, float)
 
     @property
     def group(self) -> AbstractGroup:
@@ -84,8 +101,9 @@ class RotatedGaussians(AbstractTarget):
         constant = volume + 0.5 * size * jnp.log(2 * jnp.pi) + jnp.log(len(orbit))
         return logsumexp(-0.5 * distances) - constant.astype(point.dtype)
 
-    def sample(self, key: Key, num: int) -> Particles:
+    def sample(self, key: AnyKey, num: int) -> Particles:
         check_num(num)
+        key = as_key(key)
         normal_key, element_key = jr.split(key)
         normal = jr.normal(normal_key, (num, self.mean.size), self.mean.dtype)
         points = self.mean[None] + matmul(normal, self.factor.T)

@@ -10,9 +10,10 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import check_num
+from equistein._arrays import as_key, as_tuples, check_num
+from equistein._gate import gate
 from equistein._numbers import check_integers
-from equistein._types import Key, Particles, Point, Scalar
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.groups import Orthogonal
 from equistein.targets._base import AbstractTarget
 
@@ -20,6 +21,7 @@ Grid: TypeAlias = Float[Array, "shell grid"]
 _GRID = 4096
 
 
+@gate
 class Shells(AbstractTarget):
     r"""Concentric shells: a density that depends on the distance from the origin.
 
@@ -43,8 +45,8 @@ class Shells(AbstractTarget):
         Jaini, Holdijk and Welling (2021), section 3 and appendix C.
     """
 
-    radii: Float[Array, " shell"]
-    widths: Float[Array, " shell"]
+    _radii: tuple[float, ...]
+    _widths: tuple[float, ...]
     dim: int
 
     def __init__(
@@ -53,21 +55,32 @@ class Shells(AbstractTarget):
         widths: float | Sequence[float] | Array,
         dim: int,
     ):
-        self.radii = jnp.atleast_1d(jnp.asarray(radii, float))
+        radii = jnp.atleast_1d(jnp.asarray(radii, float))
         widths = jnp.asarray(widths, float)
-        if widths.shape not in ((), self.radii.shape):
+        if widths.shape not in ((), radii.shape):
             raise ValueError(
                 "Shells needs `widths`, one number or one a shell, but got shape "
-                f"{widths.shape} for {self.radii.size} radii."
+                f"{widths.shape} for {radii.size} radii."
             )
-        self.widths = jnp.broadcast_to(widths, self.radii.shape)
-        if not bool(jnp.all(self.radii > 0) & jnp.all(self.widths > 0)):
+        widths = jnp.broadcast_to(widths, radii.shape)
+        if not bool(jnp.all(radii > 0) & jnp.all(widths > 0)):
             raise ValueError(
                 "Shells needs positive `radii` and `widths`, but got "
-                f"{self.radii} and {self.widths}."
+                f"{radii} and {widths}."
             )
+        self._radii, self._widths = as_tuples(radii), as_tuples(widths)
         check_integers("Shells", least=2, dim=dim)
         self.dim = dim
+
+    @property
+    def radii(self) -> Float[Array, " shell"]:
+        """The radius of each shell."""
+        return jnp.asarray(self._radii, float)
+
+    @property
+    def widths(self) -> Float[Array, " shell"]:
+        """The width of each shell."""
+        return jnp.asarray(self._widths, float)
 
     @property
     def group(self) -> Orthogonal:
@@ -92,8 +105,9 @@ class Shells(AbstractTarget):
         surface = jnp.log(2.0) + half * jnp.log(jnp.pi) - jax.lax.lgamma(half)
         return surface + jnp.log(jnp.mean(self._masses()))
 
-    def sample(self, key: Key, num: int) -> Particles:
+    def sample(self, key: AnyKey, num: int) -> Particles:
         check_num(num)
+        key = as_key(key)
         return self._sample(key, num)
 
     @eqx.filter_jit

@@ -1,5 +1,6 @@
 """Which average a kernel takes over a group."""
 
+from equistein._gate import gate
 from equistein._types import Key
 from equistein.groups import (
     AbstractGroup,
@@ -94,6 +95,7 @@ def elements_of(
     return relative_sample(group, key, num_samples)
 
 
+@gate
 def closed_form(
     base: AbstractRadialKernel, group: AbstractGroup
 ) -> AbstractClosedForm | None:
