@@ -3,9 +3,11 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Scalar
 
 
+@gate
 def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
     r"""The number of independent samples with the same error of the mean.
 

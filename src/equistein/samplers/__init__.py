@@ -41,6 +41,7 @@ from equistein.samplers._mala import (
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains as AbstractMarkovChains,
 )
+from equistein.samplers._minibatched import Minibatched as Minibatched
 from equistein.samplers._normal import Normal as Normal
 from equistein.samplers._parallel_tempering import (
     ParallelTempering as ParallelTempering,
@@ -50,6 +51,7 @@ from equistein.samplers._parallel_tempering import (
 from equistein.samplers._reference import AbstractReference as AbstractReference
 from equistein.samplers._run import run as run
 from equistein.samplers._run_errors import (
+    EvaluationFailed as EvaluationFailed,
     NonFiniteError as NonFiniteError,
     RunInterrupted as RunInterrupted,
 )
@@ -71,4 +73,8 @@ from equistein.samplers._thinning import thin as thin
 from equistein.samplers._vector_adam import (
     scale_by_vector_adam as scale_by_vector_adam,
     vector_adam as vector_adam,
+)
+from equistein.samplers._warnings import (
+    SamplingWarning as SamplingWarning,
+    undoubted as undoubted,
 )

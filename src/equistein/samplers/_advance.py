@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Int
 
 from equistein._types import Key, LogDensity, Scalar
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._minibatched import of_step
 
 State = TypeVar("State")
 
@@ -56,7 +57,8 @@ def advance_watched(
     until = jnp.asarray(until, taken.dtype)
 
     def step(state):
-        return sampler.step(jr.fold_in(key, state.step), state, log_density)
+        step_key, density = of_step(jr.fold_in(key, state.step), log_density)
+        return sampler.step(step_key, state, density)
 
     if tol is None:
         body = lambda _, state: step(state)[0]

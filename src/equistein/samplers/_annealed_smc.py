@@ -7,6 +7,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from equistein._gate import gate
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
@@ -58,6 +59,7 @@ class SMCInfo(eqx.Module):
     evaluations: Int[Array, ""]
 
 
+@gate
 class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     r"""Particles that go from a reference to the target, weighed, chosen and moved.
 

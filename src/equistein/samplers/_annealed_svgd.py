@@ -4,12 +4,14 @@ from typing import Any
 
 from jaxtyping import Array, Int
 
+from equistein._gate import gate
 from equistein.kernels import AbstractKernel
 from equistein.samplers._annealing import Geometric, thermal
 from equistein.samplers._svgd import SVGD
 from equistein.samplers._vector_adam import vector_adam
 
 
+@gate
 def annealed_svgd(
     kernel: AbstractKernel,
     num_steps: int | Int[Array, ""],

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
+from equistein._gate import gate
 from equistein._types import Scalar
 
 
+@gate
 class Geometric(eqx.Module):
     r"""From hot to the target: $\beta(t) = \beta_0^{1 - t/T}$, then 1.
 
@@ -45,6 +47,7 @@ class Geometric(eqx.Module):
         return jnp.exp(left * jnp.log(self.start))
 
 
+@gate
 class Power(eqx.Module):
     r"""From flat to the target: $\beta(t) = (t/T)^p$, then 1.
 
@@ -75,6 +78,7 @@ class Power(eqx.Module):
         return jnp.minimum(_as_float(step) / self.num_steps, 1) ** self.power
 
 
+@gate
 def thermal(
     step_size: float,
     annealing: Geometric | Power,

@@ -1,7 +1,7 @@
 """The sampler interface."""
 
 import abc
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import equinox as eqx
 from jax.sharding import Mesh
@@ -18,8 +18,11 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 
     The state has a field `particles` and a field `step`, the number of steps taken;
     the info has the fields `log_density` and `update_norm` besides others. What is not
-    abstract may be left as it is.
+    abstract may be left as it is. A sampler `takes_batches` if its density may be
+    another in each step, and right on average.
     """
+
+    takes_batches: ClassVar[bool] = False
 
     @abc.abstractmethod
     def init(self, particles: Particles) -> State:
@@ -55,10 +58,11 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         del factor
         return self
 
-    def on(self, mesh: Mesh) -> "AbstractSampler":
+    def on(self, mesh: Mesh, *, ring: bool = False) -> "AbstractSampler":
         """Return this sampler with its particles split over the devices of a mesh.
 
-        As it stands it is for particles that do not see each other.
+        As it stands it is for particles that do not see each other, which need no
+        `ring`.
         """
         from equistein.samplers._split_rows import SplitRows  # which is a sampler
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from equistein._gate import gate
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 
@@ -14,6 +15,7 @@ class SamplingAlgorithm(NamedTuple):
     step: Callable[..., tuple[Any, Any]]
 
 
+@gate
 def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> SamplingAlgorithm:
     """Return a sampler in the form of `blackjax.base.SamplingAlgorithm`.
 

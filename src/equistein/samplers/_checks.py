@@ -6,7 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
+from equistein._devices import check_shared
+from equistein._limits import MOST
+from equistein._numbers import is_integer
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 
@@ -17,21 +21,38 @@ def check_counts(num_steps: Any, tol: Any, record_every: Any, keep: Any) -> None
     Raises:
         ValueError: If one is not, naming it.
     """
-    if not _is_integer(num_steps) or num_steps < 0:
+    if not is_integer(num_steps) or not 0 <= num_steps <= MOST:
         raise ValueError(
-            f"`run` needs `num_steps`, an integer >= 0, but got {num_steps!r}."
+            f"`run` needs `num_steps`, an integer from 0 to {MOST:.0e}, but got "
+            f"{num_steps!r}."
         )
     if tol is not None and not tol > 0:
         raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
-    if record_every is not None and not (
-        _is_integer(record_every) and record_every > 0
-    ):
+    if record_every is not None and not (is_integer(record_every) and record_every > 0):
         raise ValueError(
             "`run` needs `record_every`, an integer > 0 or None, but got "
             f"{record_every!r}."
         )
-    if not _is_integer(keep) or keep < 0:
+    if not is_integer(keep) or keep < 0:
         raise ValueError(f"`run` needs `keep`, an integer >= 0, but got {keep!r}.")
+
+
+def check_ring(
+    mesh: Mesh | None, runs: int | None, particles: Any, initial_state: Any
+) -> None:
+    """Raise unless devices can share the particles of one run.
+
+    Raises:
+        ValueError: If they cannot, or there are none, or several runs.
+    """
+    if mesh is None or runs is not None:
+        raise ValueError(
+            "`ring` is for one run on a `mesh` of devices, such as es.device_mesh(): "
+            "give `mesh`, and one key."
+        )
+    given = particles if initial_state is None else initial_state.particles
+    if given is not None:
+        check_shared("SVGD in a ring", len(given), mesh)
 
 
 def check_state(sampler: AbstractSampler, state: Any) -> None:
@@ -52,8 +73,10 @@ def check_state(sampler: AbstractSampler, state: Any) -> None:
         )
 
 
-def check_density(log_density: LogDensity, particles: Particles, name: str) -> None:
-    """Raise unless the density maps a point to a scalar, finite at the start.
+def check_density(
+    log_density: LogDensity, particles: Particles, name: str
+) -> np.ndarray:
+    """Return the scores; raise unless the density is a scalar, finite at the start.
 
     Raises:
         ValueError: If it does not, with the shape or the first bad particle.
@@ -81,7 +104,13 @@ def check_density(log_density: LogDensity, particles: Particles, name: str) -> N
             f"{wanted}, but it returned shape {value.shape} of type {value.dtype}. "
             f"{remedy}"
         )
-    values, scores = map(np.asarray, _values_and_scores(log_density, particles))
+    try:
+        values, scores = map(np.asarray, _values_and_scores(log_density, particles))
+    except (RuntimeError, ValueError) as error:
+        reason = raised_in_python(error)
+        if reason is None:
+            raise
+        raise ValueError(f"`log_density` raised at the start: {reason}") from None
     axes = tuple(range(1, scores.ndim))
     bad = ~(np.isfinite(values) & np.all(np.isfinite(scores), axis=axes))
     if np.any(bad):
@@ -92,12 +121,15 @@ def check_density(log_density: LogDensity, particles: Particles, name: str) -> N
             f"{index} the value is {float(values[index]):.6g} and the gradient "
             f"{scores[index]}. Start where the density is positive and smooth."
         )
+    return scores
+
+
+def raised_in_python(error: Exception) -> str | None:
+    """Return what Python raised below compiled code; None for any other error."""
+    told = str(error).strip()
+    return told.split("\n")[-1] if "CpuCallback error" in told else None
 
 
 @eqx.filter_jit
 def _values_and_scores(log_density, particles):
     return jax.vmap(jax.value_and_grad(log_density))(particles)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

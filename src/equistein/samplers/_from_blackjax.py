@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._types import Point, Scalar
 from equistein.samplers._blackjax_algorithms import Algorithm
 from equistein.samplers._blackjax_chains import BlackJAXChains
@@ -15,6 +16,7 @@ _NUM_WARMUP = 500  # by default
 _FEWEST = 10  # steps of a warm-up
 
 
+@gate
 def from_blackjax(
     algorithm: Any,
     *,

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from equistein._gate import gate
 from equistein._types import Key, LogDensity, Point, Scalar
 from equistein.samplers._reference import AbstractReference
 
@@ -46,6 +47,7 @@ class Flat(eqx.Module):
         return jnp.zeros((), point.dtype)
 
 
+@gate
 class GeometricPath(eqx.Module):
     r"""The geometric path $b(x)^{1 - \beta} p(x)^\beta$, for $\beta$ from 0 to 1.
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from equistein._gate import gate
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._scores import (
@@ -48,6 +49,7 @@ class LangevinInfo(eqx.Module):
     evaluations: Int[Array, ""]
 
 
+@gate
 class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     r"""Move each particle along its score, with noise.
 
@@ -72,6 +74,8 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
     """
+
+    takes_batches = True
 
     step_size: StepSize
     annealing: Schedule | None

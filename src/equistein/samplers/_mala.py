@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._gate import gate
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
 from equistein.samplers._markov_chains import AbstractMarkovChains
@@ -47,7 +48,8 @@ class MALAInfo(eqx.Module):
     """What a step was like.
 
     The update's norm is a root mean square over the particles; `evaluations` counts
-    those of the score at each particle so far, one a step and one at the start.
+    those of the score at each particle so far, one a step and one at the start, and
+    `undefined` the proposals of this step at which the log density was NaN.
     """
 
     log_density: Scalar
@@ -56,8 +58,10 @@ class MALAInfo(eqx.Module):
     step_size: Scalar
     inverse_temperature: Scalar
     evaluations: Int[Array, ""]
+    undefined: Int[Array, ""]
 
 
+@gate
 class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
     r"""Move each particle by Langevin proposals, accepted or not.
 
@@ -157,14 +161,14 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
                 key, log_density, walker, beta, step_size, self.project, self.score_clip
             )
 
-        moved, chances = jax.vmap(move)(jr.split(key, len(x)), walkers)
+        moved, chances, defined = jax.vmap(move)(jr.split(key, len(x)), walkers)
         rate = jnp.mean(chances)
         gain = jnp.where(
             state.step < self.num_adapt, _GAIN * (rate - self.acceptance), 0
         )
         info = MALAInfo(
             jnp.mean(walkers.value), rate, rms(moved.point - x), step_size, beta,
-            state.step + 2,
+            state.step + 2, jnp.sum(~defined),
         )  # fmt: skip
         new = MALAState(
             moved.point, moved.value, moved.score, jnp.ones_like(state.has_values),
@@ -187,7 +191,7 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
             value, drift = path.tempered(walker, beta)
             return value, shortened(drift, self.score_clip)
 
-        walker, chance = adjusted_move(
+        walker, chance, _ = adjusted_move(
             key, path.walker_at, tempered, walker, jnp.exp(parameters), self.project
         )
         return walker, chance, jnp.ones((), int)

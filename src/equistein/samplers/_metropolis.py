@@ -48,7 +48,7 @@ def adjusted_move(
     walker: AnyWalker,
     step_size: Scalar,
     project: Callable[[Point], Point],
-) -> tuple[AnyWalker, Scalar]:
+) -> tuple[AnyWalker, Scalar, Bool[Array, ""]]:
     r"""Make a Metropolis-adjusted Langevin move.
 
     The proposal is $y = x + \eta\, d(x) + \sqrt{2 \eta}\, \xi$ on the subspace of
@@ -63,8 +63,8 @@ def adjusted_move(
         project: What puts a point onto the subspace.
 
     Returns:
-        The new walker and the probability with which the proposal was accepted; one
-        whose density is not finite never is.
+        The new walker, the probability with which the proposal was accepted; one
+        whose density is not finite never is; and whether the density was a number.
 
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
@@ -78,7 +78,8 @@ def adjusted_move(
     new_value, new_drift = tempered(there)
     back = x - there.point - step_size * project(new_drift)
     bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
-    return _accept(accept_key, there, walker, new_value - value + bias)
+    moved, chance = _accept(accept_key, there, walker, new_value - value + bias)
+    return moved, chance, ~jnp.isnan(new_value)
 
 
 def langevin_move(
@@ -89,7 +90,7 @@ def langevin_move(
     step_size: Scalar,
     project: Callable[[Point], Point],
     score_clip: float | Scalar | None,
-) -> tuple[Walker, Scalar]:
+) -> tuple[Walker, Scalar, Bool[Array, ""]]:
     r"""Make a Metropolis-adjusted Langevin move of $p^\beta$.
 
     The drift is $\beta s(x)$, shortened to `score_clip` where it is longer: then a
@@ -97,7 +98,8 @@ def langevin_move(
     leaves invariant is exact as before.
 
     Returns:
-        The new walker and the probability with which the proposal was accepted.
+        The new walker, the probability with which the proposal was accepted, and
+        whether its density was a number.
 
     References:
         Roberts and Tweedie (1996), for the truncated drift.

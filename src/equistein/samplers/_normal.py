@@ -10,6 +10,7 @@ import jax.random as jr
 from jax.core import Tracer
 
 from equistein._arrays import check_num
+from equistein._gate import gate
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.samplers._reference import AbstractReference, Subspace
 
@@ -21,6 +22,7 @@ class Everywhere(eqx.Module):
         return point
 
 
+@gate
 class Normal(AbstractReference):
     r"""The isotropic normal density on a subspace, normalized there.
 

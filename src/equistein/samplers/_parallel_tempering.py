@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from equistein._gate import gate
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
@@ -68,6 +69,7 @@ class TemperingInfo(eqx.Module):
     evaluations: Int[Array, ""]
 
 
+@gate
 class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
     r"""Chains at several temperatures that swap their points with their neighbors.
 

@@ -2,33 +2,46 @@
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
+from equistein._arrays import as_keys
 from equistein._devices import at_home, checked_mesh, on_all
 from equistein._progress import progress_bar
-from equistein._types import Key, Keys, LogDensity, Particles, Scalar
-from equistein.samplers._advance import advance_watched
+from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._checks import check_counts, check_density
+from equistein.samplers._checks import (
+    check_counts,
+    check_density,
+    check_ring,
+    raised_in_python,
+)
 from equistein.samplers._first_state import first_state, num_runs, of_runs
-from equistein.samplers._run_errors import NonFiniteError, RunInterrupted
+from equistein.samplers._minibatched import Minibatched
+from equistein.samplers._recorded_steps import (
+    CHUNK,
+    Progress,
+    record_steps,
+    record_steps_of_many,
+)
+from equistein.samplers._run_errors import (
+    EvaluationFailed,
+    NonFiniteError,
+    RunInterrupted,
+)
 from equistein.samplers._samples import collected, Samples
-from equistein.samplers._when_due import when_due
+from equistein.samplers._warnings import doubted, lost_symmetry, zero_scores
 
-_CHUNK = 64  # steps between two looks at whether all numbers are finite
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
 _LENGTH = 2 * _NUM_RECORDS // _NUM_CALLS  # records a call, for any number of steps
 
 
 def run(
-    key: Keys,
+    key: Keys | AnyKey,
     sampler: AbstractSampler,
     log_density: LogDensity,
     particles: Particles | None = None,
@@ -39,6 +52,7 @@ def run(
     keep: int = 0,
     initial_state: PyTree | None = None,
     mesh: Mesh | None = None,
+    ring: bool = False,
     progress: bool = False,
     check: bool = True,
 ) -> Samples:
@@ -49,11 +63,12 @@ def run(
     axis of runs, and `samples[i]` are those of one.
 
     Args:
-        key: The source of randomness; step i uses `fold_in(key, i)`. An array of keys
-            for as many runs.
+        key: The source of randomness, `jax.random.key(0)` or an integer; step i uses
+            `fold_in(key, i)`. An array of keys for as many runs.
         sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once,
             for any `num_steps`; a schedule that is a function of yours, once each.
-        log_density: The unnormalized log density of one point.
+        log_density: The unnormalized log density of one point; or `Minibatched`, of
+            whose data each step takes a batch.
         particles: The start, stacked on axis 0, floating point; of several runs on
             axis 1, and the runs on axis 0.
         num_steps: The number of steps to take.
@@ -66,12 +81,16 @@ def run(
         initial_state: The `state` of earlier samples, to go on from instead of
             `particles`.
         mesh: The devices that share the work, such as `es.device_mesh()`; None is one.
+        ring: Whether the particles of SVGD are split over the devices too, and pass by
+            all of them in each step, so that no device works on more than two parts:
+            for large numbers, and a kernel whose bandwidth is a number.
         progress: Whether to show a progress bar.
         check: Whether to check the density at the start, and the symmetry that the
             kernel relies on.
 
     Returns:
-        The final particles and the history.
+        The final particles and the history, and what to doubt in `warnings`, each of
+        which is a `SamplingWarning` too.
 
     Raises:
         ValueError: If an argument is not what it should be, with the remedy.
@@ -79,39 +98,52 @@ def run(
         NonFiniteError: If a particle is no longer finite, or at a recorded step the
             density; it holds the last good particles.
         RunInterrupted: On Ctrl-C; it holds the run so far.
+        EvaluationFailed: If a density that calls Python raises; it holds the run so
+            far.
     """
+    keys: Keys = as_keys(key)
     check_counts(num_steps, tol, record_every, keep)
     if not isinstance(sampler, AbstractSampler):
         raise ValueError(
             "`sampler` must be one such as SVGD(kernel, optimizer), but got "
             f"{sampler!r}."
         )
+    if isinstance(log_density, Minibatched) and not sampler.takes_batches:
+        raise ValueError(
+            f"{type(sampler).__name__} needs the same `log_density` in each step, not "
+            "that of a batch: take SVGD or Langevin, or give all data, "
+            "`lambda x: posterior(x)`."
+        )
     if mesh is not None:
         mesh = checked_mesh("run", mesh)
-        sampler = sampler.on(mesh)
-    runs = num_runs(key)
+        sampler = sampler.on(mesh, ring=ring)
+    runs = num_runs(keys)
+    if ring:
+        check_ring(mesh, runs, particles, initial_state)
     state = first_state(runs, sampler, log_density, particles, initial_state)
+    began, given, doubts = np.asarray(state.particles), (sampler, log_density), ()
     if check:
         starts = at_home(state.particles)
         starts = starts if runs is None else starts.reshape(-1, *starts.shape[2:])
-        check_density(log_density, starts, "particles")
+        scores = check_density(log_density, starts, "particles")
+        doubts = zero_scores(np.asarray(starts), scores)
         sampler.check(log_density, starts)
     if mesh is not None:
-        given = key, state, sampler, log_density
-        key, state, sampler, log_density = on_all(given, mesh)
+        keys, sampler, log_density = on_all((keys, sampler, log_density), mesh)
+        state = on_all(state, mesh, len(state.particles) if ring else None)
     done = int(jnp.min(state.step))
     no = jnp.zeros(() if runs is None else runs, bool)
     progress_state = Progress(state, state, no, no)
     every = record_every or max(1, num_steps // _NUM_RECORDS)
     calls = _calls(done, num_steps, every, 1 if record_every else _LENGTH)
-    record_steps = _record_steps if runs is None else _record_steps_of_many
+    recorded = record_steps if runs is None else record_steps_of_many
     records = []
     static_tol = None if tol is None else float(tol)
     try:
         with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
             for ends in calls:
-                progress_state, info, valid = record_steps(
-                    key, sampler, log_density, progress_state, ends, static_tol, keep
+                progress_state, info, valid = recorded(
+                    keys, sampler, log_density, progress_state, ends, static_tol, keep
                 )
                 records.append(jax.tree.map(np.asarray, at_home((info, valid))))
                 bar.update(int(jnp.min(progress_state.state.step)) - done - bar.n)
@@ -121,96 +153,21 @@ def run(
     except KeyboardInterrupt:
         samples = _samples(runs, sampler, progress_state, records, done)
         raise RunInterrupted(samples) from None
+    except (RuntimeError, ValueError) as error:
+        reason = raised_in_python(error)
+        if reason is None:
+            raise
+        samples = _samples(runs, sampler, progress_state, records, done)
+        raise EvaluationFailed(reason, samples) from None
     if bool(jnp.any(progress_state.failed)):
         samples = _samples(runs, sampler, progress_state, records, done)
-        raise _failure(runs, key, sampler, log_density, progress_state, samples)
-    return _samples(runs, sampler, progress_state, records, done)
-
-
-class Progress(eqx.Module):
-    """The state of a run, and the last one known to be finite."""
-
-    state: PyTree
-    good: PyTree
-    converged: Bool[Array, "*run"]
-    failed: Bool[Array, "*run"]
-
-
-def _steps_recorded(
-    key: Key,
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    progress: Progress,
-    ends: Int[Array, " record"],
-    tol: float | None,
-    keep: int,
-) -> tuple[Progress, dict[str, Array], Bool[Array, " record"]]:
-    """Step to each of `ends` in turn and record the info of the last step before it."""
-    arrays_of = lambda tree: eqx.filter(tree, eqx.is_array)
-
-    def unrecorded_steps(progress, end):
-        state = progress.state
-        last = jnp.minimum(state.step + _CHUNK, end - 1)
-        state, converged = advance_watched(key, sampler, log_density, state, last, tol)
-        return _judged(progress, state, converged)
-
-    def recorded_step(key, sampler, log_density, progress):
-        state = progress.state
-        state, info = sampler.step(jr.fold_in(key, state.step), state, log_density)
-        converged = progress.converged
-        if tol is not None:
-            converged = converged | (info.update_norm < tol)
-        record = {"step": state.step} | vars(info)
-        if keep:
-            record["particles"] = state.particles[:keep]
-        return arrays_of(_judged(progress, state, converged, info.log_density)), record
-
-    def segment(progress, end):
-        progress = jax.lax.while_loop(
-            lambda p: (p.state.step < end - 1) & ~p.converged & ~p.failed,
-            lambda p: unrecorded_steps(p, end),
-            progress,
-        )
-        # A run that converged on the way takes one more step, the one to record.
-        go_on = (progress.state.step < end) & ~progress.failed
-        given = key, sampler, log_density, progress
-        blank = jax.tree.map(
-            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-            eqx.filter_eval_shape(recorded_step, *given)[1],
-        )
-        before = arrays_of(progress), blank
-        arrays, info = when_due(go_on, recorded_step, before, *given)
-        progress = eqx.combine(arrays, progress)
-        return progress, (info, go_on & ~progress.failed)
-
-    def unless_over(progress, end):
-        over = progress.converged | progress.failed
-        return segment(progress, jnp.where(over, progress.state.step, end))
-
-    progress, (info, valid) = jax.lax.scan(unless_over, progress, ends)
-    return progress, info, valid
-
-
-_record_steps = eqx.filter_jit(_steps_recorded)
-_record_steps_of_many = eqx.filter_jit(
-    eqx.filter_vmap(
-        _steps_recorded, in_axes=(0, None, None, eqx.if_array(0), None, None, None)
-    )
-)
-
-
-def _judged(
-    progress: Progress,
-    state: PyTree,
-    converged: Bool[Array, ""],
-    log_density: Scalar | float = 0.0,
-) -> Progress:
-    """Keep `state` as the last good one if all is finite; otherwise the run failed."""
-    finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)
-    good = jax.tree.map(
-        lambda new, old: jnp.where(finite, new, old), state, progress.good
-    )
-    return Progress(state, good, converged & finite, ~finite)
+        raise _failure(runs, keys, sampler, log_density, progress_state, samples)
+    samples = _samples(runs, sampler, progress_state, records, done)
+    if check:
+        ends = samples.particles
+        ends = ends if runs is None else ends.reshape(-1, *ends.shape[2:])
+        doubts += lost_symmetry(*given, ends)
+    return doubted(samples, began, doubts, type(given[0]).__name__)
 
 
 def _calls(
@@ -257,10 +214,10 @@ def _failure(
     if runs is not None:
         failed = int(jnp.argmax(progress.failed))
         key, good, where = key[failed], samples[failed].state, f" of run {failed}"
-    chunk = jnp.arange(1, _CHUNK + 1) + good.step
+    chunk = jnp.arange(1, CHUNK + 1) + good.step
     no = jnp.zeros((), bool)
     replay = Progress(good, good, no, no)
-    replay, _, _ = _record_steps(key, sampler, log_density, replay, chunk, None, 0)
+    replay, _, _ = record_steps(key, sampler, log_density, replay, chunk, None, 0)
     step = int(replay.good.step) + 1
     held = "the last good particles of each run"
     if runs is None:

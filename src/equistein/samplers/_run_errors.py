@@ -27,3 +27,19 @@ class RunInterrupted(KeyboardInterrupt):
     def __init__(self, samples: Samples):
         super().__init__(f"stopped after {samples.num_steps} steps")
         self.samples = samples
+
+
+class EvaluationFailed(RuntimeError):
+    """A log density that calls Python raised an error in the midst of a run.
+
+    Attributes:
+        samples: The run up to then; give `samples.state` to `run` to go on.
+    """
+
+    def __init__(self, reason: str, samples: Samples):
+        super().__init__(
+            f"The log density raised after {samples.num_steps} steps: {reason} The "
+            "error's `samples` hold the run up to then; `run` goes on from their "
+            "`state`."
+        )
+        self.samples = samples

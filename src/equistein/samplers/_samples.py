@@ -12,11 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from equistein._files import write_whole
+from equistein._gate import gate
 from equistein._types import Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._first_state import of_runs, run_of
 
-_FORMAT = "equistein samples 1"
+_FORMAT = "equistein samples 2"
 
 
 class Samples(eqx.Module):
@@ -33,6 +35,10 @@ class Samples(eqx.Module):
         state: The sampler's final state; give it to `run` to go on.
         summary: What the sampler ends with besides, by name: the temperatures, the
             weights of the particles and log Z of those that have them.
+        warnings: What the samples should be doubted for, in words: proposals that were
+            hardly ever accepted, particles that drift away, a density that is NaN or
+            constant somewhere, chains that disagree, weights of a few particles, a
+            symmetry that is lost on the way. `run` warns of each.
     """
 
     particles: Particles
@@ -41,6 +47,7 @@ class Samples(eqx.Module):
     converged: bool | np.ndarray
     state: PyTree
     summary: dict[str, Any] = dataclasses.field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def __getitem__(self, index: int) -> "Samples":
         """Return the samples of one of several runs.
@@ -62,7 +69,96 @@ class Samples(eqx.Module):
             bool(np.asarray(self.converged)[index]),
             None if self.state is None else run_of(self.state, index),
             own(self.summary),
+            self.warnings,
         )
+
+    def __repr__(self) -> str:
+        """Tell how many particles of which shape, and after how many steps."""
+        runs, particles = "", self.particles
+        if isinstance(self.num_steps, np.ndarray):
+            runs, particles = f"{len(particles)} runs, each of ", particles[0]
+        steps = np.unique(self.num_steps)
+        told = (
+            f"{steps[0]} steps"
+            if len(steps) == 1
+            else f"{steps[0]} to {steps[-1]} steps"
+        )
+        end = ", converged" if np.all(self.converged) else ""
+        num = np.shape(self.history.get("step", ()))[-1]
+        num_doubts = len(self.warnings)
+        doubts = f"; {num_doubts} warning{'s'[: num_doubts > 1]}" if num_doubts else ""
+        return (
+            f"Samples({runs}{particles.shape[0]} particles of shape "
+            f"{particles.shape[1:]}, {particles.dtype}, after {told}{end}; history of "
+            f"{num} records: {', '.join(self.history)}{doubts})"
+        )
+
+    def plot(self) -> Any:
+        """Return a matplotlib figure of the particles and of how the run went.
+
+        Of points with more than two coordinates the first two are shown.
+
+        Example:
+            ```python
+            import equistein as es
+            import jax
+
+            target = es.targets.Shells((1.0, 3.0), 0.3, 2)
+            start = jax.random.normal(jax.random.key(0), (200, 2))
+            chains = es.Langevin(0.01)
+            samples = es.run(1, chains, target.log_density, start, num_steps=500)
+            samples.plot().savefig("samples.png")
+            ```
+        """
+        from equistein.plotting import run_figure  # loads matplotlib
+
+        arrays = (
+            np.asarray(self.particles),
+            {k: np.asarray(v) for k, v in self.history.items()},
+        )
+        if not isinstance(self.num_steps, np.ndarray):
+            arrays = arrays[0][None], {k: v[None] for k, v in arrays[1].items()}
+        return run_figure(*arrays)
+
+    def animate(self, path: pathlib.Path | str) -> None:
+        """Write the recorded places of particles as an animation, a .gif file.
+
+        `run(..., keep=n)` records those of n particles; the first two coordinates of
+        each are shown.
+
+        Args:
+            path: The file, which ends in .gif.
+
+        Raises:
+            ValueError: If no particles were recorded, they have one coordinate, the
+                samples are of several runs, or the name ends otherwise.
+
+        Example:
+            ```python
+            import equistein as es
+            import jax
+
+            target = es.targets.Shells((1.0, 3.0), 0.3, 2)
+            start = jax.random.normal(jax.random.key(0), (200, 2))
+            samples = es.run(
+                1, es.Langevin(0.01), target.log_density, start, num_steps=500, keep=200
+            )
+            samples.animate("rings.gif")
+            ```
+        """
+        from equistein.plotting import run_animation  # loads matplotlib
+
+        if pathlib.Path(path).suffix.lower() != ".gif":
+            raise ValueError(f"`path` must end in .gif, but got {path}.")
+        if isinstance(self.num_steps, np.ndarray):
+            raise ValueError("These are samples of several runs: animate `samples[0]`.")
+        places = self.history.get("particles")
+        if places is None or len(places) < 2 or places[0, 0].size < 2:
+            raise ValueError(
+                "An animation needs the recorded places of particles with two "
+                "coordinates or more: es.run(..., keep=100)."
+            )
+        run_animation(path, self.history["step"], places)
 
     def save(self, path: pathlib.Path | str) -> None:
         """Write the samples to an .npz file, with the state to go on from."""
@@ -75,16 +171,15 @@ class Samples(eqx.Module):
             "format": _FORMAT,
             "num_steps": np.asarray(self.num_steps).tolist(),
             "converged": np.asarray(self.converged).tolist(),
+            "warnings": self.warnings,
         }
         arrays = {name: np.asarray(part) for name, part in parts.items()}
         content = io.BytesIO()
         np.savez(content, allow_pickle=False, about=json.dumps(about), **arrays)
-        path = pathlib.Path(path)
-        temporary = path.with_name(f".{path.name}.part")
-        temporary.write_bytes(content.getvalue())
-        temporary.replace(path)
+        write_whole(pathlib.Path(path), content.getvalue())
 
 
+@gate
 def load_samples(
     path: pathlib.Path | str, sampler: AbstractSampler | None = None
 ) -> Samples:
@@ -98,8 +193,9 @@ def load_samples(
     Raises:
         ValueError: If the file holds no samples, or a state of another sampler.
     """
+    content = pathlib.Path(path).read_bytes()
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             parts = {name: stored[name] for name in stored.files}
         about = json.loads(str(parts.pop("about")))
         if about["format"] != _FORMAT:
@@ -110,8 +206,7 @@ def load_samples(
             num_steps, converged = np.asarray(num_steps), np.asarray(converged)
         else:
             num_steps, converged = int(num_steps), bool(converged)
-    except OSError:
-        raise
+        doubts = tuple(map(str, about["warnings"]))
     except Exception as error:  # whatever a file that others wrote may hold
         raise ValueError(
             f"{path} holds no samples that `Samples.save` wrote: {error}."
@@ -124,7 +219,7 @@ def load_samples(
     state = None
     if sampler is not None:
         state = _state_of(runs, sampler, particles, parts, path)
-    return Samples(particles, history, num_steps, converged, state, summary)
+    return Samples(particles, history, num_steps, converged, state, summary, doubts)
 
 
 def collected(

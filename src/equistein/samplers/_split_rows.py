@@ -7,7 +7,7 @@ import jax
 from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
-from equistein._devices import AXIS, kept_split
+from equistein._devices import check_shared, kept_split
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 
@@ -31,13 +31,8 @@ class SplitRows(AbstractSampler[Any, Any]):
         Raises:
             ValueError: If the devices cannot have equally many particles.
         """
-        num, devices = len(particles), self.mesh.shape[AXIS]
-        if num % devices:
-            raise ValueError(
-                f"{devices} devices cannot share {num} `particles` of "
-                f"{type(self.inner).__name__} equally: give a multiple of {devices}. "
-                "Those of SVGD may be any number."
-            )
+        num = len(particles)
+        check_shared(type(self.inner).__name__, num, self.mesh)
         return kept_split(self.inner.init(particles), self.mesh, num)
 
     def step(
@@ -48,7 +43,7 @@ class SplitRows(AbstractSampler[Any, Any]):
         state, info = self.inner.step(key, state, log_density)
         return kept_split(state, self.mesh, num), info
 
-    def on(self, mesh: Mesh) -> "SplitRows":
+    def on(self, mesh: Mesh, *, ring: bool = False) -> "SplitRows":
         return SplitRows(self.inner, mesh)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

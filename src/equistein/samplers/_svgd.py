@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -13,7 +13,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
-from equistein._devices import split_rows
+from equistein._devices import kept_split, ring_sum, split_rows
+from equistein._gate import gate
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
 from equistein.samplers._base import AbstractSampler
@@ -34,6 +35,8 @@ from equistein.samplers._step_sizes import (
     StepSize,
 )
 from equistein.samplers._when_due import when_due
+
+Sources: TypeAlias = Float[Array, "source *shape"]
 
 
 class SVGDState(eqx.Module):
@@ -61,6 +64,7 @@ class SVGDInfo(eqx.Module):
     evaluations: Int[Array, ""]
 
 
+@gate
 class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     r"""Move particles along the kernelized Stein force.
 
@@ -95,6 +99,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         for the noise.
     """
 
+    takes_batches = True
+
     kernel: AbstractKernel
     optimizer: optax.GradientTransformation
     annealing: Schedule | None
@@ -104,6 +110,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     repellers: Float[Array, "repeller *shape"] | None
     factor: float | Scalar | None
     mesh: Mesh | None = eqx.field(static=True)
+    ring: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -134,6 +141,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self.project = project
         self.factor = None
         self.mesh = None
+        self.ring = False
         self.repellers = None if repellers is None else self._placed(repellers)
 
     def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
@@ -150,14 +158,16 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             _replaced(self, "langevin", langevin), "factor", before * factor
         )
 
-    def on(self, mesh: Mesh) -> "SVGD":
+    def on(self, mesh: Mesh, *, ring: bool = False) -> "SVGD":
         """Return this sampler with its sums and scores split over devices.
 
         The particles are whole on each device, which takes the score and the force of
-        its part of them; both are gathered, and the devices take the same step.
+        its part of them; both are gathered, and the devices take the same step. In a
+        ring each device has its part of the particles alone, and the parts pass by.
         """
         other = copy.copy(self)
         object.__setattr__(other, "mesh", mesh)
+        object.__setattr__(other, "ring", ring)
         return other
 
     def init(self, particles: Particles) -> SVGDState:
@@ -175,18 +185,17 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     ) -> tuple[SVGDState, SVGDInfo]:
         x, dtype = state.particles, state.particles.dtype
         beta = inverse_temperature(self.annealing, state.step, dtype)
-        values, scores = split_rows(self.mesh, _values_and_scores, x, log_density)
+        mesh = None if self.ring else self.mesh  # which the compiler splits over
+        values, scores = split_rows(mesh, _values_and_scores, x, log_density)
         scores = beta * clipped(scores, self.score_clip)
         bandwidth = self._bandwidth(state, scores)
-        sources, source_scores = x, scores
+        fixed = None
         if self.repellers is not None:
             repellers = self.repellers.astype(dtype)
-            found = split_rows(self.mesh, _values_and_scores, repellers, log_density)
-            extra = clipped(found[1], self.score_clip)
-            sources = jnp.concatenate([x, repellers])
-            source_scores = jnp.concatenate([scores, beta * extra])
+            found = split_rows(mesh, _values_and_scores, repellers, log_density)
+            fixed = repellers, beta * clipped(found[1], self.score_clip)
         kernel = self.kernel.with_bandwidth(bandwidth)
-        force = split_rows(self.mesh, _force, x, kernel, sources, source_scores)
+        force = self._force(kernel, x, scores, fixed)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
@@ -232,6 +241,29 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             due, measured_bandwidth, state.bandwidth, kernel, state.particles, scores
         )
 
+    def _force(
+        self,
+        kernel: AbstractKernel,
+        x: Particles,
+        scores: Particles,
+        fixed: tuple[Sources, Sources] | None,
+    ) -> Particles:
+        """Return the mean of the Stein terms over particles and repellers."""
+        if not self.ring:
+            sources = x, scores
+            if fixed is not None:
+                sources = tuple(map(jnp.concatenate, zip(sources, fixed, strict=True)))
+            force = lambda rows, kernel, *sources: kernel.stein_force(rows, *sources)
+            return split_rows(self.mesh, force, x, kernel, *sources)
+        assert self.mesh is not None
+        kernel = kernel._fixed(x if fixed is None else jnp.concatenate([x, fixed[0]]))
+        total = ring_sum(self.mesh, _summed_force, x, (x, scores), kernel)
+        num = len(x)
+        if fixed is not None:
+            total = total + _summed_force(x, *fixed, kernel)
+            num += len(fixed[0])
+        return kept_split(total / num, self.mesh, len(x))
+
     def _langevin_step(
         self, key: Key, state: SVGDState, scores: Particles
     ) -> Particles | float:
@@ -247,13 +279,13 @@ def _values_and_scores(
     return jax.vmap(jax.value_and_grad(log_density))(points)
 
 
-def _force(
+def _summed_force(
     targets: Float[Array, "target *shape"],
+    sources: Sources,
+    scores: Sources,
     kernel: AbstractKernel,
-    sources: Float[Array, "source *shape"],
-    scores: Float[Array, "source *shape"],
 ) -> Float[Array, "target *shape"]:
-    return kernel.stein_force(targets, sources, scores)
+    return len(sources) * kernel.stein_force(targets, sources, scores)
 
 
 def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:

@@ -4,9 +4,11 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import finite_gate
 from equistein._types import Key
 
 
+@finite_gate
 def systematic_resampling(
     key: Key, weights: Float[Array, " particle"]
 ) -> Int[Array, " particle"]:

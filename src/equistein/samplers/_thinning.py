@@ -7,10 +7,12 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Key
 
 
+@gate
 def thin(
     key: Key, features: Float[Array, "n feature"], order: Float[Array, " n"], num: int
 ) -> Int[Array, " num"]:

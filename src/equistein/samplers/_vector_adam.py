@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PyTree
 
+from equistein._gate import gate
+
 
 class VectorAdamState(NamedTuple):
     """The step count, the mean gradient, and the mean square length by point."""
@@ -16,6 +18,7 @@ class VectorAdamState(NamedTuple):
     square: PyTree
 
 
+@gate
 def scale_by_vector_adam(
     b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> optax.GradientTransformation:
@@ -64,6 +67,7 @@ def scale_by_vector_adam(
     return optax.GradientTransformation(init, update)
 
 
+@gate
 def vector_adam(
     learning_rate: optax.ScalarOrSchedule,
     b1: float = 0.9,

@@ -1,0 +1,187 @@
+"""What a run should be doubted for, in words."""
+
+import contextlib
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from equistein._types import LogDensity, Particles
+from equistein.diagnostics import split_r_hat
+from equistein.samplers._base import AbstractSampler
+from equistein.samplers._samples import Samples
+
+_FEW_STEPS = 10  # that tell nothing
+_ACCEPTANCE = 0.05
+_DRIFT = 1e4  # times as far as the start
+_R_HAT = 1.2
+_CHAINS, _DRAWS = 4, 20  # that R-hat takes at least
+_EFFECTIVE = 0.1  # of the particles
+
+
+class SamplingWarning(RuntimeWarning):
+    """A run ended, but its samples should be doubted."""
+
+
+def zero_scores(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
+    """Return a warning if the score vanishes at most particles, in several places."""
+    still = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
+    zero, num = int(np.sum(still)), len(scores)
+    if 2 * zero <= num or np.all(particles[still] == particles[still][:1]):
+        return ()
+    return (
+        f"the gradient of `log_density` is exactly zero at {zero} of {num} particles "
+        "at the start: a density that is constant or rounded there guides no particle.",
+    )
+
+
+def lost_symmetry(
+    sampler: AbstractSampler, log_density: LogDensity, ends: Particles
+) -> tuple[str, ...]:
+    """Return a warning if what the sampler relies on is lost where particles ended.
+
+    Args:
+        sampler: What relies on it; it was there at the start.
+        log_density: The density.
+        ends: Where the particles of all runs ended.
+    """
+    try:
+        sampler.check(log_density, ends)
+    except ValueError as error:
+        told = str(error).partition(": at the point")[0]
+        return (
+            f"what held where the particles began does not where they ended: {told}. "
+            "They do not follow the density that was meant: mend it there.",
+        )
+    return ()
+
+
+def doubted(
+    samples: Samples, start: np.ndarray, doubts: tuple[str, ...], name: str
+) -> Samples:
+    """Return samples with all that they should be doubted for, and warn of it.
+
+    Args:
+        samples: Of one run, or of several.
+        start: The particles each began with.
+        doubts: What is known before.
+        name: That of the sampler.
+    """
+    if isinstance(samples.num_steps, np.ndarray):
+        lines: dict[str, list[str]] = {}
+        stateless = dataclasses.replace(samples, state=None)
+        for index, began in enumerate(start):
+            for text in _doubts(stateless[index], began):
+                lines.setdefault(text, []).append(str(index))
+        found = [f"in run {', '.join(lines[text][:9])}: {text}" for text in lines]
+    else:
+        found = _doubts(samples, start)
+    told = tuple(f"{name}: {text}" for text in (*doubts, *found))
+    for text in told:
+        warnings.warn(text, SamplingWarning, stacklevel=3)
+    return dataclasses.replace(samples, warnings=told)
+
+
+@contextlib.contextmanager
+def undoubted(about: str = "") -> Iterator[None]:
+    """Let runs not warn of what is looked at otherwise, or is no surprise.
+
+    Args:
+        about: What is in those warnings, such as R-hat; by default of anything.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f".*{about}", SamplingWarning)
+        yield
+
+
+def _doubts(samples: Samples, start: np.ndarray) -> list[str]:
+    """Return what one run should be doubted for."""
+    end, history = np.asarray(samples.particles), samples.history
+    found = [_drift(start, end)]
+    if "acceptance" in history:
+        rates = history["acceptance"]
+        found.append(_stuck(start, end, rates, int(samples.num_steps)))
+        if "particles" in history:
+            found.append(_unmixed(history["particles"]))
+    if "undefined" in history:
+        found.append(_undefined(history["undefined"], len(start)))
+    if "weights" in samples.summary:
+        found.append(_few_effective(np.asarray(samples.summary["weights"], float)))
+    return [text for text in found if text]
+
+
+def _stuck(
+    start: np.ndarray, end: np.ndarray, rates: np.ndarray, num_steps: int
+) -> str:
+    """Tell of proposals that were hardly ever accepted."""
+    if not len(rates) or num_steps < _FEW_STEPS:
+        return ""
+    rate = float(np.mean(rates[len(rates) // 2 :]))
+    still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
+    if rate >= _ACCEPTANCE and 2 * still <= len(start):
+        return ""
+    return (
+        f"only {rate:.2%} of the proposals were accepted in the second half of the "
+        f"run, and {still} of {len(start)} particles stand where they began: these are "
+        "not samples. Take a smaller step size, or let it adapt (`num_adapt`)."
+    )
+
+
+def _drift(start: np.ndarray, end: np.ndarray) -> str:
+    """Tell of particles that went as far as if nothing held them."""
+    reach = lambda x: float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
+    before, after = reach(start), reach(end)
+    if after <= _DRIFT * max(before, 1e-2):
+        return ""
+    return (
+        f"the particles went from {before:.3g} from the origin to {after:.3g}, root "
+        "mean square: has the density a finite integral? If so, begin nearer to where "
+        "it is large."
+    )
+
+
+def _undefined(counts: np.ndarray, num_particles: int) -> str:
+    """Tell of proposals at which the density was no number."""
+    num = int(np.sum(counts))
+    if not num:
+        return ""
+    tried = len(counts) * num_particles
+    return (
+        f"`log_density` was NaN at {num} of the {tried} proposals that were recorded, "
+        "all of which were refused, as if it were zero there. Return -inf where it is "
+        "zero, and mend it elsewhere."
+    )
+
+
+def _unmixed(places: np.ndarray) -> str:
+    """Tell of independent chains that are not where the others are."""
+    draws = places[len(places) // 2 :]
+    if len(draws) < _DRAWS or places.shape[1] < _CHAINS:
+        return ""
+    # Of a cloud, whose coordinates a symmetry may mix, only how wide it is.
+    values = draws.reshape(*draws.shape[:2], -1)
+    if draws.ndim > 3:
+        centered = draws - draws.mean(axis=2, keepdims=True)
+        values = np.sqrt(np.mean(centered**2, axis=tuple(range(2, draws.ndim))))
+        values = values[..., None]
+    worst = max(split_r_hat(values[:, :, i].T) for i in range(values.shape[2]))
+    if not worst > _R_HAT:
+        return ""
+    return (
+        f"R-hat of the {places.shape[1]} chains that were kept is {worst:.2f} in the "
+        "second half of the run: they are not where the others are. Take more steps, "
+        "or a sampler that changes modes (`es.ParallelTempering`)."
+    )
+
+
+def _few_effective(weights: np.ndarray) -> str:
+    """Tell of weights that a few particles have nearly all of."""
+    effective = float(np.sum(weights) ** 2 / np.sum(weights**2))
+    if not math.isfinite(effective) or effective >= _EFFECTIVE * len(weights):
+        return ""
+    return (
+        f"the weights of {len(weights)} particles are worth {effective:.1f} equal "
+        "ones: take more particles, or more temperatures."
+    )
