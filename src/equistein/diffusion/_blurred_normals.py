@@ -8,6 +8,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._products import matmul, tensordot
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
@@ -17,6 +18,7 @@ _RANK = 128  # the directions of a class's covariance
 _ROWS = 2_000  # points of a class that they are taken from, at most
 
 
+@gate
 class BlurredNormals(eqx.Module):
     r"""Normal laws like the data of each class, moved by a finite group, with noise.
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int, PyTree, UInt32
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import NoiseEnergy
@@ -36,6 +37,7 @@ class DiffusionState(eqx.Module):
     key: UInt32[Array, "..."]
 
 
+@gate
 class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
     r"""Contrastive divergence with particles that follow the reverse diffusion.
 

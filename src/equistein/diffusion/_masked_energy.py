@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
+from equistein._gate import gate
 from equistein._numbers import is_integer
 from equistein._types import Point, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
@@ -16,6 +17,7 @@ from equistein.groups import Trivial
 from equistein.networks import EGNN
 
 
+@gate
 class MaskedNoiseEnergy(AbstractNoiseEnergy):
     """The energies of molecules of several formulas, which share a graph network.
 

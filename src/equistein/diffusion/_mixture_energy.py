@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from equistein._gate import gate
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._blurred_normals import BlurredNormals
@@ -14,6 +15,7 @@ from equistein.groups import AbstractGroup
 from equistein.networks import SteerableUNet
 
 
+@gate
 class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     r"""What is known of blurred images, corrected by a network.
 

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from equistein._gate import gate
 from equistein._types import Particles, Point, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.energies import AbstractEnergy
@@ -12,6 +13,7 @@ from equistein.groups import AbstractGroup
 from equistein.networks import AbstractNoiseNetwork
 
 
+@gate
 class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     r"""The energies of data blurred by normal noise, one for each level $\sigma$.
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int
 
+from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
@@ -23,6 +24,7 @@ Ending = Literal["mean", "flow"]
 _PARTS = {"mean": 1.0, "flow": 0.5}
 
 
+@gate
 class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
     r"""Moves points from the largest noise to the least, and takes that off too.
 
@@ -93,6 +95,7 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
         return ReverseDiffusion(steps, self.shape, self.num_at_once, self.ending)
 
 
+@gate
 class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
     """A generator for each formula of a `MaskedNoiseEnergy`.
 

@@ -5,11 +5,13 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._gate import gate
 from equistein._types import Key, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.training import AbstractObjective, Batch
 
 
+@gate
 class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
     r"""The mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ over levels of noise.
 
@@ -51,6 +53,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
         return True
 
 
+@gate
 def denoising_loss(
     key: Key,
     energy: AbstractNoiseEnergy,

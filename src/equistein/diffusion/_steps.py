@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
@@ -20,6 +21,7 @@ _CORRECTED = 6.0  # times the least noise, up to which particles take other step
 _COLD = 20.0  # the same for the temperature
 
 
+@gate
 class StepSizes(eqx.Module):
     """Step sizes at the least noise, as arrays: others need no other compilation.
 
@@ -50,6 +52,7 @@ class StepSizes(eqx.Module):
         )
 
 
+@gate
 class DiffusionSteps(eqx.Module):
     r"""Steps of particles while the noise falls.
 

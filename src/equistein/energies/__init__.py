@@ -3,6 +3,7 @@
 from equistein.energies._base import (
     AbstractEnergies as AbstractEnergies,
     AbstractEnergy as AbstractEnergy,
+    check_one_density as check_one_density,
     Energies as Energies,
     Evaluation as Evaluation,
     fixed as fixed,

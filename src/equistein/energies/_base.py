@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 
@@ -50,6 +51,21 @@ class AbstractEnergies(eqx.Module):
         )
 
 
+@gate
+def check_one_density(owner: str, energy: AbstractEnergies) -> None:
+    """Raise unless an energy is that of one density.
+
+    Raises:
+        ValueError: If it has one for each formula, or no log density.
+    """
+    if not isinstance(energy, AbstractEnergy):
+        raise ValueError(
+            f"{owner} needs the energy of one density, but {type(energy).__name__} is "
+            "none by itself: fit molecules of one formula, or take "
+            "NoiseConditionalScoreMatching."
+        )
+
+
 class AbstractEnergy(AbstractEnergies):
     r"""A learned energy: $p(x) = e^{-E(x)} / Z$."""
 
@@ -78,6 +94,7 @@ Energies = TypeVar("Energies", bound=AbstractEnergies)
 Tree = TypeVar("Tree")
 
 
+@gate
 def fixed(energy: Tree) -> Tree:
     """Return an energy, or another tree, whose weights no gradient flows through."""
 

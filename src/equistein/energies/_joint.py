@@ -7,6 +7,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._numbers import check_positive, is_integer
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy, Evaluation
@@ -14,6 +15,7 @@ from equistein.groups import AbstractGroup
 from equistein.networks import AbstractNetwork
 
 
+@gate
 class JointEnergy(AbstractEnergy):
     r"""The energies of points and labels that a classifier's logits $f$ define.
 
@@ -80,6 +82,7 @@ class JointEnergy(AbstractEnergy):
         return self.network.group(shape)
 
 
+@gate
 class ConditionalEnergy(AbstractEnergy):
     r"""The energy of one class, up to a constant.
 

@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
@@ -105,6 +106,7 @@ class MessageLayer(eqx.Module):
         return hidden + step, messages
 
 
+@gate
 class EGNN(AbstractNoiseNetwork):
     r"""An E(n)-invariant function of atoms in space, with messages between all pairs.
 

@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Features, Particles, Point
 from equistein.features import AbstractFeatures
 from equistein.groups import AbstractGroup
 from equistein.networks._base import AbstractNetwork
 
 
+@gate
 class FeatureNetwork(AbstractNetwork):
     r"""A network on standardized features, with walls around the data.
 

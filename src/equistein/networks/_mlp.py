@@ -7,12 +7,15 @@ import jax
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
+from equistein._numbers import check_integers
 from equistein._types import Key, Point
 from equistein.groups import Trivial
 from equistein.networks._base import AbstractNetwork
 from equistein.networks._dense import dense
 
 
+@gate
 class MLP(AbstractNetwork):
     """A smooth function of a point of any shape, as a multilayer perceptron.
 
@@ -38,7 +41,12 @@ class MLP(AbstractNetwork):
         activation: Callable = jax.nn.silu,
         key: Key,
     ):
-        sizes = [in_size, *widths, out_size or "scalar"]
+        check_integers("MLP", in_size=in_size)
+        for width in widths:
+            check_integers("MLP", widths=width)
+        if out_size is not None:
+            check_integers("MLP", out_size=out_size)
+        sizes = [in_size, *map(int, widths), out_size or "scalar"]
         keys = jr.split(key, len(sizes) - 1)
         self.layers = tuple(
             eqx.nn.Linear(before, after, key=key)  # type: ignore[arg-type]

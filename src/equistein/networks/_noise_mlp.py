@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Point, Scalar
 from equistein.groups import Trivial
 from equistein.networks._base import AbstractNoiseNetwork
@@ -14,6 +15,7 @@ from equistein.networks._mlp import MLP
 NUM_WAVES = 16
 
 
+@gate
 class NoiseMLP(AbstractNoiseNetwork):
     r"""A function of a point of any shape and of the noise in it, without symmetry.
 

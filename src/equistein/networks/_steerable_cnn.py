@@ -11,6 +11,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point
 from equistein.groups import ImageRotations, Trivial
@@ -27,6 +28,7 @@ GROUP_POOLS = {"mean": jnp.mean, "max": jnp.max, "logsumexp": logsumexp}
 """How the elements of a group are pooled."""
 
 
+@gate
 class SteerableCNN(AbstractNetwork):
     """A smooth function of a square image that its quarter turns leave as it is.
 
@@ -163,6 +165,7 @@ class SteerableCNN(AbstractNetwork):
         return symmetry_at(self.symmetry, self.shape, shape)
 
 
+@gate
 def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
     """Return a CNN without symmetry, of the same depth and number of parameters.
 

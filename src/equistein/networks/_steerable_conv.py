@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Key
 from equistein.groups import ImageRotations, Trivial
@@ -28,6 +29,7 @@ def symmetry_at(
     return symmetry
 
 
+@gate
 class SteerableConv(eqx.Module):
     r"""A convolution over pixels and group elements.
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.groups import ImageRotations
@@ -24,6 +25,7 @@ _GAIN = 0.3  # of what a block adds, at first
 _UNITS = 64  # between the features and the classes
 
 
+@gate
 class SteerableUNet(AbstractNoiseNetwork):
     r"""A function of an image and of the noise in it, invariant under quarter turns.
 

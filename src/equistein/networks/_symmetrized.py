@@ -4,11 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Point
 from equistein.groups import AbstractGroup
 from equistein.networks._base import AbstractNetwork
 
 
+@gate
 class Symmetrized(AbstractNetwork):
     r"""The mean of any network over the orbit, $\frac1{|G|} \sum_g f(g x)$.
 

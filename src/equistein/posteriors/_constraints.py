@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Scalar
 
 
@@ -40,6 +41,7 @@ class AbstractConstraint(eqx.Module):
         return math.inf
 
 
+@gate
 class Real(AbstractConstraint):
     """No constraint."""
 
@@ -58,6 +60,7 @@ class Real(AbstractConstraint):
         return jnp.asarray(True)
 
 
+@gate
 class Positive(AbstractConstraint):
     r"""Numbers above 0, $x = e^u$."""
 
@@ -76,6 +79,7 @@ class Positive(AbstractConstraint):
         return jnp.all(value > 0)
 
 
+@gate
 class Interval(AbstractConstraint):
     r"""Numbers strictly between two others, $x = a + (b - a) / (1 + e^{-u})$.
 
@@ -115,6 +119,7 @@ class Interval(AbstractConstraint):
         return jnp.all((value > self.low) & (value < self.high))
 
 
+@gate
 class Wrapped(AbstractConstraint):
     """Numbers that come again after a period, from `low` up to `low + period`.
 
@@ -158,6 +163,7 @@ class Wrapped(AbstractConstraint):
         return jnp.asarray(True)
 
 
+@gate
 class Simplex(AbstractConstraint):
     r"""Weights along the last axis, positive with sum 1, by one free number for each.
 

@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Scalar
 from equistein.groups import check_invariance
 from equistein.posteriors._bijection import Bijection
@@ -22,6 +23,7 @@ from equistein.posteriors._posterior import Posterior
 _NUM_DRAWS = 8  # of the prior, to look for a symmetry or to check it
 
 
+@gate
 def from_numpyro(
     model: Callable[..., Any],
     *args: Any,

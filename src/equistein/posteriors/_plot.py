@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.posteriors._invariants import charts
 from equistein.posteriors._posterior_samples import check_samples, PosteriorSamples
 from equistein.posteriors._relabel import relabel
@@ -11,6 +12,7 @@ from equistein.posteriors._relabel import relabel
 _MOST = 3  # numbers of a label that a parameter is shown by
 
 
+@gate
 def plot(samples: PosteriorSamples) -> Any:
     """Return a figure of marginals: relabelled, and beside them label-invariant.
 

@@ -9,9 +9,10 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._arrays import check_particles
+from equistein._arrays import as_key, check_particles
+from equistein._gate import gate
 from equistein._numbers import check_integers
-from equistein._types import Key, Scalar
+from equistein._types import AnyKey, Key, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels import Equivariant
 from equistein.posteriors._draws import (
@@ -28,12 +29,20 @@ from equistein.posteriors._pilot import (
     points_around,
 )
 from equistein.posteriors._posterior_samples import PosteriorSamples
-from equistein.samplers import AbstractSampler, MALA, ParallelTempering, run, Samples
+from equistein.samplers import (
+    AbstractSampler,
+    MALA,
+    ParallelTempering,
+    run,
+    Samples,
+    undoubted,
+)
 
 _STEP_SIZE = 0.1  # of MALA where it begins, in squared widths of the posterior
 _NUM_PILOTS = 32  # chains of the pilot
 
 
+@gate
 class Posterior(eqx.Module):
     r"""A log density of parameters that have names, as one of a flat point.
 
@@ -119,7 +128,7 @@ class Posterior(eqx.Module):
 
     def run(
         self,
-        key: Key,
+        key: AnyKey,
         sampler: AbstractSampler | Callable[[Pilot], AbstractSampler] | None = None,
         *,
         num_chains: int = 32,
@@ -146,7 +155,7 @@ class Posterior(eqx.Module):
         `num_draws=1`. The particles are the chains.
 
         Args:
-            key: The source of randomness.
+            key: The source of randomness, `jax.random.key(0)` or an integer.
             sampler: None for tempering; a sampler; or a function of a `Pilot`.
             num_chains: The number of chains, or particles.
             num_steps: The number of steps.
@@ -165,7 +174,7 @@ class Posterior(eqx.Module):
         """
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
         check_integers("run", least=2 * num_draws, num_steps=num_steps)
-        start_key, pilot_key, run_key, move_key = jr.split(key, 4)
+        start_key, pilot_key, run_key, move_key = jr.split(as_key(key), 4)
         every = num_steps // 2 // num_draws
         pilot, evaluations = None, 0
         if isinstance(sampler, AbstractSampler):
@@ -180,10 +189,11 @@ class Posterior(eqx.Module):
             sampler = _tempering(pilot, num_steps, num_temperatures, sampler)
             density, evaluations = pilot.log_density, pilot.evaluations
             points = pilot.start[np.arange(num_chains) % len(pilot.start)]
-        samples = run(
-            run_key, sampler, density, points, num_steps=num_steps // every * every,
-            record_every=every, keep=num_chains, progress=progress, check=check,
-        )  # fmt: skip
+        with undoubted("R-hat"):  # which means nothing of coordinates with labels
+            samples = run(
+                run_key, sampler, density, points, num_steps=num_steps // every * every,
+                record_every=every, keep=num_chains, progress=progress, check=check,
+            )  # fmt: skip
         draws = kept_draws(samples, num_draws)
         if pilot is not None:
             draws = pilot.coordinates.inverse(draws)

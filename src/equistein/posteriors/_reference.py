@@ -4,10 +4,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Scalar
 from equistein.samplers import AbstractReference
 
 
+@gate
 class WideReference(AbstractReference):
     r"""Normal coordinates, but uniform ones where they come again.
 

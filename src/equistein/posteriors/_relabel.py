@@ -11,6 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._gate import gate
 from equistein._types import Point
 from equistein.groups import SignedPermutation
 from equistein.posteriors._parameters import Parameters
@@ -21,6 +22,7 @@ _MOST_TRIED = 720  # elements: all of six labels
 _MORE_PASSES = 2
 
 
+@gate
 def relabel(
     samples: PosteriorSamples, reference: PyTree | None = None
 ) -> PosteriorSamples:

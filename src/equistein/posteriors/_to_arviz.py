@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.posteriors._posterior_samples import check_samples, PosteriorSamples
 from equistein.posteriors._relabel import relabel
 
@@ -15,6 +16,7 @@ _ABOUT = {
 }
 
 
+@gate
 def to_arviz(samples: PosteriorSamples) -> Any:
     """Return the draws as ArviZ holds them, a `DataTree` with these groups.
 

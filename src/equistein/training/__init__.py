@@ -10,15 +10,22 @@ from equistein.training._fitted import (
 from equistein.training._labels import check_classes as check_classes
 from equistein.training._optimizer import adam as adam
 from equistein.training._rollback import RollBack as RollBack
-from equistein.training._trainer import Trainer as Trainer
-from equistein.training._tree_file import (
-    load_tree as load_tree,
+from equistein.training._source import (
+    check_on_disk as check_on_disk,
+    SEEN as SEEN,
+    spread_rows as spread_rows,
+)
+from equistein.training._trainer import Precision as Precision, Trainer as Trainer
+from equistein.training._tree_file import load_tree as load_tree
+from equistein.training._tree_json import (
+    LIBRARY_PARTS as LIBRARY_PARTS,
     ModelFileError as ModelFileError,
 )
 from equistein.training.callbacks._base import AbstractCallback as AbstractCallback
 from equistein.training.callbacks._early_stopping import EarlyStopping as EarlyStopping
 from equistein.training.callbacks._monitor import Monitor as Monitor
 from equistein.training.callbacks._on_epoch import OnEpoch as OnEpoch
+from equistein.training.callbacks._tensorboard import TensorBoard as TensorBoard
 from equistein.training.generators._base import (
     AbstractGenerator as AbstractGenerator,
     Condition as Condition,

@@ -1,5 +1,6 @@
 """Checkpoints: the arrays of a training state behind a line of JSON."""
 
+import concurrent.futures
 import hashlib
 import io
 import json
@@ -7,10 +8,12 @@ import pathlib
 from typing import Any
 
 import equinox as eqx
+import jax
 
 from equistein._files import write_whole
 
-FORMAT = 3
+FORMAT = 4
+_HEADER = 2**22  # bytes of a header, and of what stands before arrays, at most
 
 
 class CheckpointError(ValueError):
@@ -26,16 +29,50 @@ def save_checkpoint(path: pathlib.Path, state: Any, header: dict[str, Any]) -> N
     write_whole(path, json.dumps(line).encode() + b"\n" + arrays)
 
 
+class CheckpointWriter:
+    """Writes checkpoints one after another, while the fit goes on."""
+
+    def __init__(self):
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._pending: concurrent.futures.Future | None = None
+
+    def write(self, path: pathlib.Path, state: Any, header: dict[str, Any]) -> None:
+        """Begin to write a state, none of whose arrays may be changed any more.
+
+        Raises:
+            OSError: If the one before could not be written.
+        """
+        self.finish()
+        self._pending = self._thread.submit(save_checkpoint, path, state, header)
+
+    def finish(self) -> None:
+        """Wait until what was given is on disk.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+
 def load_checkpoint(path: pathlib.Path, like: Any, header: dict[str, Any]) -> Any:
     """Return the state in a file, which has the structure of `like` and this header.
 
     Raises:
         CheckpointError: If the file does not fit or is damaged.
     """
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves(like) if hasattr(leaf, "nbytes"))
+    size = path.stat().st_size
+    if size > 2 * held + _HEADER:
+        raise CheckpointError(
+            f"{path} has {size} bytes, and the state that it is read for {held}: it is "
+            "another's, or damaged, and is not read. Choose another file."
+        )
     with open(path, "rb") as file:
         try:
             found = json.loads(file.readline(1_000_000))
-        except ValueError:
+        except (RecursionError, ValueError):
             found = None
         arrays = file.read()
     if not isinstance(found, dict) or "format" not in found:

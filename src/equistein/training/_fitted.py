@@ -9,13 +9,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._arrays import as_key
 from equistein._numbers import is_integer
-from equistein._types import Key, Particles, Point, Scalar
+from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
-from equistein.training._tree_file import save_tree
+from equistein.training._tree_file import packed_tree, save_tree, unpacked_tree
+from equistein.training._tree_json import LIBRARY_PARTS
 from equistein.training.generators._base import AbstractGenerator
 from equistein.training.generators._clamp import Clamp
 
@@ -40,6 +42,23 @@ class Fitted(eqx.Module):
     reference: Normal
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Tell what was learned, for how long, and how it is sampled."""
+        epochs = len(next(iter(self.history.values()), ()))
+        parts = [
+            f"{type(self.energy).__name__} with symmetry {self.group!r}",
+            f"points of shape {self.reference.center.shape}",
+            f"{epochs} epochs",
+        ]
+        if epochs and "loss" in self.history:
+            parts[-1] += f", loss {self.history['loss'][-1]:.4g} at the end"
+        if self.events:
+            parts.append(f"{len(self.events)} roll-backs")
+        drawn = "no generator"
+        if self.generator is not None:
+            drawn = f"sampled by {type(self.generator).__name__}"
+        return f"Fitted({'; '.join([*parts, drawn])})"
+
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$, the log density up to $\log Z$."""
         return self._one().log_density(point)
@@ -51,7 +70,7 @@ class Fitted(eqx.Module):
 
     def sample(
         self,
-        key: Key,
+        key: AnyKey,
         num: int,
         *,
         label: int | np.integer | None = None,
@@ -89,12 +108,12 @@ class Fitted(eqx.Module):
             other = clamp.label if label is None else int(label)
             condition = dataclasses.replace(clamp, label=other)
         return self.generator.sample(
-            key, self.energy, num, condition, progress=progress
+            as_key(key), self.energy, num, condition, progress=progress
         )
 
     def log_normalizer(
         self,
-        key: Key,
+        key: AnyKey,
         *,
         num_particles: int = 512,
         num_steps: int = 2_000,
@@ -111,7 +130,7 @@ class Fitted(eqx.Module):
                 samples of the density.
         """
         return annealed_importance_sampling(
-            key, self._one().log_density, self.reference,
+            as_key(key), self._one().log_density, self.reference,
             num_particles=num_particles, num_steps=num_steps, samples=samples,
         )  # fmt: skip
 
@@ -145,6 +164,16 @@ class Fitted(eqx.Module):
             ValueError: If a part is a function of its own, which no file can hold.
         """
         save_tree(pathlib.Path(path), self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let `pickle` carry this from one process to another; files are `save`'s."""
+        content, code = packed_tree(self)
+        own = {n: part for n, part in code.items() if part not in LIBRARY_PARTS}
+        return _restored, (content, tuple(own.values()))
+
+
+def _restored(content: bytes, own: tuple[Any, ...]) -> Fitted:
+    return unpacked_tree(content, (*own, *LIBRARY_PARTS), "what was pickled")
 
 
 @eqx.filter_jit

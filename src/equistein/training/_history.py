@@ -1,10 +1,9 @@
 """What a fit leaves of its epochs and of its failures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Array
 
 _REASONS = ("not finite", "energy limit")
 
@@ -31,9 +30,18 @@ class History:
         events = np.full((max_rollbacks + 1, 5), np.nan)
         return cls({"rows": rows, "events": events})
 
+    def copied(self) -> dict[str, Any]:
+        """Return the arrays as they are now."""
+        return History(self.arrays).arrays
+
     @property
     def num_events(self) -> int:
         return int(np.sum(np.isfinite(self.arrays["events"][:, 0])))
+
+    def num_tried(self, epoch: int) -> int:
+        """Return how many epochs were computed before one, the failed ones included."""
+        lines = self.arrays["events"][: self.num_events]
+        return epoch + int(np.sum(lines[:, 0] - lines[:, 3]))
 
     def add_row(self, epoch: int, row: dict[str, float]) -> None:
         """Keep the numbers of an epoch, counted from 0."""
@@ -65,7 +73,7 @@ class History:
         return [_event(i == last, *lines[i]) for i in range(self.num_events)]
 
 
-def means(infos: dict[str, Array]) -> dict[str, float]:
+def means(infos: Mapping[str, Any]) -> dict[str, float]:
     """Return an epoch's numbers from those of its batches.
 
     Their mean, leaving out NaN; the largest of those whose name begins with `largest_`,

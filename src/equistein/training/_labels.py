@@ -6,10 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein.training._batch import Labels
 
 
-def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.memmap) -> Labels:
+def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> Labels:
     """Return labels as an array of classes or of known energies, one a data point.
 
     Raises:
@@ -33,6 +34,26 @@ def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.memmap) -> La
     )
 
 
+def check_known_classes(labels: Any, num_classes: int | None, said: str) -> None:
+    """Raise unless labels that are classes are some of an energy's.
+
+    Raises:
+        ValueError: If one is not; what is `said` begins the sentence.
+    """
+    if labels is None or num_classes is None:
+        return
+    values = np.asarray(labels)
+    if not np.issubdtype(values.dtype, np.integer):
+        return
+    bad = (values < -1) | (values >= num_classes)
+    if np.any(bad):
+        raise ValueError(
+            f"{said} the class {values[bad][0]}, but the energy has classes from 0 to "
+            f"{num_classes - 1}, and -1 stands for unknown."
+        )
+
+
+@gate
 def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndarray:
     """Return classes as integers.
 

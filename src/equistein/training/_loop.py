@@ -15,7 +15,7 @@ from equistein._devices import at_home, on_all
 from equistein._progress import progress_bar
 from equistein.samplers import Normal
 from equistein.training._batch import Batch
-from equistein.training._checkpoint import save_checkpoint
+from equistein.training._checkpoint import CheckpointWriter
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._history import History, means
 from equistein.training._rollback import RollBack
@@ -48,10 +48,11 @@ class Loop:
     def __post_init__(self):
         self.trainer, self.state = self._placed((self.trainer, self.state))
         self.good = self.state
+        self.writer = CheckpointWriter()
 
     def saved(self) -> tuple:
         """Return what a checkpoint holds."""
-        return self.state, self.good, self.history.arrays
+        return self.state, self.good, self.history.copied()
 
     def restore(self, saved: tuple) -> None:
         """Go on from what a checkpoint held."""
@@ -65,6 +66,12 @@ class Loop:
         Raises:
             DivergenceError: If the fit diverged once too often.
         """
+        try:
+            return self._run(progress)
+        finally:
+            self.writer.finish()
+
+    def _run(self, progress: bool) -> Fitted:
         last, done = self.num_epochs, int(self.state.epoch)
         bar = progress_bar(initial=done, total=last, disable=not progress, unit="epoch")
         with bar:
@@ -81,16 +88,17 @@ class Loop:
                     if progress:
                         bar.write(text)
                     else:
-                        warnings.warn(text, RuntimeWarning, stacklevel=3)
+                        warnings.warn(text, RuntimeWarning, stacklevel=4)
         return self.fitted(self.state)
 
     def epoch(self) -> dict[str, float] | None:
         """Train an epoch and keep it; or go back, and return None."""
         number = int(self.state.epoch)
         num = self.trainer.num_batches * self.trainer.batch_size
-        points, labels = self.source.epoch(number, num)
+        tried = self.history.num_tried(number)
+        points, labels = self.source.epoch(tried, num)
         new, infos = self.trainer.epoch(self.state, points, labels)
-        infos = at_home(infos)
+        infos, scale = jax.device_get(at_home((infos, new.scale)))  # once an epoch
         row = means(infos)
         reason = self.rollback.trouble(infos)
         if reason is not None:
@@ -101,7 +109,7 @@ class Loop:
             # the last one known to be good.
             self.good = self.state
         self.state = new
-        row["scale"] = float(new.scale)
+        row["scale"] = float(scale)
         last = number + 1 == self.num_epochs
         for callback in self.callbacks:
             row |= callback(number + 1, at_home(new.average), row, last=last)
@@ -143,12 +151,12 @@ class Loop:
         return epochs > 0 and any(each.wants_to_stop(rows) for each in self.callbacks)
 
     def _save(self) -> None:
-        """Write the checkpoint; of several processes the first does."""
+        """Begin to write the checkpoint; of the processes of a mesh the first does."""
         if self.checkpoint is None:
             return
         saved = at_home(self.saved())
-        if jax.process_index() == 0:
-            save_checkpoint(self.checkpoint, saved, self.header)
+        if self.trainer.mesh is None or jax.process_index() == 0:
+            self.writer.write(self.checkpoint, saved, self.header)
 
 
 def columns_of(

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 import optax
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 
 
+@gate
 def adam(
     learning_rate: float,
     num_updates: int,

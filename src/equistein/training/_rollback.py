@@ -1,13 +1,16 @@
 """What a fit does when it diverges: back to the last good state, with half the step."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from jaxtyping import Array
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 
 
+@gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RollBack:
     """When a fit goes back to its last good state, and how often.
@@ -28,7 +31,7 @@ class RollBack:
         check_integers("RollBack", least=0, max_rollbacks=self.max_rollbacks)
         check_positive("RollBack", energy_limit=self.energy_limit)
 
-    def trouble(self, infos: dict[str, Array]) -> str | None:
+    def trouble(self, infos: Mapping[str, Any]) -> str | None:
         """Return why an epoch is not to be kept, or None."""
         if not bool(np.all(infos["is_finite"])):
             return "not finite"

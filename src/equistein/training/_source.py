@@ -1,6 +1,7 @@
 """Where the points of each epoch come from: memory, or an array on disk."""
 
 import abc
+import concurrent.futures
 from typing import Any
 
 import jax
@@ -8,9 +9,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Float
+from jaxtyping import Int
 
 from equistein._devices import on_all
+from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
 from equistein.training._batch import Batch, Labels
@@ -37,8 +39,12 @@ class AbstractSource(abc.ABC):
         """Return points, and their labels, for an epoch to make its batches of.
 
         Args:
-            number: The epoch, from 0.
+            number: How many epochs were asked for before, those included that a fit
+                that went back does not count.
             num: The points of all of its batches.
+
+        Raises:
+            ValueError: If there are not as many.
         """
 
 
@@ -62,7 +68,8 @@ class OnDisk(AbstractSource):
     """An array on disk, of which no more is read than an epoch needs.
 
     All points are read once, in random order, before any is read again; the order
-    depends on the key alone, so that a fit that goes on reads what is left.
+    depends on the key alone, so that a fit that goes on reads what is left. The next
+    epoch is read while one is computed.
 
     Args:
         data: The array, `np.load(path, mmap_mode="r")`.
@@ -84,12 +91,23 @@ class OnDisk(AbstractSource):
         self._seed = np.asarray(jr.key_data(key)).ravel().tolist()
         self._project = jax.jit(jax.vmap(energy.group(data.shape[1:]).project))
         self._orders: dict[int, np.ndarray] = {}
+        self._reader = concurrent.futures.ThreadPoolExecutor(1)
+        self._ahead: dict[tuple[int, int], concurrent.futures.Future] = {}
 
     def epoch(self, number: int, num: int) -> tuple[Particles, Labels]:
-        rows = np.sort(self.rows(number, num))  # a disk is read forwards
+        asked = number, num
+        read = self._ahead.pop(asked, None) or self._reader.submit(self._read, *asked)
+        rows, values = read.result()
+        self._ahead = {
+            (number + 1, num): self._reader.submit(self._read, number + 1, num)
+        }
         labels = None if self.labels is None else self.labels[rows]
-        points = self._project(jnp.asarray(self.data[rows], float))
-        return _placed((points, labels), self.mesh)
+        return _placed((self._project(jnp.asarray(values)), labels), self.mesh)
+
+    def _read(self, number: int, num: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return which points an epoch has, and the points."""
+        rows = np.sort(self.rows(number, num))  # a disk is read forwards
+        return rows, np.asarray(self.data[rows], float_type())
 
     def rows(self, number: int, num: int) -> np.ndarray:
         """Return which points an epoch has."""
@@ -110,27 +128,39 @@ class OnDisk(AbstractSource):
         return self._orders[turn]
 
 
-def first_points(data: np.memmap, num: int) -> Float[Array, "datum *shape"]:
-    """Return the first points of an array on disk, all of which is checked.
+@gate
+def check_on_disk(data: np.memmap, name: str = "`data`") -> None:
+    """Look through an array on disk, a piece at a time.
 
     Raises:
         ValueError: If it is no array of finite points.
     """
     if data.ndim < 2 or not len(data) or not np.issubdtype(data.dtype, np.floating):
         raise ValueError(
-            "`data` on disk must be floating point of shape (n, *shape), but has shape "
-            f"{data.shape} and type {data.dtype}."
+            f"{name} on disk must be floating point of shape (n, *shape), but has "
+            f"shape {data.shape} and type {data.dtype}."
         )
     rows = max(1, _CHUNK // max(1, data[0].size))
     for start in range(0, len(data), rows):
-        finite = np.isfinite(data[start : start + rows])
+        with np.errstate(over="ignore"):
+            part = np.asarray(data[start : start + rows], float_type())
+        finite = np.isfinite(part)
         bad = ~np.all(finite, axis=tuple(range(1, data.ndim)))
         if np.any(bad):
             raise ValueError(
-                "`data` must be finite, but on disk the point at index "
+                f"{name} must be finite, but on disk the point at index "
                 f"{start + int(np.argmax(bad))} is not."
             )
-    return jnp.asarray(data[:num], float)
+
+
+def spread_rows(num: int, wanted: int) -> Int[np.ndarray, " row"]:
+    """Return at most as many rows as wanted, evenly over all."""
+    return np.unique(np.linspace(0, num - 1, min(num, wanted)).astype(int))
+
+
+def float_type() -> np.dtype:
+    """Return the floating-point type of JAX's arrays: double with x64 only."""
+    return np.dtype(jnp.zeros(()).dtype)
 
 
 def _placed(tree: Any, mesh: Mesh | None) -> Any:

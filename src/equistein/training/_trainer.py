@@ -1,6 +1,8 @@
 """The training step: one compiled call an epoch."""
 
+import contextlib
 import dataclasses
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -17,6 +19,9 @@ from equistein.samplers import on_mesh
 from equistein.training._averaged import averaged
 from equistein.training._batch import Batch, Labels
 from equistein.training.objectives._base import AbstractObjective
+
+Precision = Literal["bfloat16", "tensorfloat32", "float32"]
+"""How a GPU or a TPU may round the factors of a product."""
 
 
 class TrainState(eqx.Module):
@@ -53,6 +58,8 @@ class Trainer(eqx.Module):
         batch_size: The number of data points of a batch.
         num_batches: The number of batches in an epoch.
         ema: The decay of the running mean of the weights.
+        precision: How products of networks round their factors on a GPU or a TPU, or
+            None.
         mesh: The devices that share each batch and the negatives, or None.
 
     References:
@@ -64,6 +71,7 @@ class Trainer(eqx.Module):
     batch_size: int
     num_batches: int
     ema: float
+    precision: Precision | None = eqx.field(static=True, default=None)
     mesh: Mesh | None = eqx.field(static=True, default=None)
 
     def on(self, mesh: Mesh) -> "Trainer":
@@ -148,7 +156,8 @@ class Trainer(eqx.Module):
                 after = kept_split(after, self.mesh)
             return value, (after, info)
 
-        (value, (after, info)), gradient = loss(state.energy)
+        with _rounded_to(self.precision):
+            (value, (after, info)), gradient = loss(state.energy)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             updates, opt_state = self.optimizer.update(
@@ -163,6 +172,13 @@ class Trainer(eqx.Module):
             state.scale,
         )  # fmt: skip
         return state, {"loss": value, "is_finite": finite} | info
+
+
+def _rounded_to(precision: Precision | None) -> contextlib.AbstractContextManager:
+    """Let products that ask for no precision have this one; None leaves JAX's own."""
+    if precision is None:
+        return contextlib.nullcontext()
+    return jax.default_matmul_precision(precision)
 
 
 def _strong(leaf: PyTree) -> PyTree:

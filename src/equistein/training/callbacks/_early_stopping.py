@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback, Row
 
 
+@gate
 @dataclasses.dataclass
 class EarlyStopping(AbstractCallback):
     """Ends a fit once a column of its history has not improved for some epochs.

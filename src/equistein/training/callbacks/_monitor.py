@@ -5,12 +5,14 @@ from typing import Any
 
 import equinox as eqx
 
+from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._types import Scalar
 from equistein.energies import AbstractEnergies
 from equistein.training.callbacks._base import AbstractCallback, Row
 
 
+@gate
 class Monitor(AbstractCallback):
     """A function of the averaged energy whose numbers join the history.
 

@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from equistein._gate import gate
 from equistein._types import Point
 
 
+@gate
 class Clamp(eqx.Module):
     r"""Coordinates that are held while the others are drawn.
 

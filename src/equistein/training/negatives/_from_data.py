@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -14,6 +15,7 @@ from equistein.training.negatives._base import (
 )
 
 
+@gate
 class FromData(AbstractNegatives):
     """Chains that start at the data of each batch, and take some steps.
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -37,6 +38,7 @@ class PersistentState(eqx.Module):
     count: Int[Array, ""]
 
 
+@gate
 class Persistent(AbstractNegatives):
     """Particles that a sampler moves on in every batch, from where they were.
 

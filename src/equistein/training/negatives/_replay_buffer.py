@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.random as jr
 
+from equistein._gate import gate
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler
@@ -14,6 +15,7 @@ from equistein.training.negatives._persistent import Persistent, PersistentState
 from equistein.training.starts._base import AbstractStart
 
 
+@gate
 class ReplayBuffer(AbstractNegatives):
     """Particles of which each batch draws some, moves them, and puts them back.
 

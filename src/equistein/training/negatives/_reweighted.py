@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
@@ -42,6 +43,7 @@ class ReweightedState(eqx.Module):
     values: Float[Array, " particle"]
 
 
+@gate
 class Reweighted(AbstractNegatives):
     r"""Chains that carry weights from batch to batch, by Jarzynski's equality.
 

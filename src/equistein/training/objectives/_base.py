@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._types import Key, Scalar
 from equistein.energies import Energies
 from equistein.training._batch import Batch
@@ -61,6 +62,7 @@ class AbstractObjective(eqx.Module, Generic[Energies]):
         return self * weight
 
 
+@gate
 class Sum(AbstractObjective[Any]):
     r"""A weighted sum of objectives, $\sum_i w_i L_i$.
 

@@ -7,12 +7,14 @@ import jax
 import jax.random as jr
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
+@gate
 class Blurred(AbstractObjective[Any]):
     r"""Another objective on $x + \sigma \xi$, with new normal $\xi$ in each batch.
 

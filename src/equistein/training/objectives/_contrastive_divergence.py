@@ -5,14 +5,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy, fixed
+from equistein.energies import AbstractEnergy, check_one_density, fixed
 from equistein.training._batch import Batch
 from equistein.training.negatives._base import AbstractNegatives
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
+@gate
 class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
     r"""The energy of data minus that of samples of the model.
 
@@ -48,6 +50,7 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         check_positive(owner, zero=True, regularization=self.regularization)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
+        check_one_density("ContrastiveDivergence", energy)
         return self.negatives.init(key, energy, data)
 
     def loss(

@@ -5,6 +5,7 @@ import numpy as np
 import optax
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.training._batch import Batch
@@ -12,6 +13,7 @@ from equistein.training._labels import check_classes
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
+@gate
 class CrossEntropy(AbstractObjective[AbstractEnergy]):
     r"""The mean of $-\log p(y | x)$ over the labelled points of a batch.
 

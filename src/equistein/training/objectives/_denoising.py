@@ -6,13 +6,15 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, check_one_density
 from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
+@gate
 class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $|\sigma_0^2 s(x + \sigma \xi) / \sigma + \xi|^2$ a coordinate.
 
@@ -59,6 +61,7 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Scalar | None:
         """Return the squared size of the data, which one level alone does not need."""
+        check_one_density("DenoisingScoreMatching", energy)
         return None if self.noise_max is None else jnp.mean(data.points**2)
 
     def loss(

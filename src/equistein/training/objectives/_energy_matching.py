@@ -7,10 +7,11 @@ import jax.random as jr
 import optax
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._products import matmul
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, check_one_density
 from equistein.groups import AbstractGroup
 from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
@@ -18,6 +19,7 @@ from equistein.training.objectives._base import AbstractObjective, Info
 _LAST = 1e-3  # of the way to the data, where paths end
 
 
+@gate
 class EnergyMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $|{-T} \nabla E(x_t) - (x_1 - x_0)|^2 / s^2$ a coordinate.
 
@@ -59,6 +61,7 @@ class EnergyMatching(AbstractObjective[AbstractEnergy]):
         Raises:
             ValueError: If noise cannot be moved by the energy's group.
         """
+        check_one_density("EnergyMatching", energy)
         points = data.points
         group = energy.group(points.shape[1:])
         if self.align:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int, PyTree
 
+from equistein._gate import gate
 from equistein._numbers import is_integer
 from equistein._types import Key, Scalar
 from equistein.training._batch import Batch
@@ -27,6 +28,7 @@ class PhasesState(eqx.Module):
     states: tuple[PyTree, ...]
 
 
+@gate
 class Phases(AbstractObjective[Any]):
     """Objectives one after another, each for some batches.
 

@@ -5,12 +5,14 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PyTree
 
+from equistein._gate import gate
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, check_one_density
 from equistein.training._batch import Batch
 from equistein.training.objectives._base import AbstractObjective, Info
 
 
+@gate
 class ScoreMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $\tfrac12 |s(x)|^2 + \mathrm{div}\, s(x)$ a coordinate.
 
@@ -26,6 +28,7 @@ class ScoreMatching(AbstractObjective[AbstractEnergy]):
     """
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PyTree:
+        check_one_density("ScoreMatching", energy)
         return None
 
     def loss(

@@ -6,11 +6,13 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 from equistein.training.starts._base import AbstractStart
 
 
+@gate
 class Box(AbstractStart):
     """The uniform law on a cube that holds the data, on the group's subspace.
 

@@ -6,6 +6,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Scalar
 from equistein.groups import AbstractGroup
@@ -16,6 +17,7 @@ from equistein.training.starts._box import Box
 _RANK = 128  # the directions of a class's covariance
 
 
+@gate
 class Normals(AbstractStart):
     r"""Normal laws like the data of each class, moved by random group elements.
 
