@@ -4,12 +4,15 @@ from equistein.data._array_files import (
     as_particles as as_particles,
     DataError as DataError,
     has_labels as has_labels,
+    map_points as map_points,
     read_labels as read_labels,
     read_points as read_points,
 )
 from equistein.data._cache import (
     cache_folder as cache_folder,
+    CACHE_VARIABLE as CACHE_VARIABLE,
     cached_array as cached_array,
+    DATA_VARIABLE as DATA_VARIABLE,
 )
 from equistein.data._idx import read_idx as read_idx
 from equistein.data._image_folder import read_image_folder as read_image_folder
@@ -21,3 +24,10 @@ from equistein.data._labeled_images import (
 )
 from equistein.data._published_clouds import published_clouds as published_clouds
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
+from equistein.data._tables import (
+    is_table as is_table,
+    read_table as read_table,
+    Table as Table,
+    TABLES as TABLES,
+    write_table as write_table,
+)

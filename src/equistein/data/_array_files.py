@@ -1,12 +1,17 @@
 """Read points from a user's file. Files are untrusted."""
 
+import contextlib
+import math
 import pathlib
+import struct
 import zipfile
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-MAX_BYTES = 2**31
+from equistein._limits import check_bytes, LimitError
+
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 
 
@@ -44,14 +49,60 @@ def read_points(path: pathlib.Path) -> np.ndarray:
         )
     with np.errstate(over="ignore"):
         values = values.astype(np.float32)
-    values[np.abs(values) > _LARGEST] = np.inf
-    bad = ~np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    bad = np.array([not np.max(np.abs(row)) <= _LARGEST for row in values])
     if bad.any():
         raise DataError(
             f"{path} must hold finite numbers of at most 1e15, but {bad.sum()} of "
             f"{len(values)} points are not, the first at index {bad.argmax()}."
         )
     return values
+
+
+def map_points(path: pathlib.Path | str) -> np.memmap:
+    """Return the points in an .npy file, or the array `x` of an .npz file, on disk.
+
+    The array is read as it is looked at, for `es.fit` of more than memory holds.
+
+    Args:
+        path: The file; axis 0 counts points.
+
+    Raises:
+        DataError: If the file is missing, damaged, compressed, or does not hold real
+            numbers in floating point.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file() or path.suffix not in (".npy", ".npz"):
+        raise DataError(f"There is no file {path} that ends in .npy or .npz.")
+    try:
+        points = _mapped(path)
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise DataError(
+            f"{path} cannot be read from disk as it is needed: {error}."
+        ) from None
+    if points.ndim < 2 or len(points) < 2 or points.dtype.kind != "f":
+        raise DataError(
+            f"{path} must hold at least two points in floating point, stacked on axis "
+            f"0, to be read as they are needed, but has shape {points.shape} and type "
+            f"{points.dtype}."
+        )
+    return points
+
+
+def _mapped(path: pathlib.Path) -> np.memmap:
+    """Return the array of a file, whose numbers stay where they are in it."""
+    start = 0
+    with path.open("rb") as file:
+        if path.suffix == ".npz":
+            part = zipfile.ZipFile(path).getinfo("x.npy")
+            if part.compress_type != zipfile.ZIP_STORED:
+                raise ValueError("it is compressed; save it with np.savez")
+            file.seek(part.header_offset)
+            header = file.read(30)  # the lengths of two fields end it
+            start = part.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
+        file.seek(start)
+        shape, is_fortran, dtype = _header(file)
+        order = "F" if is_fortran else "C"
+        return np.memmap(path, dtype, "r", file.tell(), shape, order)
 
 
 def has_labels(path: pathlib.Path | str) -> bool:
@@ -75,7 +126,7 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     """
     if path.suffix != ".npz":
         return None
-    labels = stored_arrays(path, ["x"], ["y"]).get("y")
+    labels = stored_arrays(path, [], ["y"]).get("y")
     if labels is None:
         return None
     if labels.shape != (num,):
@@ -107,22 +158,7 @@ def stored_arrays(
     Raises:
         DataError: If the file is damaged, pickled or too large, or an array is missing.
     """
-    try:
-        size = _unpacked_size(path)
-        if size > MAX_BYTES:
-            raise ValueError(f"it has {size} bytes; at most {MAX_BYTES} are read")
-        with path.open("rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            if isinstance(stored, np.ndarray):
-                stored = {"x": stored}
-            held = list(stored)
-            wanted = [name for name in (*needed, *others) if name in held]
-            found = {name: np.asarray(stored[name]) for name in wanted}
-    except Exception as error:  # a damaged file can raise nearly anything
-        raise DataError(
-            f"{path} is damaged, too large or no NumPy file of plain numbers: {error}. "
-            "Delete it, or copy it anew."
-        ) from None
+    found, held = _loaded(path, [*needed, *others])
     for name in needed:
         if name not in found:
             has = ", ".join(held) or "nothing"
@@ -130,12 +166,72 @@ def stored_arrays(
     return found
 
 
-def _unpacked_size(path: pathlib.Path) -> int:
-    size = path.stat().st_size
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as packed:
-            size = max(size, sum(part.file_size for part in packed.infolist()))
-    return size
+def all_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Return all arrays of an .npz file by their names.
+
+    Raises:
+        DataError: If the file is missing, damaged, pickled or too large.
+    """
+    return _loaded(path, None)[0]
+
+
+def _loaded(
+    path: pathlib.Path, names: Sequence[str] | None
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Return the arrays of a file that are named, None is all, and all names."""
+    try:
+        _check_size(path, names)
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                stored = {"x": stored}
+            held = list(stored)
+            wanted = held if names is None else [n for n in names if n in held]
+            found = {name: np.asarray(stored[name]) for name in wanted}
+    except LimitError as error:
+        raise DataError(str(error)) from None
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise DataError(
+            f"{path} is damaged, too large or no NumPy file of plain numbers: {error}. "
+            "Delete it, or copy it anew."
+        ) from None
+    return found, held
+
+
+def _check_size(path: pathlib.Path, names: Sequence[str] | None) -> None:
+    """Raise unless the named arrays of a file fit into memory, in single precision.
+
+    The header of each tells how many numbers it has, and how large they become; but it
+    is the file's word, so the bytes of the file count as well.
+    """
+    with contextlib.ExitStack() as stack:
+        if not zipfile.is_zipfile(path):
+            parts = [(path.stat().st_size, stack.enter_context(path.open("rb")))]
+        else:
+            packed = stack.enter_context(zipfile.ZipFile(path))
+            files = None if names is None else {f"{name}.npy" for name in names}
+            parts = [
+                (
+                    max(each.file_size, each.compress_size),
+                    stack.enter_context(packed.open(each)),
+                )
+                for each in packed.infolist()
+                if files is None or each.filename in files
+            ]
+        needed = 0
+        for size, file in parts:
+            shape, _, dtype = _header(file)
+            needed += max(size, math.prod(shape) * max(4, dtype.itemsize))
+    remedy = "give fewer points, or floating point by np.save and --stream"
+    check_bytes(str(path), needed, remedy)
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return the shape, whether it is Fortran's order, and the type of an array."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:

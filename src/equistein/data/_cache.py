@@ -2,18 +2,21 @@
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from equistein.data._array_files import DataError, stored_arrays
+from equistein._files import write_whole
+from equistein.data._array_files import all_arrays, DataError
 
 CACHE_VARIABLE = "EQUISTEIN_CACHE"
 DATA_VARIABLE = "EQUISTEIN_DATA"
+_CHECKSUM = "sha256"
 
 
 def cache_folder() -> pathlib.Path:
@@ -30,17 +33,46 @@ def local_file(path: str) -> pathlib.Path | None:
     return file if folder and file.is_file() else None
 
 
-def keep(path: pathlib.Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file of the cache: whole, or not at all where nothing can be written."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
+def keep(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays and their checksum into a file of the cache, if it can be written.
+
+    Args:
+        path: The .npz file.
+        arrays: The arrays by name.
+    """
+    content = io.BytesIO()
+    named: dict[str, Any] = {**arrays, _CHECKSUM: np.array(_checksum(arrays))}
+    np.savez(content, allow_pickle=False, **named)
+    with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            write(file)
-        part.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+        write_whole(path, content.getvalue())
+
+
+def kept_arrays(path: pathlib.Path) -> dict[str, np.ndarray] | None:
+    """Return the arrays that `keep` wrote, or None if there is no file.
+
+    Raises:
+        DataError: If the file is damaged.
+    """
+    if not path.is_file():
+        return None
+    found = all_arrays(path)
+    if str(found.pop(_CHECKSUM, None)) != _checksum(found):
+        raise DataError(
+            f"{path} is damaged: its content does not match its checksum. Delete it, "
+            "and it is made anew."
+        )
+    return found
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the SHA-256 of names, shapes, types and numbers of arrays."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        found.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 def cached_array(
@@ -51,7 +83,7 @@ def cached_array(
 ) -> np.ndarray:
     """Return the array that `make` gives, from the cache where it is there.
 
-    A file that is damaged, of another shape or not finite is made anew.
+    A file that is damaged or of another shape is made anew.
 
     Args:
         name: The beginning of the file's name.
@@ -61,15 +93,14 @@ def cached_array(
     """
     described = json.dumps(dict(settings), sort_keys=True).encode()
     digest = hashlib.sha256(described).hexdigest()[:16]
-    path = cache_folder() / f"{name}-{digest}.npy"
+    path = cache_folder() / f"{name}-{digest}.npz"
     with contextlib.suppress(DataError):
-        kept = stored_arrays(path, ["x"])["x"]
-        good = kept.shape == shape and kept.dtype == np.float32
-        if good and np.all(np.isfinite(kept)):
+        kept = (kept_arrays(path) or {}).get("x")
+        if kept is not None and kept.shape == shape and kept.dtype == np.float32:
             return kept
     array = np.asarray(make(), np.float32)
     assert array.shape == shape
-    keep(path, lambda file: np.save(file, array))
+    keep(path, {"x": array})
     return array
 
 

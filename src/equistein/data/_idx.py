@@ -7,10 +7,10 @@ import zlib
 
 import numpy as np
 
+from equistein._limits import check_bytes, LimitError
 from equistein.data._array_files import DataError
 
 _MOST_AXES = 8
-_LARGEST = 2**30  # bytes; the largest of these files holds 47 MB
 
 
 def read_idx(path: pathlib.Path | str) -> np.ndarray:
@@ -42,12 +42,12 @@ def read_idx(path: pathlib.Path | str) -> np.ndarray:
                 raise DataError(f"{path} is truncated: it ends in its header.")
             shape = tuple(int(n) for n in np.frombuffer(lengths, ">u4"))
             size = math.prod(shape)
-            if math.prod(max(n, 1) for n in shape) > _LARGEST:
-                raise DataError(
-                    f"{path} says it holds bytes of the shape {shape}; at most "
-                    f"{_LARGEST} are read."
-                )
+            check_bytes(
+                f"{path}, by its header,", 4 * math.prod(max(n, 1) for n in shape)
+            )
             values = file.read(size + 1)
+    except LimitError as error:
+        raise DataError(str(error)) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {error}. Copy it anew.") from None
     if len(values) != size:

@@ -1,10 +1,12 @@
 """Images in a folder of files. Files are untrusted."""
 
+import math
 import pathlib
 
 import numpy as np
 
-from equistein.data._array_files import DataError, MAX_BYTES
+from equistein._limits import check_bytes, LimitError
+from equistein.data._array_files import DataError
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 _GREY = ("1", "L", "LA")
@@ -49,15 +51,16 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
     color = any(mode in _COLOR for mode in modes)
     width, height = sizes[0]
     shape = (len(files), height, width, 3 if color else 1)
-    if 4 * int(np.prod(shape)) > MAX_BYTES:
-        raise DataError(
-            f"The images in {path}, {len(files)} of {width} x {height} pixels, are "
-            f"more than {MAX_BYTES} bytes: take fewer, or smaller ones."
-        )
+    try:
+        what = f"The images in {path}, {len(files)} of {width} x {height} pixels,"
+        check_bytes(what, 4 * math.prod(shape), "take fewer, or smaller ones")
+    except LimitError as error:
+        raise DataError(str(error)) from None
     images = np.empty(shape, np.float32)
     for row, file in zip(images, files, strict=True):
         row[:] = _pixels(file, "RGB" if color else "L").reshape(row.shape)
-    return images / 255, labels
+    images /= 255
+    return images, labels
 
 
 def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:

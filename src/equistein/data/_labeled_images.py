@@ -49,7 +49,8 @@ _DIGITS = tuple("0123456789")
 _COUNTS = {"train": 60_000, "test": 10_000}
 _SOURCES = {
     "fashion-mnist": _Source(
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/"
+        "fashion/",
         (
             "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt",
             "sneaker", "bag", "ankle boot",

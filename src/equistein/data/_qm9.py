@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from equistein.data._cache import (
     DATA_VARIABLE,
     fetched,
     keep,
+    kept_arrays,
     local_file,
 )
 from equistein.molecules import atomic_numbers_of, atoms_of
@@ -21,10 +22,14 @@ from equistein.molecules import atomic_numbers_of, atoms_of
 _FIGSHARE = "https://ndownloader.figshare.com/files/"
 _ARCHIVE = (
     "3195389",
-    "md5:ad1ebd51ee7f5b3a6e32e974e5d54012",
+    "sha256:3a63848ac80691bdb8d41834b575afad345b9300d7a2db0c38adb7f6eaa8360c",
     "dsgdb9nsd.xyz.tar.bz2",
 )  # 86 MB
-_EXCLUDED = ("3195404", "md5:a361887bacb427b8a0ce7903d92a53b4", "uncharacterized.txt")
+_EXCLUDED = (
+    "3195404",
+    "sha256:3aa5115d540b356de94791d4a74c3bf1ed91c469ecf52a4f5d7cc0506fe02e24",
+    "uncharacterized.txt",
+)
 _NUM_KEPT, _NUM_TRAIN, _NUM_VALID = 130_831, 100_000, 17_748
 
 
@@ -66,19 +71,27 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
     except ValueError as error:
         raise DataError(str(error)) from None
     kept = cache_folder() / f"qm9-{formula}.npz"
-    path = local_file(f"qm9/qm9_{formula}.npz") or kept
-    if path.is_file():
-        return _read(path, formula, numbers)
+    path = local_file(f"qm9/qm9_{formula}.npz")
+    if path is not None:
+        arrays = stored_arrays(path, ["positions", "charges", "split"])
+        return _checked(arrays, path, formula, numbers)
+    arrays = kept_arrays(kept)
+    if arrays is not None:
+        return _checked(arrays, kept, formula, numbers)
     if not download:
         return None
     found = _from_archive(*_fetch(), formula, numbers)
     x, charges, split = found.positions, found.atomic_numbers, found.split
-    keep(kept, lambda f: np.savez(f, positions=x, charges=charges, split=split))
+    keep(kept, {"positions": x, "charges": charges, "split": split})
     return found
 
 
-def _read(path: pathlib.Path, formula: str, numbers: list[int]) -> QM9Isomers:
-    arrays = stored_arrays(path, ["positions", "charges", "split"])
+def _checked(
+    arrays: Mapping[str, np.ndarray],
+    path: pathlib.Path,
+    formula: str,
+    numbers: list[int],
+) -> QM9Isomers:
     positions, split = arrays["positions"], arrays["split"]
     charges = np.atleast_2d(arrays["charges"])
     shape = positions.shape

@@ -4,11 +4,7 @@ from equistein.models._contrastive import (
     contrastive_model as contrastive_model,
     objective_for as objective_for,
 )
-from equistein.models._dataset import (
-    Dataset as Dataset,
-    Problem as Problem,
-    read_dataset as read_dataset,
-)
+from equistein.models._dataset import Dataset as Dataset
 from equistein.models._denoising import (
     denoising_model as denoising_model,
     diffusion_steps as diffusion_steps,
@@ -57,6 +53,8 @@ from equistein.models._of_formula import (
     formulas_of as formulas_of,
     of_formula as of_formula,
 )
+from equistein.models._problem import Problem as Problem
+from equistein.models._read_dataset import read_dataset as read_dataset
 from equistein.models._samplers import (
     CoolingStep as CoolingStep,
     descent as descent,

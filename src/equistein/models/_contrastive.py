@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from equistein._gate import gate
 from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.kernels import AbstractKernel, RBF
@@ -38,6 +39,7 @@ from equistein.training import (
 )
 
 
+@gate
 def contrastive_model(
     energy: AbstractEnergy,
     data: Particles,
@@ -147,6 +149,7 @@ def _negatives(
     return ReplayBuffer(sampler, start, settings.buffer_size, **options)
 
 
+@gate
 def objective_for(
     negatives: AbstractNegatives, labels: Any, settings: ContrastiveSettings
 ) -> AbstractObjective:

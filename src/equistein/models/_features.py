@@ -4,6 +4,7 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Point
 from equistein.diffusion import MixtureNoiseEnergy, NoiseEnergy
 from equistein.energies import (
@@ -17,6 +18,7 @@ from equistein.features import AbstractFeatures, Coordinates, PairHistogram
 from equistein.networks import EGNN, FeatureNetwork, SteerableCNN
 
 
+@gate
 def features_of(energy: AbstractEnergies, **options: Any) -> AbstractFeatures:
     """Return the features in which samples of an energy are compared with data.
 
@@ -36,6 +38,7 @@ def features_of(energy: AbstractEnergies, **options: Any) -> AbstractFeatures:
     return network.features if isinstance(network, FeatureNetwork) else Coordinates()
 
 
+@gate
 def image_invariants(energy: AbstractEnergies, image: Point) -> Float[Array, " field"]:
     """Return invariant features of an image, by the network of an energy of images."""
     if isinstance(energy, MixtureNoiseEnergy):

@@ -41,7 +41,8 @@ def figures(
         by_class: Samples of each class.
         history: The history of the fit, as that of one seed.
         species: The element of each atom, or None.
-        panels: Quantities of molecules in data and samples, if there are any.
+        panels: Quantities of molecules, or columns of a table, in data and samples, if
+            there are any.
     """
     rows = {"data": np.ravel(features[0]), "samples": np.ravel(features[1])}
     drawn = {
@@ -49,7 +50,7 @@ def figures(
         **_training(history),
     }
     if panels:
-        drawn["shapes"] = side_by_side(panels)
+        drawn["shapes" if species else "columns"] = side_by_side(panels)
     if species is not None:
         return drawn | molecule_pictures(species, points[1])
     return drawn | _points(group, *points, by_class)

@@ -7,7 +7,9 @@ from typing import Any, Literal, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._types import Key, Particles
+from equistein._arrays import as_key
+from equistein._gate import gate
+from equistein._types import AnyKey, Key, Particles
 from equistein.energies import (
     AbstractEnergy,
     JointEnergy,
@@ -39,7 +41,7 @@ _KINDS: dict[type, Network] = {
 
 
 def for_data(
-    key: Key,
+    key: AnyKey,
     group: AbstractGroup,
     data: Particles,
     labels: Any = None,
@@ -58,7 +60,7 @@ def for_data(
     normal laws of each class, with classes as well.
 
     Args:
-        key: The source of the weights.
+        key: The source of the weights, `jax.random.key(0)` or an integer.
         group: The symmetry.
         data: The data, stacked on axis 0.
         labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
@@ -74,6 +76,7 @@ def for_data(
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
+    key = as_key(key)
     if network is None:
         network = (
             _usual(group, labels)
@@ -108,8 +111,9 @@ def _usual(group: AbstractGroup, labels: Any) -> Network:
     return "graph" if clouds and labels is None else "features"
 
 
+@gate
 def energy_for(
-    key: Key,
+    key: AnyKey,
     group: AbstractGroup,
     data: Particles,
     *,
@@ -137,13 +141,16 @@ def energy_for(
             f"`energy_for` needs `num_classes` >= 2, but got {num_classes!r}: with one "
             "class there is nothing to tell apart; leave it out for a plain energy."
         )
-    network = network_for(key, group, data, num_classes=num_classes, widths=widths)
+    network = network_for(
+        as_key(key), group, data, num_classes=num_classes, widths=widths
+    )
     if num_classes is not None:
         return JointEnergy(network, temperature)
     energy = PlainEnergy(network)
     return energy if temperature == 1 else TemperedEnergy(energy, temperature)
 
 
+@gate
 def for_formulas(
     key: Key,
     formulas: Sequence[Sequence[str]],

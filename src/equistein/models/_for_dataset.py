@@ -1,17 +1,21 @@
 """The model that suits a data set read from a file."""
 
+import dataclasses
 from typing import Literal
 
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._types import Key
-from equistein.models._dataset import Dataset, Problem
+from equistein.models._dataset import Dataset
 from equistein.models._for_data import for_data, for_formulas
 from equistein.models._model import Model
+from equistein.models._problem import Problem
 from equistein.models._settings import AbstractSettings
 from equistein.molecules import atomic_numbers_of
 
 
+@gate
 def network_of(
     problem: Problem, dataset: Dataset
 ) -> Literal["graph", "features", "unet"]:
@@ -24,6 +28,7 @@ def network_of(
     return "graph" if graph else "features"
 
 
+@gate
 def for_dataset(
     key: Key,
     dataset: Dataset,
@@ -39,7 +44,7 @@ def for_dataset(
         ValueError: If no network is known for the symmetry, or the settings are those
             of the other kind of network.
     """
-    train, network = dataset.train(), network_of(problem, dataset)
+    train, network = dataset.in_memory().train(), network_of(problem, dataset)
     species = train.species
     if train.formulas:
         return for_formulas(
@@ -47,8 +52,9 @@ def for_dataset(
             atomic_numbers=[atomic_numbers_of(row) for row in train.formulas],
             settings=settings,
         )  # fmt: skip
-    return for_data(
+    model = for_data(
         key, train.group, train.points, train.labels, network=network,
         settings=settings,
         atomic_numbers=atomic_numbers_of(species) if species else None,
     )  # fmt: skip
+    return dataclasses.replace(model, about={**model.about, **dataset.names()})

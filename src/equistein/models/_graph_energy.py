@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.diffusion import MaskedNoiseEnergy, NoiseEnergy
 from equistein.groups import PointCloud
@@ -15,6 +16,7 @@ _LOOKED_AT = 512  # clouds to measure distances in
 _NOISES = 20  # the least ones in the distance to the nearest particle
 
 
+@gate
 def graph_energy_for(
     key: Key,
     group: PointCloud,
@@ -57,6 +59,7 @@ def graph_energy_for(
     return NoiseEnergy(network, data, nearest / _NOISES if noise is None else noise)
 
 
+@gate
 def masked_energy_for(
     key: Key,
     species: Sequence[Sequence[str]],

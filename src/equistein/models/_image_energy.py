@@ -4,6 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.diffusion import (
     BlurredNormals,
@@ -23,6 +24,7 @@ _CLIP = 3.0  # times the norm of the score of the noise alone
 _COARSEST = 8  # pixels a side, from which on no further level halves them
 
 
+@gate
 def image_energy_for(
     key: Key,
     group: ImageRotations | Trivial,
@@ -56,6 +58,7 @@ def image_energy_for(
     return MixtureNoiseEnergy(network.silent(), law, settings.noise, settings.noise_max)
 
 
+@gate
 def image_model(
     energy: MixtureNoiseEnergy,
     data: Particles,

@@ -1,7 +1,7 @@
 """What a fit of a user's data is judged by: numbers, samples, pictures."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.features import Coordinates
 from equistein.metrics import energy_distance, wasserstein_1d
@@ -22,9 +23,11 @@ from equistein.training import Fitted
 
 _KNOWN = 5_000  # molecules of the data that new ones are compared with
 _SHOWN_CLASSES = 4
+_SHOWN_COLUMNS = 12
 _SAMPLES_OF_CLASS = 128
 
 
+@gate
 @dataclasses.dataclass(frozen=True)
 class Judgement:
     """What a learned density was found to be.
@@ -39,6 +42,7 @@ class Judgement:
     figures: Mapping[str, Any]
 
 
+@gate
 def judge(
     key: Key,
     fitted: Fitted,
@@ -84,6 +88,8 @@ def judge(
         ),
         FLOOR: seed_outcome(floor, first[:num]),
     }
+    if dataset.columns is not None:
+        panels = _panels(dataset.columns, np.asarray(data), np.asarray(samples))
     pictures = figures(
         fitted.group,
         features=(described(data), described(samples)),
@@ -128,6 +134,17 @@ def _compared(
     return {name: float(value) for name, value in numbers.items()}
 
 
+def _panels(
+    columns: Sequence[str], data: np.ndarray, samples: np.ndarray
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return the first columns of a table and of its samples, by their names."""
+    rows = [points.reshape(len(points), -1) for points in (data, samples)]
+    return {
+        name: {"data": rows[0][:, i], "samples": rows[1][:, i]}
+        for i, name in enumerate(columns[:_SHOWN_COLUMNS])
+    }
+
+
 def _of_classes(
     key: Key, fitted: Fitted, dataset: Dataset, num_samples: int
 ) -> dict[str, np.ndarray]:
@@ -136,5 +153,6 @@ def _of_classes(
     for label in range(min(dataset.num_classes or 0, _SHOWN_CLASSES)):
         num = min(num_samples, _SAMPLES_OF_CLASS)
         drawn = fitted.sample(jr.fold_in(key, label), num, label=label)
-        found[f"class {label}"] = np.asarray(drawn)
+        name = dataset.classes[label] if dataset.classes else f"class {label}"
+        found[name] = np.asarray(drawn)
     return found

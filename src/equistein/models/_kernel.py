@@ -1,5 +1,6 @@
 """The kernel that suits an energy."""
 
+from equistein._gate import gate
 from equistein.energies import AbstractEnergy
 from equistein.features import Concatenated, Coordinates
 from equistein.kernels import AbstractKernel, Equivariant, Pullback, RBF
@@ -8,6 +9,7 @@ from equistein.models._features import features_of
 _NUM_CENTERS = 12  # of the histogram that the kernel of a graph network sees
 
 
+@gate
 def kernel_for(
     energy: AbstractEnergy, shape: tuple[int, ...], bandwidth: float | None = None
 ) -> AbstractKernel:

@@ -1,30 +1,24 @@
 """Learned densities in files, of the user's own and those of the package."""
 
 import functools
+import importlib
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
-import optax
 
+from equistein._gate import gate
 from equistein.models._samplers import descend, no_state
 from equistein.samplers import everywhere
-from equistein.training import Fitted, load_tree, ModelFileError
+from equistein.training import Fitted, LIBRARY_PARTS, load_tree, ModelFileError
 
 _SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
-_FUNCTIONS = (
-    jax.nn.silu, jax.nn.relu, jax.nn.gelu, jax.nn.tanh, jax.nn.sigmoid, jax.nn.softplus,
-    jax.nn.elu, jax.numpy.tanh, jax.numpy.sin, descend, no_state,
-    everywhere,
-)  # fmt: skip
-_CLASSES = (
-    eqx.nn.Linear, eqx.nn.MLP, eqx.nn.Conv, eqx.nn.Conv2d, eqx.nn.LayerNorm,
-    eqx.Partial, optax.EmptyState, optax.GradientTransformation,
-)  # fmt: skip
+_FUNCTIONS = (descend, no_state, everywhere)
+_LATER = ("diffusion", "posteriors", "targets")  # which need not be imported yet
 
 
+@gate
 def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     """Return a learned density that `Fitted.save` wrote.
 
@@ -51,11 +45,13 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     return found
 
 
+@gate
 def pretrained_names() -> list[str]:
     """Return the names of the learned densities that come with the package."""
     return sorted(path.stem for path in _SHELF.glob("*.eqx"))
 
 
+@gate
 def pretrained(name: str) -> Fitted:
     """Return a learned density that comes with the package.
 
@@ -76,8 +72,10 @@ def pretrained(name: str) -> Fitted:
 @functools.cache
 def _known() -> tuple[Any, ...]:
     """Return the classes and functions that a file of equistein's own is made of."""
-    classes = [eqx.Module]  # of which importing equistein made all of its own
+    for package in _LATER:
+        importlib.import_module(f"equistein.{package}")
+    classes = [eqx.Module]
     for cls in classes:  # grows as we walk
         classes += cls.__subclasses__()
     ours = [cls for cls in classes if cls.__module__.startswith("equistein.")]
-    return (*ours, *_CLASSES, *_FUNCTIONS)
+    return (*ours, *LIBRARY_PARTS, *_FUNCTIONS)

@@ -1,13 +1,14 @@
 """An energy with all that it takes to train and sample it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 import optax
 
-from equistein._types import Key, Particles, Scalar
+from equistein._types import AnyKey, Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.models._settings import AbstractSettings
 from equistein.training import (
@@ -16,6 +17,7 @@ from equistein.training import (
     adam,
     fit,
     Fitted,
+    Precision,
     prepared,
     RollBack,
 )
@@ -35,6 +37,7 @@ class Model:
         batch_size: The number of data points of each.
         ema: The decay of the running mean of the weights.
         rollback: When a fit goes back.
+        precision: How products of networks round their factors on a GPU or a TPU.
         about: What is kept with the learned density, such as the atomic numbers.
     """
 
@@ -47,10 +50,15 @@ class Model:
     batch_size: int
     ema: float
     rollback: RollBack
+    precision: Precision | None = None
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def fit(
-        self, key: Key, data: Particles, labels: Any = None, **options: Any
+        self,
+        key: AnyKey,
+        data: Particles | np.memmap | Iterable[Any],
+        labels: Any = None,
+        **options: Any,
     ) -> Fitted:
         """Fit the energy to data, as `es.fit` does with these parts.
 
@@ -60,7 +68,8 @@ class Model:
             key, self.energy, data, self.objective, labels=labels,
             num_epochs=self.num_epochs, epoch_batches=self.epoch_batches,
             batch_size=self.batch_size, optimizer=self.optimizer, ema=self.ema,
-            generator=self.generator, rollback=self.rollback, **options,
+            generator=self.generator, rollback=self.rollback, precision=self.precision,
+            **options,
         )  # fmt: skip
         return dataclasses.replace(fitted, about=dict(self.about))
 
@@ -100,6 +109,7 @@ def model_of(
         rollback=RollBack(
             max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
         ),
+        precision=settings.precision,
     )  # fmt: skip
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules import Geometry, geometry, Strain, strain
 
 _RINGS = (3, 4, 5, 6)
 _NUM_BONDS, _NUM_ANGLES = 4, 3  # the most frequent in the data
 
 
+@gate
 @dataclasses.dataclass(frozen=True)
 class Shapes:
     """Strain, bonds, angles and rings of molecules.
@@ -25,11 +27,13 @@ class Shapes:
     geometry: Geometry
 
 
+@gate
 def shapes_of(mols: Sequence[Any]) -> Shapes:
     """Return the shapes of RDKit molecules, as `perceive` gives them."""
     return Shapes(strain(mols), geometry(mols))
 
 
+@gate
 def shape_numbers(shapes: Shapes, data: Shapes) -> dict[str, float]:
     """Return summary numbers of shapes, of the bonds and angles that the data has.
 
@@ -54,6 +58,7 @@ def shape_numbers(shapes: Shapes, data: Shapes) -> dict[str, float]:
     return numbers
 
 
+@gate
 def shape_panels(shapes: Shapes, data: Shapes) -> dict[str, dict[str, np.ndarray]]:
     """Return what a figure shows: the values of data and samples, by label."""
     both = {"data": data, "samples": shapes}

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.models._molecule_shapes import (
     shape_numbers,
     shape_panels,
@@ -20,6 +21,7 @@ from equistein.molecules import (
 )
 
 
+@gate
 def known_graphs(species: Sequence[str], positions: np.ndarray) -> frozenset[str]:
     """Return the graphs of molecules as SMILES; none without RDKit.
 
@@ -77,6 +79,7 @@ def report_molecules(
     )
 
 
+@gate
 def molecule_numbers(
     species: Sequence[str],
     samples: np.ndarray,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
+from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.features import (
     AbstractFeatures,
@@ -33,6 +34,7 @@ from equistein.networks import (
 _MAX_COPIES = 120  # five labels
 
 
+@gate
 def network_for(
     key: Key,
     group: AbstractGroup,

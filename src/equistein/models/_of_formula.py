@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from equistein._gate import gate
 from equistein.diffusion import (
     FormulaGenerator,
     MaskedNoiseEnergy,
@@ -20,6 +21,7 @@ from equistein.samplers import Normal
 from equistein.training import AbstractGenerator, Fitted
 
 
+@gate
 def formulas_of(fitted: Fitted) -> tuple[str, ...]:
     """Return the formulas that a fit has learned, by number; none without elements."""
     one = fitted.about.get("atomic_numbers")
@@ -27,6 +29,7 @@ def formulas_of(fitted: Fitted) -> tuple[str, ...]:
     return tuple(formula(symbols_of(row)) for row in rows)
 
 
+@gate
 def of_formula(fitted: Fitted, wanted: int | np.integer | str) -> Fitted:
     """Return the density of one formula, which may be one that training never saw.
 

@@ -6,9 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import optax
 
+from equistein._gate import gate
 from equistein._types import Scalar
 
 
+@gate
 class CoolingStep(eqx.Module):
     r"""A step size that falls to 5 % over the last part of a run.
 
@@ -27,6 +29,7 @@ class CoolingStep(eqx.Module):
         return self.step_size * (1 - 0.95 * done)
 
 
+@gate
 def descent(step_size: Scalar) -> optax.GradientTransformation:
     """Return `optax.sgd(step_size)` whose step is an input of compiled code."""
     return optax.GradientTransformation(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.diffusion import AbstractNoiseEnergy, denoising_loss
 from equistein.energies import AbstractEnergy
@@ -23,6 +24,7 @@ from equistein.training import Box, Fitted
 _DENOISED = 512  # points to judge denoising by
 
 
+@gate
 def scores(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, float]:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import ClassVar, Literal
 
 from equistein._numbers import check_fields
+from equistein.training import Precision
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,8 @@ class AbstractSettings:
         ema: The decay of the running mean of the weights, which is what is sampled.
         max_rollbacks: How often a diverging fit goes back to its last good state.
         energy_limit: The size of an energy from which on a fit is diverging.
+        precision: How training rounds the factors of a network's products on a GPU or a
+            TPU, as `es.fit` tells; None is as JAX was told.
         sample_steps: Steps to draw new samples.
         sample_at_once: The number of samples drawn together; their forces join.
     """
@@ -36,6 +39,7 @@ class AbstractSettings:
     ema: float
     max_rollbacks: int = 3
     energy_limit: float = 1e6
+    precision: Precision | None = None
     sample_steps: int
     sample_at_once: int
 
@@ -173,7 +177,8 @@ class DenoisingSettings(AbstractParticleSettings):
     """How energies of all levels of noise are trained by denoising, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 19 200 batches.
+        num_epochs: The number of epochs; None is as many as make 19 200 batches, and of
+            more than 4 800 points 4 for each, up to 38 400.
         epoch_batches: Batches an epoch.
         width: The number of units of the graph network.
         depth: The number of its layers.

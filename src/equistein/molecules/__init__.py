@@ -1,5 +1,13 @@
 """Molecules: files in and out, bonds, and how good they are."""
 
+from equistein.molecules._ase import (
+    ase as ase,
+    from_atoms as from_atoms,
+    is_molecules as is_molecules,
+    MissingASE as MissingASE,
+    READ_BY_ASE as READ_BY_ASE,
+    read_molecules as read_molecules,
+)
 from equistein.molecules._bonds import infer_bonds as infer_bonds
 from equistein.molecules._distances_and_angles import (
     angles as angles,

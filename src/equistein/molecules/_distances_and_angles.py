@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._stability import bond_orders
 
 
+@gate
 def distances(
     symbols: Sequence[str], positions: np.ndarray, first: str, second: str
 ) -> np.ndarray:
@@ -27,6 +29,7 @@ def distances(
     return np.linalg.norm(gaps, axis=-1).ravel()
 
 
+@gate
 def angles(
     symbols: Sequence[str], positions: np.ndarray, first: str, middle: str, last: str
 ) -> np.ndarray:

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._rdkit import rdkit
 
 
+@gate
 def drawings(
     mols: Sequence[Any], captions: Sequence[str], columns: int = 8
 ) -> np.ndarray:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from equistein._gate import gate
+
 SYMBOLS = tuple(
     """
     H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga
@@ -21,6 +23,7 @@ VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 """How many bonds an atom has, where that is one number."""
 
 
+@gate
 def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
     """Return the atomic number of each element.
 
@@ -48,6 +51,7 @@ def valences_of(symbols: Sequence[str]) -> np.ndarray:
     return np.array([VALENCES[symbol] for symbol in symbols], int)
 
 
+@gate
 def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the symbol of each atomic number.
 
@@ -61,6 +65,7 @@ def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     return tuple(SYMBOLS[number - 1] for number in numbers)
 
 
+@gate
 def formula(symbols: Sequence[str]) -> str:
     """Return the formula in Hill's order, such as C5H8O: C, H, then by the alphabet."""
     counts = collections.Counter(symbols)
@@ -71,6 +76,7 @@ def formula(symbols: Sequence[str]) -> str:
     )
 
 
+@gate
 def atoms_of(formula: str) -> tuple[str, ...]:
     """Return the elements in a formula such as C5H8O, hydrogens last.
 

@@ -1,5 +1,6 @@
 """The second line of a frame of an extended .xyz file."""
 
+import math
 import re
 
 _ENTRY = re.compile(
@@ -7,11 +8,14 @@ _ENTRY = re.compile(
     """,
     re.VERBOSE,
 )
+_FORCES = ("forces", "force")
 _NONE = {"f", "false", "no", "none"}
 
 
-def columns_of(comment: str) -> tuple[int, int] | None:
-    """Return the columns of the element and of x; None where the comment names none.
+def columns_of(comment: str) -> tuple[int, int, int | None] | None:
+    """Return the columns of the element, of x and of the force along x, if any.
+
+    None where the comment names no columns.
 
     Only a value with a colon is a list of columns; `Properties=none` is prose.
 
@@ -33,7 +37,26 @@ def columns_of(comment: str) -> tuple[int, int] | None:
             "the properties need `species` of one column and `pos` of three, but are "
             f"{value[:60]!r}."
         )
-    return first["species"], first["pos"]
+    force = next((first[n] for n in _FORCES if widths.get(n) == 3), None)
+    return first["species"], first["pos"], force
+
+
+def energy_of(comment: str) -> float | None:
+    """Return the energy that a comment tells, in the file's unit, usually eV.
+
+    Raises:
+        ValueError: If it is no finite number.
+    """
+    word = _entries(comment).get("energy")
+    if word is None:
+        return None
+    try:
+        energy = float(word)
+    except ValueError:
+        energy = math.nan
+    if not math.isfinite(energy):
+        raise ValueError(f"the energy {word[:40]!r} is no finite number.")
+    return energy
 
 
 def is_periodic(comment: str) -> bool:

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from equistein._gate import gate
 
+
+@gate
 @dataclasses.dataclass(frozen=True)
 class Geometry:
     """Bonds, angles and rings of a set of molecules.
@@ -27,6 +30,7 @@ class Geometry:
     num_molecules: int
 
 
+@gate
 def geometry(mols: Sequence[Any]) -> Geometry:
     """Return the bonds, angles and rings that molecules have.
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._elements import VALENCES, valences_of
 from equistein.molecules._perception import from_bonds, graph_smiles, perceive
 from equistein.molecules._rdkit import rdkit
@@ -14,6 +15,7 @@ _MAX_HEAVY = 6
 _SEED = 1
 
 
+@gate
 def isomers(symbols: Sequence[str]) -> list[str]:
     """Return the graphs of a formula, as canonical SMILES in the order of the alphabet.
 
@@ -48,6 +50,7 @@ def isomers(symbols: Sequence[str]) -> list[str]:
     )
 
 
+@gate
 def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     """Return positions of a graph, by ETKDG and relaxed by MMFF94, or None.
 

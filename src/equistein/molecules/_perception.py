@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._elements import atomic_numbers_of
 from equistein.molecules._rdkit import rdkit
 
@@ -13,6 +14,7 @@ _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 
 
+@gate
 @dataclasses.dataclass(frozen=True)
 class Perceived:
     """What RDKit makes of positions.
@@ -28,6 +30,7 @@ class Perceived:
     mol: Any = None
 
 
+@gate
 def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
     """Return the molecule that RDKit finds in positions, if it is a valid one.
 
@@ -70,6 +73,7 @@ def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
     return Perceived(graph_smiles(mol), None, mol)
 
 
+@gate
 def from_bonds(
     symbols: Sequence[str], orders: np.ndarray, positions: np.ndarray | None = None
 ) -> Any:
@@ -97,6 +101,7 @@ def from_bonds(
     return mol
 
 
+@gate
 def bonds_of(mol: Any) -> np.ndarray:
     """Return the order of the bond of each pair, `(atom, atom)`.
 
@@ -133,6 +138,7 @@ def without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
     return mol
 
 
+@gate
 def graph_smiles(mol: Any) -> str:
     """Return the canonical SMILES of a molecule, without stereochemistry."""
     chem = rdkit()

@@ -3,11 +3,14 @@
 import importlib.util
 import types
 
+from equistein._gate import gate
+
 
 class MissingRDKit(ImportError):
     """RDKit is not installed."""
 
 
+@gate
 def has_rdkit() -> bool:
     """Whether RDKit is installed."""
     return importlib.util.find_spec("rdkit") is not None

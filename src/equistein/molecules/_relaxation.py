@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._rdkit import rdkit
 
 _MAX_ITERATIONS = 2_000
@@ -23,6 +24,7 @@ class Relaxed(NamedTuple):
     energy: float
 
 
+@gate
 def relax(mol: Any) -> Relaxed:
     """Return a molecule in the nearest minimum of its energy, and what that took.
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._elements import VALENCES
 from equistein.molecules._perception import perceive, Perceived
 from equistein.molecules._stability import stable_atoms
@@ -36,6 +37,7 @@ class Scores:
     coverage: float
 
 
+@gate
 def score_molecules(
     symbols: Sequence[str],
     positions: np.ndarray,

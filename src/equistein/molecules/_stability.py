@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._elements import valences_of
 
 # Lengths in picometers below which there is a bond of order 1, 2 and 3.
@@ -16,6 +17,7 @@ _DOUBLE = {"CC": 139, "CN": 134, "CO": 125, "NN": 130, "NO": 126, "OO": 126}
 _TRIPLE = {"CC": 123, "CN": 119, "CO": 116, "NN": 113}
 
 
+@gate
 def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     """Return the order of the bond of each pair of atoms, from its length alone.
 
@@ -44,6 +46,7 @@ def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     return orders
 
 
+@gate
 def stable_atoms(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     """Return which atoms have bonds that sum to their valence.
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from equistein._gate import gate
 from equistein.molecules._relaxation import relax
 
 _MAX_RELAXED = 200
@@ -22,6 +23,7 @@ class Strain(NamedTuple):
     displacements: np.ndarray
 
 
+@gate
 def strain(mols: Sequence[Any], max_num: int = _MAX_RELAXED) -> Strain:
     r"""Return what the force field MMFF94 takes out of molecules.
 

@@ -8,10 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from equistein._gate import gate
+from equistein._limits import check_bytes, LimitError
 from equistein.molecules._elements import atomic_numbers_of, SYMBOLS
-from equistein.molecules._extended_comment import columns_of, is_periodic
+from equistein.molecules._extended_comment import (
+    columns_of,
+    energy_of,
+    is_periodic,
+)
 
-MAX_BYTES = 2**29
+_LINE = 128  # bytes of memory
+_FRAME = 512
+_CHECKED = 1_000  # frames
 _LARGEST = 1e6  # Angstrom
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ISOTOPES = {"D": "H", "T": "H"}
@@ -28,16 +36,22 @@ class Molecule:
     Attributes:
         symbols: The element of each atom.
         positions: Where it is, `(atom, 3)`, in the file's unit, usually Angstrom.
+        energy: What an extended file says of it, in its unit, usually eV, or None.
+        forces: Those on its atoms, `(atom, 3)`, or None.
     """
 
     symbols: tuple[str, ...]
     positions: np.ndarray
+    energy: float | None = None
+    forces: np.ndarray | None = None
 
 
+@gate
 def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
     """Return the frames of a plain or extended .xyz file.
 
-    Of an extended file the columns `species` and `pos` are read. An element may be a
+    Of an extended file the columns `species`, `pos` and `forces` are read, and the
+    `energy` of its second line. An element may be a
     symbol, one with a label such as C1, or an atomic number; isotopes are not told
     apart, so D and T are H. Windows line ends and blank lines between frames do no
     harm.
@@ -50,22 +64,14 @@ def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
             cells are not supported, and a crystal is no isolated molecule.
     """
     path = pathlib.Path(path)
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise XYZError(f"{path} has {size} bytes; at most {MAX_BYTES} are read.")
-    content = path.read_bytes()
-    if b"\0" in content:
-        raise XYZError(f"{path} is not a text file, as an .xyz file is.")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:  # only comments can hold other letters than ASCII
-        text = content.decode("latin-1")
-    lines = text.removesuffix("\n").split("\n")
+    lines = _lines(path)
     frames, at = [], 0
     while at < len(lines):
         if lines[at].strip():
             frame, at = _read_frame(path, lines, at)
             frames.append(frame)
+            if len(frames) % _CHECKED == 0:
+                check_memory(path, _FRAME * len(frames))
         else:
             at += 1
     if not frames:
@@ -73,6 +79,33 @@ def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
     return frames
 
 
+def check_memory(path: pathlib.Path, needed: int) -> None:
+    """Raise unless the molecules of a file fit into memory.
+
+    Raises:
+        XYZError: If they do not.
+    """
+    try:
+        check_bytes(str(path), needed, "give fewer molecules")
+    except LimitError as error:
+        raise XYZError(str(error)) from None
+
+
+def _lines(path: pathlib.Path) -> list[str]:
+    """Return the lines of a file of text."""
+    check_memory(path, 2 * path.stat().st_size)
+    content = path.read_bytes()
+    if b"\0" in content:
+        raise XYZError(f"{path} is not a text file, as an .xyz file is.")
+    check_memory(path, _LINE * content.count(b"\n"))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:  # only comments can hold other letters than ASCII
+        text = content.decode("latin-1")
+    return text.removesuffix("\n").split("\n")
+
+
+@gate
 def write_xyz(
     path: str | os.PathLike[str],
     symbols: Sequence[str],
@@ -137,22 +170,25 @@ def _read_frame(path: pathlib.Path, lines: list[str], at: int) -> tuple[Molecule
         )
     try:
         columns = columns_of(lines[at + 1])
+        energy = energy_of(lines[at + 1])
     except ValueError as error:
         raise XYZError(f"{comment}: {error}") from None
     atoms = [
         _read_atom(f"{path}, line {number + 1}", lines[number], columns)
         for number in range(at + 2, end)
     ]
-    symbols, positions = zip(*atoms, strict=True)
-    return Molecule(tuple(symbols), np.array(positions, np.float64)), end
+    symbols, positions, forces = zip(*atoms, strict=True)
+    told = None if forces[0] is None else np.array(forces, np.float64)
+    read = Molecule(tuple(symbols), np.array(positions, np.float64), energy, told)
+    return read, end
 
 
 def _read_atom(
-    where: str, line: str, columns: tuple[int, int] | None
-) -> tuple[str, list[float]]:
+    where: str, line: str, columns: tuple[int, int, int | None] | None
+) -> tuple[str, list[float], list[float] | None]:
     words = line.split()
-    symbol_at, position_at = columns or (0, 1)
-    if len(words) < max(symbol_at + 1, position_at + 3):
+    symbol_at, position_at, force_at = columns or (0, 1, None)
+    if len(words) < max(symbol_at + 1, position_at + 3, (force_at or 0) + 3):
         raise XYZError(
             f"{where}: expected an element and three coordinates, but got "
             f"{line.strip()[:60]!r}."
@@ -166,16 +202,23 @@ def _read_atom(
     symbol = _element(words[symbol_at])
     if symbol is None:
         raise XYZError(f"{where}: there is no element {words[symbol_at][:20]!r}.")
-    position = []
-    for word in words[position_at : position_at + 3]:
+    position = _vector(where, "coordinate", words[position_at : position_at + 3])
+    if force_at is None:
+        return symbol, position, None
+    return symbol, position, _vector(where, "force", words[force_at : force_at + 3])
+
+
+def _vector(where: str, kind: str, words: list[str]) -> list[float]:
+    numbers = []
+    for word in words:
         number = word.replace("*^", "e")  # QM9 writes 1.5*^-6
         if not _NUMBER.fullmatch(number) or abs(float(number)) > _LARGEST:
             raise XYZError(
-                f"{where}: expected a finite coordinate of at most {_LARGEST:g}, but "
-                f"got {word[:40]!r}."
+                f"{where}: expected a finite {kind} of at most {_LARGEST:g}, but got "
+                f"{word[:40]!r}."
             )
-        position.append(float(number))
-    return symbol, position
+        numbers.append(float(number))
+    return numbers
 
 
 def _element(word: str) -> str | None:

@@ -1,0 +1,12 @@
+"""Densities, data and models of other libraries."""
+
+from equistein.bridges._ase import (
+    from_ase as from_ase,
+    to_ase as to_ase,
+)
+from equistein.bridges._energy_forces import (
+    BOLTZMANN as BOLTZMANN,
+    EnergyForces as EnergyForces,
+    EvaluationError as EvaluationError,
+    from_energy_forces as from_energy_forces,
+)

@@ -1,0 +1,283 @@
+"""Densities whose energies and forces come from outside JAX."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from equistein._gate import gate
+from equistein._types import Particles, Point, Scalar
+from equistein.groups import PointCloud
+
+BOLTZMANN = 8.617333262e-5
+"""The Boltzmann constant in eV / K."""
+
+_STIFFNESS = 5.0  # eV / Angstrom^2, about that of a bond between metal atoms
+
+Function = Callable[[np.ndarray], tuple[Any, Any]]
+
+
+class EvaluationError(ValueError):
+    """A function of energies and forces failed, or gave what it should not."""
+
+
+class _Evaluated:
+    """A function with how often it was evaluated; equal to itself alone."""
+
+    def __init__(self, function: Function, rejects: bool):
+        self.function = function
+        self.rejects = rejects
+        self.num = 0
+        self.num_failed = 0
+
+    def __call__(self, ndim: int, points: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return energies and forces of points with any number of leading axes."""
+        points = np.asarray(points)
+        axes = points.shape[: points.ndim - ndim]
+        flat = points.reshape(-1, *points.shape[len(axes) :])
+        energies, forces = self._of_batch(flat.astype(np.float64))
+        return (
+            energies.reshape(axes).astype(points.dtype),
+            forces.reshape(points.shape).astype(points.dtype),
+        )
+
+    def _of_batch(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            energies, forces = self.function(points)
+        except Exception as error:
+            if not self.rejects:
+                told = f"{type(error).__name__}: {error}"
+                raise EvaluationError(f"the function raised {told}") from error
+            if len(points) > 1:
+                each = [self._of_batch(point[None]) for point in points]
+                energies, forces = zip(*each, strict=True)
+                return np.concatenate(energies), np.concatenate(forces)
+            energies, forces = np.full(1, np.nan), np.zeros_like(points)
+        energies = np.array(energies, np.float64)
+        forces = np.array(forces, np.float64)
+        if energies.shape != points.shape[:1] or forces.shape != points.shape:
+            raise EvaluationError(
+                f"the function must return energies of shape {points.shape[:1]} and "
+                f"forces of shape {points.shape}, one for each of {len(points)} "
+                f"configurations, but returned {energies.shape} and {forces.shape}"
+            )
+        self.num += len(points)
+        finite = np.isfinite(forces).reshape(len(points), -1).all(axis=1)
+        bad = ~(finite & np.isfinite(energies))
+        if bad.any() and not self.rejects:
+            index = int(bad.argmax())
+            raise EvaluationError(
+                f"the energy or a force is not finite at {bad.sum()} of {len(points)} "
+                f"configurations, first at {points[index].tolist()}: energy "
+                f"{energies[index]}"
+            )
+        self.num_failed += int(bad.sum())
+        energies[bad], forces[bad] = np.inf, 0.0
+        return energies, forces
+
+
+class EnergyForces(eqx.Module):
+    r"""The log density $-E(x) / k_B T$ of energies from outside JAX.
+
+    A function of one point, to be given to `es.run`; under `jax.vmap` all particles are
+    one call of the function. Its gradient is the forces'; it has no second one.
+
+    Attributes:
+        temperature: $T$ in K.
+        species: The label of each atom, or None where points are no clouds of atoms.
+        container: The radius in Angstrom around the center of mass beyond which atoms
+            are pulled back, or None.
+        stiffness: How strongly, in eV / Angstrom^2.
+    """
+
+    temperature: float
+    species: tuple[int, ...] | None
+    container: float | None
+    stiffness: float
+    _evaluated: _Evaluated = eqx.field(static=True)
+
+    def __call__(self, point: Point) -> Scalar:
+        """Return the log density of a point, up to a constant."""
+        energy = _energy(self._evaluated, point) + self._wall(point)
+        return -energy / (BOLTZMANN * self.temperature)
+
+    def energies(self, points: Particles | np.ndarray) -> np.ndarray:
+        """Return the energy of each point in eV, without the container's."""
+        return self._evaluated(np.ndim(points) - 1, points)[0]
+
+    def check_forces(self, points: Particles | np.ndarray, step: float = 1e-3) -> None:
+        """Raise unless the forces are minus the gradient of the energies.
+
+        Energies a step along the forces are compared with what the forces promise.
+
+        Args:
+            points: Some points, (n, *shape), where forces are not zero.
+            step: How far to step, in Angstrom.
+
+        Raises:
+            EvaluationError: If they are not, with both slopes.
+        """
+        points = np.asarray(points, np.float64)
+        forces = self._evaluated(points.ndim - 1, points)[1]
+        axes = tuple(range(1, points.ndim))
+        sizes = np.sqrt((forces**2).sum(axes, keepdims=True))
+        along = forces / np.maximum(sizes, np.finfo(float).tiny)
+        ahead, behind = (
+            self.energies(points + step * along),
+            self.energies(points - step * along),
+        )
+        slopes, promised = (ahead - behind) / (2 * step), -sizes.reshape(len(points))
+        wrong = np.abs(slopes - promised) > 0.05 * np.abs(promised) + 1e-6
+        if wrong.any():
+            index = int(wrong.argmax())
+            raise EvaluationError(
+                "Forces must be minus the gradient of the energies, but at "
+                f"{wrong.sum()} of {len(points)} points they are not: at index {index} "
+                f"the energy changes by {slopes[index]:.6g} eV / Angstrom along the "
+                f"force, which promises {promised[index]:.6g}."
+            )
+
+    @property
+    def group(self) -> PointCloud:
+        """The symmetry of atoms: turns, reflections, and swaps within a species.
+
+        Raises:
+            ValueError: If the density does not know its atoms.
+        """
+        if self.species is None:
+            raise ValueError(
+                "This density does not know its atoms: give from_energy_forces their "
+                "`species`, a label for each, such as atomic numbers."
+            )
+        return PointCloud(self.species, 3)
+
+    @property
+    def num_evaluations(self) -> int:
+        """The configurations evaluated so far, by whoever used this density."""
+        return self._evaluated.num
+
+    @property
+    def num_failed(self) -> int:
+        """The number of those that failed, where failures are rejected."""
+        return self._evaluated.num_failed
+
+    def _wall(self, point: Point) -> Scalar | float:
+        if self.container is None:
+            return 0.0
+        centered = point - jnp.mean(point, axis=0, keepdims=True)
+        tiny = float(jnp.finfo(point.dtype).tiny)  # the root has a slope at 0 too
+        radii = jnp.sqrt(jnp.sum(centered**2, axis=1) + tiny)
+        beyond = jnp.maximum(radii - self.container, 0.0)
+        return self.stiffness / 2 * jnp.sum(beyond**2)
+
+
+@gate
+def from_energy_forces(
+    function: Function,
+    *,
+    temperature: float,
+    species: Sequence[int] | None = None,
+    container: float | None = None,
+    stiffness: float = _STIFFNESS,
+    on_failure: Literal["raise", "reject"] = "raise",
+) -> EnergyForces:
+    r"""Return the Boltzmann density of energies and forces from outside JAX.
+
+    $$\log p(x) = -\frac{1}{k_B T} \Bigl( E(x) + \frac{k}{2} \sum_i
+      \max(|x_i - \bar x| - R, 0)^2 \Bigr) + \text{const}$$
+
+    with $k_B$ = 8.617333262e-5 eV / K. The function is called from compiled code, once
+    a step for all particles; a network in another framework, or a program that
+    calculates many configurations at once, is used to the full.
+
+    Args:
+        function: `function(points) -> (energies, forces)` of NumPy arrays in double
+            precision: points (n, *shape) in Angstrom, energies (n,) in eV, forces
+            (n, *shape) in eV / Angstrom, minus the gradient of the energies.
+        temperature: $T$ in K.
+        species: A label for each atom, such as atomic numbers, for points of shape
+            (atom, 3); it tells `density.group`.
+        container: The radius $R$ in Angstrom of a container around the center of mass,
+            without which clusters evaporate; its wall is soft.
+        stiffness: The stiffness $k$ of the wall in eV / Angstrom^2.
+        on_failure: What happens where the function raises, or an energy or a force is
+            not finite: `raise` ends the run, with the samples so far in the error;
+            `reject` gives density 0 there, which MALA rejects, and counts it in
+            `density.num_failed`.
+
+    Returns:
+        The log density, to be given to `es.run`.
+
+    Raises:
+        ValueError: If an argument is not what it should be.
+
+    Example:
+        ```python
+        import equistein as es
+        import jax, jax.numpy as jnp
+
+        def spring(points):  # of two atoms; 5 eV / Angstrom^2, at rest at 1 Angstrom
+            bond = points[:, 1] - points[:, 0]
+            length = (bond**2).sum(-1, keepdims=True) ** 0.5
+            force = -5 * (length - 1) * bond / length
+            forces = jnp.stack([-force, force], axis=1)
+            return 2.5 * (length[:, 0] - 1) ** 2, forces
+
+        density = es.from_energy_forces(spring, temperature=300, species=(1, 1))
+        start = jax.random.normal(jax.random.key(0), (100, 2, 3))
+        chains = es.MALA(0.01, num_adapt=500, project=density.group.project)
+        samples = es.run(jax.random.key(1), chains, density, start, num_steps=1_000)
+        ```
+    """
+    if not callable(function):
+        raise ValueError(
+            "`function` must take points and return energies and forces, but got "
+            f"{function!r}."
+        )
+    for name, value in {
+        "temperature": temperature, "stiffness": stiffness, "container": container
+    }.items():  # fmt: skip
+        is_number = isinstance(value, int | float | np.number)
+        if value is None and name == "container":
+            continue
+        if not is_number or isinstance(value, bool) or not 0 < value < math.inf:
+            raise ValueError(f"`{name}` must be a positive number, but got {value!r}.")
+    if on_failure not in ("raise", "reject"):
+        raise ValueError(
+            f"`on_failure` must be 'raise' or 'reject', but got {on_failure!r}."
+        )
+    return EnergyForces(
+        float(temperature),
+        None if species is None else tuple(map(int, species)),
+        None if container is None else float(container),
+        float(stiffness),
+        _Evaluated(function, on_failure == "reject"),
+    )
+
+
+def _called(evaluated: _Evaluated, point: Point) -> tuple[Scalar, Point]:
+    """Return energy and forces; a batch of points is one call."""
+    like = (
+        jax.ShapeDtypeStruct((), point.dtype),
+        jax.ShapeDtypeStruct(point.shape, point.dtype),
+    )
+    return jax.pure_callback(
+        functools.partial(evaluated, point.ndim), like, point, vmap_method="expand_dims"
+    )
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _energy(evaluated: _Evaluated, point: Point) -> Scalar:
+    return _called(evaluated, point)[0]
+
+
+@_energy.defjvp
+def _energy_jvp(evaluated: _Evaluated, primals: Any, tangents: Any) -> Any:
+    (point,), (direction,) = primals, tangents
+    energy, forces = _called(evaluated, point)
+    return energy, -jnp.sum(forces * direction)

@@ -1,0 +1,224 @@
+"""Tables with named columns: CSV and Parquet, in and out."""
+
+import csv
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from equistein._limits import check_bytes, LimitError
+from equistein.data._array_files import DataError
+
+TABLES = (".csv", ".tsv", ".parquet")
+_LONGEST = 2**20  # letters of the line that tells the names
+_GROWTH = 4  # bytes of memory for a letter of text
+_REMEDY = "leave rows out, or write them by np.save"
+_DELIMITERS = ",;\t|"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Points, with what their coordinates and classes are called.
+
+    Attributes:
+        points: The numbers, `(row, column)`, as float32.
+        columns: What each column is called, with its unit where the file names one.
+        labels: The class of each row, -1 where the file leaves it open, or None.
+        classes: What each class is called, in the order of their numbers, or None.
+        label: The column that holds the classes, or None.
+    """
+
+    points: np.ndarray
+    columns: tuple[str, ...]
+    labels: np.ndarray | None = None
+    classes: tuple[str, ...] | None = None
+    label: str | None = None
+
+
+def is_table(path: pathlib.Path | str) -> bool:
+    """Return whether a file is a table, by its name."""
+    return pathlib.Path(path).suffix.lower() in TABLES
+
+
+def read_table(
+    path: pathlib.Path | str,
+    columns: Sequence[str] | None = None,
+    label: str | None = None,
+) -> Table:
+    """Return the numbers of a CSV or Parquet file, with the names of its columns.
+
+    The separator of a CSV file, `,`, `;`, a tab or `|`, is found by itself. Without a
+    row of names columns are called 1, 2 and so on.
+
+    Args:
+        path: A file that ends in .csv, .tsv or .parquet. It is read with pandas.
+        columns: Those to read, in this order; None is all but that of the classes.
+        label: The column that holds each row's class, numbers or words, which are
+            numbered in their order; a row may leave it open.
+
+    Raises:
+        DataError: If pandas is missing, the file is damaged or too large, or a column
+            is missing, or holds words or no value somewhere: with the column and row.
+    """
+    path = pathlib.Path(path)
+    frame = _frame(path)
+    known = ", ".join(map(repr, frame.columns))
+    for name in [*(columns or ()), *([] if label is None else [label])]:
+        if name not in frame.columns:
+            raise DataError(f"{path} has no column {name!r}, but {known}.")
+    chosen = [str(name) for name in columns or frame.columns if name != label]
+    if not chosen or len(frame) < 2:
+        raise DataError(
+            f"{path} must hold at least two rows and a column of numbers, but has "
+            f"{len(frame)} rows and the columns {known or 'none'}."
+        )
+    points = np.stack([_numbers(path, name, frame[name]) for name in chosen], axis=1)
+    labels, classes = None, None
+    if label is not None:
+        labels, classes = _classes(path, label, frame[label])
+    return Table(points, tuple(chosen), labels, classes, label)
+
+
+def write_table(path: pathlib.Path | str, table: Table) -> None:
+    """Write a table into a CSV or Parquet file, which `read_table` reads.
+
+    Args:
+        path: A file that ends in .csv, .tsv or .parquet; one there is replaced.
+        table: What to write; classes go by their names.
+
+    Raises:
+        DataError: If pandas, or what it needs for Parquet, is missing.
+    """
+    path, pandas = pathlib.Path(path), _pandas()
+    frame = pandas.DataFrame(table.points, columns=list(table.columns))
+    if table.labels is not None:
+        names = np.array([*(table.classes or ()), ""], object)
+        words = names[table.labels] if table.classes else table.labels
+        frame[table.label or "class"] = words
+    try:
+        if path.suffix.lower() == ".parquet":
+            frame.to_parquet(path, index=False)
+        else:
+            separator = "\t" if path.suffix.lower() == ".tsv" else ","
+            frame.to_csv(path, index=False, sep=separator)
+    except ImportError:
+        raise _missing() from None
+
+
+def _frame(path: pathlib.Path) -> Any:
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    if not is_table(path):
+        raise DataError(f"{path} must end in one of {', '.join(TABLES)}.")
+    pandas = _pandas()
+    try:
+        if path.suffix.lower() == ".parquet":
+            _check_parquet(path)
+            return pandas.read_parquet(path)
+        check_bytes(str(path), _GROWTH * path.stat().st_size, _REMEDY)
+        separator, words = _first_line(path)
+        named = not all(map(_is_number, words))
+        names = words if named else [str(i) for i in range(1, len(words) + 1)]
+        return pandas.read_csv(
+            path, sep=separator, names=[name.strip() for name in names],
+            skiprows=int(named), skipinitialspace=True, encoding="utf-8-sig",
+            index_col=False, low_memory=False,
+        )  # fmt: skip
+    except ImportError:
+        raise _missing() from None
+    except LimitError as error:
+        raise DataError(str(error)) from None
+    except Exception as error:  # a damaged file can raise nearly anything
+        told = " ".join(str(error).split())
+        raise DataError(f"{path} is damaged, or no table: {told}.") from None
+
+
+def _check_parquet(path: pathlib.Path) -> None:
+    """Raise unless the columns fit into memory, as the file tells of them."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        told = file.metadata
+        groups = [told.row_group(i).total_byte_size for i in range(told.num_row_groups)]
+        needed = max(8 * told.num_rows * told.num_columns, sum(groups))
+    check_bytes(str(path), max(needed, path.stat().st_size), _REMEDY)
+
+
+def _first_line(path: pathlib.Path) -> tuple[str, list[str]]:
+    """Return what separates the columns, and the words of the first line."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline(_LONGEST)
+    separator = max(_DELIMITERS, key=first.count)
+    return separator, next(csv.reader([first], delimiter=separator))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
+    """Return a column as numbers."""
+    if column.dtype.kind not in "iufb":
+        words = [str(value) for value in column]
+        wrong = next((i for i, word in enumerate(words) if not _is_number(word)), 0)
+        raise DataError(
+            f"{path}: column {name!r} must hold numbers, but has {words[wrong][:40]!r} "
+            f"in row {wrong + 1}. If it names classes, give it as `label`; a unit "
+            "stands in a column's name, one for all rows; or leave it out by `columns`."
+        )
+    empty = np.asarray(column.isna())
+    if empty.any():
+        raise DataError(
+            f"{path}: column {name!r} has no value in row {empty.argmax() + 1}, and in "
+            f"{empty.sum()} of {len(empty)} in all. Fill or leave out those rows, or "
+            "leave the column out by `columns`."
+        )
+    values = column.to_numpy(np.float64)
+    bad = ~(np.abs(values) <= 1e15)
+    if bad.any():
+        raise DataError(
+            f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
+            f"has {values[bad][0]} in row {bad.argmax() + 1}."
+        )
+    return values.astype(np.float32)
+
+
+def _classes(
+    path: pathlib.Path, name: str, column: Any
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the class of each row, and the names of the classes."""
+    known = np.asarray(column.notna())
+    values = column[known]
+    if values.dtype.kind == "f" and np.any(values != np.round(values)):
+        raise DataError(
+            f"{path}: column {name!r} must name classes, words or whole numbers, but "
+            f"has {float(values[values != np.round(values)].iloc[0])}."
+        )
+    if values.dtype.kind == "f":
+        values = values.astype(int)  # an empty cell made it so
+    if not len(values):
+        raise DataError(f"{path}: column {name!r} names no class in any row.")
+    found, numbers = np.unique(values.to_numpy(), return_inverse=True)
+    labels = np.full(len(column), -1)
+    labels[known] = numbers
+    return labels, tuple(str(value) for value in found)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise _missing() from None
+    return pandas
+
+
+def _missing() -> DataError:
+    return DataError(
+        "CSV and Parquet files are read by pandas: pip install 'equistein[tables]'."
+    )
