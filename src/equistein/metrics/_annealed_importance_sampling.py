@@ -7,6 +7,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from equistein._gate import finite_gate
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.metrics._path_walk import tune, walk
 from equistein.samplers import AbstractReference, GeometricPath, PathWalker
@@ -15,6 +16,7 @@ _PILOTS = 64
 _FEWEST = 8  # effective samples, below which an error cannot be told
 
 
+@finite_gate
 class LogNormalizer(eqx.Module):
     r"""An estimate of $\log Z$.
 
@@ -47,6 +49,7 @@ class LogNormalizer(eqx.Module):
     has_samples: bool
 
 
+@finite_gate
 @eqx.filter_jit
 def annealed_importance_sampling(
     key: Key,

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 from jaxtyping import Array, Float
 
+from equistein._gate import finite_gate
 from equistein._numbers import check_positive
 
 
+@finite_gate
 def bits_per_dimension(
     log_likelihood: Float[Array, "*batch"], shape: Sequence[int], num_levels: int = 256
 ) -> Float[Array, "*batch"]:

@@ -6,9 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import finite_gate
+from equistein._numbers import check_integers
 from equistein._types import Scalar
 
 
+@finite_gate
 def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scalar:
     """Return the fraction of points whose likeliest class is the right one.
 
@@ -33,6 +36,7 @@ class Reliability(NamedTuple):
     proportion: Float[Array, " bin"]
 
 
+@finite_gate
 def reliability(
     logits: Float[Array, "n class"], labels: Int[Array, " n"], num_bins: int = 15
 ) -> Reliability:
@@ -46,6 +50,7 @@ def reliability(
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
+    check_integers("`reliability`", num_bins=num_bins)
     confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
     guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
     right = (guessed == labels).astype(confidence.dtype)
@@ -56,6 +61,7 @@ def reliability(
     return Reliability(sums[0] / some, sums[1] / some, sums[2] / len(labels))
 
 
+@finite_gate
 def expected_calibration_error(
     logits: Float[Array, "n class"], labels: Int[Array, " n"], num_bins: int = 15
 ) -> Scalar:
@@ -78,6 +84,7 @@ def expected_calibration_error(
     return jnp.sum(found.proportion * jnp.abs(found.accuracy - found.confidence))
 
 
+@finite_gate
 def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     """Return the chance that a point of the data scores higher than another point.
 

@@ -6,9 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._gate import finite_gate
+from equistein._numbers import check_integers
 from equistein._types import Scalar
 
 
+@finite_gate
 def energy_distance(
     first: Float[Array, "n *shape"], second: Float[Array, "m *shape"]
 ) -> Scalar:
@@ -30,6 +33,7 @@ def energy_distance(
     return 2 * _mean_distance(x, y) - _mean_distance(x, x) - _mean_distance(y, y)
 
 
+@finite_gate
 def wasserstein_1d(
     first: Float[Array, " n"], second: Float[Array, " m"], order: int = 1
 ) -> Scalar:
@@ -44,6 +48,7 @@ def wasserstein_1d(
         second: Samples of the other.
         order: The power p, 1 or more.
     """
+    check_integers("`wasserstein_1d`", order=order)
     x, y = jnp.sort(first), jnp.sort(second)
     n, m = len(x), len(y)
     # Levels in units of 1 / nm: whole numbers, which are exact.
@@ -54,6 +59,7 @@ def wasserstein_1d(
     return jnp.sum(gaps * weights) ** (1 / order)
 
 
+@finite_gate
 def total_variation(
     first: Float[Array, "*n"],
     second: Float[Array, "*m"],
@@ -72,6 +78,11 @@ def total_variation(
         limits: The range of the bins.
         num_bins: The number of bins in between, of equal width.
     """
+    check_integers("`total_variation`", num_bins=num_bins)
+    if not limits[0] < limits[1]:
+        raise ValueError(
+            f"`total_variation` needs `limits`, the lower first, but got {limits}."
+        )
     edges = jnp.linspace(*limits, num_bins + 1)
 
     def histogram(values):

@@ -3,10 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import finite_gate
 from equistein._products import matmul
 from equistein._types import Scalar
 
 
+@finite_gate
 def frechet_distance(
     first: Float[Array, "n feature"], second: Float[Array, "m feature"]
 ) -> Scalar:

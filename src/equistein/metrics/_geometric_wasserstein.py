@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from scipy.optimize import linear_sum_assignment
 
 from equistein._arrays import check_particles
+from equistein._gate import finite_gate
 from equistein.groups import PointCloud
 from equistein.kernels import AbstractClosedForm, closed_form, RBF
 
@@ -31,6 +32,7 @@ class GeometricWasserstein(NamedTuple):
     is_exact: bool
 
 
+@finite_gate
 def geometric_wasserstein(
     first: Float[Array, "n *shape"],
     second: Float[Array, "n *shape"],

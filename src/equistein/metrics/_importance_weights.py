@@ -9,6 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._arrays import check_particles
+from equistein._gate import finite_gate
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 
@@ -16,6 +17,7 @@ _FEWEST = 2.0  # of equal weights that are as good
 _ALIKE = 1e-6  # the spread of log weights that says that nothing was weighted
 
 
+@finite_gate
 class Weighted(eqx.Module):
     r"""Samples with weights that make them samples of another density.
 
@@ -36,6 +38,7 @@ class Weighted(eqx.Module):
         return self.particles[jr.choice(key, len(self.weights), (num,), p=self.weights)]
 
 
+@finite_gate
 def reweight(
     particles: Particles, log_density: LogDensity, target: LogDensity
 ) -> Weighted:
@@ -74,15 +77,16 @@ def reweight(
         )
     weights = jax.nn.softmax(log_weights)
     effective = 1 / jnp.sum(weights**2)
-    if float(effective) < _FEWEST and len(weights) > 1:
+    if float(effective) < _FEWEST:
         warnings.warn(
             f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
-            "of the target: nearly all weight is on one. The densities hardly overlap: "
-            "go on with chains of the target, such as MALA, instead.",
+            "of the target: nearly all weight is on one. Give more samples; or, where "
+            "the densities hardly overlap, go on with chains of the target, such as "
+            "MALA.",
             RuntimeWarning,
             stacklevel=2,
         )
-    elif len(weights) > 1 and float(jnp.ptp(log_weights)) < _ALIKE:
+    elif float(jnp.ptp(log_weights)) < _ALIKE:
         warnings.warn(
             f"All {len(weights)} weights are alike (effective number "
             f"{float(effective):.1f}): `target` and `log_density` are one density.",

@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 
+from equistein._gate import finite_gate
 from equistein._types import LogDensity, Particles, Scalar
 from equistein.kernels import AbstractKernel, measured_bandwidth, squared_discrepancy
 
 
+@finite_gate
 def kernel_stein_discrepancy(
     log_density: LogDensity, particles: Particles, kernel: AbstractKernel
 ) -> Scalar:

@@ -3,9 +3,11 @@
 import jax
 import jax.numpy as jnp
 
+from equistein._gate import finite_gate
 from equistein._types import LogDensity, Particles, Scalar
 
 
+@finite_gate
 def mean_log_likelihood(log_density: LogDensity, particles: Particles) -> Scalar:
     r"""Return $\frac1n \sum_i \log p(x_i)$.
 

@@ -3,7 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import finite_gate
 
+
+@finite_gate
 def mode_weights(
     samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
 ) -> Float[Array, " mode"]:
@@ -18,6 +21,7 @@ def mode_weights(
     return proportions(jnp.argmin(jnp.sum(gaps, axis=-1), axis=1), len(modes))
 
 
+@finite_gate
 def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
     """Return the proportion of each of the labels 0 to `num - 1`."""
     return jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)

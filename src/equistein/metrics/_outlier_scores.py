@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import finite_gate
 from equistein._products import matmul
 from equistein._types import Particles, Point
 from equistein.energies import AbstractEnergy
@@ -15,6 +16,7 @@ _AT_ONCE = 256  # images take much memory
 _RIDGE = 1e-4  # of the variance, where statistics depend on each other
 
 
+@finite_gate
 @eqx.filter_jit
 def outlier_scores(
     energy: AbstractEnergy, points: Particles
@@ -50,6 +52,7 @@ def outlier_scores(
     return jax.lax.map(of_one, points, batch_size=_AT_ONCE)
 
 
+@finite_gate
 @eqx.filter_jit
 def typicality(
     statistics: Callable[[Point], Float[Array, " statistic"]],

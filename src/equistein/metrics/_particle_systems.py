@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import finite_gate
 from equistein._types import LogDensity, Particles, Scalar
 
 
+@finite_gate
 def pair_distances(points: Particles) -> Float[Array, "n pair"]:
     """Return the distance of every pair of particles of each cloud.
 
@@ -18,6 +20,7 @@ def pair_distances(points: Particles) -> Float[Array, "n pair"]:
     return jnp.sqrt(jnp.sum(gaps**2, axis=-1))
 
 
+@finite_gate
 def virial(log_density: LogDensity, points: Particles) -> Scalar:
     r"""The mean of $-x \cdot \nabla \log p(x)$.
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from equistein._gate import finite_gate
 from equistein._products import matmul
 from equistein._types import Scalar
 
@@ -25,6 +26,7 @@ class PrecisionAndRecall(NamedTuple):
     recall: Scalar
 
 
+@finite_gate
 @eqx.filter_jit
 def precision_and_recall(
     samples: Float[Array, "n feature"],
@@ -60,6 +62,7 @@ def precision_and_recall(
     )
 
 
+@finite_gate
 @eqx.filter_jit
 def nearest_distances(
     points: Float[Array, "n *shape"], others: Float[Array, "m *shape"]

@@ -7,9 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import finite_gate
 from equistein._types import Particles, Point
 
 
+@finite_gate
 @eqx.filter_jit
 def projected_gradient_attack(
     logits: Callable[[Point], Float[Array, " class"]],

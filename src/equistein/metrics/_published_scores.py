@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from equistein._gate import finite_gate
+
 
 class PublishedScore(NamedTuple):
     """What a paper says of a sampler.
@@ -55,6 +57,7 @@ _SCORES = {
 }
 
 
+@finite_gate
 def published_scores(name: str) -> tuple[PublishedScore, ...]:
     """Return what papers say of their samplers of a system, in order of appearance.
 

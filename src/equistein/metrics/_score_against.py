@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein._gate import finite_gate
 from equistein._numbers import check_integers
 from equistein._types import Particles
 from equistein.metrics._geometric_wasserstein import geometric_wasserstein
@@ -20,6 +21,7 @@ _CORRELATED = 2.0  # samples of a ladder are not quite independent
 _POOL = 4  # times as many exact samples as samples, for the floors
 
 
+@finite_gate
 def score_against(
     samples: Any,
     target: AbstractParticleDensity,

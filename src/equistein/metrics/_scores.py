@@ -5,6 +5,8 @@ from typing import Any
 
 import equinox as eqx
 
+from equistein._gate import finite_gate
+
 SPREADS = 4.0  # standard deviations that are no reason to doubt
 
 
@@ -58,6 +60,7 @@ class Score(eqx.Module):
         return self.value == self.floor or self.deviation <= SPREADS
 
 
+@finite_gate
 class ReferenceQuality(eqx.Module):
     """How good the reference itself is.
 
