@@ -23,5 +23,9 @@ from equistein.plotting._planar import (
 from equistein.plotting._reliability_diagram import (
     reliability_diagram as reliability_diagram,
 )
+from equistein.plotting._run import (
+    run_animation as run_animation,
+    run_figure as run_figure,
+)
 from equistein.plotting._side_by_side import side_by_side as side_by_side
 from equistein.plotting._spatial_samples import spatial_samples as spatial_samples

@@ -4,22 +4,34 @@ from equistein.runs._config import (
     config_from_json as config_from_json,
     config_to_json as config_to_json,
 )
-from equistein.runs._environment import write_environment as write_environment
-from equistein.runs._folder import RunFolder as RunFolder, UserError as UserError
+from equistein.runs._environment import (
+    check_settings as check_settings,
+    write_environment as write_environment,
+)
+from equistein.runs._folder import (
+    packed as packed,
+    RunFolder as RunFolder,
+    unpacked as unpacked,
+    UserError as UserError,
+)
 from equistein.runs._outcome import (
     FLOOR as FLOOR,
     joined as joined,
     Outcome as Outcome,
     SEED as SEED,
     seed_outcome as seed_outcome,
+    WARNING as WARNING,
 )
 from equistein.runs._report import (
     Words as Words,
+    write_comparison as write_comparison,
     write_conclusion as write_conclusion,
     write_report as write_report,
 )
 from equistein.runs._results import (
+    arrays_of as arrays_of,
     load_outcome as load_outcome,
+    outcome_of as outcome_of,
     save_outcome as save_outcome,
     summarize as summarize,
     write_figures as write_figures,

@@ -1,23 +1,31 @@
 """What a run runs on."""
 
+import contextlib
 import datetime
 import importlib.metadata
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 
 import jax
 import numpy as np
 
+from equistein._errors import UserError
 from equistein.runs._folder import RunFolder
 
+_CPUINFO = pathlib.Path("/proc/cpuinfo")
 _PACKAGES = ("equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "matplotlib")
 
 
 def write_environment(folder: RunFolder) -> None:
-    """Write environment.json; a resumed run keeps what it was started with."""
+    """Write environment.json; a resumed run keeps what it was started with.
+
+    It has what could make the numbers differ elsewhere: versions, processor, devices,
+    precision and what JAX and XLA were told.
+    """
     if (folder.path / "environment.json").is_file():
         return
     folder.write_json(
@@ -25,15 +33,47 @@ def write_environment(folder: RunFolder) -> None:
         {
             "started": datetime.datetime.now(datetime.UTC).isoformat(),
             "command": ["equistein", *sys.argv[1:]],
+            "settings_sha256": folder.fingerprint(),
             "commit": _commit(),
             "python": platform.python_version(),
             "platform": platform.platform(),
+            "processor": _processor(),
             "cpus": os.cpu_count(),
             "devices": [str(device) for device in jax.devices()],
             "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
+            "variables": {
+                name: os.environ[name]
+                for name in sorted(os.environ)
+                if name.startswith(("JAX_", "XLA_"))
+            },
             "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
         },
     )
+
+
+def check_settings(folder: RunFolder) -> None:
+    """Raise unless config.json has the settings that the run was started with.
+
+    Raises:
+        UserError: If it was changed since.
+    """
+    if (folder.path / "environment.json").is_file():
+        began = folder.read_json("environment.json").get("settings_sha256")
+        if began not in (None, folder.fingerprint()):  # None was before there were any
+            raise UserError(
+                f"{folder.path / 'config.json'} was changed after the run began, and "
+                "what is finished belongs to the settings of before: put them back, "
+                "or start a new run."
+            )
+
+
+def _processor() -> str:
+    """Return the name of the processor, as far as the system tells."""
+    with contextlib.suppress(OSError):
+        found = re.search(r"(?m)^model name\s*:\s*(.*)$", _CPUINFO.read_text())
+        if found:
+            return found[1]
+    return platform.processor()
 
 
 def _commit() -> str | None:

@@ -1,52 +1,84 @@
 """The run folder: files written atomically, and read as what nobody vouches for."""
 
+import hashlib
 import io
 import json
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from equistein._files import write_whole
+from equistein._errors import UserError
+from equistein._files import FolderLock, LOCK, PART, write_whole
 from equistein.runs._config import migrated, VERSION
 
-
-class UserError(Exception):
-    """A mistake of the user's: printed without a traceback, exit status 2."""
+_MOVABLE = ("data",)  # what may be edited: where data are, whose checksum is kept
 
 
 class RunFolder:
-    """A directory that holds one run."""
+    """A directory that holds one run, in which one process works at a time."""
 
     def __init__(self, path: pathlib.Path):
         self.path = path
+        self._lock: FolderLock | None = None
 
     @classmethod
     def create(cls, path: pathlib.Path) -> "RunFolder":
-        """Make a new, empty run folder.
+        """Make a new, empty run folder, and hold it.
 
         Raises:
-            UserError: If the folder has something in it, or cannot be written.
+            UserError: If the folder has something in it, cannot be written, or another
+                process works in it.
         """
+        folder = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            # What a run killed in the midst of its first file left is no run.
-            if any(not file.name.endswith(".part") for file in path.iterdir()):
-                raise UserError(
-                    f"The output folder {path} is not empty, and nothing in it will be "
-                    f"overwritten: choose another --out, or `equistein resume {path}` "
-                    "if it is an unfinished run."
-                )
-            probe = path / ".probe.part"
-            probe.touch()
-            probe.unlink()
+            folder._check_empty()
+            folder.hold()
+            folder._check_empty()
         except (OSError, ValueError) as error:
             raise UserError(
                 f"Cannot write to the output folder {path}: {error}. Choose another "
                 "--out."
             ) from None
-        return cls(path)
+        return folder
+
+    def _check_empty(self) -> None:
+        # What a run killed in the midst of its first file left is no run.
+        if any(not file.name.endswith((PART, LOCK)) for file in self.path.iterdir()):
+            self.release()
+            raise UserError(
+                f"The output folder {self.path} is not empty, and nothing in it will "
+                f"be overwritten: choose another --out, or `equistein resume "
+                f"{self.path}` if it is an unfinished run."
+            )
+
+    def hold(self) -> None:
+        """Keep other processes out, and remove what killed ones left half written.
+
+        Raises:
+            UserError: If another process works in the folder.
+            OSError: If it cannot be written.
+        """
+        if self._lock is None:
+            self._lock = FolderLock(self.path)
+            for place in (self.path, self.path / "checkpoint", self.path / "figures"):
+                for part in place.glob(f".*{PART}"):
+                    part.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let other processes in."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def remove_if_empty(self) -> None:
+        """Remove a new folder that nothing was written to."""
+        self.release()
+        (self.path / LOCK).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
 
     @classmethod
     def open(cls, path: pathlib.Path) -> "RunFolder":
@@ -85,7 +117,10 @@ class RunFolder:
         """
         path = self.path / name
         try:
-            value = json.loads(path.read_text())
+            text = path.read_text(encoding="utf-8")
+            value = json.loads(text, parse_constant=_no_number)
+        except RecursionError:
+            raise UserError(f"Cannot read {path}: its lists nest too deep.") from None
         except (OSError, ValueError) as error:
             raise UserError(f"Cannot read {path}: {error}.") from None
         if not isinstance(value, dict):
@@ -97,16 +132,31 @@ class RunFolder:
         self.write(name, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Write a file, whole or not at all."""
-        data = content.encode() if isinstance(content, str) else content
-        write_whole(self.path / name, data)
+        """Write a file, whole or not at all.
+
+        Raises:
+            OSError: If it cannot be written, or the folder is no longer there.
+        """
+        if isinstance(content, str):  # names of files need not be UTF-8
+            content = content.encode("utf-8", "backslashreplace")
+        path = self.path / name
+        if self.path.is_dir():
+            path.parent.mkdir(exist_ok=True)
+        write_whole(path, content)
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the settings, which tells what results belong to.
+
+        Raises:
+            UserError: If config.json is missing or damaged.
+        """
+        described = self.read_config()
+        bound = {name: described[name] for name in described if name not in _MOVABLE}
+        return hashlib.sha256(json.dumps(bound, sort_keys=True).encode()).hexdigest()
 
     def write_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Write arrays by name into an .npz file."""
-        content = io.BytesIO()
-        plain: dict[str, Any] = {k: np.asarray(value) for k, value in arrays.items()}
-        np.savez(content, allow_pickle=False, **plain)
-        self.write(name, content.getvalue())
+        self.write(name, packed(arrays))
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
         """Return the arrays of an .npz file.
@@ -122,3 +172,21 @@ class RunFolder:
             raise UserError(
                 f"Cannot read {path}: {error}. If it is damaged, delete it and resume."
             ) from None
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"it holds {word}, which is no number of JSON")
+
+
+def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the bytes of an .npz file of arrays."""
+    content = io.BytesIO()
+    plain: dict[str, Any] = {k: np.asarray(value) for k, value in arrays.items()}
+    np.savez(content, allow_pickle=False, **plain)
+    return content.getvalue()
+
+
+def unpacked(content: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays that `packed` was given."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        return dict(stored)

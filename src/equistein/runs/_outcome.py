@@ -10,6 +10,9 @@ from jaxtyping import ArrayLike
 FLOOR = "exact"
 """The stage whose outcome is the floor: exact samples against exact samples."""
 
+WARNING = "warning"
+"""The kind of an event that says what an outcome should be doubted for."""
+
 SEED = "@"
 """Parts a stage's name from a seed's number, where each seed is a stage of its own."""
 

@@ -2,27 +2,21 @@
 
 import base64
 import dataclasses
-import html
+import functools
+import importlib.resources
 import json
 import math
 import pathlib
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from equistein._files import write_whole
 from equistein.runs._folder import RunFolder
+from equistein.runs._headlines import headlines, lower_is_better, RESERVED, rounded
+from equistein.runs._outcome import WARNING
 
-_STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;
-color:#222}h1{margin-bottom:.2rem}h2{margin-top:2.2rem}.lead{color:#555;margin-top:0}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px}
-.wide{overflow-x:auto}th,td{padding:.3rem .6rem;border-bottom:1px solid #ddd;
-text-align:right;white-space:nowrap}th:first-child,td:first-child{text-align:left}
-tr.floor td{color:#777;font-style:italic}small{color:#888}figure{margin:1.5rem 0}
-img{max-width:100%}iframe{width:100%;height:820px;border:0}figcaption{color:#555;font-size:13px}
-pre{background:#f6f6f6;padding:.8rem;overflow-x:auto;font-size:12px}
-"""
 _EXTRA = ("_sd", "_min", "_max")
-_RESERVED = ("seeds", "num_samples", "floor")
 _CONCLUSION = "conclusion.txt"
 
 
@@ -37,6 +31,7 @@ class Words:
         captions: For a figure, by its name, what it shows.
         floor: What the row of the floor is of.
         floor_note: What the floor is.
+        headlines: The metrics that it begins with; if none, some of those there are.
     """
 
     title: str
@@ -47,6 +42,7 @@ class Words:
     floor_note: str = (
         "The floor is what as many exact samples score against exact samples."
     )
+    headlines: Sequence[str] = ()
 
 
 def write_conclusion(folder: RunFolder, text: str) -> None:
@@ -64,27 +60,93 @@ def write_report(folder: RunFolder, words: Words) -> pathlib.Path:
     described = folder.read_config()
     metrics = folder.read_json("metrics.json")
     environment = folder.read_json("environment.json")
-    title, captions = html.escape(words.title), words.captions
-    figures = sorted((folder.path / "figures").glob("*.png"))
-    pages = sorted((folder.path / "figures").glob("*.html"))
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        "<meta name=viewport content='width=device-width'>",
-        f"<title>{title}</title><style>{_STYLE}</style>",
-        f"<h1>{title}</h1><p class=lead>{html.escape(words.lead)}</p>",
-        _conclusion(folder),
-        *(_figure(path, captions.get(path.stem, "")) for path in figures),
-        *(_page(path, captions.get(path.stem, "")) for path in pages),
-        "<h2>Numbers</h2>",
-        _table(metrics, words),
-        _notes(words.notes, metrics),
-        "<h2>Settings</h2>",
-        f"<pre>{html.escape(json.dumps(described, indent=1))}</pre>",
-        "<h2>Environment</h2>",
-        f"<pre>{html.escape(json.dumps(environment, indent=1))}</pre></html>",
-    ]
-    folder.write("report.html", "\n".join(parts))
+    named = list(words.captions)
+    place = lambda path: (
+        named.index(path.stem) if path.stem in named else len(named), path.stem
+    )  # fmt: skip
+    figures = sorted((folder.path / "figures").glob("*.png"), key=place)
+    pages = sorted((folder.path / "figures").glob("*.html"), key=place)
+    columns = _columns(metrics)
+    folder.write(
+        "report.html",
+        _template().render(
+            words=words,
+            conclusion=_conclusion(folder),
+            headlines=headlines(metrics, words.headlines, words.floor),
+            figures=[_figure(path, words.captions) for path in figures],
+            pages=[_page(path, words.captions) for path in pages],
+            columns=columns,
+            rows=_rows(metrics, columns, words.floor),
+            told=_told(metrics, words.floor_note),
+            notes=[pair for pair in words.notes.items() if pair[0] in metrics],
+            doubts=_doubts(folder),
+            command=_command(environment),
+            settings=_flat(described),
+            environment=_flat(environment),
+        ),
+    )
     return folder.path / "report.html"
+
+
+def write_comparison(folders: Sequence[RunFolder], path: pathlib.Path) -> None:
+    """Write a page that compares the numbers and the settings of several runs.
+
+    Args:
+        folders: The folders of the runs.
+        path: The page.
+
+    Raises:
+        UserError: If a file of a run is missing or damaged.
+    """
+    merged: dict[str, Any] = {"num_samples": {}, "seeds": []}
+    settings: dict[str, dict[str, str]] = {}
+    names = [each.path.name or str(each.path) for each in folders]
+    if len(set(names)) < len(names):
+        names = [str(each.path) for each in folders]
+    for name, folder in zip(names, folders, strict=True):
+        metrics = folder.read_json("metrics.json")
+        counts = metrics.get("num_samples", {})
+        for entry, row in metrics.items():
+            if entry not in RESERVED:
+                merged[f"{name}: {entry}"] = row
+                merged["num_samples"][f"{name}: {entry}"] = counts.get(entry, "")
+        if metrics.get("floor"):
+            merged.setdefault("floor", metrics["floor"])
+        for key, value in _flat(folder.read_config()):
+            settings.setdefault(key, {})[name] = value
+    differing = [
+        (key, "; ".join(f"{name}: {values.get(name, '–')}" for name in names))
+        for key, values in settings.items()
+        if len({values.get(name) for name in names}) > 1
+    ]
+    columns, told = _columns(merged), "The floor is that of the first run that has one."
+    content = _template().render(
+        words=Words(title="Runs compared", lead=", ".join(names)),
+        conclusion="",
+        headlines=headlines(merged, (), "floor"),
+        figures=[],
+        pages=[],
+        columns=columns,
+        rows=_rows(merged, columns, "of the first run that has one"),
+        told=told,
+        notes=[],
+        doubts=[],
+        command="",
+        settings=differing or [("all settings", "the same")],
+        environment=[],
+    )
+    write_whole(path, content.encode())
+
+
+@functools.cache
+def _template() -> Any:
+    import jinja2  # only reports need it
+
+    text = importlib.resources.files("equistein.runs").joinpath("report.html.jinja")
+    made = jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    return made.from_string(text.read_text(encoding="utf-8"))
 
 
 def _conclusion(folder: RunFolder) -> str:
@@ -92,71 +154,111 @@ def _conclusion(folder: RunFolder) -> str:
     path = folder.path / _CONCLUSION
     if not path.is_file():
         return ""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    return f"<p><b>{html.escape(text)}</b>"
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _figure(path: pathlib.Path, caption: str) -> str:
-    data, name = base64.b64encode(path.read_bytes()).decode(), html.escape(path.stem)
-    image = f"<img alt='{name}' src='data:image/png;base64,{data}'>"
-    return f"<figure>{image}<figcaption>{html.escape(caption)}</figcaption></figure>"
+def _doubts(folder: RunFolder) -> list[tuple[str, str]]:
+    """Return of what the run warned, each with the sampler or model it is of."""
+    path, found = folder.path / "history.jsonl", {}
+    if path.is_file():
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if f'"{WARNING}"' in line:
+                    event = json.loads(line)
+                    found[str(event.get("name")), str(event.get("text"))] = None
+    return list(found)
 
 
-def _page(path: pathlib.Path, caption: str) -> str:
+def _figure(path: pathlib.Path, captions: Mapping[str, str]) -> dict[str, str]:
+    caption = captions.get(path.stem, "")
+    data = base64.b64encode(path.read_bytes()).decode()
+    alt = f"{path.stem.replace('_', ' ')}: {caption}" if caption else path.stem
+    return {"data": data, "alt": alt, "caption": caption}
+
+
+def _page(path: pathlib.Path, captions: Mapping[str, str]) -> dict[str, str]:
     # In a frame of its own, whose script reaches nothing but itself.
-    content = html.escape(path.read_text(encoding="utf-8"))
-    page = f"<iframe sandbox='allow-scripts' srcdoc=\"{content}\"></iframe>"
-    return f"<figure>{page}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    content = path.read_text(encoding="utf-8")
+    return {"content": content, "caption": captions.get(path.stem, "")}
 
 
-def _table(metrics: Mapping[str, Any], words: Words) -> str:
-    rows = {name: row for name, row in metrics.items() if name not in _RESERVED}
-    rows["floor"] = metrics.get("floor", {})
-    columns: dict[str, None] = {}
-    for row in rows.values():
-        columns |= {name: None for name in row if not name.endswith(_EXTRA)}
-    counts = metrics.get("num_samples", {})
-    head = "".join(f"<th>{html.escape(c.replace('_', ' '))}" for c in columns)
-    lines = [f"<div class=wide><table><tr><th><th>samples{head}"]
-    for name, row in rows.items():
-        kind = " class=floor" if name == "floor" else ""
-        label = f"floor: {words.floor}" if name == "floor" else name
-        count = html.escape(str(counts.get(name, "")))
-        cells = "".join(f"<td>{_cell(row, column)}" for column in columns)
-        lines.append(f"<tr{kind}><td>{html.escape(label)}<td>{count}{cells}")
-    seeds = metrics.get("seeds", [])
-    spread = ""
-    if len(seeds) > 1:
-        spread = (
-            f"Mean over {len(seeds)} seeds, plus or minus the standard deviation, with "
-            "the smallest and the largest below. "
+def _columns(metrics: Mapping[str, Any]) -> list[str]:
+    """Return the metrics of the table."""
+    rows = [row for name, row in metrics.items() if name not in RESERVED]
+    rows.append(metrics.get("floor", {}))
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if not name.endswith(_EXTRA)]
+
+
+def _rows(
+    metrics: Mapping[str, Any], columns: list[str], floor: str
+) -> list[dict[str, Any]]:
+    """Return the rows of the table, the floor last."""
+    entries = {name: row for name, row in metrics.items() if name not in RESERVED}
+    best = {column: _best(entries, column) for column in columns}
+    counts, made = metrics.get("num_samples", {}), []
+    for name, row in [*entries.items(), ("floor", metrics.get("floor", {}))]:
+        is_floor = name == "floor"
+        cells = [
+            {
+                "value": rounded(row[c], row.get(f"{c}_sd")) if c in row else "",
+                "range": _range(row, c),
+                "best": not is_floor and best[c] == name,
+            }
+            for c in columns
+        ]
+        label = f"floor: {floor}" if is_floor else name
+        made.append(
+            {
+                "label": label,
+                "count": counts.get(name, ""),
+                "cells": cells,
+                "is_floor": is_floor,
+            }
         )
-    told = html.escape(spread + words.floor_note)
-    lines.append(f"</table></div><p><small>{told}</small>")
-    return "\n".join(lines)
+    return made
 
 
-def _cell(row: Mapping[str, float], column: str) -> str:
-    if column not in row:
+def _best(entries: Mapping[str, Any], column: str) -> str | None:
+    """Return the entry with the best value of a metric, where there are several."""
+    lower = lower_is_better(column)
+    values = {
+        name: row[column] for name, row in entries.items()
+        if isinstance(row.get(column), int | float) and math.isfinite(row[column])
+    }  # fmt: skip
+    if lower is None or len(values) < 2:
+        return None
+    return (min if lower else max)(values, key=values.__getitem__)
+
+
+def _range(row: Mapping[str, Any], column: str) -> str:
+    """Return the smallest and the largest of several seeds."""
+    if f"{column}_sd" not in row:
         return ""
-    text = _number(row[column])
-    if f"{column}_sd" in row:
-        text += f" ± {_number(row[f'{column}_sd'])}<br><small>"
-        text += f"{_number(row[f'{column}_min'])} … {_number(row[f'{column}_max'])}"
-        text += "</small>"
-    return text
+    return f"{rounded(row[f'{column}_min'])} … {rounded(row[f'{column}_max'])}"
 
 
-def _number(value: Any) -> str:
-    if not isinstance(value, int | float) or math.isnan(value):
-        return "–"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+def _told(metrics: Mapping[str, Any], floor_note: str) -> str:
+    seeds = metrics.get("seeds", [])
+    if len(seeds) < 2:
+        return floor_note
+    return (
+        f"Mean over {len(seeds)} seeds, plus or minus the standard deviation, with the "
+        f"smallest and the largest below. {floor_note}"
+    )
 
 
-def _notes(notes: Mapping[str, str], metrics: Mapping[str, Any]) -> str:
-    shown = [
-        f"<li><b>{html.escape(name)}</b>: {html.escape(text)}"
-        for name, text in notes.items()
-        if name in metrics
-    ]
-    return f"<ul>{''.join(shown)}</ul>" if shown else ""
+def _command(environment: Mapping[str, Any]) -> str:
+    """Return the command that made the run."""
+    words = environment.get("command")
+    return shlex.join(map(str, words)) if isinstance(words, list) else ""
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Return the settings of a JSON object in lines, nested ones by dotted names."""
+    if isinstance(value, dict) and value:
+        inner = ((f"{name}.{key}" if name else str(key), v) for key, v in value.items())
+        return [line for key, part in inner for line in _flat(part, key)]
+    if isinstance(value, list):
+        return [(name, ", ".join(map(str, value)))]
+    return [(name, "–" if value is None else str(value))]

@@ -7,32 +7,55 @@ from typing import Any
 
 import numpy as np
 
-from equistein.runs._folder import RunFolder, UserError
+from equistein._errors import UserError
+from equistein.runs._folder import RunFolder
 from equistein.runs._outcome import FLOOR, Outcome
+
+_SETTINGS = "settings_sha256"
 
 
 def save_outcome(folder: RunFolder, name: str, outcome: Outcome) -> None:
     """Keep a finished stage, so that a resumed run need not repeat it."""
-    parts = {"samples": outcome.samples}
-    for field in ("metrics", "history", "arrays"):
-        for key, value in getattr(outcome, field).items():
-            parts[f"{field}:{key}"] = value
-    parts["events"] = np.array(json.dumps(outcome.events))
-    folder.write_arrays(f"checkpoint/{name}.npz", parts)
+    settings = {_SETTINGS: np.array(folder.fingerprint())}
+    folder.write_arrays(f"checkpoint/{name}.npz", arrays_of(outcome) | settings)
 
 
 def load_outcome(folder: RunFolder, name: str) -> Outcome | None:
     """Return a stage finished earlier, or None.
 
     Raises:
-        UserError: If its file is damaged.
+        UserError: If its file is damaged, or belongs to other settings.
     """
     path = folder.path / "checkpoint" / f"{name}.npz"
     if not path.is_file():
         return None
     parts = folder.read_arrays(f"checkpoint/{name}.npz")
-    if "samples" not in parts:
-        raise UserError(f"{path} holds no samples.")
+    made = parts.pop(_SETTINGS, None)  # None was before there were any
+    if made is not None and str(made) != folder.fingerprint():
+        raise UserError(
+            f"{path} was made with other settings than config.json has now: put them "
+            "back, or delete the file and resume."
+        )
+    try:
+        return outcome_of(parts)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path} is no finished part of a run ({error}): delete it and resume."
+        ) from None
+
+
+def arrays_of(outcome: Outcome) -> dict[str, np.ndarray]:
+    """Return all that an outcome is as arrays, by name."""
+    parts = {"samples": outcome.samples}
+    for field in ("metrics", "history", "arrays"):
+        for key, value in getattr(outcome, field).items():
+            parts[f"{field}:{key}"] = value
+    return parts | {"events": np.array(json.dumps(outcome.events))}
+
+
+def outcome_of(arrays: Mapping[str, np.ndarray]) -> Outcome:
+    """Return the outcome that arrays tell of."""
+    parts = dict(arrays)
     events = json.loads(str(parts.pop("events", "[]")))
     fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
     for key, value in parts.items():

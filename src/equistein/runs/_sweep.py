@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from equistein.runs._folder import RunFolder, UserError
+from equistein._errors import UserError
+from equistein.runs._folder import RunFolder
 from equistein.runs._outcome import FLOOR
 from equistein.runs._results import summarize, write_figures
 

@@ -1,0 +1,129 @@
+"""The few numbers that a report begins with."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_MOST = 4  # headlines, where nobody chose them
+_HIGHER = (
+    "accuracy",
+    "auroc",
+    "validity",
+    "stability",
+    "held_out_log_likelihood",
+    "precision",
+    "recall",
+)
+_LOWER = (
+    "distance",
+    "w1",
+    "w2",
+    "calibration_error",
+    "tvd",
+    "ksd",
+    "divergence",
+    "variation",
+    "bits_per_dimension",
+    "largest_weight_error",
+    "error_of_a_share",
+)
+_NEITHER = ("_of_normals", "_floor", "_sd", "_min", "_max", "_labels")
+RESERVED = ("seeds", "num_samples", "floor")
+
+
+@dataclasses.dataclass(frozen=True)
+class Headline:
+    """A number with what it is better or worse than.
+
+    Attributes:
+        metric: What is measured, in words.
+        value: The number of the best entry, rounded by its spread.
+        entry: Which one that is.
+        beside: What others have, in a sentence.
+    """
+
+    metric: str
+    value: str
+    entry: str
+    beside: str
+
+
+def headlines(
+    metrics: Mapping[str, Any], wanted: Sequence[str], floor_name: str
+) -> list[Headline]:
+    """Return what a report says first, from its metrics.json.
+
+    Args:
+        metrics: The numbers of each entry, `seeds`, `num_samples` and `floor`.
+        wanted: The metrics to choose; if none, the first that are known to be better
+            the lower or the higher they are, those with a floor before.
+        floor_name: What the floor is of.
+    """
+    rows = {
+        name: row for name, row in metrics.items()
+        if name not in RESERVED and isinstance(row, dict)
+    }  # fmt: skip
+    floor = metrics.get("floor") or {}
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    chosen = [name for name in wanted if name in names]
+    if not chosen:
+        known = [name for name in names if lower_is_better(name) is not None]
+        chosen = sorted(known, key=lambda name: name not in floor)[:_MOST]
+    found = (_headline(name, rows, floor, metrics, floor_name) for name in chosen)
+    return [each for each in found if each is not None]
+
+
+def lower_is_better(metric: str) -> bool | None:
+    """Return whether less of a metric is better, None where it cannot be said."""
+    if metric.endswith(_NEITHER):
+        return None
+    if any(word in metric for word in _HIGHER):
+        return False
+    return True if any(word in metric for word in _LOWER) else None
+
+
+def rounded(value: Any, spread: Any = None) -> str:
+    """Return a number to two digits of its spread, or three digits without one."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return "–"
+    if not isinstance(spread, int | float) or not 0 < spread < math.inf:
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    places = min(max(0, 1 - math.floor(math.log10(spread))), 6)
+    return f"{value:.{places}f} ± {spread:.{places}f}"
+
+
+def _headline(
+    metric: str,
+    rows: Mapping[str, Mapping[str, Any]],
+    floor: Mapping[str, Any],
+    metrics: Mapping[str, Any],
+    floor_name: str,
+) -> Headline | None:
+    values = {
+        name: row[metric] for name, row in rows.items()
+        if isinstance(row.get(metric), int | float) and math.isfinite(row[metric])
+    }  # fmt: skip
+    if not values:
+        return None
+    lower = lower_is_better(metric)
+    order = sorted(values, key=values.__getitem__, reverse=lower is False)
+    best = next(iter(values)) if lower is None else order[0]
+    told = [] if lower is None else ["lower is better" if lower else "higher is better"]
+    others = [name for name in order if name != best]
+    if others:
+        shown = [others[0], *others[-1:]] if len(others) > 1 else others
+        told.append(
+            "beside it "
+            + " and ".join(f"{n} {rounded(values[n])}" for n in dict.fromkeys(shown))
+        )
+    if isinstance(floor.get(metric), int | float):
+        told.append(f"{floor_name} {rounded(floor[metric], floor.get(f'{metric}_sd'))}")
+    num = metrics.get("num_samples", {})
+    count = num.get(best) if isinstance(num, dict) else None
+    seeds = len(metrics.get("seeds") or ())
+    if count:
+        of = f" in all, {seeds} seeds" if seeds > 1 else ""
+        told.append(f"{count} samples{of}")
+    value = rounded(values[best], rows[best].get(f"{metric}_sd"))
+    return Headline(metric.replace("_", " "), value, best, "; ".join(told))
