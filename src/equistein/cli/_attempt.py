@@ -3,34 +3,49 @@
 import sys
 from collections.abc import Callable
 
+from equistein.cli._output import fail
+from equistein.cli._signals import in_order, INTERRUPTED, was_told
 from equistein.data import DataError
 from equistein.molecules import MissingRDKit
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import CheckpointError, DivergenceError
 
-INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C
-
 
 def attempt(folder: RunFolder, work: Callable[[], None]) -> int:
-    """Do the work of a run folder; return the exit status, and say why it ended early.
+    """Do the work of a run folder, which no other process may meanwhile.
+
+    Returns:
+        The exit status, after it was said why the work ended early.
 
     Raises:
-        UserError: If something that the work needs does not do.
+        UserError: If something that the work needs does not do, or another process
+            works in the folder.
     """
+    folder.hold()
     try:
-        work()
+        with in_order():
+            work()
     except KeyboardInterrupt:
-        told = (
-            f"\nStopped. What is finished is kept in {folder.path}; go on with\n"
-            f"  equistein resume {folder.path}"
-        )
-        print(told, file=sys.stderr)
-        return INTERRUPTED
-    except (CheckpointError, DataError, MissingRDKit) as error:
-        raise UserError(str(error)) from None
-    except (NonFiniteError, DivergenceError) as error:
-        told = "\n".join([str(error), *getattr(error, "__notes__", [])])
-        print(f"equistein: {told}", file=sys.stderr)
+        return _stopped(folder)
+    except Exception as error:
+        if was_told():
+            return _stopped(folder)
+        if isinstance(error, CheckpointError | DataError | MissingRDKit):
+            raise UserError(str(error)) from None
+        if not isinstance(error, NonFiniteError | DivergenceError):
+            raise
+        fail("\n".join([str(error), *getattr(error, "__notes__", [])]))
         return 1
+    finally:
+        folder.release()
     return 0
+
+
+def _stopped(folder: RunFolder) -> int:
+    told = (
+        f"\nStopped. What is finished is kept in {folder.path}; go on with\n"
+        f"  equistein resume {folder.path}"
+    )
+    print(told, file=sys.stderr)
+    return INTERRUPTED

@@ -13,9 +13,18 @@ import tyro
 from equistein._devices import device_mesh
 from equistein._files import digest
 from equistein.cli._attempt import attempt
+from equistein.cli._estimate import estimated, in_words
 from equistein.cli._given import given
-from equistein.cli._hosts import agree, created, drop, Hosts, reopened
-from equistein.cli._run import default_folder
+from equistein.cli._hosts import (
+    agree,
+    drop,
+    Hosts,
+    own_path,
+    reopened,
+    together,
+)
+from equistein.cli._output import answer, say
+from equistein.cli._run import default_folder, is_finished
 from equistein.cli._words import words_of_fit
 from equistein.data import has_labels
 from equistein.models import (
@@ -63,7 +72,8 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
     The command line tells what the energy is made of, and this which settings it has.
     """
     clouds = given(arguments, "group") == "point-cloud"
-    classes = "--no-labels" not in arguments and any(map(has_labels, arguments))
+    named = given(arguments, "label") is not None or any(map(has_labels, arguments))
+    classes = named and "--no-labels" not in arguments
     usual = "graph" if clouds and not classes else "features"
     network = given(arguments, "network") or usual
     defaults = _SETTINGS.get(network, _SETTINGS["features"])
@@ -77,10 +87,12 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
 
         Attributes:
             data: An .npy file; an .npz file with an array `x`, and classes `y` if there
-                are any; an .xyz file; or a folder of images, with a subfolder for each
-                class if there are any.
+                are any; a table, .csv, .tsv or .parquet; molecules, .xyz, .extxyz,
+                .xyz.gz, .traj, .db or .pdb; or a folder of images, with a subfolder for
+                each class if there are any.
             problem: What is fitted to what.
             out: The run folder, new or empty; by default one under runs.
+            dry_run: Check everything and time a few batches, but write nothing.
             hosts: Which other processes share the work.
             settings: How.
         """
@@ -88,13 +100,38 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
         data: Annotated[pathlib.Path, tyro.conf.Positional]
         problem: Annotated[Problem, tyro.conf.arg(name="")]
         out: pathlib.Path | None = None
+        dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
         hosts: Annotated[Hosts, tyro.conf.arg(name="")] = Hosts()
         settings: Annotated[type(defaults), tyro.conf.arg(name="")] = defaults  # type: ignore
 
         def execute(self) -> int:
+            if self.dry_run:
+                return tell_time(self.data, self.problem, self.settings, self.out)
             return start(self.data, self.problem, self.settings, self.out)
 
     return Fit
+
+
+def tell_time(
+    data: pathlib.Path,
+    problem: Problem,
+    settings: AbstractSettings,
+    out: pathlib.Path | None,
+) -> int:
+    """Check everything, and print what would be fitted and how long it would take."""
+    dataset, model = prepared(data, problem, settings)
+    if out is not None:
+        RunFolder.create(out).remove_if_empty()
+    say(_announcement(problem, dataset))
+    found = estimated(model, dataset, problem.seed)
+    answer(
+        f"{found.num_batches} batches of {model.batch_size} would take about "
+        f"{in_words(found.training)}, after {in_words(found.compiling)} of compiling; "
+        "samples and their judgement come on top. Nothing is written.",
+        num_points=len(dataset.points), num_held_out=dataset.num_held_out,
+        seconds_of_training=found.training, seconds_of_compiling=found.compiling,
+    )  # fmt: skip
+    return 0
 
 
 def start(
@@ -104,11 +141,12 @@ def start(
     out: pathlib.Path | None,
 ) -> int:
     """Check everything, make the run folder, and fit."""
-    dataset, model = prepared(data, problem, settings)
+    dataset, model = together(lambda: prepared(data, problem, settings))
     problem = dataclasses.replace(problem, network=network_of(problem, dataset))
     fingerprint = digest(data)
     agree("data", fingerprint.encode())
-    folder = created(out or default_folder("fit"))
+    path = own_path(out or default_folder("fit"))
+    folder = together(lambda: RunFolder.create(path))
     folder.write_config(
         {
             "command": "fit",
@@ -120,6 +158,7 @@ def start(
             "num_classes": dataset.num_classes,
             "num_points": len(dataset.points),
             "num_held_out": dataset.num_held_out,
+            **dataset.names(),
             "problem": config_to_json(problem),
             "settings": config_to_json(settings),
         }
@@ -136,9 +175,14 @@ def prepared(
         UserError: If something does not do.
     """
     try:
-        dataset = read_dataset(data, problem, settings.batch_size)
+        sizes = {type(each): each.batch_size for each in _SETTINGS.values()}
+        usual = sizes.get(type(settings)) == settings.batch_size
+        dataset = read_dataset(data, problem, 2 if usual else settings.batch_size)
+        if usual:  # nobody chose it: small data have smaller batches
+            num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
+            settings = dataclasses.replace(settings, batch_size=num)
         model = for_dataset(jr.key(problem.seed), dataset, problem, settings)
-        train = dataset.train()
+        train = dataset.in_memory().train()
         model.check(jr.key(problem.seed), train.points, train.labels)
     except ValueError as error:
         raise UserError(str(error)) from None
@@ -167,6 +211,9 @@ def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) 
             f"{path} is no longer what this run was started with; restore it, or "
             "start a new run."
         )
+    if is_finished(folder, ()) and (folder.path / MODEL).is_file():
+        answer_fit(folder, described)
+        return 0
     folder = reopened(folder)
     return execute(folder, problem, *prepared(path, problem, settings))
 
@@ -174,7 +221,7 @@ def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) 
 def execute(folder: RunFolder, problem: Problem, dataset: Dataset, model: Model) -> int:
     """Fit, draw samples, and write results and report."""
     write_environment(folder)
-    print(_announcement(problem, dataset), flush=True)
+    say(_announcement(problem, dataset))
     return attempt(folder, lambda: _fit_and_judge(folder, problem, dataset, model))
 
 
@@ -195,11 +242,11 @@ def _fit_and_judge(
         fitted.save(folder.path / MODEL)
         if dataset.formulas:
             first = formula(dataset.formulas[0])
-            print(f"The most frequent formula, {first}, is drawn.")
+            say(f"The most frequent formula, {first}, is drawn.")
             fitted, dataset = of_formula(fitted, 0), dataset.of_formula(0)
-        print(f"Drawing {problem.num_samples} samples ...", flush=True)
+        say(f"Drawing {problem.num_samples} samples ...")
         judgement = judge(
-            result_key, fitted, dataset, num_samples=problem.num_samples,
+            result_key, fitted, dataset.in_memory(), num_samples=problem.num_samples,
             ais_steps=problem.ais_steps, progress=True,
         )  # fmt: skip
     except DivergenceError as error:
@@ -217,9 +264,20 @@ def _fit_and_judge(
     write_results(folder, judgement.outcomes, [problem.seed])
     write_figures(folder, judgement.figures)
     described = folder.read_config()
-    print(f"Report: {write_report(folder, words_of_fit(described))}")
+    write_report(folder, words_of_fit(described))
+    answer_fit(folder, described)
+
+
+def answer_fit(folder: RunFolder, described: Mapping[str, Any]) -> None:
+    """Print where the report of a finished fit is, and how to draw more."""
+    report, model = folder.path / "report.html", folder.path / MODEL
     new = f"new{pathlib.Path(str(described['data'])).suffix.lower() or '.npz'}"
-    print(f"Draw more:  equistein sample {folder.path} --num-samples 512 --out {new}")
+    answer(
+        f"Report: {report}",
+        folder=folder.path, report=report, model=model,
+        metrics=folder.read_json("metrics.json"),
+    )  # fmt: skip
+    say(f"Draw more:  equistein sample {folder.path} --num-samples 512 --out {new}")
 
 
 def _announcement(problem: Problem, dataset: Dataset) -> str:

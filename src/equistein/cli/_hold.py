@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein.molecules import formula, read_xyz
+from equistein.molecules import formula, MissingASE, read_molecules
 from equistein.runs import UserError
 from equistein.training import Clamp
 
@@ -19,7 +19,7 @@ def held_atoms(
     Each is the first atom of its element in new molecules that none before it is.
 
     Args:
-        path: An .xyz file of one molecule, or a part of one.
+        path: An .xyz file, or one that ASE reads, of one molecule or a part of one.
         atoms: The numbers of the atoms to hold, from 0 on, such as 0,1,2; None is all.
         species: The element of each atom of new molecules.
 
@@ -31,8 +31,8 @@ def held_atoms(
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
     try:
-        frames = read_xyz(path)
-    except ValueError as error:
+        frames = read_molecules(path)
+    except (MissingASE, ValueError) as error:
         raise UserError(str(error)) from None
     if len(frames) != 1:
         raise UserError(f"{path} must hold one molecule, but holds {len(frames)}.")

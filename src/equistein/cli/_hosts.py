@@ -1,25 +1,27 @@
 """Several processes that work as one: `--distributed`."""
 
 import dataclasses
-import hashlib
 import os
 import pathlib
 import shutil
-import socket
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import cast, TypeVar
 
 import jax
-import numpy as np
 
+from equistein._devices import disagreeing, sent
 from equistein.cli._given import given
+from equistein.cli._meeting import meet, PATIENCE
 from equistein.runs import RunFolder, UserError
 
-_PATIENCE = 60  # seconds to find each other
 _HEARTBEAT = 40  # seconds until a process that is silent counts as lost
+_WORD = 2  # seconds in which the others say why they end too
 _LONG = 7 * 24 * 3600  # seconds that finished processes wait for the first
+
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ def join(arguments: Sequence[str]) -> None:
     Raises:
         UserError: If they cannot be found within a minute, or have other arguments.
     """
-    if "--distributed" not in arguments or arguments[0] not in ("fit", "resume"):
+    if "--distributed" not in arguments or arguments[0] not in ("run", "fit", "resume"):
         return  # which the parser tells of
     words = [given(arguments, name) for name in ("num-processes", "process-id")]
     coordinator = given(arguments, "coordinator")
@@ -66,14 +68,13 @@ def join(arguments: Sequence[str]) -> None:
                 f"--process-id must be below {number}, the --num-processes, but is "
                 f"{own}."
             )
-        if own:
-            _wait_for(str(coordinator))
+        meet(str(coordinator), number, own)
         options = {"num_processes": number, "process_id": own}
     else:
         options = {}
     try:
         jax.distributed.initialize(
-            coordinator, initialization_timeout=_PATIENCE,
+            coordinator, initialization_timeout=PATIENCE,
             heartbeat_timeout_seconds=_HEARTBEAT, shutdown_timeout_seconds=_LONG,
             **options,
         )  # fmt: skip
@@ -93,13 +94,7 @@ def join(arguments: Sequence[str]) -> None:
 
 def agree(what: str, content: bytes) -> None:
     """Raise `UserError` in all processes unless all of them have the same."""
-    if jax.process_count() == 1:
-        return
-    from jax.experimental import multihost_utils
-
-    own = np.frombuffer(hashlib.sha256(content).digest(), np.uint8)
-    every = np.asarray(multihost_utils.process_allgather(own.astype(np.int32)))
-    different = [i for i, other in enumerate(every) if np.any(other != every[0])]
+    different = disagreeing(content)
     if different:
         raise UserError(
             f"Processes {', '.join(map(str, different))} have other {what} than "
@@ -107,11 +102,39 @@ def agree(what: str, content: bytes) -> None:
         )
 
 
-def created(path: pathlib.Path) -> RunFolder:
-    """Return the new run folder; of any process but the first one that is dropped."""
+def together(work: Callable[[], Result]) -> Result:
+    """Do what each process does by itself; if one of them fails, all end.
+
+    Raises:
+        UserError: If the work fails, here or in another process, with its reason.
+    """
+    result, told = None, b""
+    try:
+        result = work()
+    except (UserError, OSError, ValueError) as error:
+        told = str(error).encode() or b"an error without a word"
+    for sender in range(jax.process_count()):
+        found = sent(told, sender).decode()
+        if found:
+            own = sender == jax.process_index()
+            raise UserError(found if own else f"Process {sender}: {found}")
+    return cast(Result, result)
+
+
+def leave(status: int) -> None:
+    """End this process of several at once, without waiting for the others."""
+    if status and jax.distributed.is_initialized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(_WORD if jax.process_index() == 0 else 0)
+        os._exit(status)
+
+
+def own_path(path: pathlib.Path) -> pathlib.Path:
+    """Return where a new run folder is; of any process but the first one to drop."""
     if jax.process_index() == 0:
-        return RunFolder.create(path)
-    return RunFolder.create(pathlib.Path(tempfile.mkdtemp(prefix="equistein-")))
+        return path
+    return pathlib.Path(tempfile.mkdtemp(prefix="equistein-"))
 
 
 def reopened(folder: RunFolder) -> RunFolder:
@@ -130,24 +153,3 @@ def drop(folder: RunFolder) -> None:
     """Remove a run folder that is not the first process's."""
     if jax.process_index():
         shutil.rmtree(folder.path, ignore_errors=True)
-
-
-def _wait_for(coordinator: str) -> None:
-    host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdecimal():
-        raise UserError(
-            f"--coordinator must be HOST:PORT, such as node1:12345, but got "
-            f"{coordinator!r}."
-        )
-    end = time.monotonic() + _PATIENCE
-    while time.monotonic() < end:
-        try:
-            socket.create_connection((host, int(port)), timeout=2).close()
-        except OSError:
-            time.sleep(0.5)
-        else:
-            return
-    raise UserError(
-        f"Nobody answers at --coordinator {coordinator} for {_PATIENCE} seconds: start "
-        "process 0 there, and let the others reach it."
-    )

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from equistein.cli._output import answer, say
 from equistein.experiments import EXPERIMENTS
 
 
@@ -12,8 +13,15 @@ class List:
     def execute(self) -> int:
         """Print them."""
         width = max(map(len, EXPERIMENTS))
-        for name, experiment in EXPERIMENTS.items():
-            print(f"{name:<{width}}  {experiment.summary}  [{experiment.figure}]")
-        print("\nRun one:  equistein run NAME --preset smoke|quick|paper")
-        print("Its settings:  equistein run NAME --help")
+        about = {
+            name: {"summary": each.summary, "figure": each.figure}
+            for name, each in EXPERIMENTS.items()
+        }
+        lines = (
+            f"{name:<{width}}  {each.summary}  [{each.figure}]"
+            for name, each in EXPERIMENTS.items()
+        )
+        answer("\n".join(lines), experiments=about)
+        say("\nRun one:  equistein run NAME --preset smoke|quick|paper")
+        say("Its settings:  equistein run NAME --help")
         return 0

@@ -1,45 +1,32 @@
-"""The command line: subcommands, and errors without tracebacks."""
+"""The command line: what to print, and errors without tracebacks."""
 
-import dataclasses
-import difflib
+import importlib.metadata
 import os
 import sys
-from collections.abc import Collection, Sequence
-from typing import Annotated, Any, Union
+from collections.abc import Sequence
+from typing import Any
 
-import tyro
+from equistein._errors import UserError
+from equistein.cli._output import answer, close, fail, set_output
+from equistein.cli._parse import parsed, print_completion
+from equistein.cli._signals import INTERRUPTED, was_told
 
-from equistein.cli._attempt import INTERRUPTED
-from equistein.cli._compiled import keep_compiled
-from equistein.cli._fit import fit_arguments
-from equistein.cli._given import given
-from equistein.cli._hosts import join
-from equistein.cli._list import List
-from equistein.cli._report import Report
-from equistein.cli._resume import Resume
-from equistein.cli._run import run_arguments
-from equistein.cli._sample import Sample
-from equistein.cli._score import Score
-from equistein.cli._sweep import own_arguments, Sweep
-from equistein.experiments import EXPERIMENTS
-from equistein.runs import UserError
-
-_ABOUT = (
-    "Sample and learn probability densities that have a symmetry. Completion for a "
-    "shell: equistein --tyro-print-completion bash, or zsh."
-)
 _CLOSED_PIPE = 141  # as a shell reports a command whose reader went away
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status.
-
-    Returns:
-        0 when done, 2 for a mistake in the arguments or the input, 130 when stopped
-        with Ctrl-C, 1 when the numbers broke down.
-    """
+def execute(arguments: Sequence[str]) -> int:
+    """Run the command that the arguments name, and return its exit status."""
+    words = list(arguments)
+    quiet, json = "--quiet" in words, "--json" in words
+    words = [word for word in words if word not in ("--quiet", "--json")]
+    set_output(quiet=quiet, json=json)
     try:
-        status = _status(list(sys.argv[1:] if arguments is None else arguments))
+        status = _status(words)
+        close(status)
+        if "--distributed" in words:
+            from equistein.cli._hosts import leave
+
+            leave(status)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -48,71 +35,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _CLOSED_PIPE
 
 
-def _status(arguments: list[str]) -> int:
+def _status(words: list[str]) -> int:
     try:
-        join(arguments)
-        command = parsed(arguments)
-        keep_compiled()
-        return command.execute()
+        if words[:1] == ["--version"]:
+            version = importlib.metadata.version("equistein")
+            answer(f"equistein {version}", version=version)
+            return 0
+        if words[:1] == ["--completion"] and len(words) > 1:
+            print_completion(words[1])
+            return 0
+        return _prepared(words).execute()
     except SystemExit as stop:  # tyro has explained itself
         return int(stop.code or 0)
     except BrokenPipeError:
         raise
     except (UserError, OSError) as error:
-        print(f"equistein: {error}", file=sys.stderr)
+        if was_told():
+            return _stopped()
+        fail(str(error))
         return 2
     except KeyboardInterrupt:
-        print("\nequistein: stopped.", file=sys.stderr)
-        return INTERRUPTED
+        return _stopped()
+    except Exception:
+        if not was_told():
+            raise
+        return _stopped()
 
 
-def parsed(arguments: list[str]) -> Any:
-    """Return the command that the arguments name, with its settings.
-
-    Raises:
-        UserError: If there is no such command, or a setting does not do.
-    """
-    commands = {
-        "list": List,
-        "run": run_arguments(given(arguments, "preset")),
-        "fit": fit_arguments(arguments),
-        "sample": Sample,
-        "score": Score,
-        "resume": Resume,
-        "report": Report,
-        "sweep": Sweep,
-    }
-    if not arguments or arguments == ["run"]:
-        arguments = [*arguments, "--help"]
-    _check_name("command", arguments[0], commands)
-    if arguments[0] == "run":
-        _check_name("experiment", arguments[1], EXPERIMENTS)
-    swept: tuple[str, ...] = ()
-    if arguments[0] == "sweep":
-        own, swept = own_arguments(arguments[1:])
-        arguments = ["sweep", *own]
-    described = (
-        Annotated[command, tyro.conf.subcommand(name)]
-        for name, command in commands.items()
-    )
-    try:
-        command = tyro.cli(
-            Union[tuple(described)],  # type: ignore  # noqa: UP007
-            args=arguments,
-            prog="equistein",
-            description=_ABOUT,
-            config=(tyro.conf.OmitSubcommandPrefixes,),
-        )
-    except (ImportError, ValueError) as error:  # a completion may need a package
-        raise UserError(str(error)) from None
-    return dataclasses.replace(command, command=swept) if swept else command
+def _stopped() -> int:
+    print("\nequistein: stopped.", file=sys.stderr)
+    return INTERRUPTED
 
 
-def _check_name(kind: str, name: str, known: Collection[str]) -> None:
-    if name in known or name.startswith("-"):
-        return
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    raise UserError(
-        f"There is no {kind} {name!r}.{hint} The {kind}s are {', '.join(known)}."
-    )
+def _prepared(words: list[str]) -> Any:
+    """Return the command; processes that work together meet before JAX begins."""
+    if "--distributed" in words:
+        from equistein.cli._hosts import join
+
+        join(words)
+    command = parsed(words)
+    from equistein.cli._compiled import keep_compiled  # imports JAX
+
+    keep_compiled()
+    return command

@@ -2,12 +2,13 @@
 
 import dataclasses
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
+from equistein.cli._output import answer, say
 from equistein.cli._words import words_of
-from equistein.runs import RunFolder, UserError, write_report
+from equistein.runs import RunFolder, UserError, write_comparison, write_report
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,9 +17,12 @@ class Report:
 
     Attributes:
         runs: Run folders.
+        out: A page that compares several runs: their numbers in one table, and the
+            settings in which they differ.
     """
 
     runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
+    out: pathlib.Path | None = None
 
     def execute(self) -> int:
         """Write the reports; nothing is written if a folder is not a run's."""
@@ -31,13 +35,29 @@ class Report:
                     f"{folder.path} has no results yet; `equistein resume "
                     f"{folder.path}`."
                 )
+        written: dict[str, Any] = {}
         for folder in folders:
             try:
-                print(write_report(folder, words_of(folder.read_config())))
-            except (AttributeError, KeyError, TypeError) as error:
+                report = write_report(folder, words_of(folder.read_config()))
+            except (
+                AttributeError, KeyError, RecursionError, TypeError, ValueError
+            ) as error:  # fmt: skip
                 message = f"A file in {folder.path} is damaged: {error}."
                 raise UserError(message) from None
-        if len(folders) > 1:
+            written[str(folder.path)] = {
+                "report": report,
+                "metrics": folder.read_json("metrics.json"),
+            }
+            answer(str(report), runs=written)
+        if self.out is not None:
+            try:
+                write_comparison(folders, self.out)
+            except OSError as error:
+                raise UserError(
+                    f"Cannot write {self.out}: {error.strerror}. Choose another --out."
+                ) from None
+            answer(str(self.out), comparison=self.out)
+        elif len(folders) > 1:
             for folder in folders:
                 _print_metrics(folder)
         return 0
@@ -45,7 +65,7 @@ class Report:
 
 def _print_metrics(folder: RunFolder) -> None:
     metrics = folder.read_json("metrics.json")
-    print(f"\n{folder.path}")
+    say(f"\n{folder.path}")
     for name, numbers in metrics.items():
         if name in ("seeds", "num_samples"):
             continue
@@ -54,4 +74,4 @@ def _print_metrics(folder: RunFolder) -> None:
             for key, value in numbers.items()
             if not key.endswith(("_sd", "_min", "_max"))
         }
-        print(f"  {name:<22}" + "  ".join(f"{k} {v}" for k, v in shown.items()))
+        say(f"  {name:<22}" + "  ".join(f"{k} {v}" for k, v in shown.items()))

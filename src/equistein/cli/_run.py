@@ -2,27 +2,31 @@
 
 import dataclasses
 import datetime
-import functools
 import pathlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union
 
+import jax
 import tyro
 
 from equistein.cli._attempt import attempt
+from equistein.cli._given import given
+from equistein.cli._hosts import drop, Hosts, own_path, reopened, together
+from equistein.cli._output import answer, say
 from equistein.experiments import create_folder, Experiment, EXPERIMENTS, perform
-from equistein.runs import config_from_json, RunFolder, UserError
+from equistein.runs import config_from_json, load_outcome, RunFolder, UserError
 from equistein.samplers import NonFiniteError
 
 _PRESET = "quick"
 
 
-def run_arguments(preset: str | None) -> Any:
+def run_arguments(arguments: Sequence[str]) -> Any:
     """Return the class of the arguments of `equistein run`: one of the experiments.
 
     The preset that is asked for sets their defaults.
     """
+    preset = given(arguments, "preset")
     choices = (_choice(experiment, preset) for experiment in EXPERIMENTS.values())
     chosen = Union[tuple(choices)]  # type: ignore  # noqa: UP007
 
@@ -57,18 +61,48 @@ def _choice(experiment: Experiment, preset: str | None) -> Any:
             preset: The size of the run, which sets the defaults of all other settings.
             seed: The first seed.
             out: The run folder, new or empty; by default one under runs.
+            dry_run: Check everything and tell the parts, but run and write nothing.
+            hosts: Which other processes share the parts of the run.
         """
 
         config: Annotated[type(settings), tyro.conf.arg(name="")] = settings  # type: ignore
         preset: Literal[tuple(presets)] = size  # type: ignore
         seed: int = 0
         out: pathlib.Path | None = None
+        dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+        hosts: Annotated[Hosts, tyro.conf.arg(name="")] = Hosts()
 
         def execute(self) -> int:
+            if self.dry_run:
+                return tell_parts(
+                    experiment, self.config, self.preset, self.seed, self.out
+                )
             return start(experiment, self.config, self.preset, self.seed, self.out)
 
     about = f"{experiment.summary} ({experiment.figure})"
     return Annotated[Run, tyro.conf.subcommand(experiment.name, description=about)]
+
+
+def tell_parts(
+    experiment: Experiment,
+    config: Any,
+    preset: str,
+    seed: int,
+    out: pathlib.Path | None,
+) -> int:
+    """Check everything, and print what a run would make."""
+    try:
+        parts = check(experiment, config, seed)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if out is not None:
+        RunFolder.create(out).remove_if_empty()
+    answer(
+        f"{experiment.name}, preset {preset}, would make {len(parts)} parts: "
+        f"{', '.join(parts)}. Nothing is written; --preset smoke tries all in seconds.",
+        experiment=experiment.name, preset=preset, parts=parts,
+    )  # fmt: skip
+    return 0
 
 
 def start(
@@ -79,12 +113,13 @@ def start(
     out: pathlib.Path | None,
 ) -> int:
     """Check everything, make the run folder, and run."""
-    path = out or default_folder(experiment.name)
-    try:
+    path = own_path(out or default_folder(experiment.name))
+
+    def created() -> RunFolder:
         check(experiment, config, seed)
-        folder = create_folder(experiment, config, seed, path, preset)
-    except ValueError as error:
-        raise UserError(str(error)) from None
+        return create_folder(experiment, config, seed, path, preset)
+
+    folder = together(created)
     return execute(experiment, config, seed, folder)
 
 
@@ -104,14 +139,13 @@ def read_run(described: Mapping[str, Any]) -> tuple[Experiment, Any, int]:
     return experiment, config, seed
 
 
-def check(experiment: Experiment, config: Any, seed: Any) -> None:
-    """Raise `ValueError` unless a run can begin, before it writes anything."""
+def check(experiment: Experiment, config: Any, seed: Any) -> list[str]:
+    """Return the parts of a run; raise `ValueError` unless it can begin."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise ValueError(
             f"`seed` must be an integer from 0 to 2^63 - 1, but got {seed!r}."
         )
-    experiment.check(config)
-    experiment.stages(config, seed)
+    return list(experiment.stages(config, seed))
 
 
 def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> int:
@@ -119,18 +153,48 @@ def execute(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -
     return attempt(folder, lambda: _perform(experiment, config, seed, folder))
 
 
+def resume_run(
+    experiment: Experiment, config: Any, seed: int, folder: RunFolder
+) -> int:
+    """Go on with an interrupted run, to the same numbers."""
+    if is_finished(folder, experiment.stages(config, seed)):
+        answer_run(folder, None)
+        return 0
+    return execute(experiment, config, seed, reopened(folder))
+
+
+def is_finished(folder: RunFolder, parts: Iterable[str]) -> bool:
+    """Return whether a run has made all of its parts, and has its report."""
+    written = ("metrics.json", "report.html")
+    return all((folder.path / name).is_file() for name in written) and all(
+        load_outcome(folder, name) is not None for name in parts
+    )
+
+
 def _perform(experiment: Experiment, config: Any, seed: int, folder: RunFolder) -> None:
     began = time.perf_counter()
     preset = str(folder.read_config().get("preset"))
-    tell = functools.partial(print, flush=True)
     try:
-        perform(experiment, config, seed, folder, preset=preset, tell=tell)
+        perform(experiment, config, seed, folder, preset=preset, tell=say)
     except NonFiniteError as error:
         failed = folder.path / "failed.npz"
         error.add_note(f"The last finite particles are in {failed}.")
         raise
+    finally:
+        drop(folder)
+    if jax.process_index() == 0:
+        answer_run(folder, time.perf_counter() - began)
+
+
+def answer_run(folder: RunFolder, seconds: float | None) -> None:
+    """Print where the report of a finished run is."""
+    told = "Finished before" if seconds is None else f"Finished in {seconds:.0f} s"
     report = folder.path / "report.html"
-    print(f"Finished in {time.perf_counter() - began:.0f} s. Report: {report}")
+    answer(
+        f"{told}. Report: {report}",
+        folder=folder.path, report=report, seconds=seconds,
+        metrics=folder.read_json("metrics.json"),
+    )  # fmt: skip
 
 
 def default_folder(name: str) -> pathlib.Path:

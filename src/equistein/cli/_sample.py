@@ -2,16 +2,21 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import jax.random as jr
 import numpy as np
 import tyro
 
+from equistein._files import PART, unfinished
 from equistein._types import Key
+from equistein.bridges import to_ase
 from equistein.cli._fit import MODEL
 from equistein.cli._hold import held_atoms
+from equistein.cli._output import answer, say
+from equistein.data import is_table, Table, write_table
 from equistein.models import (
     formulas_of,
     load,
@@ -19,12 +24,13 @@ from equistein.models import (
     of_formula,
     pretrained,
 )
-from equistein.molecules import formula, symbols_of, write_xyz
+from equistein.molecules import formula, MissingASE, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
+_MOLECULES = (".xyz", ".extxyz", ".traj", ".db")
 _COMPARED = 64  # molecules of a formula that training saw
 _SCORES = ("validity", "molecule_stability", "atom_stability", "num_isomers")
 
@@ -36,9 +42,10 @@ class Sample:
     Attributes:
         run: The folder of an `equistein fit`; the file of a learned density; or one
             that comes with the package, such as pretrained:c5h8o.
-        out: A new .npy, .npz or .xyz file.
+        out: A new .npy or .npz file; of molecules also .xyz, .extxyz, .traj or .db;
+            after a table also .csv, .tsv or .parquet.
         num_samples: How many.
-        label: The class to draw from; by default all.
+        label: The class to draw from, its number or its name; by default all.
         formula: Of molecules the formula to draw; by default the most frequent. One
             that training never saw is scored beside the most frequent.
         hold: An .xyz file of a molecule, or a part of one, whose atoms are held where
@@ -51,7 +58,7 @@ class Sample:
     run: Annotated[pathlib.Path, tyro.conf.Positional]
     out: pathlib.Path
     num_samples: int = 512
-    label: int | None = None
+    label: str | None = None
     formula: str | None = None
     hold: pathlib.Path | None = None
     hold_atoms: str | None = None
@@ -68,28 +75,32 @@ class Sample:
             raise UserError("--hold-atoms needs --hold, the file that they are in.")
         learned = _learned(self.run)
         fitted, species = _of_one_formula(learned, self.formula)
-        _check_out(self.out, species)
+        label = _label(self.label, fitted)
+        _check_out(self.out, species, fitted.about)
         clamp = None
         if self.hold is not None:
             clamp = held_atoms(self.hold, self.hold_atoms, species)
-        part = self.out.with_name(f".{self.out.stem}.part{self.out.suffix}")
+        name = f".{self.out.stem}.{secrets.token_hex(4)}{PART}{self.out.suffix}"
         try:
-            part.touch()  # before the work: can it be written at all?
-            key = jr.key(self.seed)
-            points = fitted.sample(
-                key, self.num_samples, label=self.label, clamp=clamp, progress=True
-            )
-            _write(part, np.asarray(points), self.label, species)
-            part.replace(self.out)
+            with unfinished(self.out.with_name(name)) as part:
+                part.touch()  # before the work: can it be written at all?
+                key = jr.key(self.seed)
+                points = fitted.sample(
+                    key, self.num_samples, label=label, clamp=clamp, progress=True
+                )
+                _write(part, np.asarray(points), label, species, fitted.about)
+                part.replace(self.out)
         except OSError as error:
-            raise UserError(f"Cannot write {self.out}: {error}.") from None
-        except (ValueError, NonFiniteError) as error:
+            reason = error.strerror or error
+            raise UserError(f"Cannot write {self.out}: {reason}.") from None
+        except (MissingASE, ValueError, NonFiniteError) as error:
             raise UserError(str(error)) from None
-        finally:
-            part.unlink(missing_ok=True)
         told = f"samples of shape {points.shape[1:]}"
         told = f"molecules of {formula(species)}" if species else told
-        print(f"{self.num_samples} {told}: {self.out}")
+        answer(
+            f"{self.num_samples} {told}: {self.out}",
+            out=self.out, num_samples=self.num_samples, shape=points.shape[1:],
+        )  # fmt: skip
         if species:
             _print_scores(key, learned, species, np.asarray(points))
         return 0
@@ -114,6 +125,23 @@ def _learned(path: pathlib.Path) -> Fitted:
         return load(path / MODEL)
     except ValueError as error:
         raise UserError(str(error)) from None
+
+
+def _label(given: str | None, fitted: Fitted) -> int | None:
+    """Return the number of the class that a word means.
+
+    Raises:
+        UserError: If there is none.
+    """
+    names = list(fitted.about.get("classes", []))
+    if given is None:
+        return None
+    if given in names:
+        return names.index(given)
+    if given.removeprefix("-").isdecimal() and not names:
+        return int(given)
+    told = f"one of {', '.join(names)}" if names else "the number of a class"
+    raise UserError(f"--label must be {told}, but got {given!r}.")
 
 
 def _of_one_formula(
@@ -144,7 +172,7 @@ def _print_scores(
     _print_row(name, species, points)
     if name in known:
         return
-    print(f"Training never saw {name}, but {', '.join(known)}. Drawing {known[0]} ...")
+    say(f"Training never saw {name}, but {', '.join(known)}. Drawing {known[0]} ...")
     one = of_formula(learned, known[0])
     like = one.sample(key, min(len(points), _COMPARED), progress=True)
     _print_row(f"{known[0]}, seen", symbols_of(one.about["atomic_numbers"]), like)
@@ -153,17 +181,25 @@ def _print_scores(
 def _print_row(name: str, species: Sequence[str], points: Any) -> None:
     numbers = molecule_numbers(species, np.asarray(points), ())
     told = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
-    print(f"{name} ({len(points)}): {', '.join(told)}", flush=True)
+    answer(f"{name} ({len(points)}): {', '.join(told)}", **{name: numbers})
 
 
-def _check_out(out: pathlib.Path, species: Sequence[str] | None) -> None:
+def _check_out(
+    out: pathlib.Path, species: Sequence[str] | None, about: Mapping[str, Any]
+) -> None:
     """Raise `UserError` unless the samples can become this file."""
-    suffixes = (".npy", ".npz", ".xyz") if species else (".npy", ".npz")
+    suffixes = (".npy", ".npz", *(_MOLECULES if species else ()))
+    suffixes += (".csv", ".tsv", ".parquet") if "columns" in about else ()
     if out.suffix not in suffixes:
-        told = " An .xyz file needs elements, which only data from one has."
+        told = ""
+        if out.suffix in _MOLECULES:
+            told = (
+                f" An {out.suffix} file needs elements, which only data from one has."
+            )
+        elif is_table(out):
+            told = " A table needs names of columns, which only data from one has."
         raise UserError(
-            f"--out must end in one of {', '.join(suffixes)}, but got {out}."
-            + (told if out.suffix == ".xyz" else "")
+            f"--out must end in one of {', '.join(suffixes)}, but got {out}.{told}"
         )
     if out.exists():
         raise UserError(f"{out} is there already; choose another --out.")
@@ -176,10 +212,22 @@ def _write(
     points: np.ndarray,
     label: int | None,
     species: Sequence[str] | None,
+    about: Mapping[str, Any],
 ) -> None:
     """Write samples in the format that the file's name tells."""
-    if path.suffix == ".xyz" and species is not None:
+    if is_table(path):
+        classes = None if label is None else np.full(len(points), label)
+        rows, names = points.reshape(len(points), -1), tuple(about.get("classes", ()))
+        columns = tuple(about["columns"])
+        write_table(path, Table(rows, columns, classes, names, about.get("label")))
+    elif path.suffix == ".xyz" and species is not None:
         write_xyz(path, species, points, "sampled by equistein")
+    elif species is not None and path.suffix in _MOLECULES:
+        frames = to_ase(species, points)
+        from ase.io import write
+
+        path.unlink()  # which was only touched
+        write(path, frames)
     elif path.suffix == ".npz":
         arrays = {"x": points}
         if label is not None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import pathlib
 import warnings
 from typing import Annotated, Any, Literal, NamedTuple
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 
 from equistein._files import write_whole
+from equistein.cli._output import answer, finite, say
 from equistein.data import DataError, published_clouds, read_points
 from equistein.metrics import published_scores, score_against, Scores
 from equistein.plotting import against_exact
@@ -60,10 +60,11 @@ class Score:
             scores = self._scores(system)
         except ValueError as error:
             raise UserError(str(error)) from None
-        print(text_of(scores, self.evaluations))
+        described = _described(scores, str(self.file), self.evaluations)
+        answer(text_of(scores, self.evaluations), **described)
         if self.out is not None:
-            _write(self.out, scores, str(self.file), self.evaluations)
-            print(f"\nNumbers and picture: {self.out}")
+            _write(self.out, scores, described)
+            answer(f"\nNumbers and picture: {self.out}", out=self.out)
         return 0
 
     def _check(self) -> None:
@@ -90,7 +91,7 @@ class Score:
                     system.published, target.num_particles, target.dim
                 )
             except DataError as error:
-                print(f"The published samples are left out: {error}")
+                say(f"The published samples are left out: {error}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # they are printed
             return score_against(
@@ -167,13 +168,16 @@ def _count(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _write(
-    out: pathlib.Path, scores: Scores, file: str, evaluations: float | None
-) -> None:
-    """Write metrics.json and the picture."""
+def _described(scores: Scores, file: str, evaluations: float | None) -> dict[str, Any]:
+    """Return what metrics.json holds."""
     described: dict[str, Any] = {"file": file, "evaluations": evaluations}
     described |= scores.to_json()
     described["papers"] = [row._asdict() for row in published_scores(scores.target)]
+    return described
+
+
+def _write(out: pathlib.Path, scores: Scores, described: dict[str, Any]) -> None:
+    """Write metrics.json and the picture."""
     figure = against_exact(
         {
             "energy": _panel(scores.energies),
@@ -184,19 +188,10 @@ def _write(
         out.mkdir(parents=True, exist_ok=True)
         for suffix in ("png", "svg"):
             figure.savefig(out / f"score.{suffix}", dpi=150)
-        content = json.dumps(_finite(described), indent=1) + "\n"
+        content = json.dumps(finite(described), indent=1) + "\n"
         write_whole(out / "metrics.json", content.encode())
     except OSError as error:
         raise UserError(f"Cannot write to {out}: {error}.") from None
-
-
-def _finite(value: Any) -> Any:
-    """Return JSON with null for the numbers that are not finite."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _panel(values: dict[str, Any]) -> tuple[Any, Any, Any]:

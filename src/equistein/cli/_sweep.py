@@ -1,25 +1,23 @@
 """`equistein sweep`: a run or a fit for each combination of some settings."""
 
-import concurrent.futures
 import dataclasses
 import functools
 import os
 import pathlib
-import queue
-import shlex
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from equistein._progress import progress_bar
-from equistein.cli._attempt import INTERRUPTED
 from equistein.cli._given import given
+from equistein.cli._output import answer, say
+from equistein.cli._parse import parsed
 from equistein.cli._run import default_folder
+from equistein.cli._signals import in_order, INTERRUPTED
 from equistein.cli._words import words_of_sweep
+from equistein.cli._workers import executor_of, log_of, run_here, run_jobs
 from equistein.runs import (
     Member,
     members,
@@ -31,20 +29,6 @@ from equistein.runs import (
 )
 
 _FINISHED = "finished.json"
-_CHILD = """
-import os, sys, threading, time
-parent, cores = int(sys.argv.pop(1)), sys.argv.pop(1)
-if cores and hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, map(int, cores.split(",")))
-def watch():
-    while not parent or os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-threading.Thread(target=watch, daemon=True).start()
-from equistein.cli import main
-sys.exit(main(sys.argv[1:]))
-"""  # a run does not outlive its sweep, which begins it again when it goes on
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,6 +48,7 @@ class Sweep:
         cluster: Where runs go: here, or to Slurm by the package submitit.
         cluster_options: What submitit is told, such as timeout_min=60
             slurm_partition=gpu.
+        dry_run: Check every value and tell the runs, but run and write nothing.
         command: What each run is, without what is swept.
     """
 
@@ -72,6 +57,7 @@ class Sweep:
     out: pathlib.Path | None = None
     cluster: Literal["here", "slurm", "local"] = "here"
     cluster_options: tuple[str, ...] = ()
+    dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     command: tyro.conf.Suppress[tuple[str, ...]] = ()
 
     def execute(self) -> int:
@@ -80,8 +66,16 @@ class Sweep:
         if number is not None and number < 1:
             raise UserError(f"--workers must be at least 1, but got {number}.")
         if self.cluster != "here":
-            _executor(pathlib.Path(), self.cluster, self.cluster_options)
-        _check(self.command, members(self.over))
+            executor_of(pathlib.Path(), self.cluster, self.cluster_options)
+        found = members(self.over)
+        _check(self.command, found)
+        if self.dry_run:
+            names = [member.name for member in found]
+            answer(
+                f"{len(names)} runs: {'; '.join(names)}. Nothing is written.",
+                runs=names,
+            )
+            return 0
         folder = RunFolder.create(self.out or default_folder("sweep"))
         described = {
             "command": "sweep",
@@ -102,7 +96,7 @@ def own_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]
     own, rest, words = [], [], list(arguments)
     while words:
         word = words.pop(0)
-        if word in ("-h", "--help"):
+        if word in ("-h", "--help", "--dry-run"):
             own.append(word)
         elif word.partition("=")[0].replace("_", "-") in flags:
             own.append(word)
@@ -120,8 +114,17 @@ def go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
     """Do the runs of a sweep that are not finished, and write table and report.
 
     Raises:
-        UserError: If its description does not do.
+        UserError: If its description does not do, or another process works in it.
     """
+    folder.hold()
+    try:
+        with in_order():
+            return _go_on(folder, described)
+    finally:
+        folder.release()
+
+
+def _go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
     command = [str(word) for word in described.get("arguments", ())]
     found = members([str(text) for text in described.get("over", ())])
     _check(command, found)
@@ -129,19 +132,19 @@ def go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
     finished = _finished(folder)
     todo = [name for name in names if name not in finished]
     done = len(names) - len(todo)
-    print(f"{len(names)} runs, {done} of them done before", flush=True)
+    say(f"{len(names)} runs, {done} of them done before")
     begin = functools.partial(_begun, folder, command, names)
     cluster = str(described.get("cluster", "here"))
     workers = described.get("workers") or os.cpu_count() or 1
     failed = []
     try:
         if cluster == "here":
-            results = _run_here(folder, begin, todo, workers)
+            results = run_here(folder, begin, todo, workers)
         else:
             options = [str(text) for text in described.get("cluster_options", ())]
-            executor = _executor(folder.path / "jobs", cluster, options)
+            executor = executor_of(folder.path / "jobs", cluster, options)
             executor.update_parameters(slurm_array_parallelism=workers)
-            results = _run_jobs(executor, begin, todo)
+            results = run_jobs(executor, begin, todo)
         bar = progress_bar(initial=done, total=len(names), unit="run", desc="")
         with bar:
             for name, status in results:
@@ -163,9 +166,13 @@ def go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
     if results:
         write_sweep_results(folder, results)
         report = write_report(folder, words_of_sweep(described))
-        print(f"Report: {report}\nTable: {folder.path / 'table.csv'}")
+        table = folder.path / "table.csv"
+        answer(
+            f"Report: {report}\nTable: {table}",
+            folder=folder.path, report=report, table=table, failed=failed,
+        )  # fmt: skip
     for name in failed:
-        log = _log(folder, name) if cluster == "here" else folder.path / "jobs"
+        log = log_of(folder, name) if cluster == "here" else folder.path / "jobs"
         print(f"equistein: {name} failed; it says why in {log}.", file=sys.stderr)
     return 1 if failed else 0
 
@@ -177,8 +184,6 @@ def _check(command: Sequence[str], found: Sequence[Member]) -> None:
         UserError: If it is no run and no fit, or one of them does not do.
         SystemExit: If a field is unknown, with a message.
     """
-    from equistein.cli._main import parsed  # which knows this command too
-
     if not command or command[0].startswith("-"):
         raise UserError(
             "A sweep needs an experiment or `fit` first: equistein sweep c4-gaussians "
@@ -216,105 +221,6 @@ def _begun(
     if (path / "config.json").is_file():
         return ["resume", str(path)]
     return [*_called(command, names[name]), f"--out={path}"]
-
-
-def _run_here(
-    folder: RunFolder,
-    begin: Callable[[str], list[str]],
-    todo: Sequence[str],
-    workers: int,
-) -> Any:
-    """Yield the name and the exit status of each run as it ends."""
-    workers = min(workers, max(1, len(todo)))
-    affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    cores = sorted(affinity(0))
-    slots: queue.Queue[list[int]] = queue.Queue()
-    running: set[subprocess.Popen] = set()
-    for worker in range(workers):
-        slots.put(cores[worker::workers] or [cores[worker % len(cores)]])
-
-    def run(name: str) -> tuple[str, int]:
-        own = slots.get()
-        try:
-            return name, _run_child(begin(name), own, _log(folder, name), running)
-        finally:
-            slots.put(own)
-
-    pool = concurrent.futures.ThreadPoolExecutor(workers)
-    try:
-        jobs = [pool.submit(run, name) for name in todo]
-        for job in concurrent.futures.as_completed(jobs):
-            yield job.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in tuple(running):  # where the sweep itself was stopped
-            child.send_signal(signal.SIGINT)
-        pool.shutdown(wait=True)
-
-
-def _run_child(
-    arguments: list[str],
-    cores: list[int],
-    log: pathlib.Path,
-    running: set[subprocess.Popen],
-) -> int:
-    """Run a command in a process of its own; return its exit status."""
-    log.parent.mkdir(exist_ok=True)
-    limits = dict.fromkeys(_THREADS, str(len(cores)))
-    child = [sys.executable, "-c", _CHILD, str(os.getpid()), ",".join(map(str, cores))]
-    with open(log, "a", encoding="utf-8") as told:
-        print(f"$ equistein {shlex.join(arguments)}", file=told, flush=True)
-        process = subprocess.Popen(
-            [*child, *arguments], stdout=told, stderr=told, stdin=subprocess.DEVNULL,
-            env=os.environ | limits,
-        )  # fmt: skip
-        running.add(process)
-        try:
-            return process.wait()
-        finally:
-            running.discard(process)
-
-
-def _executor(path: pathlib.Path, cluster: str, options: Sequence[str]) -> Any:
-    """Return what submits jobs.
-
-    Raises:
-        UserError: If submitit is missing, or does not know an option.
-    """
-    try:
-        import submitit  # type: ignore[import-not-found]
-    except ImportError:
-        raise UserError(
-            f"--cluster {cluster} needs submitit: pip install 'equistein[slurm]'."
-        ) from None
-    try:
-        executor = submitit.AutoExecutor(folder=str(path), cluster=cluster)
-        pairs = (option.partition("=") for option in options)
-        given = {key: int(v) if v.isdecimal() else v for key, _, v in pairs}
-        executor.update_parameters(**given)
-    except (NameError, RuntimeError, TypeError, ValueError) as error:
-        raise UserError(f"submitit cannot use `--cluster {cluster}`: {error}") from None
-    return executor
-
-
-def _run_jobs(
-    executor: Any, begin: Callable[[str], list[str]], todo: Sequence[str]
-) -> Any:
-    """Yield the name and the exit status of each job as it ends."""
-    jobs = {}
-    with executor.batch():
-        for name in todo:
-            child = [sys.executable, "-c", _CHILD, "0", "", *begin(name)]
-            jobs[executor.submit(subprocess.call, child)] = name
-    for job, name in jobs.items():
-        try:
-            yield name, job.result()
-        except Exception:  # submitit's own, or what ended the job
-            yield name, 1
-
-
-def _log(folder: RunFolder, name: str) -> pathlib.Path:
-    return folder.path / "logs" / f"{name}.txt"
 
 
 def _finished(folder: RunFolder) -> list[str]:

@@ -34,6 +34,8 @@ _CAPTIONS = {
     "energy_gap": "The gap that contrastive divergence closes.",
     "denoising_loss": "The loss of denoising.",
     "configurations": "Configurations from the data, and new ones.",
+    "columns": "Each column of the table, the data's and the samples'. Where a "
+    "symmetry mixes columns, samples follow it and data need not.",
     "samples": "The data, and new samples; those of each class by themselves.",
 }
 
@@ -64,10 +66,15 @@ def words_of_fit(described: Mapping[str, Any]) -> Words:
         kind = "A joint energy of points and classes"
     if num_points:
         count = f"{num_points - described['num_held_out']} of {num_points} "
+    named = ""
+    if described.get("columns"):
+        named = f" Columns: {', '.join(map(str, described['columns']))}."
+    if described.get("classes"):
+        named += f" Classes: {', '.join(map(str, described['classes']))}."
     return Words(
         title=f"equistein fit: {pathlib.Path(str(described.get('data'))).name}",
         lead=f"{kind} with the symmetry {problem.get('group')}, learned from {count}"
-        f"points of shape {shape}; the others are held out.",
+        f"points of shape {shape}; the others are held out.{named}",
         notes={"model": _DENOISED if problem.get("network") == "graph" else _LIKELY},
         captions=_CAPTIONS,
         floor="data",

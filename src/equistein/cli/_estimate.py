@@ -1,0 +1,54 @@
+"""How long a fit would take, from a few of its batches."""
+
+import dataclasses
+import time
+from typing import Any
+
+import jax.random as jr
+
+from equistein.models import Dataset, Model
+
+_BATCHES = 5  # of each of two short epochs, the second of which is timed
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What the training of a model takes.
+
+    Attributes:
+        compiling: Seconds until the first batch is done, about.
+        batch: Seconds a batch.
+        num_batches: How many there are.
+    """
+
+    compiling: float
+    batch: float
+    num_batches: int
+
+    @property
+    def training(self) -> float:
+        """Seconds of all batches."""
+        return self.batch * self.num_batches
+
+
+def estimated(model: Model, dataset: Dataset, seed: int) -> Estimate:
+    """Train for a few batches, and return what all of them would take."""
+    num, ends = min(_BATCHES, model.epoch_batches), [time.perf_counter()]
+
+    def watch(row: dict[str, Any]) -> None:
+        ends.append(time.perf_counter())
+
+    train = dataset.in_memory().train()
+    short = dataclasses.replace(model, num_epochs=2, epoch_batches=num)
+    short.fit(jr.key(seed), train.points, train.labels, callbacks=[watch])
+    first, second = ends[1] - ends[0], ends[2] - ends[1]
+    return Estimate(
+        max(0.0, first - second), second / num, model.num_epochs * model.epoch_batches
+    )
+
+
+def in_words(seconds: float) -> str:
+    """Return a time as one would say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,57 @@
+"""What a command prints: lines while it works, and its answer."""
+
+import json
+import math
+import sys
+from typing import Any
+
+from equistein._progress import show_progress
+
+
+class _Output:
+    """How this process prints, and the answer as far as it is known."""
+
+    quiet: bool = False
+    json: bool = False
+    known: dict[str, Any] = {}
+
+
+def set_output(*, quiet: bool, json: bool) -> None:
+    """Choose whether lines and bars are left out, and whether answers are JSON."""
+    _Output.quiet, _Output.json, _Output.known = quiet, json, {}
+    show_progress(not quiet)
+
+
+def say(line: str) -> None:
+    """Print a line while a command works; beside JSON on the standard error."""
+    if not _Output.quiet:
+        print(line, file=sys.stderr if _Output.json else sys.stdout, flush=True)
+
+
+def answer(text: str, **values: Any) -> None:
+    """Print what was asked for, or keep it for the one JSON object at the end."""
+    _Output.known |= values
+    if not _Output.json:
+        print(text, flush=True)
+
+
+def fail(reason: str) -> None:
+    """Print why a command ends early, on the standard error."""
+    _Output.known["error"] = reason
+    print(f"equistein: {reason}", file=sys.stderr)
+
+
+def close(status: int) -> None:
+    """Print the JSON object, if it was asked for: the answers and the exit status."""
+    if _Output.json:
+        told = finite({"status": status, **_Output.known})
+        print(json.dumps(told, indent=1, default=str))
+
+
+def finite(value: Any) -> Any:
+    """Return JSON with null for the numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(name): finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
