@@ -19,6 +19,7 @@ from equistein.experiments.molecules._molecules_training import MOLECULES_TRAINI
 from equistein.experiments.posteriors._hidden_units import HIDDEN_UNITS
 from equistein.experiments.posteriors._mixture import MIXTURE
 from equistein.experiments.posteriors._phases import PHASES
+from equistein.experiments.systems._cluster import CLUSTER
 from equistein.experiments.systems._dw4_bandwidths import DW4_BANDWIDTHS
 from equistein.experiments.systems._lj38 import LJ38
 from equistein.experiments.systems._sampling_presets import (
@@ -53,6 +54,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         LJ13_SAMPLING,
         LJ55_SAMPLING,
         LJ38,
+        CLUSTER,
         LJ13,
         OBJECTIVES,
         DW4_OBJECTIVES,

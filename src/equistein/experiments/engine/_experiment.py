@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ import jax.random as jr
 
 from equistein._types import Key
 from equistein.experiments.engine._figures import AbstractFigure
-from equistein.runs import FLOOR, joined, Outcome, SEED, Words
+from equistein.runs import FLOOR, joined, Outcome, SEED, WARNING, Words
+from equistein.samplers import SamplingWarning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +90,7 @@ class Experiment:
         conclude: From the configuration and the outcomes, what the report says first.
         check: From a configuration, raise `ValueError` or `DataError` for what the
             stages need and do not have, before anything is written.
+        headlines: The metrics that the report begins with.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Experiment:
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
     conclude: Callable[[Any, dict[str, Outcome]], str] = lambda *_: ""
     check: Callable[[Any], None] = lambda config: None
+    headlines: Sequence[str] = ()
 
     def stages(
         self, config: Any, seed: int, folder: pathlib.Path | None = None
@@ -162,13 +166,25 @@ class Experiment:
             f"Holdijk and Welling (2021); preset {preset}.",
             notes={name: entry.note for name, entry in entries.items() if entry.note},
             captions={figure.name: figure.about for figure in self.figures},
+            headlines=self.headlines,
             **about_floor,
         )
 
 
 def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
     stage: Any = entry.stage
-    found = stage(trials) if entry.together else [stage(trial) for trial in trials]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SamplingWarning)
+        found = stage(trials) if entry.together else [stage(trial) for trial in trials]
     names = [trial.name for trial in trials]
     (outcome,) = joined(dict(zip(names, found, strict=True))).values()
-    return outcome
+    doubts: dict[str, None] = {}
+    for each in caught:
+        if issubclass(each.category, SamplingWarning):
+            doubts[str(each.message)] = None
+        else:
+            warnings.warn_explicit(
+                each.message, each.category, each.filename, each.lineno
+            )
+    told = [{"event": WARNING, "text": text} for text in doubts]
+    return dataclasses.replace(outcome, events=[*outcome.events, *told])

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from equistein.experiments.engine._experiment import Experiment
+from equistein.experiments.engine._shared import shared
 from equistein.runs import (
     config_to_json,
     FLOOR,
@@ -40,6 +42,9 @@ def perform(
     What is finished is written as well when a part is interrupted or fails, and the
     error goes on; performing it again in the same folder goes on from there.
 
+    Several processes of `jax.distributed` make a part each, at a time, and each of them
+    has all outcomes; the first writes the results.
+
     Args:
         experiment: The experiment.
         config: Its configuration.
@@ -57,29 +62,39 @@ def perform(
     stages = experiment.stages(config, seed, kept)
     parts: dict[str, Outcome] = {}
     try:
-        for index, (name, stage) in enumerate(stages.items(), start=1):
+        left = {}
+        for index, name in enumerate(stages, start=1):
             label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
             done = None if folder is None else load_outcome(folder, name)
-            if done is not None:
+            if done is None:
+                left[name] = label
+            else:
                 tell(f"{label}: done before")
                 parts[name] = done
-                continue
-            tell(f"{label} ...")
+        for first in range(0, len(left), jax.process_count()):
+            some = list(left)[first : first + jax.process_count()]
+            for name in some:
+                tell(f"{left[name]} ...")
             start = time.perf_counter()
-            parts[name] = stage()
-            if folder is not None:
-                save_outcome(folder, name, parts[name])
-                for state in (folder.path / "checkpoint").glob(f"{name}.*eqx"):
-                    state.unlink()  # what the part's training kept of itself
-            tell(f"{label}: {time.perf_counter() - start:.1f} s")
+            found, error = shared({name: stages[name] for name in some})
+            for name, outcome in found.items():
+                parts[name] = outcome
+                if folder is not None:
+                    save_outcome(folder, name, outcome)
+                    for state in (folder.path / "checkpoint").glob(f"{name}.*eqx"):
+                        state.unlink()  # what the part's training kept of itself
+                tell(f"{left[name]}: {time.perf_counter() - start:.1f} s")
+            if error is not None:
+                raise error
     except NonFiniteError as error:
         if folder is not None:
             particles = np.asarray(error.samples.particles)
             folder.write_arrays("failed.npz", {"particles": particles})
         raise
     finally:
-        outcomes = compared(experiment, config, parts)
-        if folder is not None and outcomes:
+        in_order = {name: parts[name] for name in stages if name in parts}
+        outcomes = compared(experiment, config, in_order)
+        if folder is not None and outcomes and jax.process_index() == 0:
             write_outcomes(experiment, config, seed, folder, outcomes, preset)
     told = experiment.conclude(config, outcomes)
     if told:

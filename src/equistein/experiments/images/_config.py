@@ -27,6 +27,8 @@ class Trained:
         density: Whether it is the energy made for densities, on a U-shaped network and
             trained by denoising, not the paper's.
         turned: Whether it is trained on images that are turned at random.
+        mirrored: Whether its symmetry has reflections too: D4.
+        usual: Whether it is trained if nobody asks.
     """
 
     label: str
@@ -38,6 +40,8 @@ class Trained:
     aside: bool = False
     density: bool = False
     turned: bool = False
+    mirrored: bool = False
+    usual: bool = True
 
 
 MODELS = {
@@ -62,6 +66,14 @@ MODELS = {
         steerable=False,
         turned=True,
         aside=True,
+    ),
+    "density-mirrored": Trained(
+        label="D4 energy, denoising",
+        note="The same as `density`, with reflections beside the quarter turns.",
+        density=True,
+        mirrored=True,
+        aside=True,
+        usual=False,
     ),
     "plain": Trained(
         label="plain JEM, SVGD",
@@ -121,9 +133,10 @@ class ImagesConfig(AbstractConfig):
     Attributes:
         dataset: `digits` (8 x 8 pixels, with scikit-learn), or `fashion-mnist`.
         download: Whether images that are not at hand may be fetched (33 MB).
-        models: Those to train, of density, density-plain, density-turned, plain,
-            equivariant-svgd, equivariant-langevin, equivariant, discriminative,
-            semi-supervised and semi-discriminative; some have the first seed alone.
+        models: Those to train, of density, density-plain, density-turned,
+            density-mirrored (left out if nobody asks), plain, equivariant-svgd,
+            equivariant-langevin, equivariant, discriminative, semi-supervised and
+            semi-discriminative; some have the first seed alone.
         fields: The fields of each steerable layer, of four channels each; the plain
             twin has as many parameters.
         epochs_digits: Epochs of `fit.epoch_batches` batches, for the digits.
@@ -151,7 +164,7 @@ class ImagesConfig(AbstractConfig):
     num_seeds: int = 3
     dataset: Dataset = "digits"
     download: bool = True
-    models: tuple[str, ...] = tuple(MODELS)
+    models: tuple[str, ...] = tuple(name for name in MODELS if MODELS[name].usual)
     fields: tuple[int, ...] = (4, 8, 8, 8, 8, 8, 16, 16)
     epochs_digits: int = 8
     epochs_fashion_mnist: int = 15

@@ -46,6 +46,8 @@ class CloudConfig(AbstractConfig):
         width: The number of units of a hidden layer.
         depth: The number of hidden layers.
         sample_steps: Steps to draw a sample.
+        cooling_fraction: The fraction of them over which the Langevin step falls. With
+            0 they are those that trained the energy, which makes up for their length.
         num_weighted: Chains with weights, of the model that has them; 0 leaves it out.
         weighted_epochs: Its epochs.
         weighted_steps: The steps of its chains in a batch.
@@ -74,6 +76,7 @@ class CloudConfig(AbstractConfig):
     width: int = 128
     depth: int = 3
     sample_steps: int = 1_500
+    cooling_fraction: float = 0.3
     num_weighted: int = 0
     weighted_epochs: int = 120
     weighted_steps: int = 5
@@ -90,7 +93,9 @@ class CloudConfig(AbstractConfig):
     trajectory: int = 16
     leapfrog_step_size: float = 0.025
 
-    or_zero: ClassVar[Sequence[str]] = ("num_batches", "num_weighted")
+    or_zero: ClassVar[Sequence[str]] = (
+        "num_batches", "num_weighted", "cooling_fraction",
+    )  # fmt: skip
 
     def denoising(self, num_batches: int, num_data: int) -> DenoisingSettings:
         """Return how energies of all levels of noise are trained and sampled."""
@@ -124,7 +129,8 @@ def learn_clouds(
     settings = ContrastiveSettings(
         num_epochs=config.num_epochs, batch_size=min(128, len(data)),
         num_steps=config.num_steps, num_particles=config.num_particles,
-        widths=(config.width,) * config.depth, sample_steps=config.sample_steps, **more,
+        widths=(config.width,) * config.depth, sample_steps=config.sample_steps,
+        cooling_fraction=config.cooling_fraction, **more,
     )  # fmt: skip
     return _learned(settings, trial, group, data)
 

@@ -1,4 +1,4 @@
-"""Learn DW-4 from one of its states (paper, appendix E.1, figure DW4-Kohler)."""
+"""Learn DW-4 from one of its states (paper, appendix E.1, figure 12)."""
 
 import dataclasses
 import functools
@@ -131,7 +131,7 @@ def described(points: Particles) -> Outcome:
 
 DW4_SINGLE_STATE = Experiment(
     name="dw4-single-state",
-    figure="figure DW4-Kohler, appendix E.1",
+    figure="figure 12, appendix E.1",
     summary="learn DW-4 from one state: which bandwidths find others by accident",
     presets={
         "smoke": SingleStateConfig(

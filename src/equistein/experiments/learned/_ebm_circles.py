@@ -1,4 +1,4 @@
-"""An energy based model of two rings (paper, appendix D.2, figure ebm_circ)."""
+"""An energy based model of two rings (paper, appendix D.2, figure 10)."""
 
 from typing import Any
 
@@ -128,7 +128,7 @@ _ALGORITHM = Algorithm1(
 
 EBM_CIRCLES = Experiment(
     name="ebm-circles",
-    figure="figure ebm_circ, appendix D.2",
+    figure="figure 10, appendix D.2",
     summary="learn two rings with rotational symmetry from points and their energies",
     presets=planar_presets(
         PlanarConfig(radii=(3.0, 10.0), fit=_QUICK, reweighted=REWEIGHTED),

@@ -136,7 +136,7 @@ _ALGORITHM = Algorithm1(
 
 JEM_C4 = Experiment(
     name="jem-c4",
-    figure="figures cond-ebm and cond-ebm-cont, section 4 and appendix D.1",
+    figure="figures 4 and 9, section 4 and appendix D.1",
     summary="learn two classes with C4 symmetry as one energy: classifier and sampler",
     presets=planar_presets(
         PlanarConfig(radii=(7.0, 15.0), fit=_QUICK, reweighted=REWEIGHTED),

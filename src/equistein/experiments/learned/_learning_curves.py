@@ -122,7 +122,7 @@ _TINY = dataclasses.replace(
 
 LEARNING_CURVES = Experiment(
     name="learning-curves",
-    figure="beyond the paper; the planar density of figure cond-ebm",
+    figure="beyond the paper; the planar density of figure 4",
     summary="what a symmetry buys in data: learned densities by the number of points",
     presets={
         "smoke": LearningCurvesConfig(

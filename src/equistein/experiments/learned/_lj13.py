@@ -31,7 +31,7 @@ class LJ13Config(CloudConfig):
     num_seeds: int = 3
     num_paper_seeds: int | None = 1
     num_samples: int = 1_000
-    num_epochs: int = 20
+    num_epochs: int = 10
     num_steps: int = 30
     num_batches: int = 6_400
     num_data: int = 1_000
@@ -101,7 +101,12 @@ LJ13 = Experiment(
         ),
         "quick": LJ13Config(),
         "paper": LJ13Config(
-            num_seeds=5, num_paper_seeds=None, num_data=5_000, num_epochs=100, width=256
+            num_seeds=5,
+            num_paper_seeds=None,
+            num_data=5_000,
+            num_epochs=100,
+            width=256,
+            num_batches=19_200,
         ),
     },
     entries=entries,

@@ -246,7 +246,7 @@ def _presets(quick: ObjectivesConfig) -> dict[str, ObjectivesConfig]:
 
 OBJECTIVES = Experiment(
     name="objectives",
-    figure="beyond the paper; the planar density of figure cond-ebm",
+    figure="beyond the paper; the planar density of figure 4",
     summary="all objectives under one budget of time on a planar density",
     presets=_presets(
         ObjectivesConfig(
@@ -273,7 +273,7 @@ OBJECTIVES = Experiment(
 
 DW4_OBJECTIVES = Experiment(
     name="dw4-objectives",
-    figure="beyond the paper; the data of figure dw4",
+    figure="beyond the paper; the data of figure 7",
     summary="all objectives under one budget of time on DW-4",
     presets=_presets(
         ObjectivesConfig(

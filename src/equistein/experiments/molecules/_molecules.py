@@ -108,7 +108,8 @@ def _plain(key: Key, config: MoleculesConfig) -> NoiseEnergy:
 
 MOLECULES = Experiment(
     name="molecules",
-    figure="section 5, figures qm9 and QM9-64",
+    figure="section 5, figures 5 and 13",
+    headlines=("validity", "molecule_stability", "num_isomers", "w1_c_c", "w1_c_o"),
     summary="learn the isomers of C5H8O and generate new molecules",
     presets={
         "smoke": MoleculesConfig(

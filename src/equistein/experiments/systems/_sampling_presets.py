@@ -113,7 +113,7 @@ LJ55_SAMPLING = _experiment(
     quick=_LJ55,
     smoke=dataclasses.replace(
         _LJ55, samplers=("vanilla", "hmc", "svgd-tempering", "hmc-svgd"),
-        num_particles=8, num_reference=32, num_geometric=4, **_SMOKE,
+        num_particles=4, num_reference=16, num_geometric=2, **_SMOKE,
     ),
     paper=dataclasses.replace(
         _LJ55, num_seeds=5, num_steps=19_950,

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from equistein._types import Key, Particles
+from equistein._types import Key, Keys, Particles
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Stages, Trial
 from equistein.experiments.engine._figures import Shown
@@ -94,12 +94,16 @@ class Toy:
             known = eqx.Partial(self.measure, self.target, self.exact())
             return eqx.filter_jit(known)
 
+        @functools.partial(jax.jit, static_argnums=1)
+        def starts(keys: Keys, num: int) -> Float[Array, "run particle *shape"]:
+            return jax.vmap(lambda key: self.start(key, num))(keys)
+
         def sampled(sampler: AbstractKernel | SVGD, num: int) -> Stages:
             if isinstance(sampler, AbstractKernel):
                 sampler = SVGD(sampler, optax.sgd(config.step_size))
 
             def stages(trials: Sequence[Trial]) -> list[Outcome]:
-                start = jnp.stack([self.start(trial.key(0), num) for trial in trials])
+                start = starts(jnp.stack([trial.key(0) for trial in trials]), num)
                 keys = jnp.stack([trial.key(1) for trial in trials])
                 samples = run(
                     keys, sampler, self.target.log_density, start,
@@ -114,7 +118,7 @@ class Toy:
             return seed_outcome(measure()(points), points, history=samples.history)
 
         def floor(trial: Trial) -> Outcome:
-            draw = self.floor or (lambda trial, n: self.target.sample(trial.key(2), n))
+            draw = self.floor or (lambda trial, n: drawn(self.target, trial.key(2), n))
             points = draw(trial, num)
             return seed_outcome(measure()(points), points)
 
@@ -128,6 +132,12 @@ class Toy:
         ]
 
 
+@eqx.filter_jit
+def drawn(target: AbstractTarget, key: Key, num: int) -> Particles:
+    """Draw exact samples, by one compiled program."""
+    return target.sample(key, num)
+
+
 def planar_figure(
     config: SamplingConfig,
     shown: Shown,
@@ -139,6 +149,6 @@ def planar_figure(
     """Return the particles of the first seed, over contours of the exact density."""
     ticks = jnp.linspace(-reach, reach, 160)
     grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
-    density = jnp.exp(jax.vmap(jax.vmap(target.log_density))(grid))
+    density = jnp.exp(jax.jit(jax.vmap(jax.vmap(target.log_density)))(grid))
     first = {e.label: views(o.samples[: config.num_particles]) for e, o in shown}
     return planar_samples(first, titles, np.asarray(density), reach)
