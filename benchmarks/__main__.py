@@ -11,13 +11,16 @@ from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
 from benchmarks._labels import labels
 from benchmarks._molecules import molecules
-from benchmarks._sampling import many_steps, one_update
+from benchmarks._page import section, write_page
+from benchmarks._rates import print_rates
+from benchmarks._sampling import many_steps
 from benchmarks._tempering import tempering
 from benchmarks._training import training
+from benchmarks._updates import updates
 
 BENCHMARKS = {
     "many-steps": many_steps,
-    "one-update": one_update,
+    "updates": updates,
     "blocks": blocks,
     "training": training,
     "molecules": molecules,
@@ -36,9 +39,14 @@ def main(names: list[str]) -> int:
         known = ", ".join(BENCHMARKS)
         print(f"There is no benchmark {', '.join(unknown)}, only {known}.")
         return 2
-    print(f"JAX {jax.__version__} on {jax.devices()[0]}, {platform.processor()}")
+    with section("the machine"):
+        print(f"JAX {jax.__version__} on {jax.devices()[0]}, {platform.processor()}")
+        print_rates()
     for name in names or BENCHMARKS:
-        BENCHMARKS[name]()
+        with section(name):
+            BENCHMARKS[name]()
+        write_page()  # after each, for they take long
+    print(f"All of it, with figures: {write_page()}")
     return 0
 
 

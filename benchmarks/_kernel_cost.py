@@ -1,7 +1,6 @@
 """What a step of SVGD costs with each kernel, against the number of particles."""
 
 import functools
-import pathlib
 from collections.abc import Callable
 
 import jax
@@ -10,7 +9,8 @@ import jax.random as jr
 import numpy as np
 import optax
 
-from benchmarks._timing import seconds
+from benchmarks._page import show
+from benchmarks._timing import exponent, seconds
 from equistein.features import PairHistogram
 from equistein.kernels import (
     AbstractKernel,
@@ -52,8 +52,7 @@ def kernel_cost() -> None:
     table: dict[str, np.ndarray] = {}
     for name, kernel in kernels.items():
         row = _row(target, kernel)
-        known = np.isfinite(row) & (np.array(_NUMBERS) >= _LARGE)
-        slope = _exponent(np.array(_NUMBERS)[known], row[known])
+        slope = exponent(_NUMBERS, row, _LARGE)
         table[f"{name}: n^{slope:.2f}"] = row
         cells = "".join(f"{seconds:>11.3g}" for seconds in row)
         print(f"{name:<28}{cells}{slope:>11.2f}", flush=True)
@@ -64,10 +63,7 @@ def kernel_cost() -> None:
         log_x=True,
         log_y=True,
     )
-    path = pathlib.Path("runs") / "kernel-cost.png"
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=150)
-    print(f"Figure: {path}")
+    show("kernel-cost", figure)
 
 
 def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:
@@ -96,9 +92,3 @@ def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:
 
 def _wait(compiled: Callable, x: jax.Array, num: int) -> None:
     jax.block_until_ready(compiled(x, jnp.asarray(num)))
-
-
-def _exponent(numbers: np.ndarray, seconds: np.ndarray) -> float:
-    if len(numbers) < 2:
-        return float("nan")
-    return float(np.polyfit(np.log(numbers), np.log(seconds), 1)[0])

@@ -1,5 +1,6 @@
 """SVGD beside a hand-written loop and BlackJAX."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -7,10 +8,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jaxtyping import Array
 
-from benchmarks._timing import Contestant, is_installed, print_times, REPEATS, seconds
+from benchmarks._timing import Contestant, is_installed, print_times, REPEATS
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.samplers import run, SVGD
@@ -37,6 +39,8 @@ def many_steps() -> None:
     if is_installed("blackjax", "BlackJAX"):
         runs["BlackJAX in fori_loop"] = _blackjax_loop(target, start)
         runs["BlackJAX as documented"] = _blackjax_steps(target, start)
+    if is_installed("torch", "PyTorch"):
+        runs["PyTorch loop, by hand"] = _torch_loop(start)
     contestants = {name: Contestant(run) for name, run in runs.items()}
     print_times(contestants, "hand-written fori_loop", "s")
     print("\nFive runs of them, with keys and starts of their own")
@@ -50,43 +54,6 @@ def many_steps() -> None:
         }
         print(f"\n{type(kernel).__name__}, bandwidth {kernel.bandwidth}")
         print_times(contestants, "one after another", "s")
-
-
-def one_update() -> None:
-    """Print the milliseconds and the memory of one update of many particles."""
-    target = RotatedGaussians(Cyclic(4))
-    vanilla = SVGD(RBF(_BANDWIDTH), optax.sgd(_STEP))
-    equivariant = SVGD(Equivariant(RBF(_BANDWIDTH), Cyclic(4)), optax.sgd(_STEP))
-    updates: dict[str, Callable] = {
-        "dense, by hand": lambda x: _dense_update(target, x),
-        "equistein, RBF": lambda x: _step(vanilla, target, x),
-        "equistein, Equivariant C4": lambda x: _step(equivariant, target, x),
-    }
-    print("\nOne SVGD update, d = 2, with the extra memory as compiled; median of")
-    print(f"{REPEATS} interleaved runs")
-    if is_installed("blackjax", "BlackJAX"):
-        updates["BlackJAX"] = _blackjax_update(target)
-    for num in (1_000, 4_000, 16_000):
-        x = target.sample(jr.key(1), num)
-        slow = {"BlackJAX": 1 if num > 4_000 else 3}
-        print(f"\nn = {num}")
-        contestants = {
-            name: _compiled(update, x, slow.get(name, REPEATS))
-            for name, update in updates.items()
-        }
-        print_times(contestants, "dense, by hand")
-
-
-def _compiled(update: Callable, x: Array, repeats: int) -> Contestant:
-    """Return an update compiled for these particles; the note tells what it took."""
-    compiled: list[Any] = []
-    took = seconds(lambda: compiled.append(jax.jit(update).lower(x).compile()))
-    analysis = compiled[0].memory_analysis()
-    memory = analysis.temp_size_in_bytes / 2**20 if analysis else float("nan")
-    return Contestant(
-        lambda: jax.block_until_ready(compiled[0](x)), repeats=repeats,
-        note=f"{memory:.1f} MiB, compiled in {took:.1f} s",
-    )  # fmt: skip
 
 
 def _ours(
@@ -103,11 +70,6 @@ def _ours(
         return jax.block_until_ready(samples.particles)
 
     return contestant
-
-
-def _step(sampler: Any, target: RotatedGaussians, x: Array) -> Array:
-    state, _ = sampler.step(jr.key(0), sampler.init(x), target.log_density)
-    return state.particles
 
 
 def _dense_update(target: RotatedGaussians, x: Array) -> Array:
@@ -172,6 +134,34 @@ def _blackjax_steps(target: RotatedGaussians, start: Array) -> Callable[[], Any]
     return contestant
 
 
-def _blackjax_update(target: RotatedGaussians) -> Callable[[Array], Array]:
-    algorithm = _blackjax(target)
-    return lambda x: algorithm.step(_blackjax_state(algorithm, x)).particles
+def _torch_loop(start: Array) -> Callable[[], Any]:
+    """The same steps as one would write them in PyTorch, with the score by hand."""
+    torch = importlib.import_module("torch")
+
+    target = RotatedGaussians(Cyclic(4))
+    turns = np.arange(4) * np.pi / 2
+    rotations = np.array(
+        [[np.cos(turns), -np.sin(turns)], [np.sin(turns), np.cos(turns)]]
+    )
+    whiten = np.array(target.whiten)
+    # Each turn of a point, whitened, is one row of `maps` times the point, less `mean`.
+    maps = torch.tensor(
+        np.einsum("ij,jkt->tik", whiten, rotations), dtype=torch.float32
+    )
+    mean = torch.tensor(whiten @ np.array(target.mean), dtype=torch.float32)
+    rows = torch.tensor(np.array(start))
+
+    def loop():
+        x = rows
+        with torch.no_grad():
+            for _ in range(_NUM_STEPS):
+                gaps = torch.einsum("tij,nj->nti", maps, x) - mean
+                weights = torch.softmax(-0.5 * (gaps**2).sum(-1), dim=1)
+                scores = -torch.einsum("nt,nti,tij->nj", weights, gaps, maps)
+                squared = torch.cdist(x, x) ** 2
+                gram = torch.exp(-0.5 * squared / _BANDWIDTH**2)
+                spread = gram.sum(1, keepdim=True) * x - gram @ x
+                x = x + _STEP * (gram @ scores + spread / _BANDWIDTH**2) / len(x)
+        return x
+
+    return loop

@@ -3,7 +3,7 @@
 import dataclasses
 import importlib.util
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,15 @@ def print_times(
             f"  {contestants[name].note}".rstrip(),
             flush=True,
         )
+
+
+def exponent(numbers: Sequence[int], times: np.ndarray, least: int) -> float:
+    """Return the power of n that times grow with from a least n on, or NaN."""
+    sizes = np.asarray(numbers)
+    known = np.isfinite(times) & (sizes >= least)
+    if known.sum() < 2:
+        return float("nan")
+    return float(np.polyfit(np.log(sizes[known]), np.log(times[known]), 1)[0])
 
 
 def seconds(call: Callable[[], Any]) -> float:
