@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-slow lint format bench docs clean
+.PHONY: install demo test test-slow test-matrix release-check faults fuzz lint format bench docs clean
 
 # Python compiles what is installed on all cores, pip on one only.
 PIP = --quiet --disable-pip-version-check --no-compile
@@ -31,9 +31,9 @@ test: install
 	$(QUICKLY) -m "not slow and not gpu"
 
 test-slow: install
-	$(BIN)/python -m pip install $(PIP) --editable ".[pymc]"
-	$(QUICKLY) -m slow --ignore=tests/statistics
-	$(PYTEST) -m slow tests/statistics
+	$(BIN)/python -m pip install $(PIP) --editable ".[pymc,tensorboard]"
+	$(QUICKLY) -m "slow and not heavy"
+	$(PYTEST) -m heavy
 
 lint: install
 	$(BIN)/ruff format --check src tests benchmarks
@@ -50,7 +50,25 @@ bench: install
 
 docs: install
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# What is uploaded, as a user installs it: by itself, and with each extra alone.
+release-check: install
+	$(BIN)/python -m pip install --quiet build
+	rm -rf dist && $(BIN)/python -m build --outdir dist > /dev/null
+	$(BIN)/python tests/release_check.py dist
+
+# Commands that are ended at random moments, and go on; ARGS="--num 2" is shorter.
+faults: install
+	$(BIN)/python tests/faults.py $(ARGS)
+
+# Malformed files for every reader; ARGS="--number 300" is shorter.
+fuzz: install
+	$(BIN)/python tests/fuzz.py $(ARGS)
+
+# The quick tests with each Python at hand, the newest packages and the oldest JAX.
+test-matrix:
+	$(PYTHON) tests/matrix.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache

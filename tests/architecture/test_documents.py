@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import equistein as es
+from equistein.experiments import EXPERIMENTS
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -31,19 +32,16 @@ def test_the_readme_s_first_program_runs_on_its_own(tmp_path):
     assert done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("program", blocks("python")[1:])
-@pytest.mark.usefixtures("single_precision", "unchecked")
-def test_the_readme_s_code_runs(program, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    run(program)
-    assert capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("guide", "num", "picture"),
     [
-        ("extending", 6, None),
+        pytest.param("extending", 6, None, marks=pytest.mark.slow),
+        pytest.param("index", 1, "samples.png", marks=pytest.mark.slow),
+        pytest.param("sampling", 2, None, marks=pytest.mark.slow),
+        pytest.param("particles", 2, None, marks=pytest.mark.slow),
+        pytest.param("fitting", 3, None, marks=pytest.mark.slow),
+        pytest.param("running", 2, None, marks=pytest.mark.slow),
+        pytest.param("calculators", 2, None, marks=pytest.mark.slow),
         pytest.param("scaling", 3, None, marks=pytest.mark.slow),
         pytest.param("energies", 4, None, marks=pytest.mark.slow),
         pytest.param("posteriors", 5, "mixture.png", marks=pytest.mark.slow),
@@ -111,5 +109,26 @@ def test_every_reference_page_names_a_package():
     for name in named:
         importlib.import_module(name)
     packages = ("groups", "features", "kernels", "targets", "energies", "samplers")
-    packages += ("metrics", "training", "diffusion", "models", "posteriors")
+    packages += ("metrics", "training", "diffusion", "models", "posteriors", "bridges")
     assert {f"equistein.{package}" for package in packages} <= named
+
+
+def test_every_code_block_of_a_guide_is_run():
+    """Those in the list above, and those that a package's own example is."""
+    guides = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    with_code = {
+        stem for stem in guides if "```python" in (ROOT / f"docs/{stem}.md").read_text()
+    }
+    listed = re.findall(r'^        (?:pytest.param)?\("(\w+)", \d', pathlib.Path(
+        __file__).read_text(), re.MULTILINE)  # fmt: skip
+    assert with_code == set(listed)
+
+
+def test_the_gallery_has_every_experiment():
+    gallery = (ROOT / "docs" / "gallery.md").read_text()
+    named = set(re.findall(r"`(?:equistein run )?([\w-]+)[^`\n]*`", gallery))
+    assert set(EXPERIMENTS) - named == set()
+
+
+def test_the_readme_fits_on_a_few_screens():
+    assert len(README.splitlines()) <= 150

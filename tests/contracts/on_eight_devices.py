@@ -58,6 +58,7 @@ def sampling():
     program = step.lower(on_all(sampler.init(x), mesh)).compile().as_text()
     assert program.count(" all-gather(") == 2
     assert not [word for word in ("all-reduce(", "all-to-all(") if word in program]
+    ring()
     mala = es.MALA(0.05)
     alone = run(key, mala, density, x, num_steps=5)
     shared = run(key, mala, density, x, num_steps=5, mesh=mesh)
@@ -70,6 +71,39 @@ def sampling():
     alone = run(keys, sampler, density, starts, num_steps=3)
     shared = run(keys, sampler, density, starts, num_steps=3, mesh=mesh)
     assert close(shared.particles, alone.particles)
+
+
+def ring():
+    """The parts of the particles pass round the devices, none of which has all."""
+    key, mesh = jr.key(0), es.device_mesh()
+    target = es.targets.DoubleWell()
+    density, group = target.log_density, target.group
+    x = jax.vmap(group.project)(2 * jr.normal(key, (48, 4, 2)))
+    features = es.features.PairHistogram((0,) * 4)
+    for kernel, repellers in (
+        (RBF(1.0), x[:3] + 1),
+        (es.kernels.Pullback(RBF(), features), None),
+        (es.kernels.Moments(features), None),
+    ):
+        sampler = SVGD(kernel, optax.adam(0.1), repellers=repellers, langevin=1e-3)
+        options = {"num_steps": 3, "check": False}
+        alone = run(key, sampler, density, x, **options)
+        shared = run(key, sampler, density, x, mesh=mesh, ring=True, **options)
+        assert close(shared.particles, alone.particles), kernel
+        assert not shared.particles.sharding.is_fully_replicated
+    sampler = SVGD(RBF(1.0), optax.adam(0.1)).on(mesh, ring=True)
+    x = jr.normal(key, (4096, 4, 2))
+    step = jax.jit(lambda state: sampler.step(key, state, density)[0])
+    compiled = step.lower(on_all(sampler.init(x), mesh, len(x))).compile()
+    program = compiled.as_text()
+    assert " collective-permute(" in program
+    assert " all-gather(" not in program
+    for options, message in (
+        ({"mesh": mesh}, "8 devices cannot share 50 `particles` of SVGD in a ring"),
+        ({}, "`ring` is for one run on a `mesh`"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run(key, sampler, density, x[:50], num_steps=1, ring=True, **options)
 
 
 def training():

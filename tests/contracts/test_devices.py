@@ -16,6 +16,7 @@ from equistein.groups import Cyclic
 from equistein.samplers import run
 
 
+@pytest.mark.slow
 def test_work_on_a_mesh_is_the_same_work(key):
     mesh, x = es.device_mesh(1), start(key)
     for name in ("noisy", "langevin"):
@@ -55,7 +56,8 @@ def test_bad_meshes_are_refused(key):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["sampling", "training"])
 def test_eight_devices_do_what_one_does(part):
-    flags = "--xla_force_host_platform_device_count=8"
+    flags = "--xla_force_host_platform_device_count=8 "
+    flags += os.environ.get("XLA_FLAGS", "")
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_ENABLE_X64": "1"}
     ran = subprocess.run(
         [sys.executable, "on_eight_devices.py", part], env=environment,

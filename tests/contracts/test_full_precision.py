@@ -1,18 +1,22 @@
 """On a GPU products round their factors to TF32, unless they ask for full precision."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
 import pytest
 from group_registry import every_group
 from jax.extend.core import ClosedJaxpr, Jaxpr, primitives
 from kernel_registry import every_kernel_costly_ones_slow, points_and_scores
 
+import equistein as es
 from equistein import metrics
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.targets import RotatedGaussians
+from equistein.training import Batch, Trainer
 
 _PRODUCTS = {"dot_general", "conv_general_dilated"}
 
@@ -109,3 +113,48 @@ def test_the_force_is_right_where_products_are_rounded(kernel, tf32, key):
         rounded = kernel.stein_force(points, points, scores)
     assert jnp.max(jnp.abs(asked - right)) < 1e-4 * size
     assert jnp.max(jnp.abs(rounded - right)) > 1e-2 * size
+
+
+# --------------------------------------- networks are rounded as a fit says
+
+
+@pytest.fixture
+def model():
+    data = jr.normal(jr.key(0), (16, 2))
+    settings = es.models.ContrastiveSettings(
+        num_particles=8, num_steps=2, batch_size=4, widths=(4,)
+    )
+    return es.models.for_data(jr.key(0), Cyclic(4), data, settings=settings), data
+
+
+def asked(model, data, precision):
+    trainer = Trainer(model.objective, optax.sgd(0.1), 4, 1, 0.0, precision)
+    state = trainer.init(jr.key(0), model.energy, Batch(data, None, jnp.arange(16)))
+    arrays, static = eqx.partition(state, eqx.is_array)
+    step = lambda arrays: eqx.filter(
+        trainer.epoch(eqx.combine(arrays, static), data), eqx.is_array
+    )
+    return {
+        str(each.params["precision"])
+        for each in products(jax.make_jaxpr(step)(arrays).jaxpr)
+    }
+
+
+@pytest.mark.parametrize(
+    ("precision", "wanted"),
+    [("bfloat16", "DEFAULT"), ("tensorfloat32", "HIGH,"), ("float32", None)],
+)
+def test_products_of_networks_ask_for_what_was_given(precision, wanted, model):
+    """Those of the kernel ask for all digits in any case."""
+    found = asked(*model, precision)
+    assert any("HIGHEST" in each for each in found)
+    assert {"HIGHEST" in each for each in found} == (
+        {True} if wanted is None else {True, False}
+    )
+    assert wanted is None or any(wanted in each for each in found)
+    assert "None" in asked(*model, None)
+
+
+def test_without_a_word_it_is_as_jax_is_told(model):
+    with jax.default_matmul_precision("highest"):
+        assert all("HIGHEST" in each for each in asked(*model, None))

@@ -155,14 +155,14 @@ def test_wrong_parts_of_a_symmetric_kernel_are_refused(wrap, unchecked):
 
 @pytest.mark.parametrize("wrap", [Pullback, Gradient])
 def test_wrong_parts_of_a_kernel_of_features_are_refused(wrap, unchecked):
-    with pytest.raises(ValueError, match=f"{wrap.__name__} needs `base`"):
+    with pytest.raises(ValueError, match=f"{wrap.__name__}` needs `base`"):
         wrap(0.2, Radius())
     with pytest.raises(ValueError, match=f"{wrap.__name__} needs `features`"):
         wrap(RBF(0.2), Cyclic(4))
 
 
 def test_wrong_parts_of_a_moments_kernel_are_refused(unchecked):
-    with pytest.raises(ValueError, match="Moments needs `features`"):
+    with pytest.raises(ValueError, match="Moments` needs `features`"):
         Moments(RBF(0.2))
     for ridge in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match="Moments needs `ridge` > 0"):

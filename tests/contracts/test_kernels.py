@@ -90,8 +90,7 @@ def test_blocks_give_what_the_whole_sum_gives(name, key, monkeypatch):
     make, _, shape = KERNELS[name]
     kernel, points = make(0.9), points_and_scores(key, shape)
     whole = stein_force(kernel, *points)
-    monkeypatch.setattr("equistein.kernels._pairs._MAX_BLOCK", 16)
-    monkeypatch.setattr("equistein.kernels._pairs._SIDE", 6)  # of sources
+    monkeypatch.setattr("equistein.kernels._pairs._SIDE", 6)
     in_blocks = jax.jit(lambda *points: kernel.stein_force(*points))
     # 19 targets, 8 at a time: padded to three blocks of 7.
     assert "scan[" in str(in_blocks.trace(*points).jaxpr)

@@ -66,6 +66,19 @@ every_exact_target = pytest.mark.parametrize(
 )
 
 
+@every_target_large_ones_slow
+def test_jax_jit_takes_its_log_density(target, shape, key):
+    point = jr.normal(key, shape)
+    found = jax.jit(target.log_density)(point)
+    assert found == pytest.approx(float(target.log_density(point)))
+    assert hash(target.log_density) == hash(target.log_density)
+
+
+def test_targets_take_an_integer_for_a_key():
+    target = TARGETS["circles"][0]
+    assert jnp.array_equal(target.sample(3, 4), target.sample(jr.key(3), 4))
+
+
 def stein_z_scores(target, points, dimension):
     r"""Return how far, in standard errors, $E[s \cdot f + div f]$ is from zero.
 

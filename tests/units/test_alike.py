@@ -60,6 +60,7 @@ def test_an_optimizer_with_a_part_that_tells_nothing_is_itself():
     assert one_of_alike(noisy) is noisy
 
 
+@pytest.mark.slow
 def test_a_forgotten_object_is_not_taken_for_a_new_one():
     found = set()
     for _ in range(20):

@@ -26,7 +26,7 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
     for name in (
         "typing",
         "many-steps",
-        "one-update",
+        "updates",
         "blocks",
         "training",
         "tempering",

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from command_line import lines_of, status, TINY_GRAPH
 
+import equistein as es
 from equistein.molecules import read_xyz, write_xyz
 
 
+@pytest.mark.slow
 def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
     described = json.loads((molecular_run / "config.json").read_text())
     assert described["species"] == ["F", "H"]
@@ -45,6 +47,7 @@ def test_a_model_that_does_not_come_with_the_package_is_refused(tmp_path, capsys
     assert "no pretrained model 'benzene', only c5h8o" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys):
     new = tmp_path / "new.xyz"
     assert status("sample", molecular_run, "--label", 0, "--out", new) == 2
@@ -78,6 +81,7 @@ def test_molecules_of_several_formulas_share_a_fit(tmp_path, far_atoms, capsys):
     assert [frame.symbols for frame in read_xyz(new)] == [("F", "H", "O")] * 3
 
 
+@pytest.mark.slow
 def test_atoms_are_held(molecular_run, tmp_path, capsys):
     new, one = tmp_path / "new.xyz", tmp_path / "one.xyz"
     write_xyz(one, ("H", "F"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]]))
@@ -106,3 +110,17 @@ def test_atoms_are_held(molecular_run, tmp_path, capsys):
     write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]]))
     assert status(*held) == 2
     assert "has H2, of which FH has no place for H." in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["new.traj", "new.db", "new.extxyz"])
+def test_molecules_go_out_and_in_by_ase(name, molecular_run, tmp_path):
+    read = pytest.importorskip("ase.io").read
+    out = tmp_path / name
+    assert status("sample", molecular_run, "--num-samples", 20, "--out", out) == 0
+    frames = read(out, index=":")
+    assert [each.get_chemical_formula() for each in frames] == ["HF"] * 20
+    problem = es.models.Problem(group="point-cloud")
+    dataset = es.models.read_dataset(out, problem, batch_size=4)
+    assert set(dataset.species) == {"F", "H"}
+    assert dataset.points.shape == (20, 2, 3)

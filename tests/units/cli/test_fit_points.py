@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from command_line import lines_of, status
 
-import equistein.training._loop as training_loop
+import equistein.training._checkpoint as checkpoints
 
 
 def test_a_cloud_and_its_classes_are_learned(whole_fit):
@@ -71,14 +71,14 @@ def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     tmp_path, begin_fit, whole_fit, monkeypatch, capsys
 ):
     parts = tmp_path / "parts"
-    real = training_loop.save_checkpoint
+    real = checkpoints.save_checkpoint
 
     def stop(*arguments):
         real(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(training_loop, "save_checkpoint", stop)
+        patch.setattr(checkpoints, "save_checkpoint", stop)
         assert status(*begin_fit, parts) == 130
     assert "equistein resume" in capsys.readouterr().err
     assert status("sample", parts, "--out", tmp_path / "a.npy") == 2
@@ -86,6 +86,19 @@ def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     assert status("resume", parts) == 0
     for name in ("checkpoint/model.eqx", "checkpoint/training.eqx"):
         assert (parts / name).read_bytes() == (whole_fit / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_file_that_stays_on_disk_is_fitted_and_judged(begin_fit, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert status(*begin_fit[:-1], "--stream", "--out", out) == 0
+    metrics = json.loads((out / "metrics.json").read_text())["model"]
+    assert metrics["num_held_out_labels"] == 4  # the last ones of the file
+    assert np.isfinite(metrics["held_out_log_likelihood"])
+    assert status("sample", out, "--label", 1, "--out", tmp_path / "new.npz") == 0
+    images = ["fit", tmp_path, "--group", "image-rotations", "--stream"]
+    assert status(*images) == 2
+    assert "--stream is for .npy and .npz" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -126,3 +139,14 @@ def test_a_file_in_the_way_is_kept(whole_fit, tmp_path, capsys):
     assert status("sample", whole_fit, "--out", new) == 2
     assert "there already" in capsys.readouterr().err
     assert new.read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_a_dry_run_tells_how_long_a_fit_takes(begin_fit, tmp_path, capsys):
+    *arguments, _ = begin_fit
+    assert status(*arguments, "--dry-run", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["num_points"] == 40
+    assert told["num_held_out"] == 4
+    assert 0 < told["seconds_of_training"] < 60
+    assert told["seconds_of_compiling"] > 0

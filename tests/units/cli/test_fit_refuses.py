@@ -90,7 +90,10 @@ BAD = {
         "x.xyz", lambda path: path.write_bytes(b"\x93NUMPY\xff\xfe"),
         ["--group", "point-cloud"], "expected the number of atoms",
     ),
-    "another kind of file": ("x.csv", text("0,1\n2,3\n"), [], "must be an .npy file"),
+    "another kind of file": ("x.txt", text("0,1\n2,3\n"), [], "must be an .npy file"),
+    "words in a table": (
+        "x.csv", text("a,b\n1,two\n3,four\n"), [], "has 'two' in row 1. If it names",
+    ),
     "an empty file": ("x.npy", text(""), [], "damaged"),
     "a pickled array": (
         "x.npy", npy(np.array([[{}]] * 40, object), allow_pickle=True), [], "damaged",
@@ -182,12 +185,13 @@ def test_bad_input_is_refused_before_a_run_folder_is_made(
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch, capsys):
-    for module, name in (("data._array_files", "x.npy"), ("molecules._xyz", "x.xyz")):
-        monkeypatch.setattr(f"equistein.{module}.MAX_BYTES", 20)
-        (tmp_path / name).write_bytes(bytes(30))
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "400")
+    np.save(tmp_path / "x.npy", np.zeros((110, 2), np.int8))
+    (tmp_path / "x.xyz").write_bytes(bytes(300))
+    for name in ("x.npy", "x.xyz"):
         arguments = ["--group", "point-cloud", "--out", tmp_path / "out"]
         assert status("fit", tmp_path / name, *arguments) == 2
-        assert "30 bytes; at most 20 are read" in capsys.readouterr().err
+        assert "at most 400 bytes are taken" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

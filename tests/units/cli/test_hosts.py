@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import COMMON, status
 
-from equistein.cli import _hosts
+from equistein.cli import _meeting
 
 FIT = ["--group", "cyclic:4", *COMMON, *"--num-particles 64 --num-steps 4".split()]
 FIT += "--num-epochs 30 --batch-size 16 --widths 16".split()
@@ -27,32 +27,54 @@ FIT += "--num-epochs 30 --batch-size 16 --widths 16".split()
             "--coordinator 127.0.0.1:1 --num-processes 2 --process-id 1".split(),
             "Nobody answers at --coordinator 127.0.0.1:1",
         ),
+        (
+            "--coordinator localhost:0 --num-processes 2 --process-id 0".split(),
+            "HOST:PORT",
+        ),
+        (
+            "--coordinator localhost:FREE --num-processes 3 --process-id 0".split(),
+            "Processes 1, 2 did not come within 0.1 seconds",
+        ),
     ],
 )
 def test_processes_that_cannot_meet_say_why(options, message, capsys, monkeypatch):
-    monkeypatch.setattr(_hosts, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_meeting, "PATIENCE", 0.1)
+    options = [option.replace("FREE", str(free_port())) for option in options]
     begin = ["fit", "none.npy", "--group", "cyclic:4", "--distributed"]
     assert status(*begin, *options) == 2
     assert message in capsys.readouterr().err
 
 
-def processes(*arguments, different=()):
-    """Begin the command in two processes of two devices each."""
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    flags = "--xla_force_host_platform_device_count=2"
-    program = "import sys; from equistein.cli import main; sys.exit(main(sys.argv[1:]))"
-    together = f"--distributed --coordinator 127.0.0.1:{port} --num-processes 2".split()
+        return free.getsockname()[1]
+
+
+def processes(*arguments, different=()):
+    """Begin the command in two processes of two devices each."""
+    together = (
+        f"--distributed --coordinator 127.0.0.1:{free_port()} --num-processes 2".split()
+    )
     return [
-        subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, arguments), *together,
-             *(different if number else ()), "--process-id", str(number)],
-            env=os.environ | {"XLA_FLAGS": flags}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        process(
+            *arguments, *together, *(different if number else ()),
+            "--process-id", number,
         )
         for number in range(2)
     ]  # fmt: skip
+
+
+def process(*arguments):
+    """Begin the command in a process of its own, of two devices."""
+    flags = "--xla_force_host_platform_device_count=2 "
+    flags += os.environ.get("XLA_FLAGS", "")
+    program = "import sys; from equistein.cli import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env=os.environ | {"XLA_FLAGS": flags}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
 
 
 def ends(started, seconds=240):
@@ -90,6 +112,48 @@ def test_a_lost_process_ends_the_fit_which_can_go_on(tmp_path):
     ]
     for name in ("median_model_energy", "log_normalizer"):
         assert numbers[0][name] == pytest.approx(numbers[1][name], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_processes_share_the_parts_of_a_run(tmp_path):
+    """Each has a part that trains beside one of the other that does not."""
+    begin = "run dw4 --preset smoke".split()
+    out, alone = tmp_path / "shared", tmp_path / "alone"
+    found, told = ends(processes(*begin, "--out", out))
+    assert found == [0, 0], told
+    found, told = ends([process(*begin, "--out", alone)])
+    assert found == [0], told
+    numbers = (alone / "metrics.json").read_bytes()
+    assert (out / "metrics.json").read_bytes() == numbers
+    kept = sorted(out.glob("checkpoint/*.npz"))
+    assert len(kept) > 2
+    for part in (kept[0], kept[-1], out / "metrics.json"):
+        part.unlink()
+    found, told = ends(processes("resume", out))
+    assert found == [0, 0], told
+    assert "done before" in told[0]
+    assert (out / "metrics.json").read_bytes() == numbers
+
+
+@pytest.mark.slow
+def test_a_part_that_fails_ends_all_processes_with_the_reason(tmp_path):
+    """Only one of the two has a part whose steps break down."""
+    begin = "run two-circles --preset smoke --num-seeds 1 --num-steps 8".split()
+    begin += ["--step-size", "1e30", "--out", tmp_path / "out"]
+    found, told = ends(processes(*begin))
+    assert all(found), told
+    assert "stopped being finite" in told[0] + told[1]
+
+
+@pytest.mark.slow
+def test_a_mistake_of_the_first_process_ends_all(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "there.txt").write_text("")
+    begin = "run two-circles --preset smoke --num-seeds 1 --num-steps 8".split()
+    found, told = ends(processes(*begin, "--out", tmp_path / "out"), seconds=100)
+    assert found == [2, 2], told
+    assert all("is not empty" in each for each in told)
+    assert "Process 0: The output folder" in told[1]
 
 
 @pytest.mark.slow

@@ -78,8 +78,11 @@ def test_a_run_of_before_is_resumed_and_reported(
     del described["version"]
     (old / "config.json").write_text(json.dumps(described))
     assert status("resume", old) == 0
-    assert "vanilla: done before" in capsys.readouterr().out
+    assert "Finished before" in capsys.readouterr().out
     assert status("report", old) == 0
+    (old / "report.html").unlink()
+    assert status("resume", old) == 0
+    assert "vanilla: done before" in capsys.readouterr().out
 
 
 def test_report_compares_runs(tmp_path, whole_run, capsys):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from command_line import status
 
-from equistein.cli import _sweep
+from equistein.cli import _sweep, _workers
 from equistein.runs import Member, members, RunFolder, UserError, write_sweep_results
 
 TINY_RUN = "--preset smoke --num-particles 6 --num-steps 8".split()
@@ -85,6 +85,7 @@ def in_this_process(arguments, cores, log, running):
     return status(*arguments)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_runs_with_one_table_and_report(tmp_path, monkeypatch, capsys):
     ran = []
 
@@ -92,12 +93,12 @@ def test_a_sweep_is_runs_with_one_table_and_report(tmp_path, monkeypatch, capsys
         ran.append(arguments)
         return 1 if len(ran) == 1 else in_this_process(arguments, cores, log, running)
 
-    monkeypatch.setattr(_sweep, "_run_child", first_fails)
+    monkeypatch.setattr(_workers, "_run_child", first_fails)
     out = tmp_path / "sweep"
     assert status(*SWEEP, "--workers", "1", "--out", out) == 1
     assert "failed; it says why in" in capsys.readouterr().err
     assert len(RunFolder.open(out).read_json("finished.json")["finished"]) == 1
-    monkeypatch.setattr(_sweep, "_run_child", in_this_process)
+    monkeypatch.setattr(_workers, "_run_child", in_this_process)
     assert status("resume", out) == 0
     assert "2 runs, 1 of them done before" in capsys.readouterr().out
     described = RunFolder.open(out / "members" / "0001-seed=4").read_config()
@@ -181,3 +182,11 @@ def _children_of(folder):
         if str(folder) in words and int(place.parent.name) != os.getpid():
             found.append(words)
     return found
+
+
+def test_a_dry_run_tells_the_runs_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--preset", "smoke", "--over", "seed=0..1", "--over", "num_steps=5,6"]
+    assert status("sweep", "two-circles", "--dry-run", *arguments) == 0
+    assert "4 runs" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []

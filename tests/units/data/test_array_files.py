@@ -4,7 +4,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from equistein.data import as_particles, DataError, read_points
+from equistein.data import as_particles, DataError, map_points, read_points
 
 
 @pytest.fixture
@@ -141,14 +141,31 @@ def test_a_header_that_promises_too_much_is_refused(tmp_path):
         header, {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10**3)}
     )
     (tmp_path / "x.npy").write_bytes(header.getvalue() + bytes(64))
-    with pytest.raises(DataError, match="damaged"):
+    with pytest.raises(DataError, match="at most 512 MiB are taken"):
         read_points(tmp_path / "x.npy")
 
 
 def test_a_huge_file_is_refused_by_its_size(tmp_path, points, monkeypatch):
-    monkeypatch.setattr("equistein.data._array_files.MAX_BYTES", 100)
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "100")
     np.save(tmp_path / "x.npy", points)
-    with pytest.raises(DataError, match="bytes; at most 100 are read"):
+    with pytest.raises(DataError, match="at most 100 bytes are taken: give fewer"):
+        read_points(tmp_path / "x.npy")
+
+
+def test_bytes_count_as_what_they_become(tmp_path, monkeypatch):
+    """A small archive of bytes is four times as large in single precision."""
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "100000")
+    np.savez_compressed(tmp_path / "x.npz", x=np.ones((20_000, 2), np.int8))
+    with pytest.raises(DataError, match="about 156.2 KiB of memory"):
+        read_points(tmp_path / "x.npz")
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "160000")
+    assert read_points(tmp_path / "x.npz").shape == (20_000, 2)
+
+
+def test_a_bound_that_is_no_number_is_told(tmp_path, points, monkeypatch):
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "2 GB")
+    np.save(tmp_path / "x.npy", points)
+    with pytest.raises(DataError, match="must be a number of bytes, but is '2 GB'"):
         read_points(tmp_path / "x.npy")
 
 
@@ -166,3 +183,28 @@ def test_rows_become_particles(points):
 def test_rows_that_are_no_particles_are_refused(shape, dim, words):
     with pytest.raises(DataError, match=words):
         as_particles(np.zeros(shape), dim)
+
+
+def test_points_stay_on_disk(tmp_path):
+    points = np.arange(12.0).reshape(4, 3)
+    np.save(tmp_path / "x.npy", points)
+    np.savez(tmp_path / "x.npz", a=np.ones(5), x=points, y=np.arange(4))
+    np.save(tmp_path / "f.npy", np.asfortranarray(points))
+    for name in ("x.npy", "x.npz", "f.npy"):
+        found = map_points(tmp_path / name)
+        assert isinstance(found, np.memmap)
+        assert np.array_equal(found, points)
+
+
+def test_what_cannot_stay_on_disk_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "c.npz", x=np.ones((4, 3)))
+    np.savez(tmp_path / "y.npz", y=np.ones((4, 3)))
+    np.save(tmp_path / "i.npy", np.ones((4, 3), int))
+    np.save(tmp_path / "o.npy", np.array([[{}], [{}]]))
+    (tmp_path / "d.npy").write_bytes(b"\x93NUMPY damaged")
+    for name, message in {
+        "c.npz": "save it with np.savez", "y.npz": "x.npy", "i.npy": "floating point",
+        "o.npy": "type object", "d.npy": "cannot be read", "none.npy": "no file",
+    }.items():  # fmt: skip
+        with pytest.raises(DataError, match=message):
+            map_points(tmp_path / name)

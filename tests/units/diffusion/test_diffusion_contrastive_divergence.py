@@ -52,6 +52,7 @@ def batches(key, objective, energy, data, num):
     return states, infos, losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "num_steps",
     [

@@ -69,6 +69,7 @@ def test_samples_are_the_density_s(scale, is_right, key):
     assert (abs(stein.mean()) < 4 * stein.std() / len(stein) ** 0.5) == is_right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("label", "other"), [(0, 1), (1, 0)])
 def test_images_of_a_class_are_drawn_from_noise(label, other, key):
     energy = energies(key)
@@ -88,6 +89,7 @@ def test_images_of_a_class_are_drawn_from_noise(label, other, key):
     assert abs(mean - float(jnp.mean(normals.means[other]))) > 4 * error
 
 
+@pytest.mark.slow
 def test_held_pixels_keep_their_values_and_others_are_drawn(key):
     zero = jnp.zeros(())
     steps = DiffusionSteps(StepSizes(zero, zero, jnp.array(1e3)), 10)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -27,12 +28,14 @@ from equistein.experiments.engine._figures import (
 )
 from equistein.runs import (
     FLOOR,
+    load_outcome,
     RunFolder,
     seed_outcome,
     UserError,
     Words,
     write_report,
 )
+from equistein.samplers import SamplingWarning
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,6 +102,32 @@ def test_outcomes_hold_the_seeds_in_order():
     assert np.array_equal(model.metrics["twice"], np.ones(2))
     assert [event["seed_index"] for event in model.events] == [0, 1]
     assert model.metrics["mean"][0] != model.metrics["mean"][1]
+
+
+def test_what_a_run_warns_of_is_in_its_report(tmp_path):
+    """Once for all seeds; other warnings go on as they came."""
+
+    def doubtful(trial):
+        warnings.warn("MALA: it stood still.", SamplingWarning, stacklevel=1)
+        return stage(trial)
+
+    made = experiment()
+    entries = [Entry(name="model", stage=doubtful, note="It is.", num_seeds=2)]
+    made = dataclasses.replace(made, entries=lambda config: entries, figures=[])
+    folder = RunFolder.create(tmp_path)
+    folder.write_config({"command": "run"})
+    perform(made, Config(), 0, folder)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("MALA: it stood still.") == 1
+    assert "<h2>To doubt</h2>" in page
+    assert [e for e in load_outcome(folder, "model").events if "text" in e]
+
+    def loud(trial):
+        warnings.warn("another", stacklevel=1)
+
+    entries[0] = dataclasses.replace(entries[0], stage=loud)
+    with pytest.raises(UserWarning, match="another"):
+        made.stages(Config(), 0)["model"]()
 
 
 def test_an_interrupted_run_writes_what_is_finished_and_goes_on(tmp_path):

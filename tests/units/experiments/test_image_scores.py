@@ -10,7 +10,9 @@ import pytest
 
 from equistein.energies import JointEnergy
 from equistein.experiments.images._classifier import seen
+from equistein.experiments.images._config import MODELS
 from equistein.experiments.images._data import ImageSets
+from equistein.experiments.images._images import IMAGES, model_of
 from equistein.experiments.images._scores import detection, halves, sample_distance
 from equistein.metrics import auroc, energy_distance, outlier_scores
 from equistein.networks import SteerableCNN
@@ -82,3 +84,18 @@ def test_a_classifier_sees_what_a_picture_shows(key):
     shown = images.at[:, 0].set(1.0).at[:, 1].set(0.0)
     assert np.allclose(seen(network, loud).features, seen(network, shown).features)
     assert not np.allclose(seen(network, loud).features, seen(network, images).features)
+
+
+@pytest.mark.slow
+def test_the_energy_with_reflections_has_them_and_the_other_does_not(key):
+    config = IMAGES.presets["smoke"]
+    train = config.sets.train.astype(float)
+    known = train[:64], config.sets.labels[:64]
+    point = train[0]
+    for name, equal in (("density", False), ("density-mirrored", True)):
+        energy = model_of(key, config, MODELS[name], known).energy
+        here, turned, mirrored = (
+            float(energy(image)) for image in (point, point[::-1, ::-1], point[:, ::-1])
+        )
+        assert turned == pytest.approx(here, rel=1e-4)
+        assert (mirrored == pytest.approx(here, rel=1e-4)) == equal

@@ -179,6 +179,7 @@ def sampled(start, **settings):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.usefixtures("single_precision")
 def test_a_cold_solid_is_harmonic():
     pytest.importorskip("blackjax")
@@ -199,6 +200,7 @@ def test_a_cold_solid_is_harmonic():
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.usefixtures("single_precision")
 def test_a_hot_cluster_forgets_its_start():
     pytest.importorskip("blackjax")

@@ -4,9 +4,13 @@ import jax
 import numpy as np
 import pytest
 
+from browser import check_report, CHROMIUM
 from equistein.cli import main
 from equistein.experiments import EXPERIMENTS
 from equistein.runs import FLOOR
+
+# Their reports are opened in Chromium, where there is one.
+LOOKED_AT = ("c4-gaussians", "dw4", "molecules", "images", "mixture")
 
 
 @pytest.fixture(autouse=True)
@@ -16,9 +20,20 @@ def _forget_what_no_other_experiment_uses():
     jax.clear_caches()
 
 
+HEAVY = ("lj55-sampling",)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.heavy) if name in HEAVY else name
+        for name in EXPERIMENTS
+    ],
+)
 def test_every_experiment_runs_at_smoke_size(name, tmp_path, single_precision):
+    if name == "cluster":
+        pytest.importorskip("ase")
     out = tmp_path / "run"
     assert main(["run", name, "--preset", "smoke", "--out", str(out)]) == 0
     metrics = json.loads((out / "metrics.json").read_text())
@@ -33,3 +48,5 @@ def test_every_experiment_runs_at_smoke_size(name, tmp_path, single_precision):
     assert list((out / "figures").glob("*.png"))
     assert (out / "report.html").stat().st_size > 10_000
     assert not list((out / "checkpoint").glob("*.eqx"))
+    if name in LOOKED_AT and CHROMIUM:
+        check_report(out / "report.html", tmp_path)

@@ -335,3 +335,12 @@ def test_graphs_see_a_quarter_further_than_the_data(key):
     gaps = jnp.linalg.norm(data[:, 0] - data[:, 1], axis=1)
     assert np.isclose(energy.network.reach, 1.25 * jnp.max(gaps))
     assert np.isclose(energy.noise, jnp.median(gaps) / 20)
+
+
+@pytest.mark.parametrize(("num", "epochs"), [(100, 300), (6_000, 375), (20_000, 600)])
+def test_many_clouds_are_learned_for_longer(num, epochs, key):
+    data = jr.normal(key, (num, 3, 2))
+    settings = DenoisingSettings(width=4, depth=1, noise=0.1)
+    group = PointCloud((0,) * 3, 2)
+    model = for_data(key, group, data, settings=settings)
+    assert (model.num_epochs, model.epoch_batches) == (epochs, 64)

@@ -26,6 +26,7 @@ def test_a_model_that_does_not_come_with_the_package_is_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.usefixtures("single_precision")
 def test_its_molecules_are_as_good_as_ever(chem):
     fitted = pretrained("c5h8o")

@@ -1,6 +1,7 @@
 """Learned densities in files: what es.models makes, and what is one's own."""
 
 import dataclasses
+import pickle
 
 import equinox as eqx
 import jax
@@ -89,6 +90,9 @@ def test_what_the_library_makes_comes_back_bit_for_bit(
         assert np.array_equal(*samples)
         assert np.all(np.isfinite(samples[0]))
     assert np.array_equal(loaded.log_density(data[0]), fitted.log_density(data[0]))
+    carried = pickle.loads(pickle.dumps(fitted))
+    assert same(carried.energy, fitted.energy)
+    assert np.array_equal(carried.sample(jr.key(3), 3), fitted.sample(jr.key(3), 3))
     # What was loaded is saved as the same bytes.
     loaded.save(tmp_path / "again.eqx")
     assert (tmp_path / "again.eqx").read_bytes() == path.read_bytes()

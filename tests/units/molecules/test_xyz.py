@@ -234,9 +234,18 @@ def test_no_text_is_refused(write):
 
 
 def test_a_huge_file_is_refused_by_its_size(write, monkeypatch):
-    monkeypatch.setattr("equistein.molecules._xyz.MAX_BYTES", 50)
-    with pytest.raises(XYZError, match="bytes; at most 50 are read"):
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "50")
+    with pytest.raises(XYZError, match="at most 50 bytes are taken: give fewer"):
         read_xyz(write(WATER))
+
+
+@pytest.mark.parametrize("content", ["\n" * 10_000, "1\n\nH 0 0 0\n" * 2_000])
+def test_what_is_small_on_disk_and_large_in_memory_is_refused(
+    write, content, monkeypatch
+):
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "700000")
+    with pytest.raises(XYZError, match="set EQUISTEIN_MAX_BYTES to"):
+        read_xyz(write(content))
 
 
 def test_a_truncated_file_is_read_or_refused(write):
@@ -247,3 +256,34 @@ def test_a_truncated_file_is_read_or_refused(write):
             continue
         assert len(frames) == 1
         assert frames[0].positions.shape == (3, 3)
+
+
+EXTENDED = """\
+2
+Properties=species:S:1:pos:R:3:forces:R:3 energy=-1.5e1 pbc="F F F"
+H 0 0 0   0.5 0 -1
+F 0 0 0.9 -0.5 0 1
+"""
+
+
+def test_energy_and_forces_of_an_extended_file_are_read(write):
+    (frame,) = read_xyz(write(EXTENDED))
+    assert frame.energy == -15.0
+    assert np.array_equal(frame.forces, [[0.5, 0, -1], [-0.5, 0, 1]])
+    (plain,) = read_xyz(write(WATER))
+    assert plain.energy is None
+    assert plain.forces is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("-1.5e1", "much", "line 2: the energy 'much' is no finite number"),
+        ("-1.5e1", "nan", "no finite number"),
+        ("0.5 0 -1", "0.5 0 x", "line 3: expected a finite force .* but got 'x'"),
+        ("0.5 0 -1", "0.5 0", "line 3"),
+    ],
+)
+def test_a_damaged_energy_or_force_is_told_of(old, new, said, write):
+    with pytest.raises(XYZError, match=said):
+        read_xyz(write(EXTENDED.replace(old, new)))

@@ -57,6 +57,13 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         ),
         4,
     ),
+    "run_figure": (
+        lambda f: f(
+            RANDOM.normal(size=(2, 20, 3)),
+            {name: np.ones((2, 5)) for name in ("step", "log_density", "acceptance")},
+        ),
+        3,
+    ),
     "molecules": (lambda f: f("OHH", np.stack([WATER] * 9), np.stack([BONDS] * 9)), 16),
     "picture": (lambda f: f(np.zeros((30, 50, 3))), 1),
     "planar_energies": (
@@ -81,7 +88,7 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
     "reliability_diagram": (lambda f: f({"a": BINS, "b": BINS}, ["1", "2"], 100), 2),
     "spatial_samples": (lambda f: f({"a": RANDOM.normal(size=(5, 3))}, 2.0), 1),
 }
-PAGES = {"molecule_viewer"}
+PAGES = {"molecule_viewer", "run_animation"}
 
 
 def test_every_figure_is_in_the_registry():

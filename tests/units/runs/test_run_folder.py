@@ -1,14 +1,18 @@
+import concurrent.futures
 import json
+import os
+import shutil
 
 import numpy as np
 import pytest
 
+from equistein._files import write_whole
 from equistein.runs import RunFolder, UserError
 
 
 def test_a_new_folder_is_made_and_one_in_use_refused(tmp_path):
     folder = RunFolder.create(tmp_path / "a" / "run")
-    assert list(folder.path.iterdir()) == []
+    assert [file.name for file in folder.path.iterdir()] == [".lock"]
     folder.write("thesis.txt", "mine")
     with pytest.raises(UserError, match="not empty"):
         RunFolder.create(folder.path)
@@ -76,7 +80,7 @@ def test_a_version_that_is_not_known_is_refused(version, tmp_path):
 def test_json_never_holds_what_is_not_finite(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         RunFolder.create(tmp_path).write_json("metrics.json", {"w1": np.inf})
-    assert list(tmp_path.iterdir()) == []
+    assert [file.name for file in tmp_path.iterdir()] == [".lock"]
 
 
 def test_arrays_are_found_again(tmp_path):
@@ -84,3 +88,77 @@ def test_arrays_are_found_again(tmp_path):
     folder.write_arrays("a/b.npz", {"x": np.arange(3.0)})
     assert np.array_equal(folder.read_arrays("a/b.npz")["x"], np.arange(3.0))
     assert not list(tmp_path.rglob("*.part*"))
+
+
+def test_one_process_works_in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("equistein._files._PATIENCE", 0)
+    folder = RunFolder.create(tmp_path)
+    for begin in (RunFolder.create, lambda path: RunFolder(path).hold()):
+        with pytest.raises(UserError, match=f"{os.getpid()} on .* works in"):
+            begin(tmp_path)
+    folder.hold()  # which it does already
+    folder.release()
+    other = RunFolder(tmp_path)
+    other.hold()
+    other.release()
+
+
+def test_what_a_killed_process_left_half_written_goes(tmp_path):
+    folder = RunFolder.create(tmp_path)
+    folder.write("checkpoint/a.npz", b"whole")
+    folder.release()
+    for name in (".config.json.12ab34cd.part", "checkpoint/.a.npz.99ffaa00.part"):
+        (tmp_path / name).write_bytes(b"half")
+    RunFolder(tmp_path).hold()
+    found = sorted(f.name for f in tmp_path.rglob("*") if f.is_file())
+    assert found == [".lock", "a.npz"]
+
+
+def test_a_folder_that_is_gone_is_not_made_again(tmp_path):
+    """A run whose folder was deleted would otherwise go on in one with a part of it."""
+    folder = RunFolder.create(tmp_path / "run")
+    folder.write("checkpoint/a", "1")
+    shutil.rmtree(folder.path)
+    for name in ("metrics.json", "checkpoint/b"):
+        with pytest.raises(FileNotFoundError, match="was moved or deleted"):
+            folder.write(name, "2")
+    assert not folder.path.exists()
+
+
+def test_processes_that_write_one_file_do_not_meet(tmp_path):
+    """Each writes under a name of its own; a reader sees one of them, whole."""
+    path, contents = tmp_path / "x", [bytes([i]) * 200_000 for i in range(4)]
+
+    def write(content):
+        for _ in range(25):
+            write_whole(path, content)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(write, content) for content in contents]
+        seen = {path.read_bytes() for _ in range(200) if path.exists()}
+        for job in jobs:
+            job.result()
+    assert seen <= set(contents)
+    assert [file.name for file in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    with pytest.raises(TypeError):
+        write_whole(tmp_path / "x", "a text")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("[" * 100_000, "nest too deep"),
+        ('{"version": NaN}', "NaN, which is no number"),
+        ("[1]", "should hold a JSON object"),
+        ("\udcff", "Cannot read"),
+        ("", "Cannot read"),
+    ],
+)
+def test_json_that_does_not_do_is_told(text, match, tmp_path):
+    (tmp_path / "config.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UserError, match=match):
+        RunFolder.open(tmp_path).read_config()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from equistein.runs import (
+    check_settings,
     FLOOR,
     joined,
     load_outcome,
@@ -19,6 +20,12 @@ from equistein.runs import (
     write_report,
     write_results,
 )
+
+
+def configured(path, **settings):
+    folder = RunFolder.create(path)
+    folder.write_config({"command": "run", "seed": 0} | settings)
+    return folder
 
 
 def outcome(num=3):
@@ -40,7 +47,7 @@ def lines_of(folder):
 
 
 def test_a_finished_stage_is_found_again(tmp_path):
-    folder = RunFolder.create(tmp_path)
+    folder = configured(tmp_path)
     assert load_outcome(folder, "vanilla") is None
     save_outcome(folder, "vanilla", outcome())
     again = load_outcome(folder, "vanilla")
@@ -57,7 +64,7 @@ def test_a_finished_stage_is_found_again(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"noise", 300])
 def test_a_damaged_stage_is_an_error_of_one_line(content, tmp_path):
-    folder = RunFolder.create(tmp_path)
+    folder = configured(tmp_path)
     save_outcome(folder, "vanilla", outcome())
     path = tmp_path / "checkpoint/vanilla.npz"
     truncated = isinstance(content, int)
@@ -132,7 +139,7 @@ def test_a_report_is_made_of_the_folder_and_words(tmp_path):
     )  # fmt: skip
     text = write_report(folder, words).read_text()
     for said in ("Two &amp; two", "Rings.", "Plain.", "Both rings.", "floor: data",
-                 "Mean over 2 seeds", "2 ± 1.41", "&lt;mine&gt;"):  # fmt: skip
+                 "Mean over 2 seeds", "2.0 ± 1.4", "&lt;mine&gt;"):  # fmt: skip
         assert said in text
     assert "No." not in text
 
@@ -145,9 +152,32 @@ def test_a_report_without_results_is_refused(tmp_path):
 
 
 def test_a_resumed_run_keeps_the_environment_it_started_in(tmp_path):
-    folder = RunFolder.create(tmp_path)
+    folder = configured(tmp_path)
     write_environment(folder)
     before = (tmp_path / "environment.json").read_text()
     assert "jax" in json.loads(before)["versions"]
     write_environment(folder)
     assert (tmp_path / "environment.json").read_text() == before
+
+
+def test_a_stage_of_other_settings_is_told(tmp_path):
+    folder = configured(tmp_path)
+    save_outcome(folder, "vanilla", outcome())
+    folder.write_config({"command": "run", "seed": 1})
+    with pytest.raises(UserError, match="was made with other settings"):
+        load_outcome(folder, "vanilla")
+    folder.write_config({"seed": 0, "command": "run"})  # in another order
+    assert load_outcome(folder, "vanilla") is not None
+
+
+def test_settings_that_were_changed_are_told(tmp_path):
+    """Where the data are may change, for their checksum is kept."""
+    folder = configured(tmp_path, data="/here")
+    check_settings(folder)  # nothing has begun
+    write_environment(folder)
+    check_settings(folder)
+    folder.write_config({"command": "run", "seed": 0, "data": "/there"})
+    check_settings(folder)
+    folder.write_config({"command": "run", "seed": 1, "data": "/here"})
+    with pytest.raises(UserError, match="was changed after the run began"):
+        check_settings(folder)

@@ -21,6 +21,7 @@ from equistein.samplers import (
     Normal,
     ParallelTempering,
     run,
+    SamplingWarning,
 )
 
 CHAINS = 4_000
@@ -125,7 +126,10 @@ def test_single_precision_stays_beside_double(algorithm, key):
 def test_a_point_without_density_is_never_entered(key):
     box = lambda x: jnp.where((x[0] > 0) & (x[0] < 1), 0.0 * x[0], -jnp.inf)
     start = jr.uniform(key, (CHAINS, 1), minval=0.2, maxval=0.8)
-    samples = run(key, from_blackjax(**HMC, step_size=0.1), box, start, num_steps=40)
+    with pytest.warns(SamplingWarning, match="exactly zero at 4000 of 4000"):
+        samples = run(
+            key, from_blackjax(**HMC, step_size=0.1), box, start, num_steps=40
+        )
     x = np.asarray(samples.particles)[:, 0]
     assert np.all((x > 0) & (x < 1))
     assert scipy.stats.kstest(x, "uniform").statistic * CHAINS**0.5 < 2.2

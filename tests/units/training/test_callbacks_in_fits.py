@@ -1,12 +1,20 @@
 """Monitors, early stopping and functions that are told of each epoch."""
 
+import sys
+
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 from by_hand import bowl, divergence_of, fit, same
 
-from equistein.training import AbstractCallback, EarlyStopping, Monitor, OnEpoch
+from equistein.training import (
+    AbstractCallback,
+    EarlyStopping,
+    Monitor,
+    OnEpoch,
+    TensorBoard,
+)
 
 
 @pytest.fixture
@@ -56,6 +64,37 @@ def test_a_function_is_told_of_each_epoch_with_what_came_before(key, data):
     assert [row["epoch"] for row in told] == [1, 2, 3]
     assert set(told[0]) == set(fitted.history)
     assert [row["precision"] for row in told] == fitted.history["precision"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("answer", "epochs"), [(True, 2), (np.True_, 2), (1, 4), ("stop", 4), (None, 4)]
+)
+def test_a_function_that_returns_true_ends_the_fit(answer, epochs, key, data):
+    stop = lambda row: answer if row["epoch"] == 2 else None
+    fitted = fit(key, bowl(), data, num_epochs=4, callbacks=[stop])
+    assert len(fitted.history["loss"]) == epochs
+    whole = fit(key, bowl(), data, num_epochs=4)
+    assert fitted.history["loss"][1] == whole.history["loss"][1]
+
+
+@pytest.mark.parametrize("callback", [3, "tensorboard", OnEpoch])
+def test_what_is_no_callback_is_refused(callback, key, data, unchecked):
+    with pytest.raises(ValueError, match="`callbacks` must hold functions"):
+        fit(key, bowl(), data, callbacks=[callback])
+
+
+@pytest.mark.slow
+def test_tensorboard_reads_the_numbers(key, data, tmp_path):
+    pytest.importorskip("tensorboardX")
+    fit(key, bowl(), data, num_epochs=3, callbacks=[TensorBoard(tmp_path)])
+    (file,) = tmp_path.glob("events*")
+    assert b"positive_energy" in file.read_bytes()
+
+
+def test_without_tensorboard_the_command_that_installs_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    with pytest.raises(ImportError, match=r"equistein\[tensorboard\]"):
+        TensorBoard("anywhere")
 
 
 class Given(AbstractCallback):

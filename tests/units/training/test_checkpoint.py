@@ -9,9 +9,11 @@ import pytest
 
 from equistein.training._checkpoint import (
     CheckpointError,
+    CheckpointWriter,
     load_checkpoint,
     save_checkpoint,
 )
+from equistein.training._history import History
 
 
 def same(first, second):
@@ -21,6 +23,7 @@ def same(first, second):
 def test_a_checkpoint_gives_its_state_back(tmp_path, key):
     state = {"x": jr.normal(key, (3, 2)), "n": jnp.array(4), "h": np.arange(3.0)}
     blank = jax.tree.map(lambda leaf: leaf * 0, state)
+    (tmp_path / "a").mkdir()
     save_checkpoint(tmp_path / "a" / "c.eqx", state, {"seed": 1, "shape": (3, 2)})
     header = {"seed": 1, "shape": [3, 2]}
     assert same(load_checkpoint(tmp_path / "a" / "c.eqx", blank, header), state)
@@ -115,9 +118,39 @@ def test_a_checkpoint_holds_no_pickle(tmp_path):
     save_checkpoint(path, {"x": jnp.ones(3)}, {"seed": 1})
     first, arrays = path.read_bytes().split(b"\n", 1)
     digest = hashlib.sha256(arrays).hexdigest()
-    assert json.loads(first) == {"format": 3, "sha256": digest, "seed": 1}
+    assert json.loads(first) == {"format": 4, "sha256": digest, "seed": 1}
     with path.open("ab") as file:
         np.save(file, np.array([{}], object), allow_pickle=True)
     like = {"x": jnp.ones(3), "y": np.array([0.0])}
     with pytest.raises(CheckpointError):
         load_checkpoint(path, like, {"seed": 1})
+
+
+def test_a_writer_keeps_the_last_state_and_tells_of_what_failed(tmp_path, monkeypatch):
+    path, writer = tmp_path / "c.eqx", CheckpointWriter()
+    for value in range(5):
+        writer.write(path, {"x": jnp.full(3, float(value))}, {"seed": 1})
+    writer.finish()
+    found = load_checkpoint(path, {"x": jnp.ones(3)}, {"seed": 1})
+    assert np.array_equal(found["x"], np.full(3, 4.0))
+    (tmp_path / "file").write_text("")
+    writer.write(tmp_path / "file" / "c.eqx", {"x": jnp.ones(3)}, {})
+    with pytest.raises(OSError):  # noqa: PT011
+        writer.write(path, {"x": jnp.ones(3)}, {})
+    writer.finish()
+
+
+def test_a_fit_s_numbers_do_not_change_while_they_are_written():
+    history = History.empty(2, 1, ["loss", "scale"])
+    kept = history.copied()
+    history.add_row(0, {"loss": 1.0, "scale": 1.0})
+    assert np.isnan(kept["rows"]["loss"]).all()
+
+
+def test_a_file_that_is_far_too_large_is_not_read(tmp_path):
+    path = tmp_path / "c.eqx"
+    save_checkpoint(path, {"x": jnp.ones(3)}, {})
+    with open(path, "ab") as file:
+        file.truncate(10**12)  # of a hole, which takes no room on a disk
+    with pytest.raises(CheckpointError, match="has 1000000000000 bytes, and the state"):
+        load_checkpoint(path, {"x": jnp.ones(3)}, {})

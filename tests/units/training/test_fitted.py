@@ -35,6 +35,17 @@ def test_its_log_density_is_minus_the_energy():
     assert fitted_bowl().group == Trivial()
 
 
+def test_it_says_what_it_is(key):
+    fitted = fit(key, bowl(), jr.normal(key, (8, 2)), num_epochs=2)
+    told = repr(fitted)
+    assert told.startswith(
+        "Fitted(Bowl with symmetry Trivial(); points of shape (2,); 2"
+    )
+    assert f"loss {fitted.history['loss'][-1]:.4g} at the end" in told
+    assert told.endswith("no generator)")
+    assert "0 epochs" in repr(fitted_bowl())
+
+
 def test_a_fit_without_a_generator_draws_no_samples(key):
     fitted = fit(key, bowl(), jr.normal(key, (8, 2)))
     with pytest.raises(ValueError, match="no `generator`: give `fit` one"):

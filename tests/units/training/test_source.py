@@ -7,6 +7,7 @@ import pytest
 import equistein as es
 from equistein.groups import Cyclic
 from equistein.training._source import OnDisk
+from equistein.training._stream import Stream
 
 
 @pytest.fixture
@@ -20,6 +21,21 @@ def on_disk(tmp_path):
     return saved
 
 
+class Loader:
+    """Gives the same arrays each time round, with as many rows as it is told."""
+
+    def __init__(self, points, size, labels=None):
+        self.points, self.size, self.labels = np.asarray(points), size, labels
+
+    def __iter__(self):
+        for start in range(0, len(self.points), self.size):
+            rows = slice(start, start + self.size)
+            known = self.labels
+            yield self.points[rows] if known is None else (
+                self.points[rows], known[rows]
+            )  # fmt: skip
+
+
 def model_for(data):
     settings = es.models.ContrastiveSettings(
         num_particles=8, num_steps=2, batch_size=4, widths=(4,)
@@ -30,7 +46,7 @@ def model_for(data):
 
 
 def fitted(data, **options):
-    model = model_for(data)
+    model = model_for(data.points if isinstance(data, Loader) else data)
     defaults = {"num_epochs": 4, "batch_size": 4, "epoch_batches": 3}
     return es.fit(
         jr.key(1), model.energy, data, model.objective, optimizer=optax.sgd(1e-3),
@@ -66,6 +82,102 @@ def test_a_fit_from_disk_goes_on_to_the_same_numbers(on_disk, tmp_path, key):
     other = on_disk(jr.normal(jr.key(5), (30, 2)))
     with pytest.raises(es.training.CheckpointError):
         fitted(other, checkpoint=path)
+
+
+def test_an_iterable_is_cut_into_epochs_and_begins_again(key):
+    points = np.arange(14.0).reshape(7, 2)
+    energy = model_for(points).energy
+    stream = Stream(Loader(points, 3, np.arange(7)), 4).onto(energy, None)
+    assert np.array_equal(stream.data, points[:4])
+    found = [stream.epoch(number, 5) for number in range(3)]
+    rows = np.arange(15) % 7
+    assert np.array_equal(np.concatenate([labels for _, labels in found]), rows)
+    assert np.array_equal(np.concatenate([x for x, _ in found]), points[rows])
+    again = Stream(Loader(points, 2, np.arange(7)), 4).onto(energy, None)
+    assert np.array_equal(again.epoch(2, 5)[1], rows[10:])  # as after going on
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["disk", "iterable"])
+def test_a_fit_that_is_interrupted_goes_on_with_the_points_that_are_left(
+    kind, on_disk, tmp_path, key
+):
+    values = jr.normal(key, (30, 2))
+    data = on_disk(values) if kind == "disk" else Loader(values, 7)
+    whole = fitted(data)
+
+    def stop(row):
+        if row["epoch"] == 3:
+            raise Stopped
+
+    path = tmp_path / "state.eqx"
+    with pytest.raises(Stopped):
+        fitted(data, checkpoint=path, callbacks=[es.training.OnEpoch(stop)])
+    again = fitted(data, checkpoint=path)
+    assert np.array_equal(again.history["loss"], whole.history["loss"])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (iter([np.ones((3, 2))]), "ended after 3 points"),
+        (iter([]), "ended after 0 points"),
+        ([np.ones((3, 2)), np.ones((3, 3))], r"after 3 points, points of shape \(3,\)"),
+        ([np.ones((3, 2)), (np.ones((3, 2)), np.ones(3))], "labels: True; those"),
+        ([np.ones((3, 2)), np.full((3, 2), np.nan)], "not finite"),
+        ([np.ones((3, 2), int)], "must give floating point"),
+        ([(np.ones((3, 2)), np.ones(2))], "one number for each of the 3"),
+        ([(np.ones((3, 2)),) * 3], "3 arrays together"),
+    ],
+)
+def test_a_bad_iterable_is_refused(arrays, message):
+    with pytest.raises(ValueError, match=message):
+        Stream((each for each in arrays), 5)
+
+
+def test_points_may_come_alone_in_a_list(key):
+    stream = Stream(([np.full((2, 2), i)] for i in (1.0, 2.0)), 4)
+    assert np.array_equal(stream.data[:, 0], [1.0, 1.0, 2.0, 2.0])
+
+
+def test_a_path_is_no_data():
+    with pytest.raises(ValueError, match="es.data.map_points"):
+        es.fit(
+            jr.key(1), model_for(np.ones((9, 2))).energy, "points.npy",
+            model_for(np.ones((9, 2))).objective, num_epochs=1,
+        )  # fmt: skip
+
+
+def test_a_class_that_the_energy_does_not_have_is_told(on_disk):
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    labels = np.arange(40) % 2
+    settings = es.models.ContrastiveSettings(
+        num_particles=8, num_steps=2, batch_size=4, widths=(4,)
+    )
+    model = es.models.for_data(
+        jr.key(0), Cyclic(4), jnp.asarray(points), labels, settings=settings
+    )
+    labels[30] = 7
+    options = {"num_epochs": 9, "batch_size": 4, "epoch_batches": 3}
+    with pytest.raises(ValueError, match="the class 7, but the energy has classes"):
+        es.fit(
+            jr.key(1), model.energy, Loader(points, 5, labels), model.objective,
+            **options,
+        )  # fmt: skip
+    source = on_disk(points)
+    with pytest.raises(ValueError, match="class"):
+        es.fit(
+            jr.key(1), model.energy, source, model.objective, labels=labels, **options
+        )
+
+
+def test_an_iterable_needs_the_length_of_an_epoch():
+    loader = Loader(np.ones((9, 2)), 4)
+    with pytest.raises(ValueError, match="needs `epoch_batches`"):
+        fitted(loader, epoch_batches=None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""Run the quick tests with each Python at hand, and with the oldest packages.
+
+Arguments are pytest's, such as a folder of tests; by default all quick tests.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).parents[1]
+PYTHONS = ("python3.11", "python3.12", "python3.13")
+QUICK = ("-q", "-n", "2", "--dist", "worksteal", "-m", "not slow and not gpu")
+
+
+def oldest() -> list[str]:
+    """Return the lower bounds of JAX and what is built on it, as exact versions."""
+    text = (ROOT / "pyproject.toml").read_text()
+    bounds = re.findall(r'"(jax|equinox|optax|jaxtyping)>=([0-9.]+)"', text)
+    return [f"{name}=={version}.*" for name, version in bounds] + ["jaxlib==0.10.*"]
+
+
+def passes(python: str, pins: list[str], arguments: list[str]) -> bool:
+    """Return whether the tests pass in a new environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([python, "-m", "venv", folder], check=True)
+        binary = str(pathlib.Path(folder) / "bin" / "python")
+        pip = [binary, "-m", "pip", "install", "--quiet"]
+        installed = subprocess.run([*pip, "--editable", f"{ROOT}[dev]", *pins])
+        if installed.returncode:
+            return False
+        tests = [binary, "-m", "pytest", *QUICK, *arguments]
+        return subprocess.run(tests, cwd=ROOT).returncode == 0
+
+
+def works(python: str) -> bool:
+    """Return whether a Python is there, of the version that its name says."""
+    if shutil.which(python) is None:
+        return False
+    done = subprocess.run([python, "--version"], capture_output=True, text=True)
+    return python.removeprefix("python") in done.stdout
+
+
+def main(arguments: list[str]) -> int:
+    """Run all, and tell what passed."""
+    cases = [(python, python, []) for python in PYTHONS]
+    cases.insert(1, (PYTHONS[0], f"{PYTHONS[0]}, oldest JAX", oldest()))
+    results = {
+        label: passes(python, pins, arguments) if works(python) else None
+        for python, label, pins in cases
+    }
+    told = {True: "passed", False: "FAILED", None: "not at hand"}
+    print("\n".join(f"{label}: {told[passed]}" for label, passed in results.items()))
+    return int(False in results.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,117 @@
+import sys
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import equistein as es
+
+pytestmark = pytest.mark.slow  # ASE is installed for these
+
+
+@pytest.fixture
+def copper():
+    cluster = pytest.importorskip("ase.cluster")
+    from ase.calculators.emt import EMT
+
+    atoms = cluster.Icosahedron("Cu", 2)
+    atoms.calc = EMT()
+    return atoms
+
+
+def test_a_calculator_is_a_density_with_its_symmetry(copper, key):
+    density = es.from_ase(copper, temperature=600.0, container=6.0)
+    points = copper.positions + 0.1 * np.asarray(jr.normal(key, (3, 13, 3)))
+    energies = density.energies(points)
+    for positions, energy in zip(points, energies, strict=True):
+        copper.positions = positions
+        assert energy == pytest.approx(copper.get_potential_energy())
+    es.check_invariance(density, density.group, jnp.asarray(points))
+    score = jax.grad(density)(jnp.asarray(points[0]))
+    copper.positions = points[0]
+    assert np.allclose(score, copper.get_forces() / (8.617333262e-5 * 600))
+
+
+def test_samples_become_atoms_that_ase_writes(copper, tmp_path):
+    from ase.io import read, write
+
+    atoms = es.to_ase(["Cu"] * 13, np.stack([copper.positions] * 2))
+    write(tmp_path / "two.traj", atoms)
+    again = read(tmp_path / "two.traj", index=":")
+    assert [each.get_chemical_formula() for each in again] == ["Cu13"] * 2
+    assert np.allclose(again[1].positions, copper.positions)
+    (one,) = es.to_ase([8, 1], np.zeros((1, 2, 3)))
+    assert one.get_chemical_formula() == "HO"
+
+
+def test_atoms_without_a_calculator_or_in_a_cell_are_refused(copper):
+    bare = copper.copy()
+    with pytest.raises(ValueError, match="a calculator"):
+        es.from_ase(bare, temperature=600.0)
+    copper.pbc = True
+    with pytest.raises(ValueError, match="periodic"):
+        es.from_ase(copper, temperature=600.0)
+    with pytest.raises(ValueError, match="`positions` must have shape"):
+        es.to_ase(["Cu"], np.zeros((2, 13, 3)))
+
+
+def test_without_ase_the_command_that_installs_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ase", None)
+    with pytest.raises(es.molecules.MissingASE, match="equistein.ase"):
+        es.to_ase(["H"], np.zeros((1, 1, 3)))
+
+
+# ------------------------------------------------------------------ its files
+
+
+@pytest.fixture
+def frames(copper):
+    """Three moved clusters, the first with its energy and forces."""
+    moved = []
+    for index in range(3):
+        atoms = copper.copy()
+        atoms.rattle(0.05, seed=index)
+        moved.append(atoms)
+    copper.positions = moved[0].positions
+    copper.get_forces()
+    return [copper, *moved[1:]]
+
+
+@pytest.mark.parametrize("name", ["a.traj", "a.db", "a.extxyz", "a.xyz.gz"])
+def test_files_of_ase_are_molecules(name, frames, tmp_path):
+    from ase.io import write
+
+    write(tmp_path / name, frames)
+    assert es.molecules.is_molecules(tmp_path / name)
+    found = es.molecules.read_molecules(tmp_path / name)
+    assert [each.symbols for each in found] == [("Cu",) * 13] * 3
+    for each, atoms in zip(found, frames, strict=True):
+        assert np.allclose(each.positions, atoms.positions, atol=1e-7)
+    assert found[0].energy == pytest.approx(frames[0].get_potential_energy())
+    assert np.allclose(found[0].forces, frames[0].get_forces(), atol=1e-7)
+    assert found[1].energy is None
+
+
+@pytest.mark.parametrize("name", ["a.traj", "a.db", "a.xyz.gz", "a.pdb"])
+def test_damaged_files_are_told_of(name, tmp_path):
+    pytest.importorskip("ase")
+    (tmp_path / name).write_bytes(b"\x00\xff nothing of the kind" * 9)
+    with pytest.raises(es.molecules.XYZError, match=name):
+        es.molecules.read_molecules(tmp_path / name)
+
+
+def test_a_crystal_and_what_unpacks_to_too_much_are_refused(
+    frames, tmp_path, monkeypatch
+):
+    from ase.io import write
+
+    write(tmp_path / "many.xyz.gz", frames)
+    packed = (tmp_path / "many.xyz.gz").stat().st_size
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", str(3 * packed))
+    with pytest.raises(es.molecules.XYZError, match="set EQUISTEIN_MAX_BYTES to"):
+        es.molecules.read_molecules(tmp_path / "many.xyz.gz")
+    frames[1].pbc = True
+    with pytest.raises(es.molecules.XYZError, match="periodic"):
+        es.molecules.from_atoms(frames)

@@ -1,0 +1,76 @@
+"""A command ends in order when it is told to, and one process works in a folder."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "equistein"]
+RUN = "run c4-gaussians --preset smoke --num-seeds 1".split()
+
+
+def begun(*arguments):
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for(path, process):
+    end = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="of POSIX alone")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_run_in_order_and_a_second_at_once(number, tmp_path):
+    out = tmp_path / "run"
+    process = begun(*RUN, "--out", out)
+    wait_for(out / "checkpoint" / "vanilla.npz", process)
+    process.send_signal(signal.SIGSTOP)  # so that it is not done before
+    other = begun("resume", out)
+    told, _ = other.communicate(timeout=60)
+    process.send_signal(signal.SIGCONT)
+    assert other.returncode == 2
+    assert f"Another process, {process.pid} on" in told
+    process.send_signal(number)
+    time.sleep(0.2)
+    process.send_signal(number)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    assert not list(out.rglob("*.part"))
+    again = begun("resume", out)
+    told, _ = again.communicate(timeout=240)
+    assert again.returncode == 0
+    assert "vanilla: done before" in told
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_a_command_starts_leaves_no_traceback():
+    for moment in (0.15, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5):
+        process = begun("doctor")
+        time.sleep(moment)
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=60)
+        assert "equistein" not in told or "Traceback" not in told, (moment, told)
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_deleted_meanwhile_ends_the_run(tmp_path):
+    out = tmp_path / "run"
+    process = begun(*RUN, "--out", out)
+    wait_for(out / "checkpoint" / "vanilla.npz", process)
+    out.rename(tmp_path / "elsewhere")
+    told, _ = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "was moved or deleted" in told
+    assert "Traceback" not in told
+    assert not out.exists()

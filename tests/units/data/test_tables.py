@@ -1,0 +1,120 @@
+import sys
+
+import numpy as np
+import pytest
+
+from equistein.data import DataError, is_table, read_table, Table, write_table
+
+ROWS = "x [nm],kind,y [nm]\n1,cat,2\n3,dog,4.5\n-1e-3,,0\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(text, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(text.encode())
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_numbers_are_read_with_their_names_and_classes(separator, file):
+    table = read_table(file(ROWS.replace(",", separator)), label="kind")
+    assert table.columns == ("x [nm]", "y [nm]")
+    assert table.points.dtype == np.float32
+    assert np.allclose(table.points, [[1, 2], [3, 4.5], [-1e-3, 0]])
+    assert table.classes == ("cat", "dog")
+    assert list(table.labels) == [0, 1, -1]
+
+
+def test_columns_are_chosen_in_their_order(file):
+    table = read_table(file(ROWS), columns=["y [nm]", "x [nm]"])
+    assert np.allclose(table.points[0], [2, 1])
+    assert table.labels is None
+
+
+def test_a_file_without_names_has_numbered_columns(file):
+    table = read_table(file("1,2\n3,4\n5,6\n"))
+    assert table.columns == ("1", "2")
+    assert table.points.shape == (3, 2)
+
+
+def test_whole_numbers_are_classes_too_and_may_be_open(file):
+    table = read_table(file("x,c\n1,5\n2,\n3,7\n"), label="c")
+    assert table.classes == ("5", "7")
+    assert list(table.labels) == [0, -1, 1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_what_is_written_is_read_again(suffix, tmp_path):
+    points = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    labels = np.array([0, 1, -1, 1, 0])
+    table = Table(points, ("a, b", 'c "d"'), labels, ("no", "yes"), "kind")
+    path = tmp_path / f"table.{suffix}"
+    write_table(path, table)
+    again = read_table(path, label="kind")
+    assert np.array_equal(again.points, points)
+    assert again.columns == table.columns
+    if suffix == "parquet":  # which has an empty word, where others have no value
+        assert again.classes == ("", "no", "yes")
+    else:
+        assert again.classes == table.classes
+        assert np.array_equal(again.labels, labels)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (ROWS, {}, "column 'kind' must hold numbers, but has 'cat' in row 1"),
+        (ROWS, {"label": "sort"}, "no column 'sort', but 'x [nm]', 'kind', 'y [nm]'"),
+        (ROWS, {"columns": ["z"]}, "no column 'z'"),
+        (
+            ROWS,
+            {"label": "y [nm]", "columns": ["x [nm]"]},
+            "numbers, but has 4.5",
+        ),
+        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "'y' has no value in row 2, and in 2 of 4"),
+        ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in row 2"),
+        (
+            "x,y\n1,2\n3,inf\n",
+            {},
+            "at most 1e15, but has inf in row 2",
+        ),
+        ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
+        ("x,x\n1,2\n3,4\n", {}, "Duplicate names"),
+        ("x,y\n1,2\n", {}, "at least two rows"),
+        ("x,y\n1,2\n3,4,5\n", {}, "damaged, or no table"),
+        ("", {}, "damaged, or no table"),
+        ("\0\0\0", {}, "table.csv"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused_with_column_and_row(
+    text, options, said, file
+):
+    with pytest.raises(DataError) as caught:
+        read_table(file(text), **options)
+    assert said in str(caught.value)
+
+
+def test_a_damaged_parquet_file_is_refused(file):
+    with pytest.raises(DataError, match="damaged, or no table"):
+        read_table(file("PAR1 and no more", "table.parquet"))
+
+
+def test_a_file_that_is_too_large_is_refused(file, monkeypatch):
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "10")
+    with pytest.raises(DataError, match="at most 10 bytes are taken: leave rows out"):
+        read_table(file(ROWS))
+
+
+def test_without_pandas_the_command_that_installs_it_is_told(file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(DataError, match=r"pip install 'equistein\[tables\]'"):
+        read_table(file(ROWS))
+
+
+def test_tables_are_known_by_their_names():
+    assert is_table("a.CSV")
+    assert is_table("a.parquet")
+    assert not is_table("a.npz")

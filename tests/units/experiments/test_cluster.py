@@ -1,0 +1,59 @@
+import dataclasses
+import importlib.util
+
+import numpy as np
+import pytest
+
+from equistein.experiments import EXPERIMENTS
+from equistein.experiments.systems._cluster import (
+    ClusterConfig,
+    compare,
+    conclude,
+    mean_with_error,
+)
+from equistein.runs import seed_outcome
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"elements": ("Fe",)}, "`elements` must be of Cu, Au"),
+        ({"elements": ()}, "`elements` must be"),
+        ({"ladder": (0.9, 0.5)}, "`ladder` must fall from 1"),
+        ({"ladder": (1.0, 1.0)}, "`ladder` must fall from 1"),
+        ({"num_chains": 1}, "at least 2"),
+        ({"container": 0.0}, "`container`"),
+    ],
+)
+def test_settings_that_do_not_do_are_refused(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        dataclasses.replace(ClusterConfig(), **wrong)
+
+
+def test_without_ase_the_command_that_installs_it_is_told(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install 'equistein\[ase\]'"):
+        EXPERIMENTS["cluster"].stages(ClusterConfig(), 0)
+
+
+def test_the_error_is_that_of_independent_chains():
+    """Chains that differ have an error, however many samples each has."""
+    chains = np.random.default_rng(0).normal(size=400)
+    one, many = (np.repeat(chains[None], num, axis=0) for num in (1, 50))
+    assert mean_with_error(many) == pytest.approx(mean_with_error(one))
+    mean, error = mean_with_error(many)
+    assert error == pytest.approx(1 / 20, rel=0.1)
+    assert abs(mean) < 4 * error
+
+
+def test_chains_are_compared_with_tempering_in_joint_errors():
+    def outcome(mean, error):
+        numbers = {"mean_energy": mean, "mean_energy_error": error}
+        return seed_outcome(numbers, np.zeros((2, 13, 3)))
+
+    outcomes = {"mala-Cu13": outcome(1.0, 0.3), "tempering-Cu13": outcome(2.0, 0.4)}
+    config = ClusterConfig()
+    assert compare(config, outcomes)["mala-Cu13"]["gap_in_errors"] == 2
+    assert "2.0 joint standard errors apart" in conclude(config, outcomes)
+    assert compare(config, {}) == {}
+    assert conclude(config, {}) == ""

@@ -1,0 +1,99 @@
+"""What samples are doubted for, and that sound runs are not."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+import pytest
+
+import equistein as es
+from equistein.diagnostics import split_r_hat
+from equistein.samplers._warnings import _few_effective
+
+
+def normal(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def two_wells(x):
+    return jnp.logaddexp(normal(x - 8), normal(x + 8))
+
+
+def outside_nan(x):
+    """A normal density, NaN beyond a radius of which many proposals go."""
+    return jnp.where(jnp.sum(x**2) > 1.0, jnp.nan, normal(x))
+
+
+def asymmetric_far_off(x):
+    """A density that quarter turns keep near the origin only."""
+    return normal(x / 3) + 0.5 * jnp.maximum(x[0] - 2, 0.0)
+
+
+def constant(x):
+    return jnp.zeros(()) + 0 * jnp.sum(x)
+
+
+def improper(x):
+    return 1e3 * jnp.sum(x)
+
+
+START = 0.3 * jr.normal(jr.key(0), (40, 2))
+MALA = es.MALA(0.3)
+SVGD = es.SVGD(es.kernels.Equivariant(es.kernels.RBF(1.0), es.groups.Cyclic(4)),
+               optax.sgd(0.3))  # fmt: skip
+# A run that should be doubted, what it is told, and the same run of a sound density.
+DOUBTED = {
+    "stuck": (es.MALA(1e6), normal, {}, "of the proposals were accepted", MALA),
+    "drifting": (es.Langevin(10.0), improper, {}, "has the density a finite", None),
+    "undefined": (MALA, outside_nan, {}, "`log_density` was NaN at", None),
+    "constant": (es.Langevin(1e-3), constant, {}, "is exactly zero at 40 of 40", None),
+    "unmixed": (MALA, two_wells, {"keep": 8}, "R-hat of the 8 chains", None),
+    "asymmetric": (SVGD, asymmetric_far_off, {}, "does not where they ended", None),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTED)
+def test_a_run_that_should_be_doubted_says_so(name):
+    sampler, density, options, told, better = DOUBTED[name]
+    start = jnp.sign(START) * 8 if name == "unmixed" else START
+    options = {"num_steps": 200} | options
+    with pytest.warns(es.SamplingWarning, match=told):
+        samples = es.run(jr.key(1), sampler, density, start, **options)
+    assert told in samples.warnings[0]
+    assert samples.warnings[0].startswith(type(sampler).__name__)
+    assert "1 warning" in repr(samples)
+    # The same of a sound density, or a better step, is not doubted.
+    sound = (
+        es.run(jr.key(1), better or sampler, normal, START, **options)
+        if name != "drifting"
+        else es.run(jr.key(1), MALA, normal, START, **options)
+    )
+    assert sound.warnings == ()
+
+
+def test_few_effective_weights_are_told():
+    some = np.array([1.0, *[1e-3] * 99])
+    assert "are worth 1.2 equal ones" in _few_effective(some)
+    assert _few_effective(np.full(100, 0.01)) == ""
+
+
+def test_warnings_of_several_runs_name_the_runs_and_are_saved(tmp_path):
+    keys, start = jr.split(jr.key(0), 2), jnp.stack([START, START])
+    with pytest.warns(es.SamplingWarning, match="MALA: in run 0, 1: only"):
+        samples = es.run(keys, es.MALA(1e6), normal, start, num_steps=50)
+    assert samples[0].warnings == samples.warnings
+    samples.save(tmp_path / "samples.npz")
+    assert (
+        es.samplers.load_samples(tmp_path / "samples.npz").warnings == samples.warnings
+    )
+
+
+def test_r_hat_by_hand():
+    """Two chains of four draws; by the formula with pencil and paper."""
+    values = np.array([[0.0, 2.0, 0.0, 2.0], [4.0, 6.0, 4.0, 6.0]])
+    # Halves of two draws: variance 2 each; means 1, 1, 5, 5 of variance 16 / 3.
+    assert split_r_hat(values) == pytest.approx(np.sqrt(0.5 + 2 * 16 / 3 / (2 * 2)))
+    assert split_r_hat(np.zeros((2, 8))) == 1.0
+    assert split_r_hat(np.arange(2.0)[:, None] * np.ones((2, 8))) == np.inf
+    same = np.asarray(jr.normal(jr.key(0), (8, 500)))
+    assert split_r_hat(same) == pytest.approx(1, abs=0.02)
