@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-slow test-matrix release-check faults fuzz lint format bench docs clean
+.PHONY: install demo test test-slow test-matrix release-check faults fuzz mutants lint format bench docs clean
 
 # Python compiles what is installed on all cores, pip on one only.
 PIP = --quiet --disable-pip-version-check --no-compile
@@ -24,9 +24,9 @@ demo: install
 FLAGS = $$($(BIN)/python tests/xla_flags.py)
 PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
 QUICKLY = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(PYTEST)
-test test-slow: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
-test test-slow: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
-test test-slow: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+test test-slow mutants: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
+test test-slow mutants: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
+test test-slow mutants: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 test: install
 	$(QUICKLY) -m "not slow and not gpu"
 
@@ -65,6 +65,11 @@ faults: install
 # Malformed files for every reader; ARGS="--number 300" is shorter.
 fuzz: install
 	$(BIN)/python tests/fuzz.py $(ARGS)
+
+# Changes of the code that tests must notice; ARGS="--num 20" is shorter.
+mutants: install
+	$(BIN)/python -m pip install $(PIP) "cosmic-ray>=8.4"
+	XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(BIN)/python tests/mutants.py $(ARGS)
 
 # The quick tests with each Python at hand, the newest packages and the oldest JAX.
 test-matrix:

@@ -17,7 +17,7 @@ MOST = 40 * 2**20  # bytes, of what an allocator keeps
 def memory():
     """Return the bytes of memory that this process has now, without what is free.
 
-    What earlier tests have freed goes back to the system first: it would hide new arrays.
+    What earlier tests have freed goes back to the system first, or hides new arrays.
     """
     told, libc = pathlib.Path("/proc/self/statm"), ctypes.CDLL(None)
     if not (told.exists() and hasattr(libc, "malloc_trim")):

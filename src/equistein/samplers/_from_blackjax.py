@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from equistein._gate import gate
+from equistein._numbers import is_integer
 from equistein._types import Point, Scalar
 from equistein.samplers._blackjax_algorithms import Algorithm
 from equistein.samplers._blackjax_chains import BlackJAXChains
@@ -93,9 +94,7 @@ def from_blackjax(
 
 
 def _check_warm_up(num_warmup: Any, step_size: Any, acceptance: Any) -> None:
-    if not isinstance(num_warmup, int) or not (
-        num_warmup == 0 or num_warmup >= _FEWEST
-    ):
+    if not is_integer(num_warmup) or not (num_warmup == 0 or num_warmup >= _FEWEST):
         raise ValueError(
             f"from_blackjax needs `num_warmup`, 0 or at least {_FEWEST}, but got "
             f"{num_warmup!r}."

@@ -1,0 +1,292 @@
+"""Change the code in one place, and see whether the tests of its package notice.
+
+    python tests/mutants.py --num 400 --seed 0 --jobs 2 --out mutants.jsonl
+
+First come the `NAMED` changes, made by hand; then `--num` random ones by operators of
+Cosmic Ray, each drawn from all places of all packages alike. Types, texts and the words
+of errors are left alone. What `--out` has is not run again, so that a long run can go
+on. A change is killed if a test fails or the time is over. The exit status is 1 if one
+of the `NAMED` survives, or more than 15 of 100 random ones.
+"""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import difflib
+import json
+import os
+import pathlib
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import cosmic_ray.ast
+import cosmic_ray.mutating
+import cosmic_ray.plugins
+import parso
+
+ROOT = pathlib.Path(__file__).parents[1]
+SOURCE = "src/equistein/"
+MOST_SURVIVORS = 0.15
+SECONDS = 900  # for the tests of one change
+PACKAGES = {  # what is changed, and the tests that must notice
+    "groups": (
+        ["groups"], ["units/groups", "contracts/test_groups.py",
+        "contracts/test_group_samples.py"],
+    ),
+    "kernels": (
+        ["kernels"], ["units/kernels", "contracts/test_kernels.py",
+        "contracts/test_kernel_symmetry.py", "contracts/test_kernel_checks.py",
+        "contracts/test_kernel_stein_identity.py"],
+    ),
+    "samplers": (
+        ["samplers"], ["units/samplers", "contracts/test_sampler_steps.py",
+        "contracts/test_samplers.py", "contracts/test_many_runs.py",
+        "contracts/test_sampler_loops.py"],
+    ),
+    "metrics": (["metrics"], ["units/metrics", "contracts/test_metrics.py"]),
+    "training": (
+        ["training"], ["units/training", "contracts/test_training_parts.py"],
+    ),
+    "readers": (
+        ["data", "molecules/_xyz.py", "molecules/_extended_comment.py", "_limits.py"],
+        ["units/data", "units/molecules/test_xyz.py", "units/test_bad_input.py"],
+    ),
+}  # fmt: skip
+TESTS = {name: tests for name, (_, tests) in PACKAGES.items()} | {
+    "energies": ["units/energies", "contracts/test_energies.py"],
+    "targets": ["units/targets", "contracts/test_targets.py"],
+    "runs": ["units/runs"],
+}
+OPERATORS = (
+    "AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr",
+    "ReplaceOrWithAnd", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak",
+    "NumberReplacer", "ZeroIterationForLoop", "ReplaceComparisonOperator_",
+    "ReplaceUnaryOperator_USub_Delete", "ReplaceUnaryOperator_Delete",
+)  # fmt: skip
+# Of arithmetic one change each: others seldom run at all.
+ARITHMETIC = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Pow_Mul")
+NO_CODE = {"string", "annassign", "tfpdef", "import_name", "import_from", "fstring"}
+NAMED = {  # what the change is about: package, file, before, after
+    "score clipping": (
+        "samplers", "samplers/_scores.py", "largest / jnp.maximum(norms, largest)",
+        "largest / jnp.maximum(norms, 2 * largest)",
+    ),
+    "score clipping in SVGD": (
+        "samplers", "samplers/_svgd.py", "beta * clipped(scores, self.score_clip)",
+        "beta * scores",
+    ),
+    "repellers": (
+        "samplers", "samplers/_svgd.py",
+        "repellers, beta * clipped(found[1], self.score_clip)",
+        "repellers, 0 * clipped(found[1], self.score_clip)",
+    ),
+    "score clipping of repellers": (
+        "samplers", "samplers/_svgd.py",
+        "repellers, beta * clipped(found[1], self.score_clip)",
+        "repellers, beta * found[1]",
+    ),
+    "a log density that is not finite": (
+        "samplers", "samplers/_recorded_steps.py",
+        "jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)",
+        "jnp.all(jnp.isfinite(state.particles))",
+    ),
+    "a proposal without a density": (
+        "samplers", "samplers/_metropolis.py",
+        "jnp.where(jnp.isfinite(fresh), fresh, -jnp.inf)", "jnp.nan_to_num(fresh)",
+    ),
+    "unlabelled points": (
+        "training", "training/objectives/_cross_entropy.py",
+        "known = (labels >= 0)", "known = (labels >= -1)",
+    ),
+    "points of unknown energy": (
+        "training", "training/objectives/_squared_error.py",
+        "known = jnp.isfinite(batch.labels)", "known = batch.labels == batch.labels[0]",
+    ),
+    "temperature of an energy": (
+        "energies", "energies/_tempered.py", "/ self.temperature",
+        "* self.temperature",
+    ),
+    "degrees of freedom": (
+        "targets", "targets/_particle_system.py", "(self.num_particles - 1)",
+        "self.num_particles",
+    ),
+    "escaping": ("runs", "runs/_report.py", "autoescape=True", "autoescape=False"),
+    "limit of readers": (
+        "readers", "_limits.py", "if needed > most:", "if needed > 4 * most:",
+    ),
+    "grid of shells": ("targets", "targets/_shells.py", "(-9.0, 9.0,", "(-2.0, 2.0,"),
+    "grid of bins": (
+        "metrics", "metrics/_distances.py", "num_bins + 1)", "num_bins)",
+    ),
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A change: the package whose tests must notice, the file, and its new text."""
+
+    name: str
+    package: str
+    path: str
+    text: str
+
+    def difference(self) -> str:
+        """Return the lines that change."""
+        before = (ROOT / SOURCE / self.path).read_text().splitlines()
+        lines = difflib.unified_diff(before, self.text.splitlines(), n=0, lineterm="")
+        return "\n".join(line for line in lines if line[:2] not in ("--", "++", "@@"))
+
+
+def named() -> list[Mutant]:
+    """Return the changes made by hand."""
+    found = []
+    for name, (package, path, before, after) in NAMED.items():
+        text = (ROOT / SOURCE / path).read_text()
+        if text.count(before) != 1:
+            raise ValueError(f"{path} must have {before!r} once: mend `NAMED`.")
+        found.append(Mutant(name, package, path, text.replace(before, after)))
+    return found
+
+
+def is_code(node: parso.tree.NodeOrLeaf | None) -> bool:
+    """Return whether a node is run: no type, text, import or the words of an error."""
+    while node is not None:
+        parent = node.parent
+        if node.type in NO_CODE or node.type == "raise_stmt":
+            return False
+        if parent is not None and parent.type == "funcdef":
+            returned = parent.annotation
+            if returned is node:
+                return False
+        node = parent
+    return True
+
+
+def operators() -> list[str]:
+    """Return the names of the operators that are used."""
+    every = sorted(cosmic_ray.plugins.operator_names())
+    arithmetic = [f"core/ReplaceBinaryOperator_{name}" for name in ARITHMETIC]
+    some = tuple(f"core/{name}" for name in OPERATORS)
+    return [name for name in every if name.startswith(some) or name in arithmetic]
+
+
+def places() -> list[tuple[str, str, str, int]]:
+    """Return all changes: package, file, operator and which of its places."""
+    found = []
+    for package, (sources, _) in PACKAGES.items():
+        for source in sources:
+            path = ROOT / SOURCE / source
+            for file in sorted(path.rglob("*.py") if path.is_dir() else [path]):
+                if file.name == "__init__.py":
+                    continue
+                nodes = list(cosmic_ray.ast.ast_nodes(parso.parse(file.read_text())))
+                name = str(file.relative_to(ROOT / SOURCE))
+                for operator_name in operators():
+                    operator = cosmic_ray.plugins.get_operator(operator_name)()
+                    count = 0
+                    for node in nodes:
+                        for _ in operator.mutation_positions(node):
+                            if is_code(node):
+                                found.append((package, name, operator_name, count))
+                            count += 1
+    return found
+
+
+def drawn(num: int, seed: int) -> list[Mutant]:
+    """Return random changes."""
+    found = []
+    for package, path, operator_name, count in random.Random(seed).sample(
+        places(), num
+    ):
+        operator = cosmic_ray.plugins.get_operator(operator_name)()
+        before = (ROOT / SOURCE / path).read_text()
+        text = cosmic_ray.mutating.mutate_code(before, operator, count)
+        name = f"{path}:{operator_name.removeprefix('core/')}:{count}"
+        found.append(Mutant(name, package, path, text))
+    return found
+
+
+def survives(mutant: Mutant, copy: pathlib.Path) -> bool:
+    """Return whether all tests pass with the change, in a copy of the repository."""
+    path = copy / SOURCE / mutant.path
+    kept = path.read_text()
+    path.write_text(mutant.text)
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command += ["-m", "not slow and not gpu"]
+    command += [f"tests/{test}" for test in TESTS[mutant.package]]
+    environment = os.environ | {"PYTHONPATH": str(copy / "src")}
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, timeout=SECONDS, capture_output=True
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        path.write_text(kept)
+    return done.returncode == 0
+
+
+def judged(mutants: list[Mutant], jobs: int, out: pathlib.Path) -> dict[str, bool]:
+    """Return for each change whether it survived, and tell each as it is known."""
+    lines = out.read_text().splitlines() if out.exists() else []
+    known = {entry["name"]: entry["survived"] for entry in map(json.loads, lines)}
+    with tempfile.TemporaryDirectory() as folder:
+        copies: queue.Queue[pathlib.Path] = queue.Queue()
+        for number in range(jobs):
+            copy = pathlib.Path(folder) / str(number)
+            for part in ("src", "tests", "docs", "benchmarks"):
+                shutil.copytree(ROOT / part, copy / part)
+            for part in ("pyproject.toml", "README.md", "mkdocs.yml", "CHANGELOG.md"):
+                shutil.copy(ROOT / part, copy / part)
+            copies.put(copy)
+
+        def judge(mutant: Mutant) -> None:
+            copy, begun = copies.get(), time.monotonic()
+            survived = survives(mutant, copy)
+            copies.put(copy)
+            entry = {
+                "name": mutant.name, "package": mutant.package, "survived": survived,
+                "seconds": round(time.monotonic() - begun),
+                "change": mutant.difference(),
+            }  # fmt: skip
+            with out.open("a") as file:
+                file.write(json.dumps(entry) + "\n")
+            known[mutant.name] = survived
+            word = "SURVIVED" if survived else "killed"
+            print(f"{word} {mutant.name} ({entry['seconds']} s)", flush=True)
+            if survived:
+                print(entry["change"], flush=True)
+
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            new = [mutant for mutant in mutants if mutant.name not in known]
+            list(pool.map(judge, new))
+    return {mutant.name: known[mutant.name] for mutant in mutants}
+
+
+def main(arguments: list[str]) -> int:
+    """Judge all, and tell how many were killed in each package."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--num", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=pathlib.Path, default="mutants.jsonl")
+    options = parser.parse_args(arguments)
+    by_hand, random_ones = named(), drawn(options.num, options.seed)
+    survived = judged(by_hand + random_ones, options.jobs, options.out)
+    for package in PACKAGES:
+        those = [survived[m.name] for m in random_ones if m.package == package]
+        print(f"{package}: {those.count(False)} of {len(those)} killed")
+    lived = [mutant.name for mutant in by_hand if survived[mutant.name]]
+    killed = sum(not survived[mutant.name] for mutant in random_ones)
+    print(f"by hand: {len(by_hand) - len(lived)} of {len(by_hand)} killed", *lived)
+    print(f"random: {killed} of {len(random_ones)} killed")
+    return int(bool(lived) or killed < (1 - MOST_SURVIVORS) * len(random_ones))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
