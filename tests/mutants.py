@@ -217,7 +217,7 @@ def survives(mutant: Mutant, copy: pathlib.Path) -> bool:
     kept = path.read_text()
     path.write_text(mutant.text)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += ["-m", "not slow and not gpu"]
+    command += ["-m", "not heavy and not gpu"]
     command += [f"tests/{test}" for test in TESTS[mutant.package]]
     environment = os.environ | {"PYTHONPATH": str(copy / "src")}
     try:

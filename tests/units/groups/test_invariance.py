@@ -67,6 +67,29 @@ def test_single_precision_is_allowed_its_rounding(key):
     es.check_invariance(lambda x: 1e4 * bowl(x), Cyclic(5), x)
 
 
+@pytest.mark.parametrize("broken", [0.0, 1e-4])
+def test_a_little_asymmetry_is_seen_in_single_precision(
+    broken, key, single_precision
+):
+    # The second term is symmetric, but for rounding: that alone is more than 1e-5.
+    bumps = lambda x: jnp.sin(20 * jnp.sum(x**2))
+    density = lambda x: bumps(x) + broken * x[0]
+    points = 3 * jr.normal(key, (64, 2), jnp.float32)
+    if not broken:
+        es.check_invariance(density, SpecialOrthogonal(2), points)
+        return
+    with pytest.raises(es.InvarianceError, match="allowed: 1e-05"):
+        es.check_invariance(density, SpecialOrthogonal(2), points)
+
+
+def test_a_density_of_single_precision_alone_is_allowed_its_rounding(
+    key, single_precision
+):
+    density = lambda x: 1e-3 * jnp.sin(1e4 * jnp.float32(jnp.sum(x**2)))
+    points = 3 * jr.normal(key, (64, 2), jnp.float32)
+    es.check_invariance(density, SpecialOrthogonal(2), points)
+
+
 def test_points_without_density_are_left_out():
     inside = lambda x: jnp.where(jnp.sum(x**2) < 1, bowl(x), -jnp.inf)
     es.check_invariance(inside, Cyclic(4), jnp.array([[0.1, 0.2], [5.0, 0.0]]))
