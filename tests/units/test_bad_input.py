@@ -161,6 +161,14 @@ def test_a_score_that_stops_being_a_number_ends_the_run():
     assert going_on.num_steps == 2
 
 
+def test_a_log_density_that_stops_being_a_number_ends_the_run():
+    # The particles and their scores are finite all the time.
+    cliff = lambda x: jnp.where(x[0] > 3.5, jnp.nan, x[0])
+    with pytest.raises(es.NonFiniteError) as caught:
+        run(cliff, num_steps=100, record_every=1)
+    assert np.all(np.isfinite(caught.value.samples.history["log_density"]))
+
+
 def test_a_run_that_explodes_is_stopped():
     with pytest.raises(es.NonFiniteError):
         run(

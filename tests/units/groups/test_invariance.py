@@ -68,9 +68,7 @@ def test_single_precision_is_allowed_its_rounding(key):
 
 
 @pytest.mark.parametrize("broken", [0.0, 1e-4])
-def test_a_little_asymmetry_is_seen_in_single_precision(
-    broken, key, single_precision
-):
+def test_a_little_asymmetry_is_seen_in_single_precision(broken, key, single_precision):
     # The second term is symmetric, but for rounding: that alone is more than 1e-5.
     bumps = lambda x: jnp.sin(20 * jnp.sum(x**2))
     density = lambda x: bumps(x) + broken * x[0]

@@ -145,10 +145,12 @@ def test_chains_are_independent(key):
 @pytest.mark.slow
 def test_a_point_without_density_is_never_entered(key):
     # A uniform law on [0, 1]: outside the density or its score is no number.
-    box = lambda x: jnp.where((x[0] > 0) & (x[0] < 1), 0.0 * x[0], -jnp.inf)
+    inside = lambda x: (x[0] > 0) & (x[0] < 1)
+    box = lambda x: jnp.where(inside(x), 0.0 * x[0], -jnp.inf)
+    pole = lambda x: jnp.where(inside(x), 0.0 * x[0], jnp.inf)
     root = lambda x: jnp.sum(0.0 * jnp.sqrt(x) + 0.0 * jnp.sqrt(1 - x))
     start = jr.uniform(key, (CHAINS, 1), minval=0.2, maxval=0.8)
-    for density in (box, root):
+    for density in (box, pole, root):
         with undoubted():
             samples = run(key, MALA(0.1), density, start, num_steps=60)
         assert "exactly zero at 4000 of 4000" in samples.warnings[0]
