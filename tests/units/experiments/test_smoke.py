@@ -11,6 +11,9 @@ from equistein.runs import FLOOR
 
 # Their reports are opened in Chromium, where there is one.
 LOOKED_AT = ("c4-gaussians", "dw4", "molecules", "images", "mixture")
+# One of each kind runs twice, with the same seed.
+TWICE = ("c4-gaussians", "dw4", "hidden-units", "lj13-sampling", "molecules")
+BYTES = ("samples.npz", "metrics.json")
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +53,8 @@ def test_every_experiment_runs_at_smoke_size(name, tmp_path, single_precision):
     assert not list((out / "checkpoint").glob("*.eqx"))
     if name in LOOKED_AT and CHROMIUM:
         check_report(out / "report.html", tmp_path)
+    if name in TWICE:
+        again = tmp_path / "again"
+        assert main(["run", name, "--preset", "smoke", "--out", str(again)]) == 0
+        for file in BYTES:
+            assert (again / file).read_bytes() == (out / file).read_bytes(), file
