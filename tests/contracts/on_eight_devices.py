@@ -58,6 +58,7 @@ def sampling():
     program = step.lower(on_all(sampler.init(x), mesh)).compile().as_text()
     assert program.count(" all-gather(") == 2
     assert not [word for word in ("all-reduce(", "all-to-all(") if word in program]
+    work()
     ring()
     mala = es.MALA(0.05)
     alone = run(key, mala, density, x, num_steps=5)
@@ -71,6 +72,28 @@ def sampling():
     alone = run(keys, sampler, density, starts, num_steps=3)
     shared = run(keys, sampler, density, starts, num_steps=3, mesh=mesh)
     assert close(shared.particles, alone.particles)
+
+
+def work():
+    """All devices together compute hardly more than one would."""
+    key, mesh, num = jr.key(0), es.device_mesh(), 1024
+    target, system = es.targets.RotatedGaussians(Cyclic(4)), es.targets.DoubleWell()
+    features = es.features.SortedDistances((0,) * 4)
+    for kernel, density, shape in (
+        (RBF(0.3), target.log_density, (2,)),
+        (es.kernels.Equivariant(RBF(0.3), Cyclic(4)), target.log_density, (2,)),
+        (es.kernels.Pullback(RBF(0.3), features), system.log_density, (4, 2)),
+        (es.kernels.Gradient(RBF(0.3), features), system.log_density, (4, 2)),
+    ):
+        sampler, x = SVGD(kernel, optax.sgd(0.1)), jr.normal(key, (num, *shape))
+        found = []
+        for each, place in ((sampler, lambda tree: tree), (sampler.on(mesh), None)):
+            step = jax.jit(lambda state, each=each: each.step(key, state, density)[0])
+            place = place or (lambda tree: on_all(tree, mesh))
+            compiled = step.lower(place(each.init(x))).compile()
+            found.append(compiled.cost_analysis()["flops"])
+        alone, of_one_of_eight = found
+        assert 8 * of_one_of_eight < 1.25 * alone, (kernel, found)
 
 
 def ring():

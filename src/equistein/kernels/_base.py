@@ -63,6 +63,21 @@ class AbstractKernel(eqx.Module):
     def check(self, log_density: LogDensity, points: Particles) -> None:
         """Raise `InvarianceError` if the density lacks the kernel's symmetry."""
 
+    def _prepared(self, sources: Sources, scores: Sources) -> tuple[Array, ...]:
+        """Return what the force takes from each source beside its place and score.
+
+        Several devices share this work, each for its part of the sources.
+        """
+        del sources, scores
+        return ()
+
+    def _force(
+        self, targets: Targets, sources: Sources, scores: Sources, *prepared: Array
+    ) -> Targets:
+        """Return `stein_force`, given what was prepared of the sources."""
+        del prepared
+        return self.stein_force(targets, sources, scores)
+
     def _fixed(self, particles: Particles) -> "AbstractKernel":
         """Return this kernel with all but its bandwidth measured on some particles."""
         del particles

@@ -71,18 +71,25 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
     def stein_force(
         self, targets: Targets, sources: Sources, scores: Sources
     ) -> Targets:
+        return self._force(targets, sources, scores, *self._prepared(sources, scores))
+
+    def _prepared(self, sources, scores):
         jac = jax.vmap(lambda y: jacobian(self.features, y))(sources)
         pushed = einsum("nfd,nd->nf", jac, flatten(scores))
         pushed = pushed + jax.vmap(self.features.laplacian)(sources)
         metric = einsum("nfd,ngd->nfg", jac, jac)
+        return jax.vmap(self.features)(sources), pushed, metric
+
+    def _force(self, targets, sources, scores, places, pushed, metric):
+        del sources, scores
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
-        here, there_sources = centered(there, jax.vmap(self.features)(sources))
+        here, places = centered(there, places)
         total = map_blocks(
-            lambda rows: self._block_sum(rows, there_sources, pushed, metric),
+            lambda rows: self._block_sum(rows, places, pushed, metric),
             here,
-            len(sources),
+            len(places),
         )
-        (force,) = jax.vmap(lambda vjp, f: vjp(f))(pull_back, total / len(sources))
+        (force,) = jax.vmap(lambda vjp, f: vjp(f))(pull_back, total / len(places))
         return force
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:

@@ -20,6 +20,7 @@ from equistein.kernels._pairs import (
     SourceRows,
     Sources,
     squared_distances,
+    squared_norms,
     sum_blocks,
     TargetRows,
     Targets,
@@ -116,7 +117,9 @@ class RBF(AbstractRadialKernel):
 
     def _block_sum(self, targets, sources, scores):
         inverse = 1 / self.fixed_bandwidth(targets) ** 2
-        gram = jnp.exp(-0.5 * inverse * squared_distances(targets, sources))
+        # Not by `squared_distances`: a quarter of the time went into its bound at 0.
+        half = 0.5 * inverse * squared_norms(targets, sources)
+        gram = jnp.exp(matmul(inverse * targets, sources.T) - half)
         # grad_y k = k (x - y) / h^2, so all three sums come from one product.
         ones = jnp.full((len(sources), 1), inverse)
         sums = matmul(gram, jnp.concatenate([scores - inverse * sources, ones], axis=1))

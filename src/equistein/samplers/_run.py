@@ -145,10 +145,13 @@ def run(
                 progress_state, info, valid = recorded(
                     keys, sampler, log_density, progress_state, ends, static_tol, keep
                 )
-                records.append(jax.tree.map(np.asarray, at_home((info, valid))))
-                bar.update(int(jnp.min(progress_state.state.step)) - done - bar.n)
-                failed = bool(jnp.any(progress_state.failed))
-                if failed or bool(jnp.all(progress_state.converged)):
+                now = progress_state
+                told = (info, valid), now.state.step, now.failed, now.converged
+                # Fetched at once: each array by itself would wait for the device.
+                record, step, failed, converged = jax.device_get(at_home(told))
+                records.append(record)
+                bar.update(int(np.min(step)) - done - bar.n)
+                if np.any(failed) or np.all(converged):
                     break
     except KeyboardInterrupt:
         samples = _samples(runs, sampler, progress_state, records, done)

@@ -186,16 +186,17 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         x, dtype = state.particles, state.particles.dtype
         beta = inverse_temperature(self.annealing, state.step, dtype)
         mesh = None if self.ring else self.mesh  # which the compiler splits over
-        values, scores = split_rows(mesh, _values_and_scores, x, log_density)
-        scores = beta * clipped(scores, self.score_clip)
+        how = log_density, self.kernel, beta, self.score_clip
+        values, *sources = split_rows(mesh, _values_and_sources, x, *how)
+        scores = sources[0]
         bandwidth = self._bandwidth(state, scores)
         fixed = None
         if self.repellers is not None:
             repellers = self.repellers.astype(dtype)
-            found = split_rows(mesh, _values_and_scores, repellers, log_density)
-            fixed = repellers, beta * clipped(found[1], self.score_clip)
+            _, *found = split_rows(mesh, _values_and_sources, repellers, *how)
+            fixed = repellers, *found
         kernel = self.kernel.with_bandwidth(bandwidth)
-        force = self._force(kernel, x, scores, fixed)
+        force = self._force(kernel, (x, *sources), fixed)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
@@ -244,20 +245,19 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     def _force(
         self,
         kernel: AbstractKernel,
-        x: Particles,
-        scores: Particles,
-        fixed: tuple[Sources, Sources] | None,
+        own: tuple[Array, ...],
+        fixed: tuple[Array, ...] | None,
     ) -> Particles:
         """Return the mean of the Stein terms over particles and repellers."""
+        x = own[0]
         if not self.ring:
-            sources = x, scores
             if fixed is not None:
-                sources = tuple(map(jnp.concatenate, zip(sources, fixed, strict=True)))
-            force = lambda rows, kernel, *sources: kernel.stein_force(rows, *sources)
-            return split_rows(self.mesh, force, x, kernel, *sources)
+                own = tuple(map(jnp.concatenate, zip(own, fixed, strict=True)))
+            force = lambda rows, kernel, *sources: kernel._force(rows, *sources)
+            return split_rows(self.mesh, force, x, kernel, *own)
         assert self.mesh is not None
         kernel = kernel._fixed(x if fixed is None else jnp.concatenate([x, fixed[0]]))
-        total = ring_sum(self.mesh, _summed_force, x, (x, scores), kernel)
+        total = ring_sum(self.mesh, _summed_force, x, own, kernel)
         num = len(x)
         if fixed is not None:
             total = total + _summed_force(x, *fixed, kernel)
@@ -273,19 +273,26 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return langevin_update(key, number, scores, self.langevin)
 
 
-def _values_and_scores(
-    points: Particles, log_density: LogDensity
-) -> tuple[Float[Array, " particle"], Particles]:
-    return jax.vmap(jax.value_and_grad(log_density))(points)
+def _values_and_sources(
+    points: Particles,
+    log_density: LogDensity,
+    kernel: AbstractKernel,
+    beta: Scalar,
+    score_clip: float | Scalar | None,
+) -> tuple[Array, ...]:
+    """Return log densities, scores, and what the kernel prepares of such sources."""
+    values, scores = jax.vmap(jax.value_and_grad(log_density))(points)
+    scores = beta * clipped(scores, score_clip)
+    return values, scores, *kernel._prepared(points, scores)
 
 
 def _summed_force(
     targets: Float[Array, "target *shape"],
     sources: Sources,
-    scores: Sources,
-    kernel: AbstractKernel,
+    *prepared_and_kernel: Any,
 ) -> Float[Array, "target *shape"]:
-    return len(sources) * kernel.stein_force(targets, sources, scores)
+    *prepared, kernel = prepared_and_kernel
+    return len(sources) * kernel._force(targets, sources, *prepared)
 
 
 def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:
