@@ -11,11 +11,10 @@ from equistein.plotting._charts import (
 from equistein.plotting._configurations import configurations as configurations
 from equistein.plotting._images import image_rows as image_rows, picture as picture
 from equistein.plotting._marginals import marginals as marginals
-from equistein.plotting._molecule_viewer import (
-    molecule_viewer as molecule_viewer,
-    Page as Page,
-)
+from equistein.plotting._molecule_viewer import molecule_viewer as molecule_viewer
 from equistein.plotting._molecules import molecules as molecules
+from equistein.plotting._page import Page as Page
+from equistein.plotting._particle_slider import particle_slider as particle_slider
 from equistein.plotting._planar import (
     planar_energies as planar_energies,
     planar_samples as planar_samples,

@@ -1,7 +1,6 @@
 """Pictures to turn with the mouse, which need no network."""
 
 import base64
-import dataclasses
 import functools
 import gzip
 import importlib.util
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from equistein.plotting._molecules import COLORS, OTHER
+from equistein.plotting._page import Page
 
 _COLUMNS = 4
 _PAGE = """<div id="figure">Loading ...</div><script>
@@ -25,17 +25,6 @@ new Response(plain).text().then(code => {{
   Plotly.newPlot("figure", data, layout, {{responsive: true}});
 }});
 </script>"""
-
-
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """A part of a page, in HTML.
-
-    Attributes:
-        html: The part.
-    """
-
-    html: str
 
 
 def molecule_viewer(

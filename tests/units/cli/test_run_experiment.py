@@ -23,6 +23,8 @@ def test_run_writes_the_whole_run_folder(whole_run):
     assert lines[-1]["step"] == 8
     for name in ("samples.png", "samples.svg", "radii.png", "radii.svg"):
         assert (out / "figures" / name).stat().st_size > 1000
+    assert "vanilla" in (out / "figures/movement.html").read_text()
+    assert "particles" not in lines[-1]
     report = (out / "report.html").read_text()
     assert "data:image/png;base64" in report
     assert "annealed" in report

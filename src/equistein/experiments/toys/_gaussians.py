@@ -12,7 +12,14 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import Boxes, Own, Shown
-from equistein.experiments.toys._sampling import drawn, planar_figure, Toy, ToyConfig
+from equistein.experiments.toys._movement import CAPTION, movement_figure
+from equistein.experiments.toys._sampling import (
+    density_on_grid,
+    drawn,
+    planar_figure,
+    Toy,
+    ToyConfig,
+)
 from equistein.groups import Cyclic
 from equistein.kernels import AbstractScalarKernel, Equivariant, IMQ, Invariant, RBF
 from equistein.metrics import (
@@ -26,6 +33,7 @@ from equistein.samplers import annealed_svgd
 from equistein.targets import RotatedGaussians
 
 _GROUP = Cyclic(4)
+_REACH = 6.5  # of a panel
 
 
 @jax.jit
@@ -119,7 +127,7 @@ def c4_entries(config: ToyConfig) -> list[Entry]:
             "The same with the default bandwidth, the median rule between orbits.",
         ),
     }
-    return toy.entries(config, samplers)
+    return toy.entries(config, samplers, movement=True)
 
 
 def _samples(config: ToyConfig, shown: Shown) -> Any:
@@ -129,7 +137,12 @@ def _samples(config: ToyConfig, shown: Shown) -> Any:
         return [np.asarray(each) for each in seen]
 
     titles = ("samples", "folded to one mode", "all rotations")
-    return planar_figure(config, shown, RotatedGaussians(_GROUP), 6.5, views, titles)
+    return planar_figure(config, shown, RotatedGaussians(_GROUP), _REACH, views, titles)
+
+
+def _movement(config: ToyConfig, shown: Shown) -> Any:
+    density = density_on_grid(RotatedGaussians(_GROUP), _REACH, 48)
+    return movement_figure(shown, _REACH, density)
 
 
 C4_GAUSSIANS = Experiment(
@@ -151,6 +164,7 @@ C4_GAUSSIANS = Experiment(
             "and with all four rotations (colors). Contours: the exact density at 1, 2 "
             "and 3 standard deviations.",
         ),
+        Own("movement", _movement, caption=f"{CAPTION} Shades: the exact density."),
     ),
 )
 
@@ -212,7 +226,7 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
             "temperature.",
         ),
     }
-    return toy.entries(config, samplers)
+    return toy.entries(config, samplers, movement=True)
 
 
 ROBUSTNESS = Experiment(
@@ -240,5 +254,6 @@ ROBUSTNESS = Experiment(
             caption="Energy distance of the folded particles to exact samples: lower "
             "is better, and the line is what exact samples reach.",
         ),
+        Own("movement", _movement, caption=f"{CAPTION} Shades: the exact density."),
     ),
 )

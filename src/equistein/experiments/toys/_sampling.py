@@ -16,6 +16,7 @@ from equistein._types import Key, Keys, Particles
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Stages, Trial
 from equistein.experiments.engine._figures import Shown
+from equistein.experiments.toys._movement import frames, MOST_PARTICLES
 from equistein.kernels import AbstractKernel
 from equistein.plotting import planar_samples
 from equistein.runs import FLOOR, Outcome, seed_outcome
@@ -77,6 +78,7 @@ class Toy:
         *,
         sizes: Mapping[str, int] | None = None,
         record_every: int | None = None,
+        movement: bool = False,
     ) -> list[Entry]:
         """Return the samplers, and the floor: sets of exact samples.
 
@@ -86,7 +88,9 @@ class Toy:
                 kernel; and a note.
             sizes: The number of particles, where it is not that of the settings.
             record_every: The number of steps between two records.
+            movement: Whether the particles of the first seed are kept on their way.
         """
+        kept = MOST_PARTICLES if movement else 0
 
         @functools.cache
         def measure() -> Callable[[Particles], Mapping[str, Any]]:
@@ -108,14 +112,23 @@ class Toy:
                 samples = run(
                     keys, sampler, self.target.log_density, start,
                     num_steps=config.num_steps, record_every=record_every,
+                    keep=min(kept, num),
                 )  # fmt: skip
-                return [outcome(samples[seed]) for seed in range(len(trials))]
+                moved = frames(start[0], samples[0].history) if movement else {}
+                rest = [{}] * (len(trials) - 1)  # the first seed is enough to look at
+                return [
+                    outcome(samples[seed], arrays)
+                    for seed, arrays in enumerate([moved, *rest])
+                ]
 
             return stages
 
-        def outcome(samples: Samples) -> Outcome:
-            points = samples.particles
-            return seed_outcome(measure()(points), points, history=samples.history)
+        def outcome(samples: Samples, arrays: Mapping[str, Any]) -> Outcome:
+            points, history = samples.particles, dict(samples.history)
+            history.pop("particles", None)  # places are no numbers of a step
+            return seed_outcome(
+                measure()(points), points, history=history, arrays=arrays
+            )
 
         def floor(trial: Trial) -> Outcome:
             draw = self.floor or (lambda trial, n: drawn(self.target, trial.key(2), n))
@@ -147,8 +160,15 @@ def planar_figure(
     titles: Sequence[str] = ("samples",),
 ) -> Any:
     """Return the particles of the first seed, over contours of the exact density."""
-    ticks = jnp.linspace(-reach, reach, 160)
-    grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
-    density = jnp.exp(jax.jit(jax.vmap(jax.vmap(target.log_density)))(grid))
     first = {e.label: views(o.samples[: config.num_particles]) for e, o in shown}
-    return planar_samples(first, titles, np.asarray(density), reach)
+    return planar_samples(first, titles, density_on_grid(target, reach, 160), reach)
+
+
+def density_on_grid(
+    target: AbstractTarget, reach: float, num: int
+) -> Float[np.ndarray, "num num"]:
+    """Return the density of a target in the plane on a square grid."""
+    ticks = jnp.linspace(-reach, reach, num)
+    grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
+    logs = jax.jit(jax.vmap(jax.vmap(target.log_density)))(grid)
+    return np.asarray(jnp.exp(logs))

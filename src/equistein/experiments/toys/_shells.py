@@ -14,7 +14,14 @@ from jaxtyping import Array, Bool, Float
 from equistein._types import Particles, Scalar
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import Boxes, Curves, Histograms, Own, Shown
-from equistein.experiments.toys._sampling import drawn, planar_figure, Toy, ToyConfig
+from equistein.experiments.toys._movement import CAPTION, movement_figure
+from equistein.experiments.toys._sampling import (
+    density_on_grid,
+    drawn,
+    planar_figure,
+    Toy,
+    ToyConfig,
+)
 from equistein.features import Radius
 from equistein.groups import SpecialOrthogonal
 from equistein.kernels import IMQ, Invariant, Pullback, RBF
@@ -27,6 +34,8 @@ from equistein.plotting import spatial_samples
 from equistein.runs import Outcome
 from equistein.samplers import annealed_svgd, SVGD
 from equistein.targets import Shells
+
+_REACH = 10.5  # of a panel
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,14 +129,20 @@ def shell_entries(config: ShellsConfig) -> list[Entry]:
             "no longer depend on the start.",
         ),
     }
-    return _toy(config.target).entries(config, samplers)
+    return _toy(config.target).entries(config, samplers, movement=True)
 
 
 def _samples(config: ShellsConfig, shown: Shown) -> Any:
     if config.dim == 2:
-        return planar_figure(config, shown, config.target, 10.5)
+        return planar_figure(config, shown, config.target, _REACH)
     first = {e.label: out.samples[: config.num_particles] for e, out in shown}
     return spatial_samples(first, 10.0)
+
+
+def _movement(config: ShellsConfig, shown: Shown) -> Any:
+    plane = config.dim == 2
+    density = density_on_grid(config.target, _REACH, 48) if plane else None
+    return movement_figure(shown, _REACH, density)
 
 
 _SPHERES = ShellsConfig(dim=3, radii=(4.0, 9.0), width=0.3, num_particles=100,
@@ -151,6 +166,12 @@ TWO_CIRCLES = Experiment(
             lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
             "distance from the origin",
             exact=lambda config, shown: eqx.filter_jit(config.target.radial_density)(),
+        ),
+        Own(
+            "movement",
+            _movement,
+            caption=f"{CAPTION} Shades, in the plane: the exact density; of points in "
+            "space two coordinates.",
         ),
     ),
 )
