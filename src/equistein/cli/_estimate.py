@@ -1,4 +1,4 @@
-"""How long a fit would take, from a few of its batches."""
+"""How long a fit or a run would take."""
 
 import dataclasses
 import time
@@ -6,6 +6,8 @@ from typing import Any
 
 import jax.random as jr
 
+from equistein._durations import in_words
+from equistein.experiments import ExpectedTime
 from equistein.models import Dataset, Model
 
 _BATCHES = 5  # of each of two short epochs, the second of which is timed
@@ -30,6 +32,11 @@ class Estimate:
         """Seconds of all batches."""
         return self.batch * self.num_batches
 
+    @property
+    def seconds(self) -> float:
+        """Those until it is trained."""
+        return self.compiling + self.training
+
 
 def estimated(model: Model, dataset: Dataset, seed: int) -> Estimate:
     """Train for a few batches, and return what all of them would take."""
@@ -47,8 +54,16 @@ def estimated(model: Model, dataset: Dataset, seed: int) -> Estimate:
     )
 
 
-def in_words(seconds: float) -> str:
-    """Return a time as one would say it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+def in_sentences(found: ExpectedTime | None) -> str:
+    """Return how long a run is likely to take, and where that stems from."""
+    if found is None:
+        return "How long they take nobody has measured."
+    uncounted = ""
+    if found.uncounted:
+        uncounted = f", but not by {', '.join(found.uncounted)}"
+    return (
+        f"About {in_words(found.seconds)} on one processor of this machine, less where "
+        f"several help: an estimate, from {found.measured:.0f} processor seconds "
+        f"measured of preset {found.preset} elsewhere, scaled by the speed of this "
+        f"machine, seeds, steps and epochs{uncounted}."
+    )

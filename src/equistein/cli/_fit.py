@@ -11,18 +11,12 @@ import numpy as np
 import tyro
 
 from equistein._devices import device_mesh
+from equistein._durations import in_words
 from equistein._files import digest
 from equistein.cli._attempt import attempt
-from equistein.cli._estimate import estimated, in_words
+from equistein.cli._estimate import estimated
 from equistein.cli._given import given
-from equistein.cli._hosts import (
-    agree,
-    drop,
-    Hosts,
-    own_path,
-    reopened,
-    together,
-)
+from equistein.cli._hosts import agree, drop, Hosts, own_path, reopened, together
 from equistein.cli._output import answer, say
 from equistein.cli._run import default_folder, is_finished
 from equistein.cli._words import words_of_fit
@@ -108,6 +102,10 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
             if self.dry_run:
                 return tell_time(self.data, self.problem, self.settings, self.out)
             return start(self.data, self.problem, self.settings, self.out)
+
+        def expected_seconds(self) -> float:
+            data, model = prepared(self.data, self.problem, self.settings)
+            return estimated(model, data, self.problem.seed).seconds
 
     return Fit
 

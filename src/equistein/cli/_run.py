@@ -11,10 +11,17 @@ import jax
 import tyro
 
 from equistein.cli._attempt import attempt
+from equistein.cli._estimate import in_sentences
 from equistein.cli._given import given
 from equistein.cli._hosts import drop, Hosts, own_path, reopened, together
 from equistein.cli._output import answer, say
-from equistein.experiments import create_folder, Experiment, EXPERIMENTS, perform
+from equistein.experiments import (
+    create_folder,
+    expected_time,
+    Experiment,
+    EXPERIMENTS,
+    perform,
+)
 from equistein.runs import config_from_json, load_outcome, RunFolder, UserError
 from equistein.samplers import NonFiniteError
 
@@ -43,6 +50,9 @@ def run_arguments(arguments: Sequence[str]) -> Any:
         def execute(self) -> int:
             return self.experiment.execute()  # type: ignore
 
+        def expected_seconds(self) -> float | None:
+            return self.experiment.expected_seconds()  # type: ignore
+
     return Run
 
 
@@ -61,7 +71,8 @@ def _choice(experiment: Experiment, preset: str | None) -> Any:
             preset: The size of the run, which sets the defaults of all other settings.
             seed: The first seed.
             out: The run folder, new or empty; by default one under runs.
-            dry_run: Check everything and tell the parts, but run and write nothing.
+            dry_run: Check everything, tell the parts and an estimate of their time, but
+                run and write nothing.
             hosts: Which other processes share the parts of the run.
         """
 
@@ -78,6 +89,10 @@ def _choice(experiment: Experiment, preset: str | None) -> Any:
                     experiment, self.config, self.preset, self.seed, self.out
                 )
             return start(experiment, self.config, self.preset, self.seed, self.out)
+
+        def expected_seconds(self) -> float | None:
+            found = expected_time(experiment, self.config, self.preset)
+            return found and found.seconds
 
     about = f"{experiment.summary} ({experiment.figure})"
     return Annotated[Run, tyro.conf.subcommand(experiment.name, description=about)]
@@ -97,10 +112,13 @@ def tell_parts(
         raise UserError(str(error)) from None
     if out is not None:
         RunFolder.create(out).remove_if_empty()
+    expected = expected_time(experiment, config, preset)
     answer(
         f"{experiment.name}, preset {preset}, would make {len(parts)} parts: "
-        f"{', '.join(parts)}. Nothing is written; --preset smoke tries all in seconds.",
+        f"{', '.join(parts)}. {in_sentences(expected)} Nothing is written; "
+        "--preset smoke tries all in seconds.",
         experiment=experiment.name, preset=preset, parts=parts,
+        seconds=expected and expected.seconds,
     )  # fmt: skip
     return 0
 

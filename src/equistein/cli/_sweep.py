@@ -16,6 +16,7 @@ from equistein.cli._output import answer, say
 from equistein.cli._parse import parsed
 from equistein.cli._run import default_folder
 from equistein.cli._signals import in_order, INTERRUPTED
+from equistein.cli._sweep_time import sweep_time
 from equistein.cli._words import words_of_sweep
 from equistein.cli._workers import executor_of, log_of, run_here, run_jobs
 from equistein.runs import (
@@ -48,7 +49,8 @@ class Sweep:
         cluster: Where runs go: here, or to Slurm by the package submitit.
         cluster_options: What submitit is told, such as timeout_min=60
             slurm_partition=gpu.
-        dry_run: Check every value and tell the runs, but run and write nothing.
+        dry_run: Check every value, tell the runs and an estimate of their time, but run
+            and write nothing.
         command: What each run is, without what is swept.
     """
 
@@ -70,12 +72,7 @@ class Sweep:
         found = members(self.over)
         _check(self.command, found)
         if self.dry_run:
-            names = [member.name for member in found]
-            answer(
-                f"{len(names)} runs: {'; '.join(names)}. Nothing is written.",
-                runs=names,
-            )
-            return 0
+            return self.tell_runs(found)
         folder = RunFolder.create(self.out or default_folder("sweep"))
         described = {
             "command": "sweep",
@@ -88,6 +85,18 @@ class Sweep:
         folder.write_config(described)
         write_environment(folder)
         return go_on(folder, described)
+
+    def tell_runs(self, found: Sequence[Member]) -> int:
+        """Print which runs there would be, and how long they would take."""
+        called = functools.partial(_called, self.command)
+        time = sweep_time(called, found, self.workers)
+        names = [member.name for member in found]
+        told = time or "How long a run takes nobody has measured."
+        answer(
+            f"{len(names)} runs: {'; '.join(names)}. {told} Nothing is written.",
+            runs=names, seconds=time and time.seconds, seconds_each=time and time.each,
+        )  # fmt: skip
+        return 0
 
 
 def own_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -1,5 +1,9 @@
 """The experiments of the paper: a frozen configuration in, outcomes and figures out."""
 
+from equistein.experiments._expected_time import (
+    expected_time as expected_time,
+    ExpectedTime as ExpectedTime,
+)
 from equistein.experiments._registry import (
     EXPERIMENTS as EXPERIMENTS,
     run_experiment as run_experiment,

@@ -195,6 +195,11 @@ def test_a_dry_run_tells_the_parts_and_writes_nothing(tmp_path, monkeypatch, cap
     assert status("run", "two-circles", "--preset", "smoke", "--dry-run", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert {"vanilla", "equivariant"} <= set(told["parts"])
+    assert "seconds" in told  # None where nobody has measured them
+    assert status("run", "c4-gaussians", "--step-size", "1", "--dry-run") == 0
+    text = capsys.readouterr().out
+    assert "processor seconds measured of preset quick elsewhere" in text
+    assert "but not by step_size." in text
     assert status("run", "two-circles", "--out", "new", "--dry-run") == 0
     (tmp_path / "mine").write_text("here")
     assert status("run", "two-circles", "--out", tmp_path, "--dry-run") == 2

@@ -189,4 +189,10 @@ def test_a_dry_run_tells_the_runs_and_writes_nothing(tmp_path, monkeypatch, caps
     arguments = ["--preset", "smoke", "--over", "seed=0..1", "--over", "num_steps=5,6"]
     assert status("sweep", "two-circles", "--dry-run", *arguments) == 0
     assert "4 runs" in capsys.readouterr().out
+    over = ["--over", "seed=0..9", "--over", "num_steps=25000,50000", "--workers", "1"]
+    assert status("sweep", "c4-gaussians", "--dry-run", "--json", *over) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert np.isclose(told["seconds"], 20 * told["seconds_each"])
+    assert status("sweep", "c4-gaussians", "--dry-run", "--json", *over[:2]) == 0
+    assert json.loads(capsys.readouterr().out)["seconds_each"] < told["seconds_each"]
     assert list(tmp_path.iterdir()) == []

@@ -142,6 +142,10 @@ def test_an_interrupted_run_writes_what_is_finished_and_goes_on(tmp_path):
     told = []
     perform(experiment(), Config(), 0, folder, preset="quick", tell=told.append)
     assert "[1/3] coins: model@0: done before" in told
+    ends = [
+        line for line in told if " s" in line and ":" in line.partition("coins: ")[2]
+    ]
+    assert [" left" in line for line in ends] == [True, False]
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics["num_samples"] == {"model": 6}
     assert metrics["seeds"] == [0, 1]

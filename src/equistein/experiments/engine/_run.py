@@ -9,8 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from equistein._durations import in_words
 from equistein.experiments.engine._experiment import Experiment
 from equistein.experiments.engine._shared import shared
+from equistein.experiments.engine._time_left import time_left
 from equistein.runs import (
     config_to_json,
     FLOOR,
@@ -71,19 +73,25 @@ def perform(
             else:
                 tell(f"{label}: done before")
                 parts[name] = done
-        for first in range(0, len(left), jax.process_count()):
-            some = list(left)[first : first + jax.process_count()]
+        at_once, taken = jax.process_count(), {}
+        for first in range(0, len(left), at_once):
+            some = list(left)[first : first + at_once]
             for name in some:
                 tell(f"{left[name]} ...")
             start = time.perf_counter()
             found, error = shared({name: stages[name] for name in some})
+            seconds = time.perf_counter() - start
+            taken |= dict.fromkeys(some, seconds)
+            to_come = list(left)[first + at_once :]
+            rest = in_words(time_left(taken, to_come, at_once))
+            hint = f", about {rest} left" if to_come else ""
             for name, outcome in found.items():
                 parts[name] = outcome
                 if folder is not None:
                     save_outcome(folder, name, outcome)
                     for state in (folder.path / "checkpoint").glob(f"{name}.*eqx"):
                         state.unlink()  # what the part's training kept of itself
-                tell(f"{left[name]}: {time.perf_counter() - start:.1f} s")
+                tell(f"{left[name]}: {seconds:.1f} s{hint}")
             if error is not None:
                 raise error
     except NonFiniteError as error:
