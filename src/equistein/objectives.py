@@ -11,6 +11,7 @@ from equistein.training import (
     CrossEntropy as CrossEntropy,
     DenoisingScoreMatching as DenoisingScoreMatching,
     EnergyMatching as EnergyMatching,
+    ForceMatching as ForceMatching,
     Phases as Phases,
     ScoreMatching as ScoreMatching,
     SquaredError as SquaredError,

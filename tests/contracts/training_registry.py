@@ -30,6 +30,7 @@ from equistein.training import (
     DenoisingScoreMatching,
     EarlyStopping,
     EnergyMatching,
+    ForceMatching,
     FromData,
     Monitor,
     Normals,
@@ -115,6 +116,7 @@ OBJECTIVES = {  # adding an objective to the library means adding a line here
     "denoising over levels": (lambda: DenoisingScoreMatching(0.3, 2.0), plain, None),
     "score matching": (ScoreMatching, plain, None),
     "energy matching": (lambda: EnergyMatching(0.1), plain, None),
+    "force matching": (lambda: ForceMatching(-points()), plain, None),
     "phases": (
         lambda: Phases([(1, EnergyMatching(0.1)), (1, divergence())]), plain, None,
     ),

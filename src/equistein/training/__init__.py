@@ -63,6 +63,7 @@ from equistein.training.objectives._energy_matching import (
     EnergyMatching as EnergyMatching,
     paired as paired,
 )
+from equistein.training.objectives._force_matching import ForceMatching as ForceMatching
 from equistein.training.objectives._phases import Phases as Phases
 from equistein.training.objectives._score_matching import ScoreMatching as ScoreMatching
 from equistein.training.objectives._squared_error import SquaredError as SquaredError

@@ -129,6 +129,11 @@ def fit(
     source, everything = opened(
         key, energy, data, objective, labels, batch_size, epoch_batches, mesh
     )
+    if objective.uses_rows and not isinstance(source, InMemory):
+        raise ValueError(
+            "`objective` knows the points by their rows, as ForceMatching does: give "
+            "`data` as an array in memory."
+        )
     if epoch_batches is None:
         epoch_batches = max(1, len(source.data) // batch_size)
     check_integers("`fit`", num_epochs=num_epochs, epoch_batches=epoch_batches)

@@ -12,17 +12,23 @@ from by_hand import (
     bowl,
     divergence_of,
     epochs,
+    fit,
     Ramps,
     Slope,
     STILL,
 )
 
-from equistein.energies import JointEnergy, TemperedEnergy
+from equistein.energies import JointEnergy, KnownEnergy, TemperedEnergy
 from equistein.samplers import Langevin
+from equistein.targets import DoubleWell
 from equistein.training import (
+    Batch,
+    Blurred,
     ContrastiveDivergence,
     CrossEntropy,
     divergence,
+    ForceMatching,
+    Phases,
     SquaredError,
 )
 
@@ -185,3 +191,83 @@ def test_squared_error_passes_over_unknown_energies(key):
     (value, info), slope = slopes(bowl(2.0), jnp.full(3, jnp.nan))
     assert value == slope.precision == 0.0
     assert np.isnan(info["squared_error"])
+
+
+# ------------------------------------------------------------ forces
+
+
+def loss_of_forces(energy, points, scores):
+    batch, objective = batch_of(points), ForceMatching(scores)
+    assert objective.init(jr.key(0), energy, batch) is None
+    value, _, info = objective.loss(jr.key(0), energy, None, batch)
+    return value, info
+
+
+def test_forces_of_a_harmonic_energy(key):
+    points = jr.normal(key, (6, 2))
+    scores = np.array(-3.0 * points)  # F / kT of E = 3 |x|^2 / 2
+    right, info = loss_of_forces(bowl(3.0), points, scores)
+    assert np.isclose(right, 0, atol=1e-24)
+    assert info["num_forces"] == 6
+    wrong, _ = loss_of_forces(bowl(1.0), points, scores)
+    assert np.isclose(wrong, np.mean((2.0 * points) ** 2))
+    # A row of which a number is unknown does not count, nor does its gradient.
+    scores[1, 0], scores[4] = np.nan, np.nan
+    some, info = loss_of_forces(bowl(1.0), points, scores)
+    assert np.isclose(some, np.mean((2.0 * points[jnp.array([0, 2, 3, 5])]) ** 2))
+    assert info["num_forces"] == 4
+    slope = jax.grad(lambda a: loss_of_forces(bowl(a), points, scores)[0])(1.0)
+    assert np.isclose(slope, -some)  # d/da (a - 3)^2 |x|^2 is -1 times it at a = 1
+
+
+def test_forces_of_dw4(key):
+    target = DoubleWell()
+    points = target.start(key, 5)
+    known = KnownEnergy(target.log_density, target.group)
+    scores = jax.vmap(jax.grad(target.log_density))(points)
+    assert loss_of_forces(known, points, scores)[0] < 1e-20
+    broken = KnownEnergy(DoubleWell(b=-3.0).log_density, target.group)
+    assert loss_of_forces(broken, points, scores)[0] > 0.1
+
+
+def test_forces_of_a_batch_without_any_are_not_told():
+    scores = jnp.array([[jnp.nan], [1.0]])
+    batch = Batch(jnp.ones((1, 1)), None, jnp.array([0]))
+    value, _, info = ForceMatching(scores).loss(jr.key(0), bowl(), None, batch)
+    assert value == 0
+    assert np.isnan(info["force_matching_loss"])
+
+
+def test_forces_on_blurred_points_are_those_of_the_blurred_density(key):
+    points = jr.normal(key, (20_000, 1))  # E = x^2 / 2, so that F / kT = -x
+    objective = Blurred(ForceMatching(-points), 1.0)
+
+    @jax.jit
+    def slope(precision):
+        loss = lambda a: objective.loss(
+            key, bowl(a), None, batch_of(points)
+        )[0]  # fmt: skip
+        return jax.grad(loss)(precision)
+
+    # The blurred density has variance 2, precision 1/2; the clean one 1.
+    assert abs(slope(0.5)) < 5 * 4 / 20_000**0.5
+    assert slope(1.0) > 1
+
+
+@pytest.mark.parametrize(
+    "scores", [np.full((4, 2), np.nan), np.full((4, 2), np.inf), np.ones(4)]
+)
+def test_scores_that_are_none_are_refused(scores):
+    with pytest.raises(ValueError, match="ForceMatching"):
+        ForceMatching(scores)
+
+
+def test_scores_of_other_data_are_refused(key, tmp_path):
+    data, objective = jr.normal(key, (16, 2)), ForceMatching(np.ones((15, 2)))
+    with pytest.raises(ValueError, match=r"of the shape of the data, \(16, 2\)"):
+        fit(key, bowl(), data, objective)
+    np.save(tmp_path / "x.npy", np.asarray(data[:15]))
+    on_disk = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for wrapped in (objective, 2.0 * Blurred(objective, 0.1), Phases([(1, objective)])):
+        with pytest.raises(ValueError, match="an array in memory"):
+            fit(key, bowl(), on_disk, wrapped)

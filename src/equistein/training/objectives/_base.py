@@ -52,6 +52,11 @@ class AbstractObjective(eqx.Module, Generic[Energies]):
         """Whether labels make a difference."""
         return False
 
+    @property
+    def uses_rows(self) -> bool:
+        """Whether row numbers make a difference: all of the data is in memory then."""
+        return False
+
     def __add__(self, other: "AbstractObjective") -> "Sum":
         return Sum((*_terms(self), *_terms(other)))
 
@@ -114,6 +119,10 @@ class Sum(AbstractObjective[Any]):
     @property
     def uses_labels(self) -> bool:
         return any(part.uses_labels for _, part in self.terms)
+
+    @property
+    def uses_rows(self) -> bool:
+        return any(part.uses_rows for _, part in self.terms)
 
 
 def _terms(objective: AbstractObjective) -> tuple[tuple[float, AbstractObjective], ...]:

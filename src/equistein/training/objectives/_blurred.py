@@ -55,3 +55,7 @@ class Blurred(AbstractObjective[Any]):
     @property
     def uses_labels(self) -> bool:
         return self.objective.uses_labels
+
+    @property
+    def uses_rows(self) -> bool:
+        return self.objective.uses_rows

@@ -93,6 +93,10 @@ class Phases(AbstractObjective[Any]):
     def uses_labels(self) -> bool:
         return any(objective.uses_labels for _, objective in self.phases)
 
+    @property
+    def uses_rows(self) -> bool:
+        return any(objective.uses_rows for _, objective in self.phases)
+
 
 def _checked(phase: Any) -> tuple[int, AbstractObjective]:
     """Return a phase, or raise `ValueError` if a part is missing or wrong."""
