@@ -39,7 +39,7 @@ def test_the_readme_s_first_program_runs_on_its_own(tmp_path):
         pytest.param("index", 1, "samples.png", marks=pytest.mark.slow),
         pytest.param("sampling", 2, None, marks=pytest.mark.slow),
         pytest.param("particles", 2, None, marks=pytest.mark.slow),
-        pytest.param("fitting", 3, None, marks=pytest.mark.slow),
+        pytest.param("fitting", 4, None, marks=pytest.mark.slow),
         pytest.param("running", 2, None, marks=pytest.mark.slow),
         pytest.param("calculators", 2, None, marks=pytest.mark.slow),
         pytest.param("scaling", 3, None, marks=pytest.mark.slow),

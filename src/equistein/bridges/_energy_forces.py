@@ -13,9 +13,7 @@ import numpy as np
 from equistein._gate import gate
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import PointCloud
-
-BOLTZMANN = 8.617333262e-5
-"""The Boltzmann constant in eV / K."""
+from equistein.molecules import BOLTZMANN
 
 _STIFFNESS = 5.0  # eV / Angstrom^2, about that of a bond between metal atoms
 

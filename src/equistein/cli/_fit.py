@@ -13,6 +13,7 @@ import tyro
 from equistein._devices import device_mesh
 from equistein._durations import in_words
 from equistein._files import digest
+from equistein.cli._announcement import announcement
 from equistein.cli._attempt import attempt
 from equistein.cli._estimate import estimated
 from equistein.cli._given import given
@@ -120,7 +121,7 @@ def tell_time(
     dataset, model = prepared(data, problem, settings)
     if out is not None:
         RunFolder.create(out).remove_if_empty()
-    say(_announcement(problem, dataset))
+    say(announcement(problem, dataset))
     found = estimated(model, dataset, problem.seed)
     answer(
         f"{found.num_batches} batches of {model.batch_size} would take about "
@@ -219,7 +220,7 @@ def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) 
 def execute(folder: RunFolder, problem: Problem, dataset: Dataset, model: Model) -> int:
     """Fit, draw samples, and write results and report."""
     write_environment(folder)
-    say(_announcement(problem, dataset))
+    say(announcement(problem, dataset))
     return attempt(folder, lambda: _fit_and_judge(folder, problem, dataset, model))
 
 
@@ -276,19 +277,3 @@ def answer_fit(folder: RunFolder, described: Mapping[str, Any]) -> None:
         metrics=folder.read_json("metrics.json"),
     )  # fmt: skip
     say(f"Draw more:  equistein sample {folder.path} --num-samples 512 --out {new}")
-
-
-def _announcement(problem: Problem, dataset: Dataset) -> str:
-    train, about = dataset.train(), ""
-    if dataset.num_classes:
-        about = f", {dataset.num_classes} classes"
-    if dataset.species:
-        about = f", molecules of {formula(dataset.species)}"
-    if dataset.formulas:
-        names = ", ".join(map(formula, dataset.formulas))
-        about = f", molecules of {len(dataset.formulas)} formulas ({names})"
-    return (
-        f"Fitting {len(train.points)} points of shape "
-        f"{tuple(train.points.shape[1:])}{about}, symmetry {problem.group}; "
-        f"{dataset.num_held_out} are held out ..."
-    )

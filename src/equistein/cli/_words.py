@@ -24,6 +24,17 @@ _DENOISED = (
     "90th percentile of up to 200; displacement is how far, in Å, it moves their "
     "atoms. Bonds and angles are means; rings are counts a molecule."
 )
+_FORCES = (
+    " Errors of forces, of a component in eV/Å, and of energies, in meV an atom "
+    "without their constant, are means of absolute values over held-out frames; the "
+    "error of zero is what no forces at all would have."
+)
+_BLURRED = " A graph network's are those of atoms blurred by the least noise."
+_WITH_FORCES = (
+    "held_out_force_error",
+    "held_out_energy_error",
+    "energy_distance_of_features",
+)
 _CAPTIONS = {
     "features": "All invariant features of the data and of the samples.",
     "molecules": "New molecules, with the bonds that greedy steps infer, or RDKit "
@@ -71,15 +82,19 @@ def words_of_fit(described: Mapping[str, Any]) -> Words:
         named = f" Columns: {', '.join(map(str, described['columns']))}."
     if described.get("classes"):
         named += f" Classes: {', '.join(map(str, described['classes']))}."
+    note = _DENOISED if problem.get("network") == "graph" else _LIKELY
+    if problem.get("kelvin"):
+        note += _FORCES + (_BLURRED if problem.get("network") == "graph" else "")
     return Words(
         title=f"equistein fit: {pathlib.Path(str(described.get('data'))).name}",
         lead=f"{kind} with the symmetry {problem.get('group')}, learned from {count}"
         f"points of shape {shape}; the others are held out.{named}",
-        notes={"model": _DENOISED if problem.get("network") == "graph" else _LIKELY},
+        notes={"model": note},
         captions=_CAPTIONS,
         floor="data",
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
+        headlines=_WITH_FORCES if problem.get("kelvin") else (),
     )
 
 

@@ -17,7 +17,8 @@ class Dataset:
     Attributes:
         points: The points, those held out at the end; an array on disk if they stay
             there.
-        labels: The class of each, -1 where it is unknown, or None.
+        labels: The class of each, -1 where it is unknown; or its energy in kT, less
+            their mean, NaN where it is unknown; or None.
         group: The symmetry.
         num_classes: The number of classes, or None.
         species: The element of each atom, or None.
@@ -28,6 +29,10 @@ class Dataset:
         columns: What the coordinates are called, where the file names them.
         classes: What the classes are called, where the file names them.
         label: The column of the classes.
+        energies: The energy of each molecule in eV, NaN where it is unknown, or None.
+        forces: The forces on the atoms of each in eV / Angstrom, NaN where they are
+            unknown, or None.
+        kelvin: The temperature at which they are learned and judged, or None.
     """
 
     points: Any
@@ -40,6 +45,9 @@ class Dataset:
     columns: tuple[str, ...] | None = None
     classes: tuple[str, ...] | None = None
     label: str | None = None
+    energies: np.ndarray | None = None
+    forces: np.ndarray | None = None
+    kelvin: float | None = None
 
     def train(self) -> "Dataset":
         """Return what training sees."""
@@ -76,7 +84,11 @@ class Dataset:
         num_held_out = int(here[len(here) - self.num_held_out :].sum())
         points = self.points[here][:, : len(species)]
         group = parse_group("point-cloud", species=species, dim=points.shape[2])
-        return Dataset(points, None, group, species=species, num_held_out=num_held_out)
+        forces = None if self.forces is None else self.forces[here][:, : len(species)]
+        return Dataset(
+            points, None, group, species=species, num_held_out=num_held_out,
+            energies=cut(self.energies, here), forces=forces, kelvin=self.kelvin,
+        )  # fmt: skip
 
     def names(self) -> dict[str, Any]:
         """Return what coordinates and classes are called, to keep with a model."""
@@ -88,7 +100,13 @@ class Dataset:
         }
 
     def _rows(self, rows: slice) -> "Dataset":
-        labels = None if self.labels is None else self.labels[rows]
         return dataclasses.replace(
-            self, points=self.points[rows], labels=labels, num_held_out=0
-        )
+            self, points=self.points[rows], labels=cut(self.labels, rows),
+            energies=cut(self.energies, rows), forces=cut(self.forces, rows),
+            num_held_out=0,
+        )  # fmt: skip
+
+
+def cut(known: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    """Return some rows of what is known of points, if it is."""
+    return None if known is None else known[rows]

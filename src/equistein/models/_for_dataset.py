@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from equistein._gate import gate
 from equistein._types import Key
 from equistein.models._dataset import Dataset
+from equistein.models._energies_and_forces import with_forces
 from equistein.models._for_data import for_data, for_formulas
 from equistein.models._model import Model
 from equistein.models._problem import Problem
@@ -38,7 +39,7 @@ def for_dataset(
     """Return a model of the part of a data set that training sees.
 
     Settings are `DenoisingSettings` for a graph network, `ImageSettings` for a U-shaped
-    one, else `ContrastiveSettings`.
+    one, else `ContrastiveSettings`. Forces of data with a temperature are learned too.
 
     Raises:
         ValueError: If no network is known for the symmetry, or the settings are those
@@ -57,4 +58,5 @@ def for_dataset(
         settings=settings,
         atomic_numbers=atomic_numbers_of(species) if species else None,
     )  # fmt: skip
+    model = with_forces(model, train, settings)
     return dataclasses.replace(model, about={**model.about, **dataset.names()})

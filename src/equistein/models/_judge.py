@@ -15,6 +15,7 @@ from equistein._types import Key, Particles
 from equistein.features import Coordinates
 from equistein.metrics import energy_distance, wasserstein_1d
 from equistein.models._dataset import Dataset
+from equistein.models._energies_and_forces import force_errors
 from equistein.models._features import features_of
 from equistein.models._molecules import report_molecules
 from equistein.models._scores import scores, values_at
@@ -76,6 +77,7 @@ def judge(
     num = min(len(first), len(samples))
     numbers = _compared(fitted, described, samples[:num], others)
     numbers |= scores(score_key, fitted, dataset, ais_steps)
+    numbers |= force_errors(fitted, dataset)
     floor, panels = _compared(fitted, described, first[:num], others), {}
     if dataset.species is not None:
         told = report_molecules(

@@ -24,7 +24,8 @@ class Problem:
             a U-shaped network with one energy for all levels; or `features`, a
             perceptron of invariant features, or convolutions. None is `graph` for
             clouds without classes, else `features`.
-        labels: Whether classes in the file, the array `y`, are learned too.
+        labels: Whether classes in the file, the array `y`, are learned too; or, at a
+            temperature, its energies.
         columns: Of a table those to read, by name, such as "x [nm],y [nm]"; by default
             all but that of the classes.
         label: The column of a table that holds the classes, numbers or words.
@@ -32,6 +33,9 @@ class Problem:
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.
         ais_steps: The temperatures of the annealed importance sampling of log Z.
+        kelvin: The temperature in K of molecules whose energies in eV and forces in
+            eV / Angstrom the file has: both are learned as those of the density
+            exp(-E / kT), forces alone by a graph network. Without it they are not used.
         stream: Whether the points of an .npy or .npz file stay on disk, of which each
             epoch reads its own, and the last ones of the file are held out. Those of
             files of more than 512 MiB always do.
@@ -49,6 +53,7 @@ class Problem:
     num_samples: int = 512
     ais_steps: int = 1_000
     stream: bool = False
+    kelvin: float | None = None
 
     def __post_init__(self):
         check_fields(self, or_zero=("held_out", "seed"), below_one=("held_out",))

@@ -23,7 +23,8 @@ from equistein.data import (
     TABLES,
 )
 from equistein.groups import AbstractGroup, parse_group, Trivial
-from equistein.models._dataset import Dataset
+from equistein.models._dataset import cut, Dataset
+from equistein.models._energies_and_forces import with_energies
 from equistein.models._problem import Problem
 from equistein.molecules import (
     is_molecules,
@@ -46,7 +47,7 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
-    labels = species = formulas = num_classes = table = None
+    labels = species = formulas = num_classes = table = energies = forces = None
     streams = _streams(path, problem)
     if not is_table(path) and (problem.columns, problem.label) != (None, None):
         raise DataError(
@@ -59,7 +60,7 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
             ".extxyz, .xyz.gz, .traj, .db or .pdb; or a folder of images."
         )
     if is_molecules(path):
-        points, formulas, labels = _read_molecules(path, problem)
+        points, formulas, labels, energies, forces = _read_molecules(path, problem)
         if len(formulas) == 1:
             species, formulas, labels = formulas[0], None, None
     elif path.is_dir():
@@ -97,7 +98,9 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
     if not streams:
         order = np.asarray(jr.permutation(jr.key(problem.seed), len(points)))
         points = jnp.asarray(points[order])
-        labels = None if labels is None else labels[order]
+        labels, energies, forces = (
+            cut(known, order) for known in (labels, energies, forces)
+        )
     if labels is not None and num_classes is not None:
         missing = set(range(num_classes)) - set(labels[:num_train].tolist())
         if missing:
@@ -106,11 +109,13 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
                 f"training point is of class {min(missing)}. Number the classes from 0 "
                 "on without gaps, and give enough points of each."
             )
-    return Dataset(
+    dataset = Dataset(
         points, labels, group, num_classes, species, formulas, num_held_out,
         columns=table and table.columns, classes=table and table.classes,
-        label=table and table.label,
+        label=table and table.label, energies=energies, forces=forces,
+        kelvin=problem.kelvin,
     )  # fmt: skip
+    return dataset if problem.kelvin is None else with_energies(path, problem, dataset)
 
 
 def _streams(path: pathlib.Path, problem: Problem) -> bool:
@@ -173,9 +178,16 @@ def _as_clouds(path: pathlib.Path, problem: Problem, points: np.ndarray) -> np.n
 
 def _read_molecules(
     path: pathlib.Path, problem: Problem
-) -> tuple[np.ndarray, tuple[tuple[str, ...], ...], np.ndarray]:
+) -> tuple[
+    np.ndarray,
+    tuple[tuple[str, ...], ...],
+    np.ndarray,
+    np.ndarray | None,
+    np.ndarray | None,
+]:
     """Return positions, formulas with the most frequent first, and each one's number.
 
+    And energies and forces, NaN where they are unknown, if any frame has some.
     Molecules are centered, and filled up with zeros to the size of the largest.
     """
     if not path.is_file():
@@ -210,8 +222,16 @@ def _read_molecules(
         f"{path}, filled up to {max(sizes)} atoms,", 12 * len(frames) * max(sizes)
     )
     points = np.zeros((len(frames), max(sizes), 3), np.float32)
-    for row, frame in zip(points, frames, strict=True):
+    energies, forces = np.full(len(frames), np.nan), None
+    if any(frame.forces is not None for frame in frames):
+        forces = np.zeros_like(points)
+    for index, (row, frame) in enumerate(zip(points, frames, strict=True)):
+        if frame.energy is not None:
+            energies[index] = frame.energy
         order = np.argsort(frame.symbols, kind="stable")
+        if forces is not None:
+            known = frame.forces
+            forces[index, : len(order)] = np.nan if known is None else known[order]
         centered = frame.positions - frame.positions.mean(axis=0)
         row[: len(order)] = centered[order]
     if len(formulas) > 1 and problem.network == "features":
@@ -221,7 +241,8 @@ def _read_molecules(
             "of one formula."
         )
     numbers = {kind: number for number, kind in enumerate(formulas)}
-    return points, formulas, np.array([numbers[kind] for kind in kinds])
+    told = energies if np.isfinite(energies).any() else None
+    return points, formulas, np.array([numbers[kind] for kind in kinds]), told, forces
 
 
 def _count_classes(path: pathlib.Path, labels: np.ndarray) -> int:

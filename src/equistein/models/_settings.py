@@ -62,15 +62,19 @@ class AbstractParticleSettings(AbstractSettings):
         stein_step_size: The step along the Stein force, in squared units of the points.
         langevin_step_size: The Langevin step, in squared units of the points.
         score_clip: The largest norm of a score, in inverse units of the points.
+        force_weight: The weight of the squared error of known forces, over their mean
+            square, where the data has some.
     """
 
     bandwidth: float | None = None
     stein_step_size: float | None = None
     langevin_step_size: float | None = None
     score_clip: float | None = None
+    force_weight: float = 1.0
 
     or_zero: ClassVar[Collection[str]] = (
         *AbstractSettings.or_zero, "stein_step_size", "langevin_step_size",
+        "force_weight",
     )  # fmt: skip
 
 
@@ -131,6 +135,7 @@ class ContrastiveSettings(AbstractParticleSettings):
     sample_steps: int = 1_500
     cooling_fraction: float = 0.3
     sample_at_once: int = 512
+    force_weight: float = 100.0  # divergences are of all coordinates together
 
     fractions: ClassVar[Collection[str]] = (
         "reset_probability", "reset_to_data", "cooling_fraction",

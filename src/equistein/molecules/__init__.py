@@ -44,6 +44,7 @@ from equistein.molecules._stability import (
     stable_atoms as stable_atoms,
 )
 from equistein.molecules._strain import Strain as Strain, strain as strain
+from equistein.molecules._units import BOLTZMANN as BOLTZMANN
 from equistein.molecules._xyz import (
     Molecule as Molecule,
     read_xyz as read_xyz,

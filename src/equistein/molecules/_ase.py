@@ -83,6 +83,11 @@ def from_atoms(atoms: Iterable[Any]) -> list[Molecule]:
             raise XYZError(f"frame {index} has positions that are not finite.")
         found = getattr(each.calc, "results", {}) if each.calc is not None else {}
         energy, forces = found.get("energy"), found.get("forces")
+        if forces is not None and np.shape(forces) != positions.shape:
+            raise XYZError(
+                f"frame {index} has {len(positions)} atoms, but forces of shape "
+                f"{np.shape(forces)}: give each atom one, in x, y and z."
+            )
         frames.append(
             Molecule(
                 tuple(each.get_chemical_symbols()),

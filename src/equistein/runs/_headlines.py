@@ -20,6 +20,8 @@ _LOWER = (
     "w1",
     "w2",
     "calibration_error",
+    "held_out_force_error",
+    "held_out_energy_error",
     "tvd",
     "ksd",
     "divergence",
@@ -28,7 +30,7 @@ _LOWER = (
     "largest_weight_error",
     "error_of_a_share",
 )
-_NEITHER = ("_of_normals", "_floor", "_sd", "_min", "_max", "_labels")
+_NEITHER = ("_of_normals", "_of_zero", "_floor", "_sd", "_min", "_max", "_labels")
 RESERVED = ("seeds", "num_samples", "floor")
 
 

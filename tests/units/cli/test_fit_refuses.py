@@ -35,6 +35,14 @@ def text(content):
     return lambda path: path.write_text(content)
 
 
+HF = """\
+2
+Properties=species:S:1:pos:R:3:forces:R:3 energy=-1.5
+H 0 0 0 0 0 1
+F 0 0 0.9 0 0 -1
+"""
+AT_300 = ["--group", "point-cloud", "--kelvin", "300"]
+FEATURES = [*AT_300, "--network", "features"]
 WATER = "3\nwater\nO 0 0 0\nH 0 1 0\nH 1 0 0\n"
 
 
@@ -123,6 +131,30 @@ BAD = {
     "a graph network of what is no cloud": (
         "x.npy", npy(POINTS), ["--group", "trivial", "--network", "graph"],
         "--network graph is for --group point-cloud",
+    ),
+    "a temperature of zero": (
+        "x.xyz", text(2 * HF), ["--group", "point-cloud", "--kelvin", "0"],
+        "`kelvin` must be a finite number above 0",
+    ),
+    "a temperature of what has no energy": (
+        "x.xyz", text(9 * WATER), AT_300, "x.xyz has neither: leave it out",
+    ),
+    "a temperature of points": (
+        "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "for molecules with energies",
+    ),
+    "energies that are all alike": (
+        "x.xyz", text(9 * HF), FEATURES, "all alike, -1.5 eV",
+    ),
+    "energies alone for a graph network": (
+        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), AT_300,
+        "a graph network learns from forces: take --network features",
+    ),
+    "forces that are all zero": (
+        "x.xyz", text(9 * HF.replace("0 0 1", "0 0 0").replace("-1\n", "0\n")),
+        AT_300, "all zero or unknown",
+    ),
+    "forces of several formulas": (
+        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "of 2 formulas, and",
     ),
     "a truncated molecule": (
         "x.xyz", text(WATER + WATER[:-8]), ["--group", "point-cloud"], "x.xyz, line 6",

@@ -1,0 +1,56 @@
+"""Energies and forces of an extended .xyz file, at a temperature or without one."""
+
+import json
+
+import numpy as np
+import pytest
+from command_line import status, TINY, TINY_GRAPH
+
+
+@pytest.fixture
+def path(tmp_path, far_atoms):
+    """Molecules of HF with springs for bonds."""
+    lines = []
+    for atoms in far_atoms:
+        bond = atoms[1] - atoms[0]
+        length = np.linalg.norm(bond)
+        force = -20 * (length - 0.92) * bond / length
+        energy = 10 * (length - 0.92) ** 2
+        lines += ["2", f"Properties=species:S:1:pos:R:3:forces:R:3 energy={energy}"]
+        for symbol, at, push in zip("HF", atoms, (-force, force), strict=True):
+            lines.append(" ".join([symbol, *map(str, at), *map(str, push)]))
+    (tmp_path / "hf.xyz").write_text("\n".join(lines))
+    return tmp_path / "hf.xyz"
+
+
+def test_without_a_temperature_they_are_not_used(path, capsys):
+    begin = ["fit", path, "--group", "point-cloud", *TINY_GRAPH, "--dry-run"]
+    assert status(*begin) == 0
+    told = capsys.readouterr().out
+    assert "energies and forces in the file are not used: to learn from them" in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("network", "tiny", "said"),
+    [
+        ("features", TINY, "Learning from energies and forces at 300 K."),
+        ("graph", TINY_GRAPH, "from forces at 300 K; energies are compared only."),
+    ],
+)
+def test_at_a_temperature_they_are_learned_and_judged(
+    network, tiny, said, path, tmp_path, capsys
+):
+    out, at = tmp_path / "run", ["--kelvin", "300", "--network", network]
+    assert status("fit", path, "--group", "point-cloud", *at, *tiny, "--out", out) == 0
+    assert said in capsys.readouterr().out
+    model = json.loads((out / "metrics.json").read_text())["model"]
+    assert model["held_out_force_error"] > 0
+    assert model["held_out_energy_error"] > 0
+    first = json.loads((out / "history.jsonl").read_text().splitlines()[0])
+    assert first["force_matching_loss"] > 0
+    assert ("squared_error" in first) == (network == "features")
+    report = (out / "report.html").read_text()
+    assert "held out force error" in report
+    assert "eV/Å" in report
+    assert ("blurred by the least noise" in report) == (network == "graph")
