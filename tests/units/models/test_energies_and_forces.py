@@ -118,6 +118,7 @@ def test_objectives_are_added(path, key):
     assert isinstance(part, Blurred)
 
 
+@pytest.mark.usefixtures("single_precision")
 def test_a_graph_network_learns_them_at_the_least_noise(path, key):
     problem = Problem(group="point-cloud", kelvin=300.0)
     settings = DenoisingSettings(batch_size=8, width=4, depth=1, noise=0.03)
