@@ -1,0 +1,61 @@
+import re
+import shlex
+
+import pytest
+from test_documents import PAGES, README
+
+from equistein._errors import UserError
+from equistein.cli._parse import parsed
+
+ALWAYS = {"--quiet", "--json"}  # which every command takes
+
+
+def commands(text):
+    """The lines of the blocks of a page that begin with `equistein`, as words."""
+    shown = re.findall(r"```(?:bash|text)\n(.*?)```", text, flags=re.DOTALL)
+    lines = "".join(shown).replace("\\\n", " ").splitlines()
+    found = [line for line in lines if line.startswith("equistein ")]
+    return [shlex.split(line.rstrip("& "), comments=True)[1:] for line in found]
+
+
+COMMANDS = {
+    " ".join(words): words
+    for text in (README, *(page.read_text() for page in PAGES))
+    for words in commands(text)
+}
+
+
+def is_understood(words):
+    """Whether the command line takes these words, which are not carried out."""
+    if words == ["--version"]:
+        return True
+    try:
+        parsed([word for word in words if word not in ALWAYS])
+    except (UserError, SystemExit):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_in_the_documents_is_understood(line):
+    assert is_understood(COMMANDS[line])
+
+
+def test_the_documents_show_most_commands():
+    assert {"fit", "sample", "run", "score", "sweep"} <= {
+        words[0] for words in COMMANDS
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "equistein fitt data.csv",
+        "equistein fit data.csv --grup cyclic:4",
+        "equistein run no-such-experiment",
+        "equistein run dw4 --num-seeds many",
+    ],
+)
+def test_a_command_that_is_not_understood_is_found(line):
+    (words,) = commands(f"```bash\npip install equistein\n{line} \\\n  # told\n```")
+    assert not is_understood(words)
