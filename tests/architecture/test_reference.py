@@ -28,7 +28,7 @@ def programs(text):
 def exports(path):
     """The names that a package offers, as its file says `x as x`."""
     return [
-        alias.asname
+        alias.name
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
