@@ -126,6 +126,31 @@ def disagreeing(content: bytes) -> list[int]:
     return [i for i, other in enumerate(every) if np.any(other != every[0])]
 
 
+def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
+    """Raise unless all processes were given the same.
+
+    Raises:
+        ValueError: In all of them, with those that differ from the first.
+    """
+    if jax.process_count() == 1:
+        return
+    known = [jax.__version__, jax.config.jax_enable_x64, *settings]
+    content = [repr(known).encode()]
+    for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array_like)):
+        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+            continue  # one array of all processes
+        is_key = eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        values = np.asarray(jr.key_data(leaf) if is_key else leaf)
+        content += [repr((values.shape, values.dtype)).encode(), values.tobytes()]
+    different = disagreeing(b"".join(content))
+    if different:
+        raise ValueError(
+            f"Processes {', '.join(map(str, different))} were given another {owner} "
+            "than process 0: its arguments, the version of JAX and its precision must "
+            "be the same in all."
+        )
+
+
 def sent(content: bytes, sender: int) -> bytes:
     """Return the bytes of one process, in all processes."""
     if jax.process_count() == 1:

@@ -1,5 +1,6 @@
 """What `test_devices` runs in a process of its own, which has eight devices."""
 
+import functools
 import pathlib
 import sys
 import tempfile
@@ -86,11 +87,13 @@ def work():
         (es.kernels.Gradient(RBF(0.3), features), system.log_density, (4, 2)),
     ):
         sampler, x = SVGD(kernel, optax.sgd(0.1)), jr.normal(key, (num, *shape))
-        found = []
-        for each, place in ((sampler, lambda tree: tree), (sampler.on(mesh), None)):
-            step = jax.jit(lambda state, each=each: each.step(key, state, density)[0])
-            place = place or (lambda tree: on_all(tree, mesh))
-            compiled = step.lower(place(each.init(x))).compile()
+        state, found = sampler.init(x), []
+        for each, begun in (
+            (sampler, state),
+            (sampler.on(mesh), on_all(state, mesh)),
+        ):
+            step = jax.jit(functools.partial(each.step, log_density=density))
+            compiled = step.lower(key, begun).compile()
             found.append(compiled.cost_analysis()["flops"])
         alone, of_one_of_eight = found
         assert 8 * of_one_of_eight < 1.25 * alone, (kernel, found)
@@ -191,5 +194,28 @@ def training():
         fit(1, mesh=es.device_mesh(5))
 
 
+def hosts():
+    """Two processes of four devices each; what they are given must be the same."""
+    own = int(sys.argv[3])
+    jax.distributed.initialize(sys.argv[2], num_processes=2, process_id=own)
+    key, mesh = jr.key(0), es.device_mesh()
+    density = es.targets.RotatedGaussians(Cyclic(4)).log_density
+    assert mesh.size == 8
+    x, options = 2 * jr.normal(key, (50, 2)), {"num_steps": 2, "check": False}
+    for kernel in (
+        RBF(0.3),
+        es.kernels.Equivariant(RBF(0.3), Cyclic(4)),
+        es.kernels.Pullback(RBF(0.3), es.features.Radius()),
+    ):
+        sampler = SVGD(kernel, optax.sgd(0.1))
+        alone = run(key, sampler, density, x, **options)
+        shared = run(key, sampler, density, x, mesh=mesh, **options)
+        assert close(shared.particles, alone.particles), kernel
+    with pytest.raises(ValueError, match="Processes 1 were given another run"):
+        run(key, sampler, density, x + own, mesh=mesh, **options)
+    sys.stdout.write("all the same\n")
+    sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    {"sampling": sampling, "training": training}[sys.argv[1]]()
+    {"sampling": sampling, "training": training, "hosts": hosts}[sys.argv[1]]()

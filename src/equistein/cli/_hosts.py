@@ -1,6 +1,7 @@
 """Several processes that work as one: `--distributed`."""
 
 import dataclasses
+import importlib.metadata
 import os
 import pathlib
 import shutil
@@ -90,6 +91,9 @@ def join(arguments: Sequence[str]) -> None:
         if not word.startswith("--process-id") and arguments[i - 1] != "--process-id"
     ]  # fmt: skip
     agree("arguments", "\n".join(others).encode())
+    own_version = importlib.metadata.version("equistein")
+    versions = own_version, jax.__version__, jax.config.jax_enable_x64
+    agree("versions of equistein or JAX", repr(versions).encode())
 
 
 def agree(what: str, content: bytes) -> None:

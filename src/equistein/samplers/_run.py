@@ -9,7 +9,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Int, PyTree
 
 from equistein._arrays import as_keys
-from equistein._devices import at_home, checked_mesh, on_all
+from equistein._devices import at_home, check_agreed, checked_mesh, on_all
 from equistein._progress import progress_bar
 from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
@@ -116,6 +116,9 @@ def run(
         )
     if mesh is not None:
         mesh = checked_mesh("run", mesh)
+        start = initial_state if particles is None else particles
+        settings = num_steps, tol, record_every, keep, ring
+        check_agreed("run", (keys, sampler, start), *settings)
         sampler = sampler.on(mesh, ring=ring)
     runs = num_runs(keys)
     if ring:
