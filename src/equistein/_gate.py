@@ -15,6 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from equistein._annotations import conforms, in_words, Sizes
+from equistein._arrays import as_keys
 from equistein._limits import MOST
 from equistein._numbers import is_integer
 
@@ -29,7 +30,8 @@ def gate(public: Gated, *, finite: bool = False, name: str = "") -> Gated:
     What comes may be more than the annotation says, as NumPy's numbers and arrays may:
     arrays by their number of axes, the sizes that they share by name, and their kind of
     numbers. Of what is traced the numbers are not looked at. What an annotation does
-    not tell, as a range, the function checks by itself.
+    not tell, as a range, the function checks by itself. An integer may be the `key`,
+    as for `keyed`.
 
     Args:
         public: The function or the class.
@@ -62,9 +64,13 @@ def _gated(
     @functools.wraps(public)
     def gated(*arguments: Any, **named: Any) -> Any:
         try:
-            given = signature.bind(*arguments, **named).arguments
+            bound = signature.bind(*arguments, **named)
         except TypeError as error:
             raise TypeError(f"`{name}`: {error}.") from None
+        given = bound.arguments
+        if "key" in given and given["key"] is not signature.parameters["key"].default:
+            given["key"] = as_keys(given["key"])
+            arguments, named = bound.args, bound.kwargs
         if not hints:
             hints.update(fields())  # a converter's own annotation tells less
             own = _hints(inspect.unwrap(public))
@@ -125,6 +131,32 @@ def _first_wrong(
 
 finite_gate = functools.partial(gate, finite=True)
 """The same, where arrays of numbers must be finite as well."""
+
+
+def keyed(public: Gated) -> Gated:
+    """Let a function take an integer n as its `key`, which is `jax.random.key(n)`.
+
+    Of its other arguments nothing is checked, so that it may stand where steps are
+    compiled.
+
+    Args:
+        public: The function or the method.
+
+    Raises:
+        ValueError: By the function, if `key` is neither, with the remedy.
+    """
+    place = list(inspect.signature(public).parameters).index("key")
+
+    @functools.wraps(public)
+    def taking(*arguments: Any, **named: Any) -> Any:
+        if "key" in named:
+            named["key"] = as_keys(named["key"])
+        elif len(arguments) > place:
+            before, after = arguments[:place], arguments[place + 1 :]
+            arguments = (*before, as_keys(arguments[place]), *after)
+        return public(*arguments, **named)
+
+    return taking  # type: ignore[return-value]
 
 
 def _hints_of_converted(cls: type) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
+from equistein._gate import keyed
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergies, AbstractEnergy
 
@@ -52,12 +53,14 @@ class AbstractNoiseEnergy(AbstractEnergies):
         high, low = jax.lax.stop_gradient((self.noise_max, self.noise))
         return high * (low / high) ** fraction
 
+    @keyed
     def random_levels(self, key: Key, num: int) -> Float[Array, " point"]:
         """Return levels of noise, one in each of `num` like parts of their range."""
         dtype = self.noise.dtype
         offsets = jr.uniform(key, (num,), dtype)
         return self.level((jnp.arange(num, dtype=dtype) + offsets) / num)
 
+    @keyed
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points as wide as the data with the largest noise."""
         width = jnp.sqrt(self.noise_max**2 + self.scale**2)

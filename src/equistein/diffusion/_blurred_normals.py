@@ -8,7 +8,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._products import matmul, tensordot
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
@@ -83,6 +83,7 @@ class BlurredNormals(eqx.Module):
         copies = jax.vmap(lambda g: self.group.act(g, point))(self.group.elements())
         return logsumexp(self._log_densities(copies, noise)) - np.log(self.group.order)
 
+    @keyed
     def sample(self, key: Key, num: int) -> Particles:
         """Return samples without noise."""
         class_key, normal_key, rest_key, group_key = jr.split(key, 4)
@@ -145,6 +146,7 @@ class NormalsAtNoise(AbstractReference):
     def log_density(self, point: Point) -> Scalar:
         return self.law.log_density(point, self.noise)
 
+    @keyed
     def sample(self, key: Key, num: int) -> Particles:
         law_key, noise_key = jr.split(key)
         points = self.law.sample(law_key, num)

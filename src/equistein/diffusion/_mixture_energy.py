@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._blurred_normals import BlurredNormals
@@ -119,6 +119,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     def fraction_present(self, label: Int[Array, ""] | None = None) -> float:
         return 1.0
 
+    @keyed
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points of the normal laws with the largest noise."""
         return self.law.at(self.noise_max).sample(key, num)

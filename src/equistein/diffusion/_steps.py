@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._numbers import check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
@@ -106,6 +106,7 @@ class DiffusionSteps(eqx.Module):
         fraction = number / self.num_steps
         return energy.level(jnp.minimum(fraction, 1).astype(energy.noise.dtype))
 
+    @keyed
     def step(
         self,
         key: Key,
@@ -137,6 +138,7 @@ class DiffusionSteps(eqx.Module):
 
         return jax.lax.cond(here.stein > 0, pushed, lambda: moved)
 
+    @keyed
     def run(
         self,
         key: Key,

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
+from equistein._gate import keyed
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
-from equistein._types import Key, Point
+from equistein._types import AnyKey, Point
 
 _MOST_COPIES = 1_000  # that are tried to find the nearest
 
@@ -39,7 +40,7 @@ class AbstractGroup(eqx.Module):
         r"""Return $g^{-1}$."""
 
     @abc.abstractmethod
-    def sample(self, key: Key, num: int) -> PyTree:
+    def sample(self, key: AnyKey, num: int) -> PyTree:
         """Draw `num` elements from the Haar measure, stacked on axis 0."""
 
     @abc.abstractmethod
@@ -119,7 +120,8 @@ class AbstractFiniteGroup(AbstractGroup):
     def elements(self) -> PyTree:
         """Return all elements, stacked on axis 0; the identity comes first."""
 
-    def sample(self, key: Key, num: int) -> PyTree:
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> PyTree:
         chosen = jr.randint(key, (num,), 0, self.order)
         return jax.tree.map(lambda leaf: leaf[chosen], self.elements())
 

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PyTree
 
-from equistein._types import Key
+from equistein._gate import keyed
+from equistein._types import AnyKey
 from equistein.groups._base import AbstractGroup
 
 
@@ -25,7 +26,8 @@ class AbstractCombined(AbstractGroup):
         pairs = zip(self.groups, element, strict=True)
         return tuple(group.inverse(g) for group, g in pairs)
 
-    def sample(self, key: Key, num: int) -> PyTree:
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> PyTree:
         keys = jr.split(key, len(self.groups))
         pairs = zip(self.groups, keys, strict=True)
         return tuple(group.sample(k, num) for group, k in pairs)

@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._arrays import as_key
+from equistein._gate import gate, keyed
 from equistein._products import matmul
-from equistein._types import Key, Point
+from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractMatrixGroup, rotate
 
 
@@ -28,7 +29,8 @@ class Orthogonal(AbstractMatrixGroup):
 
     dim: int
 
-    def sample(self, key: Key, num: int) -> Float[Array, "num dim dim"]:
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
         return jr.orthogonal(key, self.dim, (num,))
 
     def canonicalize(self, point: Point) -> Point:
@@ -54,8 +56,8 @@ class SpecialOrthogonal(AbstractMatrixGroup):
 
     dim: int
 
-    def sample(self, key: Key, num: int) -> Float[Array, "num dim dim"]:
-        return special_orthogonal(key, self.dim, num)
+    def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
+        return special_orthogonal(as_key(key), self.dim, num)
 
     def canonicalize(self, point: Point) -> Point:
         return _triangular(point, self.dim, reflections=False)

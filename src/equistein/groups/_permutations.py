@@ -10,8 +10,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Int
 
+from equistein._arrays import as_key
 from equistein._gate import gate
-from equistein._types import Key, Point
+from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
 
@@ -54,8 +55,8 @@ class Permutations(AbstractFiniteGroup):
     def elements(self) -> Int[Array, "order label"]:
         return jnp.asarray(all_permutations(self.labels.num))
 
-    def sample(self, key: Key, num: int) -> Int[Array, "num label"]:
-        return random_permutations(key, num, self.labels.num)
+    def sample(self, key: AnyKey, num: int) -> Int[Array, "num label"]:
+        return random_permutations(as_key(key), num, self.labels.num)
 
     def act(self, element: Int[Array, " label"], point: Point) -> Point:
         return self.labels.permuted(point, element)

@@ -12,10 +12,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._products import matmul
-from equistein._types import Key, Point
+from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractGroup, rotate
 from equistein.groups._orthogonal import best_rotation, special_orthogonal
 
@@ -92,7 +92,8 @@ class PointCloud(AbstractGroup):
             jnp.argsort(element.permutation, axis=-1),
         )
 
-    def sample(self, key: Key, num: int) -> RigidPermutation:
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> RigidPermutation:
         rotation_key, permutation_key = jr.split(key)
         rotations = (
             jr.orthogonal(rotation_key, self.dim, (num,))

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
-from equistein._types import Key, Point
+from equistein._gate import gate, keyed
+from equistein._types import AnyKey, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
 from equistein.groups._permutations import all_permutations, random_permutations
@@ -56,7 +56,8 @@ class SignedPermutations(AbstractFiniteGroup):
             jnp.repeat(jnp.asarray(orders), len(signs), axis=0),
         )
 
-    def sample(self, key: Key, num: int) -> SignedPermutation:
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> SignedPermutation:
         sign_key, order_key = jr.split(key)
         return SignedPermutation(
             jr.rademacher(sign_key, (num, self.labels.num), float),

@@ -8,8 +8,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
-from equistein._types import Key, Point
+from equistein._gate import gate, keyed
+from equistein._types import AnyKey, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
 
@@ -43,7 +43,8 @@ class Signs(AbstractFiniteGroup):
     def elements(self) -> Float[Array, "order label"]:
         return jnp.asarray(all_signs(self.labels.num), float)
 
-    def sample(self, key: Key, num: int) -> Float[Array, "num label"]:
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> Float[Array, "num label"]:
         return jr.rademacher(key, (num, self.labels.num), float)
 
     def act(self, element: Float[Array, " label"], point: Point) -> Point:

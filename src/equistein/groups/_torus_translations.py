@@ -7,9 +7,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._numbers import check_periods
-from equistein._types import Key, Point
+from equistein._types import AnyKey, Point
 from equistein.groups._base import AbstractGroup
 
 
@@ -54,7 +54,8 @@ class TorusTranslations(AbstractGroup):
     def inverse(self, element: Array) -> Array:
         return -element
 
-    def sample(self, key: Key, num: int) -> Float[Array, " num"]:
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> Float[Array, " num"]:
         return jr.uniform(key, (num,), maxval=2 * np.pi)
 
     def canonicalize(self, point: Point) -> Point:

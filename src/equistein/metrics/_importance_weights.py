@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._arrays import check_particles
-from equistein._gate import finite_gate
+from equistein._gate import finite_gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 
@@ -32,6 +32,7 @@ class Weighted(eqx.Module):
     weights: Float[Array, " particle"]
     effective_sample_size: Scalar
 
+    @keyed
     def resample(self, key: Key, num: int) -> Particles:
         """Draw particles, some several times, in proportion to their weights."""
         check_integers("`resample`", num=num)

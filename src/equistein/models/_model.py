@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from equistein._gate import keyed
 from equistein._types import AnyKey, Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.models._settings import AbstractSettings
@@ -53,6 +54,7 @@ class Model:
     precision: Precision | None = None
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    @keyed
     def fit(
         self,
         key: AnyKey,
@@ -73,6 +75,7 @@ class Model:
         )  # fmt: skip
         return dataclasses.replace(fitted, about=dict(self.about))
 
+    @keyed
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
         """Raise what `fit` would raise before its first epoch, and train nothing.
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from equistein._arrays import as_key, check_particles
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
 from equistein.groups import AbstractGroup, check_invariance
@@ -105,6 +105,7 @@ class Posterior(eqx.Module):
         """Return the equivariant kernel on flat points, which wraps where they do."""
         return equivariant_kernel(bandwidth, self.group, self.parameters.periodic)
 
+    @keyed
     def pilot(
         self, key: Key, start: PyTree | None = None, *, check: bool = True
     ) -> Pilot:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, Scalar
 from equistein.samplers import AbstractReference
 
@@ -33,6 +33,7 @@ class WideReference(AbstractReference):
         normal = -0.5 * (point / width) ** 2 - 0.5 * jnp.log(2 * jnp.pi * width**2)
         return jnp.sum(jnp.where(wraps, -jnp.log(jnp.where(wraps, period, 1)), normal))
 
+    @keyed
     def sample(self, key: Key, num: int) -> Float[Array, "particle dim"]:
         normal_key, uniform_key = jr.split(key)
         shape, dtype = (num, len(self.width)), self.width.dtype

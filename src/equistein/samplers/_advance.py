@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Int
 
+from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._minibatched import of_step
@@ -15,6 +16,7 @@ from equistein.samplers._minibatched import of_step
 State = TypeVar("State")
 
 
+@keyed
 @eqx.filter_jit
 def advance(
     key: Key,

@@ -7,7 +7,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
@@ -150,6 +150,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         same = has_density(log_density, state.particles, state.walkers.value.ravel())
         return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
 
+    @keyed
     def step(
         self, key: Key, state: SMCState, log_density: LogDensity
     ) -> tuple[SMCState, SMCInfo]:

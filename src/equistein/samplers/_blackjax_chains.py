@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._blackjax_algorithms import Algorithm
 from equistein.samplers._blackjax_warm_up import warm_up
@@ -89,6 +90,7 @@ class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
         """Return these chains with their first step size multiplied."""
         return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
+    @keyed
     def step(
         self, key: Key, state: BlackJAXState, log_density: LogDensity
     ) -> tuple[BlackJAXState, BlackJAXInfo]:
@@ -133,6 +135,7 @@ class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
         log_step_size = jnp.log(jnp.full((), self.step_size, dtype))
         return BlackJAXParameters(log_step_size, mass.astype(dtype))
 
+    @keyed
     def tune(
         self,
         key: Key,
@@ -157,6 +160,7 @@ class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
         found = BlackJAXParameters(jnp.log(step_size), mass)
         return found, -(-spent // num)
 
+    @keyed
     def move(
         self,
         key: Key,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Point, Scalar
 from equistein.samplers._reference import AbstractReference
 
@@ -64,6 +64,7 @@ class GeometricPath(eqx.Module):
         there = jax.value_and_grad(self.base.log_density)(point)
         return PathWalker(point, *there, value, score)
 
+    @keyed
     def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:
         """Return walkers at samples of the base, of its precision or of another."""
         assert isinstance(self.base, AbstractReference)

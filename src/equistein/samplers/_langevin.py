@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._scores import (
@@ -105,6 +105,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     def scaled(self, factor: float | Scalar) -> "Langevin":
         return eqx.tree_at(lambda s: s.step_size, self, scaled(self.step_size, factor))
 
+    @keyed
     def step(
         self, key: Key, state: LangevinState, log_density: LogDensity
     ) -> tuple[LangevinState, LangevinInfo]:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
 from equistein.samplers._markov_chains import AbstractMarkovChains
@@ -144,6 +144,7 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
         """Return this sampler with its first step size multiplied."""
         return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
+    @keyed
     def step(
         self, key: Key, state: MALAState, log_density: LogDensity
     ) -> tuple[MALAState, MALAInfo]:
@@ -179,6 +180,7 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
     def parameters(self, particles: Particles) -> Scalar:
         return jnp.log(jnp.full((), self.step_size, particles.dtype))
 
+    @keyed
     def move(
         self,
         key: Key,

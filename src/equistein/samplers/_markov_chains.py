@@ -8,6 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from equistein._gate import keyed
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler, Info, State
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
@@ -45,6 +46,7 @@ class AbstractMarkovChains(AbstractSampler[State, Info]):
             evaluations of the score that it took.
         """
 
+    @keyed
     def tune(
         self,
         key: Key,

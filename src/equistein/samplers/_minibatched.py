@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int, PyTree
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 
@@ -93,6 +93,7 @@ class Minibatched(eqx.Module):
         )  # fmt: skip
         return self.log_prior(point) + jnp.sum(each)
 
+    @keyed
     def at(self, key: Key) -> LogDensity:
         """Return the estimate of the log posterior by a batch."""
         rows = self._rows(key, self.batch_size)
@@ -105,6 +106,7 @@ class Minibatched(eqx.Module):
 
         return log_density
 
+    @keyed
     def score_noise(self, key: Key, points: Particles, num: int = 256) -> Scalar:
         r"""Return the standard deviation of a coordinate of a batch's score.
 

@@ -10,7 +10,7 @@ import jax.random as jr
 from jax.core import Tracer
 
 from equistein._arrays import check_num
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.samplers._reference import AbstractReference, Subspace
 
@@ -72,6 +72,7 @@ class Normal(AbstractReference):
         constant = 0.5 * self.dim * jnp.log(2 * jnp.pi * scale**2)
         return -0.5 * jnp.sum((gap / scale) ** 2) - constant
 
+    @keyed
     def sample(self, key: Key, num: int) -> Particles:
         check_num(num)
         noise = jr.normal(key, (num, *self.center.shape), self.center.dtype)

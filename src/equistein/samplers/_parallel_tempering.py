@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
@@ -165,6 +165,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         same = has_density(log_density, points, walkers.value.ravel())
         return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
 
+    @keyed
     def step(
         self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> tuple[TemperingState, TemperingInfo]:

@@ -8,6 +8,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
 from equistein._devices import check_shared, kept_split
+from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 
@@ -35,6 +36,7 @@ class SplitRows(AbstractSampler[Any, Any]):
         check_shared(type(self.inner).__name__, num, self.mesh)
         return kept_split(self.inner.init(particles), self.mesh, num)
 
+    @keyed
     def step(
         self, key: Key, state: PyTree, log_density: LogDensity
     ) -> tuple[PyTree, Any]:

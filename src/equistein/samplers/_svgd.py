@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
 from equistein._devices import kept_split, ring_sum, split_rows
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
 from equistein.samplers._base import AbstractSampler
@@ -180,6 +180,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             jnp.zeros((), int),
         )
 
+    @keyed
     def step(
         self, key: Key, state: SVGDState, log_density: LogDensity
     ) -> tuple[SVGDState, SVGDInfo]:

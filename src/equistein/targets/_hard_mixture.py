@@ -9,8 +9,8 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import as_key, as_tuples, check_num
-from equistein._gate import gate
-from equistein._types import AnyKey, Key, Particles, Point, Scalar
+from equistein._gate import gate, keyed
+from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import Trivial
 from equistein.targets._base import AbstractTarget
 
@@ -112,14 +112,15 @@ class HardMixture(AbstractTarget):
         return logsumexp(self._terms(point))
 
     def sample(self, key: AnyKey, num: int) -> Particles:
-        check_num(num)
         key = as_key(key)
+        check_num(num)
         mode_key, normal_key = jr.split(key)
         modes = jr.categorical(mode_key, jnp.log(self.weights), shape=(num,))
         normal = jr.normal(normal_key, (num, self.dim), self.means.dtype)
         return self.means[modes] + self.widths[modes][:, None] * normal
 
-    def start(self, key: Key, num: int) -> Particles:
+    @keyed
+    def start(self, key: AnyKey, num: int) -> Particles:
         """Draw points from a normal law as wide as the circle, which knows no mode."""
         check_num(num)
         return self.radius * jr.normal(key, (num, self.dim), self.means.dtype)

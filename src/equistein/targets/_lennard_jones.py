@@ -3,8 +3,9 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from equistein._arrays import as_key
 from equistein._gate import gate
-from equistein._types import Key, Particles, Point, Scalar
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.targets._pair_sum import pair_sum, Squares
 from equistein.targets._particle_system import AbstractParticleSystem
 from equistein.targets._starts import centered_starts, settled_starts
@@ -142,13 +143,14 @@ class LennardJones(AbstractParticleSystem):
     def relaxation(self) -> int:
         return 200 if self.num_particles <= _FEW else 600
 
-    def start(self, key: Key, num: int) -> Particles:
+    def start(self, key: AnyKey, num: int) -> Particles:
         """Draw clouds from a box, with the center of mass at the origin.
 
         Those of more than twenty particles overlap in too many places for a chain to
         take them apart, and are settled by 50 steps of gradient descent, as many
         evaluations: LJ-55 has about its mean energy then.
         """
+        key = as_key(key)
         if self.num_particles <= _FEW:
             return centered_starts(key, num, (self.num_particles, self.dim), self.reach)
         return _settled(self, key, num)

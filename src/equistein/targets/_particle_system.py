@@ -96,8 +96,8 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
             num_steps: The steps of each ladder before the first sample; by default ten
                 times `relaxation`, at least 2 000.
         """
-        check_num(num)
         key = as_key(key)
+        check_num(num)
         if num_steps is None:
             num_steps = max(2_000, 10 * self.relaxation)
         start_key, run_key, order_key = jr.split(key, 3)
@@ -139,11 +139,12 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
             )
         )  # fmt: skip
 
-    def start(self, key: Key, num: int) -> Particles:
+    def start(self, key: AnyKey, num: int) -> Particles:
         """Draw points from a box, with the center of mass at the origin."""
-        return centered_starts(key, num, (self.num_particles, self.dim), self.reach)
+        key, shape = as_key(key), (self.num_particles, self.dim)
+        return centered_starts(key, num, shape, self.reach)
 
-    def minima(self, key: Key, num_starts: int = 512) -> Minima:
+    def minima(self, key: AnyKey, num_starts: int = 512) -> Minima:
         """Find the distinct minima by relaxing from many starts.
 
         Args:
@@ -151,7 +152,9 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
             num_starts: How many; 512 finds all five of DW-4. A cluster of 13 has more
                 minima than anyone needs; the lowest is found by few.
         """
-        return find_minima(self.log_density, self.start(key, num_starts), self.features)
+        key = as_key(key)
+        starts = self.start(key, num_starts)
+        return find_minima(self.log_density, starts, self.features)
 
     def states(self, points: Particles, minima: Minima) -> Int[Array, " n"]:
         """Return the index of the minimum that each point relaxes to."""

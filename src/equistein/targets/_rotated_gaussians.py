@@ -102,8 +102,8 @@ class RotatedGaussians(AbstractTarget):
         return logsumexp(-0.5 * distances) - constant.astype(point.dtype)
 
     def sample(self, key: AnyKey, num: int) -> Particles:
-        check_num(num)
         key = as_key(key)
+        check_num(num)
         normal_key, element_key = jr.split(key)
         normal = jr.normal(normal_key, (num, self.mean.size), self.mean.dtype)
         points = self.mean[None] + matmul(normal, self.factor.T)

@@ -106,8 +106,8 @@ class Shells(AbstractTarget):
         return surface + jnp.log(jnp.mean(self._masses()))
 
     def sample(self, key: AnyKey, num: int) -> Particles:
-        check_num(num)
         key = as_key(key)
+        check_num(num)
         return self._sample(key, num)
 
     @eqx.filter_jit

@@ -91,6 +91,7 @@ class Fitted(eqx.Module):
             ValueError: If there is no generator, `num` is no positive integer, `label`
                 no class, or the clamp is outside the points.
         """
+        key = as_key(key)
         if self.generator is None:
             raise ValueError(
                 "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
@@ -108,7 +109,7 @@ class Fitted(eqx.Module):
             other = clamp.label if label is None else int(label)
             condition = dataclasses.replace(clamp, label=other)
         return self.generator.sample(
-            as_key(key), self.energy, num, condition, progress=progress
+            key, self.energy, num, condition, progress=progress
         )
 
     def log_normalizer(

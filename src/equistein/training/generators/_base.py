@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._arrays import check_num
+from equistein._gate import keyed
 from equistein._progress import progress_bar
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import Energies
@@ -39,6 +40,7 @@ class AbstractGenerator(eqx.Module, Generic[Energies]):
                 the points.
         """
 
+    @keyed
     def sample(
         self,
         key: Key,

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 from equistein.training.starts._base import AbstractStart
@@ -32,6 +32,7 @@ class Box(AbstractStart):
         self.center, self.reach = _center_and_reach(data, group)
         self.group = group
 
+    @keyed
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
         shape = (num, *self.center.shape)
         offset = jr.uniform(key, shape, self.center.dtype, minval=-1.0, maxval=1.0)

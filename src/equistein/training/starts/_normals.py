@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Scalar
 from equistein.groups import AbstractGroup
@@ -66,6 +66,7 @@ class Normals(AbstractStart):
             factors[label, : len(some)] = (some - means[label]) / len(some) ** 0.5
         self.means, self.factors = jnp.asarray(means), jnp.asarray(factors)
 
+    @keyed
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
         class_key, normal_key, group_key = jr.split(key, 3)
         num_classes, rank = self.factors.shape[:2]
