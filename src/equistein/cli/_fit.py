@@ -211,7 +211,7 @@ def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) 
             "start a new run."
         )
     if is_finished(folder, ()) and (folder.path / MODEL).is_file():
-        answer_fit(folder, described)
+        answer_fit(folder, described, "Finished before. ")
         return 0
     folder = reopened(folder)
     return execute(folder, problem, *prepared(path, problem, settings))
@@ -267,12 +267,14 @@ def _fit_and_judge(
     answer_fit(folder, described)
 
 
-def answer_fit(folder: RunFolder, described: Mapping[str, Any]) -> None:
+def answer_fit(
+    folder: RunFolder, described: Mapping[str, Any], told: str = ""
+) -> None:
     """Print where the report of a finished fit is, and how to draw more."""
     report, model = folder.path / "report.html", folder.path / MODEL
     new = f"new{pathlib.Path(str(described['data'])).suffix.lower() or '.npz'}"
     answer(
-        f"Report: {report}",
+        f"{told}Report: {report}",
         folder=folder.path, report=report, model=model,
         metrics=folder.read_json("metrics.json"),
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """The draws of a posterior, as trees of parameters."""
 
+import math
 import warnings
 from typing import Any
 
@@ -51,6 +52,23 @@ class PosteriorSamples(eqx.Module):
     samples: Samples
     posterior: Any
     relabelled: bool = False
+
+    def __repr__(self) -> str:
+        """Tell how many draws of which parameters, and what they took."""
+        chains, draws, dim = self.points.shape
+        parameters = self.posterior.parameters
+        parts = [
+            f"{chains} chains of {draws} draws of {dim} numbers, {self.points.dtype}",
+            f"parameters {', '.join(parameters.names)}",
+            f"symmetry {parameters.group!r}",
+            f"{self.evaluations} evaluations",
+        ]
+        if math.isfinite(self.log_evidence):
+            error = self.log_evidence_error
+            parts.append(f"log evidence {self.log_evidence:.4g} ± {error:.2g}")
+        if self.relabelled:
+            parts.append("relabelled")
+        return f"PosteriorSamples({'; '.join(parts)})"
 
     @property
     def parameters(self) -> PyTree:

@@ -43,6 +43,21 @@ def samples(key):
     return made(MIXTURE, MIXTURE.flatten(TREE), key)
 
 
+def test_draws_say_what_they_are(samples):
+    told = repr(samples)
+    assert told.startswith(
+        "PosteriorSamples(4 chains of 100 draws of 17 numbers, float64; parameters "
+    )
+    assert all(name in told for name in MIXTURE.names)
+    assert "1 evaluations" in told
+    assert "evidence" not in told
+    assert len(told) < 400
+    known = dataclasses.replace(
+        samples, log_evidence=-12.345, log_evidence_error=0.05, relabelled=True
+    )
+    assert repr(known).endswith("log evidence -12.35 ± 0.05; relabelled)")
+
+
 @pytest.mark.slow
 def test_relabelled_draws_are_near_the_reference(samples):
     readable = es.relabel(samples)
