@@ -3,9 +3,9 @@
 Arguments are pytest's, such as a folder of tests; by default all quick tests.
 """
 
+import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,21 +35,37 @@ def passes(python: str, pins: list[str], arguments: list[str]) -> bool:
         return subprocess.run(tests, cwd=ROOT).returncode == 0
 
 
-def works(python: str) -> bool:
-    """Return whether a Python is there, of the version that its name says."""
-    if shutil.which(python) is None:
+def found(name: str) -> str | None:
+    """Return a Python of this name that runs and can make environments.
+
+    The first of that name may be a shim, which fails where its version is not chosen:
+    so all folders of commands are looked into, and the versions that pyenv keeps.
+    """
+    folders = [pathlib.Path(each) for each in os.get_exec_path()]
+    root = os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv"
+    kept = pathlib.Path(root).glob(f"versions/{name.removeprefix('python')}*/bin")
+    places = [*folders, *sorted(kept, reverse=True)]
+    return next((str(each / name) for each in places if works(each / name)), None)
+
+
+def works(python: pathlib.Path) -> bool:
+    """Whether a Python is there, of the version that its name says."""
+    asked = "import ensurepip, sys, venv; print('python%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run([python, "-c", asked], capture_output=True, text=True)
+    except OSError:  # there is none, or it cannot be run
         return False
-    done = subprocess.run([python, "--version"], capture_output=True, text=True)
-    return python.removeprefix("python") in done.stdout
+    return done.returncode == 0 and done.stdout.strip() == python.name
 
 
 def main(arguments: list[str]) -> int:
     """Run all, and tell what passed."""
-    cases = [(python, python, []) for python in PYTHONS]
+    cases = [(name, name, []) for name in PYTHONS]
     cases.insert(1, (PYTHONS[0], f"{PYTHONS[0]}, oldest JAX", oldest()))
+    pythons = {name: found(name) for name in PYTHONS}
     results = {
-        label: passes(python, pins, arguments) if works(python) else None
-        for python, label, pins in cases
+        label: passes(python, pins, arguments) if (python := pythons[name]) else None
+        for name, label, pins in cases
     }
     told = {True: "passed", False: "FAILED", None: "not at hand"}
     print("\n".join(f"{label}: {told[passed]}" for label, passed in results.items()))
