@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LINT_STAMP := $(VENV)/.lint-installed
 
 .PHONY: install demo test test-slow test-matrix release-check faults fuzz mutants lint format bench docs clean
 
@@ -15,6 +16,11 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install $(PIP) --editable ".[dev]"
 	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib > /dev/null 2>&1 || true
 	touch $(STAMP)
+
+# What only the type checker needs; the quick tests skip what needs ASE.
+$(LINT_STAMP): $(STAMP)
+	$(BIN)/python -m pip install $(PIP) --editable ".[lint]"
+	touch $(LINT_STAMP)
 
 demo: install
 	$(BIN)/equistein run dw4 --preset quick
@@ -31,11 +37,11 @@ test: install
 	$(QUICKLY) -m "not slow and not gpu"
 
 test-slow: install
-	$(BIN)/python -m pip install $(PIP) --editable ".[pymc,tensorboard]"
+	$(BIN)/python -m pip install $(PIP) --editable ".[ase,pymc,tensorboard]"
 	$(QUICKLY) -m "slow and not heavy"
 	$(PYTEST) -m heavy
 
-lint: install
+lint: $(LINT_STAMP)
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/pyright

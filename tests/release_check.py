@@ -9,9 +9,92 @@ import tarfile
 import tempfile
 import zipfile
 
+ROOT = pathlib.Path(__file__).parents[1]
 NEEDED = ("__init__.pyi", "py.typed", "pretrained/c5h8o.eqx", "cli/_main.py")
-LEFT_OUT = ("dev", "docs", "bench")  # which are for a checkout
+LEFT_OUT = ("dev", "lint", "docs", "bench")  # which are for a checkout
+URLS = ("Homepage", "Repository", "Documentation", "Changelog", "Issues")
 SMOKE = "run two-circles --preset smoke --num-seeds 1 --num-steps 20 --quiet"
+
+# What an extra is for, in small: each stops where a package is missing or too old.
+USES = {
+    "ase": """
+import numpy as np
+from ase.calculators.emt import EMT
+from ase.cluster import Icosahedron
+import equistein as es
+atoms = Icosahedron("Cu", 1)
+atoms.calc = EMT()
+density = es.bridges.from_ase(atoms, temperature=600.0, container=5.0)
+assert np.isfinite(density.energies(atoms.positions[None])).all()
+assert len(es.bridges.to_ase(["Cu"], np.zeros((2, 1, 3)))) == 2
+""",
+    "bayes": """
+import arviz_stats, blackjax, numpyro
+import numpyro.distributions as dist
+import equistein as es
+model = lambda: numpyro.sample("x", dist.Normal(0.0, 1.0))
+options = {"step_size": 0.5, "inverse_mass_matrix": 1.0, "num_integration_steps": 3}
+posterior = es.from_numpyro(model)
+hmc = es.from_blackjax(blackjax.hmc, **options)
+samples = posterior.run(0, hmc, num_chains=4, num_steps=20, num_draws=5)
+assert "x" in es.to_arviz(samples).posterior
+""",
+    "pymc": """
+import jax
+import pymc as pm
+from pymc.sampling.jax import get_jaxified_logp
+import equistein as es
+jax.config.update("jax_enable_x64", True)
+with pm.Model() as model:
+    pm.Normal("x", 0, 1, shape=2)
+log_density = get_jaxified_logp(model)
+parameters = es.Parameters({"x": jax.numpy.zeros(2)}, exchangeable={"x": 0})
+posterior = es.Posterior(lambda tree: log_density([tree["x"]]), parameters)
+assert jax.numpy.isfinite(posterior.log_density(jax.numpy.ones(2)))
+""",
+    "images": """
+import pathlib
+import numpy as np
+from PIL import Image
+import equistein as es
+for name in ("a.png", "b.png"):
+    Image.fromarray(np.full((4, 4), 9, np.uint8)).save(name)
+assert es.data.read_image_folder(pathlib.Path("."))[0].shape == (2, 4, 4, 1)
+""",
+    "molecules": """
+import numpy as np
+import equistein as es
+from equistein.plotting import molecule_viewer
+far, orders = np.array([[[0, 0, 0], [0.92, 0, 0.0]]]), np.ones((1, 2, 2), int)
+assert "plotly" in molecule_viewer(["H", "F"], far, orders).html
+from rdkit import Chem
+assert es.molecules.drawings([Chem.MolFromSmiles("CO")], ["CO"]).ndim == 3
+""",
+    "sklearn": """
+import sklearn.base
+import equistein as es
+model = sklearn.base.clone(es.EnergyModel("cyclic:4", ais_steps=0))
+assert model.get_params()["group"] == "cyclic:4"
+""",
+    "slurm": """
+import pathlib
+from equistein.cli._workers import executor_of
+executor_of(pathlib.Path("jobs"), "local", ["timeout_min=3"])
+""",
+    "tables": """
+import numpy as np
+from equistein.data import read_table, Table, write_table
+for name in ("a.csv", "a.parquet"):
+    write_table(name, Table(np.ones((2, 2), np.float32), ("x", "y")))
+    assert read_table(name).columns == ("x", "y")
+""",
+    "tensorboard": """
+import pathlib
+import equistein as es
+es.training.TensorBoard("curves")(0, None, {"loss": 1.0}, last=True)
+assert list(pathlib.Path("curves").iterdir())
+""",
+}
 
 
 def check(right: bool, said: str) -> None:
@@ -36,6 +119,21 @@ def install(what: str, folder: pathlib.Path) -> pathlib.Path:
     return binaries
 
 
+def check_metadata(metadata: str) -> None:
+    """Check what the package index shows: addresses, and links that lead somewhere."""
+    urls = dict(re.findall(r"^Project-URL: (\w+), (https://\S+)$", metadata, re.M))
+    check(set(urls) == set(URLS), f"the URLs are {', '.join(urls)}")
+    cited = (ROOT / "CITATION.cff").read_text()
+    told = f"CITATION.cff does not name {urls['Repository']}"
+    check(f"repository-code: {urls['Repository']}\n" in cited, told)
+    _, _, shown = metadata.partition("\n\n")
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", shown)
+    check(len(links) > 10, "the long description has no links")
+    for image, link in links:
+        host = "https://raw.githubusercontent.com/" if image else "https://"
+        check(link.startswith(host), f"a link of the description is relative: {link}")
+
+
 def main(dist: pathlib.Path) -> None:
     """Check what is in the files, then what they do where nothing else is."""
     (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
@@ -50,6 +148,7 @@ def main(dist: pathlib.Path) -> None:
     metadata = zipfile.ZipFile(wheel).read(
         next(name for name in names if name.endswith(".dist-info/METADATA"))
     ).decode()  # fmt: skip
+    check_metadata(metadata)
     extras = re.findall(r"^Provides-Extra: (\S+)", metadata, re.MULTILINE)
     for what in (wheel, sdist):
         with tempfile.TemporaryDirectory() as folder:
@@ -58,14 +157,18 @@ def main(dist: pathlib.Path) -> None:
             call(command, *SMOKE.split(), "--out", "run", cwd=place)
             check((place / "run" / "report.html").is_file(), f"{what.name}: no report")
             print(f"{what.name}: installed, and a run has its report", flush=True)
-    for extra in [name for name in extras if name not in LEFT_OUT]:
+    used = {name for name in extras if name not in LEFT_OUT}
+    check(used == set(USES), f"no use of {', '.join(used ^ set(USES))}")
+    for extra, program in USES.items():
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
-            command = str(install(f"{wheel}[{extra}]", place) / "equistein")
+            binaries = install(f"{wheel}[{extra}]", place)
+            command = str(binaries / "equistein")
             told = json.loads(call(command, "doctor", "--json", cwd=place))
             missing = [k for k, v in told["extras"].get(extra, {}).items() if v is None]
             check(not missing, f"[{extra}] leaves out {', '.join(missing)}")
-            print(f"{wheel.name}[{extra}]: installed", flush=True)
+            call(str(binaries / "python"), "-c", program, cwd=place)
+            print(f"{wheel.name}[{extra}]: installed and used", flush=True)
 
 
 if __name__ == "__main__":

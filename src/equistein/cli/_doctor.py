@@ -13,7 +13,7 @@ from equistein.cli._output import answer
 from equistein.data import cache_folder, CACHE_VARIABLE, DATA_VARIABLE
 
 _EXTRA = re.compile(r"""^([A-Za-z0-9_.-]+).*;.*extra\s*==\s*["']([a-z]+)["']""")
-_FOR_DEVELOPERS = ("dev", "docs", "bench")
+_FOR_DEVELOPERS = ("dev", "lint", "docs", "bench")
 
 
 @dataclasses.dataclass(frozen=True)
