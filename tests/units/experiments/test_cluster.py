@@ -6,6 +6,7 @@ import pytest
 
 from equistein.experiments import EXPERIMENTS
 from equistein.experiments.systems._cluster import (
+    CLUSTER,
     ClusterConfig,
     compare,
     conclude,
@@ -57,3 +58,25 @@ def test_chains_are_compared_with_tempering_in_joint_errors():
     assert "2.0 joint standard errors apart" in conclude(config, outcomes)
     assert compare(config, {}) == {}
     assert conclude(config, {}) == ""
+
+
+def test_tempering_s_curve_is_drawn_over_the_histogram_of_each_sampler():
+    rng = np.random.default_rng(0)
+
+    def shown(names):
+        entries = {entry.name: entry for entry in CLUSTER.entries(ClusterConfig())}
+        for number, name in enumerate(names):
+            array = {f"energies_{name[-4:-2]}": rng.normal(number, 1, 400)}
+            entry = dataclasses.replace(entries[name], label=name, color=number)
+            yield entry, seed_outcome({}, np.zeros((2, 13, 3)), arrays=array)
+
+    copper, gold = CLUSTER.figures[:2]
+    both = list(shown(["mala-Cu13", "tempering-Cu13"]))
+    mala, tempering = copper.draw(ClusterConfig(), both).axes
+    (over,), (own,) = mala.lines, tempering.lines
+    assert np.array_equal(over.get_ydata(), own.get_ydata())
+    center = np.average(own.get_xdata(), weights=own.get_ydata())
+    assert center == pytest.approx(1, abs=0.2)  # tempering's, not that of the chains
+    assert gold.draw(ClusterConfig(), both) is None
+    (alone,) = copper.draw(ClusterConfig(), both[:1]).axes
+    assert not alone.lines

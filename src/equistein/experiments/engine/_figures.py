@@ -120,7 +120,8 @@ class Histograms(AbstractFigure):
         limits: The range shown.
         bins: The number of bins.
         exact: What gives values and the exact density at them, a line.
-        floor_line: Whether the line is the density of the floor, within the limits.
+        line_of: The entry whose own density, within the limits, is the line instead,
+            such as the floor.
     """
 
     values: Values
@@ -128,7 +129,7 @@ class Histograms(AbstractFigure):
     limits: tuple[float, float] | None = None
     bins: int = 60
     exact: Callable[[Any, Shown], tuple[Any, Any]] | None = None
-    floor_line: bool = False
+    line_of: str | None = None
 
     usual: ClassVar[str] = "{label}, of all seeds together."
 
@@ -136,7 +137,7 @@ class Histograms(AbstractFigure):
         found = _rows(shown, self._values)
         if not found:
             return None
-        exact = self._floor(shown) if self.floor_line else None
+        exact = self._density(shown)
         if self.exact is not None:
             values, density = self.exact(config, shown)
             exact = np.asarray(values), np.asarray(density)
@@ -145,13 +146,14 @@ class Histograms(AbstractFigure):
             colors=_colors(shown),
         )  # fmt: skip
 
-    def _floor(self, shown: Shown) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return values and the density of the floor at them."""
-        floors = [outcome for entry, outcome in shown if entry.name == FLOOR]
-        values = self._values(floors[0]) if floors else None
+    def _density(self, shown: Shown) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return values and the density of one entry at them."""
+        one = [outcome for entry, outcome in shown if entry.name == self.line_of]
+        values = self._values(one[0]) if one else None
         if values is None:
             return None
-        edges = np.linspace(*(self.limits or (values.min(), values.max())), 65)
+        limits, num = self.limits or (values.min(), values.max()), min(self.bins, 64)
+        edges = np.linspace(*limits, num + 1)
         heights, _ = np.histogram(values, edges)
         density = heights / (values.size * (edges[1] - edges[0]))
         return (edges[1:] + edges[:-1]) / 2, density

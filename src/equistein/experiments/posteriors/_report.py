@@ -121,7 +121,7 @@ def figures(component: str, copies: str) -> tuple[AbstractFigure, ...]:
             "marginals",
             "first_component",
             component,
-            floor_line=True,
+            line_of=FLOOR,
             caption=f"{component[0].upper()}{component[1:]}, as samplers label it: of "
             "a single chain in each seed where there are chains, else of all draws. "
             "All components have the same marginal, the line; a chain that does not go "

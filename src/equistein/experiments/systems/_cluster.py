@@ -122,11 +122,14 @@ def _sampled(config: ClusterConfig, element: str, make: Any, trial: Trial) -> Ou
     noise = jr.normal(trial.key(0), (config.num_chains, 13, 3))
     start = jnp.asarray(atoms.positions, noise.dtype)[None] + _SPREAD * noise
     sampler: AbstractSampler = make(density.group.project)
-    warm = run(trial.key(1), sampler, density, start, num_steps=config.num_warm_up)
+    warm = run(
+        trial.key(1), sampler, density, start, num_steps=config.num_warm_up,
+        progress=True,
+    )  # fmt: skip
     found = run(
         trial.key(1), sampler, density, initial_state=warm.state, check=False,
         num_steps=config.num_rounds * config.every, record_every=config.every,
-        keep=config.num_chains,
+        keep=config.num_chains, progress=True,
     )  # fmt: skip
     clouds = found.history["particles"]
     energies = np.stack([density.energies(round_) for round_ in clouds])
@@ -143,7 +146,7 @@ def _sampled(config: ClusterConfig, element: str, make: Any, trial: Trial) -> Ou
     return seed_outcome(
         numbers, clouds.reshape(-1, 13, 3),
         history={"step": steps, "mean_energy": energies.mean(axis=1)},
-        arrays={"energies": energies.ravel()},
+        arrays={f"energies_{element}": energies.ravel()},
     )  # fmt: skip
 
 
@@ -201,6 +204,17 @@ def conclude(config: ClusterConfig, outcomes: dict[str, Outcome]) -> str:
     return " ".join(told)
 
 
+def _histogram(element: str) -> Histograms:
+    """Return the figure of the energies of one element."""
+    return Histograms(
+        f"energies-{element.lower()}", f"energies_{element}",
+        f"potential energy of {element}13 / eV", bins=40,
+        line_of=f"tempering-{element}13",
+        caption=f"Energies of {element}13 by each sampler, of all seeds together. The "
+        "line is tempering's, over the histograms of both.",
+    )  # fmt: skip
+
+
 CLUSTER = Experiment(
     name="cluster",
     figure="beyond the paper",
@@ -220,7 +234,7 @@ CLUSTER = Experiment(
     compare=compare,
     conclude=conclude,
     figures=(
-        Histograms("energies", "energies", "potential energy / eV"),
+        *map(_histogram, _ELEMENTS),
         Curves("mean-energy", "mean_energy", "mean energy / eV"),
     ),
 )  # fmt: skip

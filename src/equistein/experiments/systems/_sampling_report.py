@@ -99,7 +99,7 @@ def figures(system: System) -> tuple[AbstractFigure, ...]:
     def histogram(
         name: str, label: str, limits: tuple[float, float], bins: int
     ) -> Histograms:
-        return Histograms(name, name, label, limits=limits, bins=bins, floor_line=True)
+        return Histograms(name, name, label, limits=limits, bins=bins, line_of=FLOOR)
 
     return (
         curve(
