@@ -5,6 +5,7 @@ import hashlib
 import os
 import pathlib
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -71,20 +72,27 @@ def replacing(path: pathlib.Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def unfinished(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Give a path for a file that others write, and remove what is left there."""
+    """Give a path for a file or folder that others write, and remove what is left."""
     _BEING_WRITTEN.add(path)
     try:
         yield path
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+        _remove(path)
         _BEING_WRITTEN.discard(path)
 
 
 def remove_unfinished() -> None:
     """Remove the files that this process has begun to write, as it ends at once."""
     for path in tuple(_BEING_WRITTEN):
-        with contextlib.suppress(OSError):
+        _remove(path)
+
+
+def _remove(path: pathlib.Path) -> None:
+    """Remove a file, or a folder with its files, as far as that can be done."""
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 

@@ -267,9 +267,7 @@ def _fit_and_judge(
     answer_fit(folder, described)
 
 
-def answer_fit(
-    folder: RunFolder, described: Mapping[str, Any], told: str = ""
-) -> None:
+def answer_fit(folder: RunFolder, described: Mapping[str, Any], told: str = "") -> None:
     """Print where the report of a finished fit is, and how to draw more."""
     report, model = folder.path / "report.html", folder.path / MODEL
     new = f"new{pathlib.Path(str(described['data'])).suffix.lower() or '.npz'}"

@@ -2,21 +2,19 @@
 
 import dataclasses
 import pathlib
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import jax.random as jr
 import numpy as np
 import tyro
 
-from equistein._files import PART, unfinished
+from equistein._files import unfinished
 from equistein._types import Key
-from equistein.bridges import to_ase
 from equistein.cli._fit import MODEL
 from equistein.cli._hold import held_atoms
 from equistein.cli._output import answer, say
-from equistein.data import is_table, Table, write_table
+from equistein.cli._sample_files import begin, check_out, part_of, write_samples
 from equistein.models import (
     formulas_of,
     load,
@@ -24,13 +22,12 @@ from equistein.models import (
     of_formula,
     pretrained,
 )
-from equistein.molecules import formula, MissingASE, symbols_of, write_xyz
+from equistein.molecules import formula, MissingASE, symbols_of
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
-_MOLECULES = (".xyz", ".extxyz", ".traj", ".db")
 _COMPARED = 64  # molecules of a formula that training saw
 _SCORES = ("validity", "molecule_stability", "atom_stability", "num_isomers")
 
@@ -42,8 +39,9 @@ class Sample:
     Attributes:
         run: The folder of an `equistein fit`; the file of a learned density; or one
             that comes with the package, such as pretrained:c5h8o.
-        out: A new .npy or .npz file; of molecules also .xyz, .extxyz, .traj or .db;
-            after a table also .csv, .tsv or .parquet.
+        out: A new .npy or .npz file; of molecules also .xyz, .extxyz, .xyz.gz, .traj,
+            .db or .pdb; after a table also .csv, .tsv or .parquet; of images also a new
+            folder of .png files, a name without an ending.
         num_samples: How many.
         label: The class to draw from, its number or its name; by default all.
         formula: Of molecules the formula to draw; by default the most frequent. One
@@ -76,19 +74,19 @@ class Sample:
         learned = _learned(self.run)
         fitted, species = _of_one_formula(learned, self.formula)
         label = _label(self.label, fitted)
-        _check_out(self.out, species, fitted.about)
+        check_out(self.out, species, fitted)
         clamp = None
         if self.hold is not None:
             clamp = held_atoms(self.hold, self.hold_atoms, species)
-        name = f".{self.out.stem}.{secrets.token_hex(4)}{PART}{self.out.suffix}"
         try:
-            with unfinished(self.out.with_name(name)) as part:
-                part.touch()  # before the work: can it be written at all?
+            with unfinished(part_of(self.out)) as part:
+                begin(part)
                 key = jr.key(self.seed)
                 points = fitted.sample(
                     key, self.num_samples, label=label, clamp=clamp, progress=True
                 )
-                _write(part, np.asarray(points), label, species, fitted.about)
+                about = dict(fitted.about)
+                write_samples(part, np.asarray(points), label, species, about)
                 part.replace(self.out)
         except OSError as error:
             reason = error.strerror or error
@@ -138,7 +136,8 @@ def _label(given: str | None, fitted: Fitted) -> int | None:
         return None
     if given in names:
         return names.index(given)
-    if given.removeprefix("-").isdecimal() and not names:
+    numbered = any(name.isdecimal() for name in names)
+    if given.removeprefix("-").isdecimal() and not numbered:
         return int(given)
     told = f"one of {', '.join(names)}" if names else "the number of a class"
     raise UserError(f"--label must be {told}, but got {given!r}.")
@@ -182,58 +181,3 @@ def _print_row(name: str, species: Sequence[str], points: Any) -> None:
     numbers = molecule_numbers(species, np.asarray(points), ())
     told = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
     answer(f"{name} ({len(points)}): {', '.join(told)}", **{name: numbers})
-
-
-def _check_out(
-    out: pathlib.Path, species: Sequence[str] | None, about: Mapping[str, Any]
-) -> None:
-    """Raise `UserError` unless the samples can become this file."""
-    suffixes = (".npy", ".npz", *(_MOLECULES if species else ()))
-    suffixes += (".csv", ".tsv", ".parquet") if "columns" in about else ()
-    if out.suffix not in suffixes:
-        told = ""
-        if out.suffix in _MOLECULES:
-            told = (
-                f" An {out.suffix} file needs elements, which only data from one has."
-            )
-        elif is_table(out):
-            told = " A table needs names of columns, which only data from one has."
-        raise UserError(
-            f"--out must end in one of {', '.join(suffixes)}, but got {out}.{told}"
-        )
-    if out.exists():
-        raise UserError(f"{out} is there already; choose another --out.")
-    if not out.absolute().parent.is_dir():
-        raise UserError(f"There is no folder {out.absolute().parent}.")
-
-
-def _write(
-    path: pathlib.Path,
-    points: np.ndarray,
-    label: int | None,
-    species: Sequence[str] | None,
-    about: Mapping[str, Any],
-) -> None:
-    """Write samples in the format that the file's name tells."""
-    if is_table(path):
-        classes = None if label is None else np.full(len(points), label)
-        rows, names = points.reshape(len(points), -1), tuple(about.get("classes", ()))
-        columns = tuple(about["columns"])
-        write_table(path, Table(rows, columns, classes, names, about.get("label")))
-    elif path.suffix == ".xyz" and species is not None:
-        write_xyz(path, species, points, "sampled by equistein")
-    elif species is not None and path.suffix in _MOLECULES:
-        frames = to_ase(species, points)
-        from ase.io import write
-
-        path.unlink()  # which was only touched
-        write(path, frames)
-    elif path.suffix == ".npz":
-        arrays = {"x": points}
-        if label is not None:
-            arrays["y"] = np.full(len(points), label)
-        if species is not None:
-            arrays["species"] = np.array(species)
-        np.savez(path, allow_pickle=False, **arrays)
-    else:
-        np.save(path, points)

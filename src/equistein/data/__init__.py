@@ -15,7 +15,11 @@ from equistein.data._cache import (
     DATA_VARIABLE as DATA_VARIABLE,
 )
 from equistein.data._idx import read_idx as read_idx
-from equistein.data._image_folder import read_image_folder as read_image_folder
+from equistein.data._image_folder import (
+    image_classes as image_classes,
+    read_image_folder as read_image_folder,
+    write_image_folder as write_image_folder,
+)
 from equistein.data._labeled_images import (
     as_labeled as as_labeled,
     class_names as class_names,

@@ -4,6 +4,7 @@ import math
 import pathlib
 
 import numpy as np
+from jaxtyping import Float
 
 from equistein._limits import check_bytes, LimitError
 from equistein.data._array_files import DataError
@@ -61,6 +62,40 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
         row[:] = _pixels(file, "RGB" if color else "L").reshape(row.shape)
     images /= 255
     return images, labels
+
+
+def image_classes(path: pathlib.Path) -> tuple[str, ...] | None:
+    """Return what the classes of `read_image_folder` are called, if there are any.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        DataError: As `read_image_folder`.
+    """
+    files, labels = _files(path)
+    if labels is None:
+        return None
+    return tuple(dict.fromkeys(file.parent.name for file in files))
+
+
+def write_image_folder(
+    path: pathlib.Path, images: Float[np.ndarray, "image height width channel"]
+) -> None:
+    """Write images as .png files into a folder that is there, numbered from 0 on.
+
+    Args:
+        path: The folder.
+        images: Numbers from 0, black, to 1, in one channel or three; what is outside
+            is black or white, and what is no number black.
+    """
+    from PIL import Image
+
+    levels = np.clip(np.nan_to_num(images), 0, 1) * 255
+    digits = len(str(len(images) - 1))
+    for number, image in enumerate(np.round(levels).astype(np.uint8)):
+        pixels = image[..., 0] if image.shape[-1] == 1 else image
+        Image.fromarray(pixels).save(path / f"{number:0{digits}}.png")
 
 
 def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:

@@ -13,6 +13,7 @@ from equistein._limits import check_bytes, max_bytes
 from equistein.data import (
     as_particles,
     DataError,
+    image_classes,
     is_table,
     map_points,
     read_image_folder,
@@ -47,7 +48,8 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
-    labels = species = formulas = num_classes = table = energies = forces = None
+    labels = species = formulas = num_classes = table = classes = None
+    energies = forces = None
     streams = _streams(path, problem)
     if not is_table(path) and (problem.columns, problem.label) != (None, None):
         raise DataError(
@@ -66,10 +68,11 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
     elif path.is_dir():
         points, labels = read_image_folder(path)
         labels = labels if problem.labels else None
+        classes = None if labels is None else image_classes(path)
     elif is_table(path):
         table = _read_table(path, problem)
         points = _as_clouds(path, problem, table.points)
-        labels = table.labels
+        labels, classes = table.labels, table.classes
     else:
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):
@@ -111,9 +114,8 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
             )
     dataset = Dataset(
         points, labels, group, num_classes, species, formulas, num_held_out,
-        columns=table and table.columns, classes=table and table.classes,
-        label=table and table.label, energies=energies, forces=forces,
-        kelvin=problem.kelvin,
+        columns=table and table.columns, classes=classes, label=table and table.label,
+        energies=energies, forces=forces, kelvin=problem.kelvin,
     )  # fmt: skip
     return dataset if problem.kelvin is None else with_energies(path, problem, dataset)
 

@@ -7,6 +7,8 @@ import pytest
 from command_line import status, TINY_IMAGES
 from PIL import Image
 
+from equistein.data import read_image_folder
+
 
 def save_images(path, shape):
     rng = np.random.default_rng(0)
@@ -47,5 +49,13 @@ def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
     with np.load(new) as stored:
         assert stored["x"].shape == (3, 6, 6, 1)
         assert np.all(np.isfinite(stored["x"]))
+    assert json.loads((out / "config.json").read_text())["classes"] == ["a", "b"]
+    folder = tmp_path / "new"
+    assert (
+        status("sample", out, "--label", "b", "--num-samples", 3, "--out", folder) == 0
+    )
+    assert read_image_folder(folder)[0].shape == (3, 6, 6, 1)
+    assert status("sample", out, "--label", "c", "--out", tmp_path / "other") == 2
+    assert status("sample", out, "--out", folder) == 2  # it is there already
     (data / "a" / "00.png").unlink()
     assert status("resume", out) == 2  # other images than it was started with

@@ -113,7 +113,9 @@ def test_atoms_are_held(molecular_run, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["new.traj", "new.db", "new.extxyz"])
+@pytest.mark.parametrize(
+    "name", ["new.traj", "new.db", "new.extxyz", "new.xyz.gz", "new.pdb"]
+)
 def test_molecules_go_out_and_in_by_ase(name, molecular_run, tmp_path):
     read = pytest.importorskip("ase.io").read
     out = tmp_path / name

@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from equistein.data import DataError, read_image_folder
+from equistein.data import (
+    DataError,
+    image_classes,
+    read_image_folder,
+    write_image_folder,
+)
 
 GREY = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
 COLOR = np.stack([GREY, GREY + 5, GREY + 9], axis=2)
@@ -30,6 +35,7 @@ def test_subfolders_are_classes_and_one_color_makes_all_colored(tmp_path):
     (tmp_path / "empty").mkdir()
     images, labels = read_image_folder(tmp_path)
     assert labels.tolist() == [0, 0, 1]
+    assert image_classes(tmp_path) == ("cats", "dogs")
     assert np.allclose(images[2] * 255, COLOR)
     assert np.allclose(images[0] * 255, GREY[..., None])
 
@@ -38,6 +44,18 @@ def test_a_single_subfolder_is_no_class(tmp_path):
     for name in ("1.png", "2.png"):
         save(tmp_path / "all" / name)
     assert read_image_folder(tmp_path)[1] is None
+    assert image_classes(tmp_path) is None
+
+
+@pytest.mark.parametrize("array", [GREY[..., None], COLOR])
+def test_images_that_are_written_are_read_again(array, tmp_path):
+    images = np.stack([array + number for number in range(11)]) / 255
+    images[0, 0, 0], images[1, 0, 0], images[2, 0, 0] = -0.5, 1.5, np.nan
+    write_image_folder(tmp_path, images)
+    assert sorted(path.name for path in tmp_path.iterdir())[10] == "10.png"
+    again, labels = read_image_folder(tmp_path)
+    assert labels is None
+    assert np.allclose(again, np.nan_to_num(np.clip(images, 0, 1)), atol=1e-6)
 
 
 def test_two_files_of_different_sizes_are_named_with_their_sizes(tmp_path):

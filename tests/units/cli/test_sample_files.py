@@ -1,0 +1,69 @@
+"""What samples may be written to, without a fit."""
+
+import pathlib
+import types
+
+import numpy as np
+import pytest
+
+from equistein.cli._sample_files import begin, check_out, part_of, write_samples
+from equistein.data import read_image_folder
+from equistein.molecules import read_molecules
+from equistein.runs import UserError
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+def fitted(shape, **about):
+    reference = types.SimpleNamespace(center=np.zeros(shape))
+    return types.SimpleNamespace(reference=reference, about=about)
+
+
+def written(out, points, species=None, **about):
+    """Write as the command does: under another name, which then is given up."""
+    part = part_of(out)
+    begin(part)
+    write_samples(part, points, None, species, about)
+    part.replace(out)
+    assert [path.name for path in out.parent.iterdir()] == [out.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "species", "said"),
+    [
+        ("new", (6, 6, 1), None, None),
+        ("new", (6, 6, 3), None, None),
+        ("new.png", (6, 6, 3), None, "have no ending, for a folder of .png images"),
+        ("new", (6, 2), None, "must end in one of .npy, .npz, but got"),
+        ("new.xyz.gz", (2, 3), ("H", "F"), None),
+        ("new.pdb", (2, 3), ("H", "F"), None),
+        ("new.pdb", (2, 3), None, "An .pdb file needs elements"),
+        ("new.gz", (2, 3), ("H", "F"), "must end in one of"),
+        ("new.csv", (2,), None, "A table needs names of columns"),
+    ],
+)
+def test_kinds_are_those_that_the_data_could_be_read_from(
+    name, shape, species, said, tmp_path
+):
+    if said is None:
+        check_out(tmp_path / name, species, fitted(shape))
+        return
+    with pytest.raises(UserError, match=said):
+        check_out(pathlib.Path(tmp_path / name), species, fitted(shape))
+
+
+def test_images_become_a_folder(tmp_path):
+    images = np.linspace(0, 1, 3 * 36).reshape(3, 6, 6, 1)
+    written(tmp_path / "new", images, classes=["cats", "dogs"])
+    assert np.allclose(read_image_folder(tmp_path / "new")[0], images, atol=1 / 255)
+
+
+@pytest.mark.parametrize("name", ["new.xyz.gz", "new.pdb", "new.traj", "new.xyz"])
+def test_molecules_become_files_that_are_read_again(name, tmp_path):
+    pytest.importorskip("ase")
+    points = np.random.default_rng(0).normal(size=(3, 2, 3))
+    written(tmp_path / name, points, ("H", "F"))
+    frames = read_molecules(tmp_path / name)
+    assert [frame.symbols for frame in frames] == [("H", "F")] * 3
+    again = np.stack([frame.positions for frame in frames])
+    assert np.allclose(again, points, atol=2e-3)
