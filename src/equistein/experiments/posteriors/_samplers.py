@@ -59,6 +59,7 @@ def run_default(
         num_steps=config.num_steps,
         num_draws=num_draws,
         num_temperatures=config.num_temperatures,
+        progress=True,
     )
 
 
@@ -94,7 +95,7 @@ def nuts(config: PosteriorConfig, reading: Reading) -> Sampling:
     def found(key: Key, start: Particles) -> Found:
         samples = run(
             key, sampler, reading.posterior.log_density, start[:chains], num_steps=num,
-            record_every=1, keep=chains, check=False,
+            record_every=1, keep=chains, check=False, progress=True,
         )  # fmt: skip
         spent = float(chains) * samples.history["evaluations"]
         places = jnp.asarray(samples.history["particles"][num // 2 :])
@@ -147,6 +148,7 @@ def svgd(
         samples = run(
             key, sampler, pilot.log_density, pilot.coordinates.forward(start[:num]),
             num_steps=steps, record_every=max(1, steps // 100), keep=num, check=False,
+            progress=True,
         )  # fmt: skip
         taken, places = samples.history["step"], samples.history["particles"]
         places = pilot.coordinates.inverse(jnp.asarray(places))

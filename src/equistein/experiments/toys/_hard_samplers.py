@@ -64,7 +64,7 @@ def tempering(config: HardMixtureConfig, reach: float, num_steps: int) -> Sampli
         samples = run(
             key, sampler, target.log_density, start[: config.num_ladders],
             num_steps=num_steps, record_every=num_steps // config.num_records,
-            keep=config.num_ladders,
+            keep=config.num_ladders, progress=True,
         )  # fmt: skip
         summary = samples.summary
         found = averaged(target, samples, num_adapt)
@@ -168,7 +168,7 @@ def _chains(sampler: AbstractSampler, num: int, num_steps: int, after: int) -> S
     def sample(key: Key, target: HardMixture, start: Particles) -> Found:
         samples = run(
             key, sampler, target.log_density, start[:num], num_steps=num_steps,
-            record_every=max(1, num_steps // 100), keep=num,
+            record_every=max(1, num_steps // 100), keep=num, progress=True,
         )  # fmt: skip
         return averaged(target, samples, after)
 

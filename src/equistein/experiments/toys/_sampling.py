@@ -113,6 +113,7 @@ class Toy:
                     keys, sampler, self.target.log_density, start,
                     num_steps=config.num_steps, record_every=record_every,
                     keep=min(kept, num),
+                    progress=True,
                 )  # fmt: skip
                 moved = frames(start[0], samples[0].history) if movement else {}
                 rest = [{}] * (len(trials) - 1)  # the first seed is enough to look at
