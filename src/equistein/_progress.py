@@ -1,5 +1,6 @@
 """The progress of long work: a bar on a terminal, lines elsewhere."""
 
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -9,6 +10,8 @@ from tqdm import tqdm
 _LINE = (
     "{desc}{n_fmt} of {total_fmt} {unit}s, {elapsed} so far, {remaining} left{postfix}"
 )
+_SHORT_LINE = "{desc}{n_fmt} of {total_fmt}, {remaining} left"
+_NARROW = 60  # columns, where the line is the short one
 _SECONDS = 15.0  # between two lines
 
 
@@ -65,5 +68,7 @@ def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
     if sys.stderr.isatty():
         return _Bar(items, mininterval=0.1, maxinterval=0.1, **options)
     options["desc"] = options["desc"] and f"{options['desc']}: "
-    options |= {"bar_format": _LINE, "file": _PlainLines(sys.stderr)}
+    narrow = shutil.get_terminal_size().columns < _NARROW
+    line = _SHORT_LINE if narrow else _LINE
+    options |= {"bar_format": line, "file": _PlainLines(sys.stderr)}
     return _Bar(items, mininterval=_SECONDS, maxinterval=_SECONDS, **options)

@@ -97,6 +97,22 @@ def test_public_methods_of_abstract_classes_are_documented(package):
             )
 
 
+def test_import_adds_no_module_beyond_names():
+    """Nothing that takes time: no JAX even, which whoever uses a part loads then."""
+    program = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "import equistein\n"
+        "added = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(added - set(sys.stdlib_module_names)))\n"
+        "print(*sorted(m for m in sys.modules if m.startswith('equistein.')))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "equistein lazy_loader\n\n", done.stderr
+
+
 def test_import_is_light_and_creates_no_array():
     program = (
         "import sys, jax, equistein\n"

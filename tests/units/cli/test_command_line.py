@@ -42,6 +42,26 @@ def test_every_command_has_a_help_of_its_own_which_the_first_one_quotes(
     assert COMMANDS[command].about in printed
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["fit", "--help"],
+        ["run", "two-circles", "--help"],
+        ["run", "two-circles", "--num-wheels", "3"],
+        ["run", "two-circles", "--num-steps", "many"],
+    ],
+)
+def test_boxes_fit_a_terminal_of_40_columns(arguments, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    status(*arguments)
+    caught = capsys.readouterr()
+    lines = (caught.out + caught.err).splitlines()
+    boxes = [line for line in lines if line[:1] in "│╭╰"]  # others may be wrapped
+    assert len(boxes) > 3
+    assert [line for line in boxes if len(line) > 40] == []
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["walk"]])
 def test_what_needs_no_command_imports_none(arguments):
     program = f"""
