@@ -51,6 +51,8 @@ def test_the_readme_s_first_program_runs_on_its_own(tmp_path):
 def test_a_guide_runs_and_its_programs_are_short(
     guide, num, picture, tmp_path, monkeypatch
 ):
+    if guide == "calculators":
+        pytest.importorskip("ase")
     page = (ROOT / "docs" / f"{guide}.md").read_text()
     programs = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(programs) >= num
