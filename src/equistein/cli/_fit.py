@@ -270,7 +270,9 @@ def _fit_and_judge(
 def answer_fit(folder: RunFolder, described: Mapping[str, Any], told: str = "") -> None:
     """Print where the report of a finished fit is, and how to draw more."""
     report, model = folder.path / "report.html", folder.path / MODEL
-    new = f"new{pathlib.Path(str(described['data'])).suffix.lower() or '.npz'}"
+    data = pathlib.Path(str(described["data"]))
+    ending = "" if data.is_dir() else data.suffix.lower()  # of images, a folder
+    new = f"new{'.xyz.gz' if ending == '.gz' else ending}"
     answer(
         f"{told}Report: {report}",
         folder=folder.path, report=report, model=model,

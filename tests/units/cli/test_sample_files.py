@@ -6,10 +6,11 @@ import types
 import numpy as np
 import pytest
 
+from equistein.cli._fit import answer_fit
 from equistein.cli._sample_files import begin, check_out, part_of, write_samples
 from equistein.data import read_image_folder
 from equistein.molecules import read_molecules
-from equistein.runs import UserError
+from equistein.runs import RunFolder, UserError
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -67,3 +68,19 @@ def test_molecules_become_files_that_are_read_again(name, tmp_path):
     assert [frame.symbols for frame in frames] == [("H", "F")] * 3
     again = np.stack([frame.positions for frame in frames])
     assert np.allclose(again, points, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("data", "new"),
+    [("a.xyz", "new.xyz"), ("a.xyz.gz", "new.xyz.gz"), ("a.PDB", "new.pdb"),
+     ("images.d/", "new")],
+)  # fmt: skip
+def test_a_fit_tells_how_to_draw_files_of_the_kind_it_was_given(
+    data, new, tmp_path, capsys
+):
+    if data.endswith("/"):
+        (tmp_path / data).mkdir()
+    folder = RunFolder.create(tmp_path / "run")
+    folder.write_json("metrics.json", {})
+    answer_fit(folder, {"data": str(tmp_path / data)})
+    assert capsys.readouterr().out.endswith(f" --out {new}\n")
