@@ -57,7 +57,7 @@ def test_boxes_fit_a_terminal_of_40_columns(arguments, monkeypatch, capsys):
     status(*arguments)
     caught = capsys.readouterr()
     lines = (caught.out + caught.err).splitlines()
-    boxes = [line for line in lines if line[:1] in "│╭╰"]  # others may be wrapped
+    boxes = [line for line in lines if line[:1] in tuple(" │╭╰")]  # others may wrap
     assert len(boxes) > 3
     assert [line for line in boxes if len(line) > 40] == []
 
