@@ -12,6 +12,7 @@ from equistein.plotting._style import (
     grid,
     legend,
     line_of,
+    marker_of,
     plain,
 )
 
@@ -43,7 +44,8 @@ def curves(
     for index, (name, (steps, values)) in enumerate(series.items()):
         shade = color_of(name, index, colors)
         line = line_of(name, index, colors)
-        mark = "o" if len(steps) == 1 else None  # a line of one point shows nothing
+        # A line of one point shows nothing.
+        mark = marker_of(name, index, colors) if len(steps) == 1 else None
         panel.plot(
             steps, values.mean(axis=0), color=shade, linestyle=line, marker=mark,
             label=name,
@@ -80,9 +82,11 @@ def error_bars(
     figure, panel = chart(label, width=6.4, height=3.8)
     for index, (name, (places, values, errors)) in enumerate(series.items()):
         shade, known = color_of(name, index, colors), np.isfinite(errors)
+        mark = marker_of(name, index, colors)
         panel.errorbar(
             places, values, np.where(known, errors, 0), color=shade, label=name,
-            marker="o", markersize=3, linewidth=1.2, capsize=2,
+            linestyle=line_of(name, index, colors), marker=mark, markersize=3,
+            linewidth=1.2, capsize=2,
         )  # fmt: skip
     for name, place in (marks or {}).items():
         panel.axvline(place, color=EXACT, linewidth=1, linestyle="--", label=name)

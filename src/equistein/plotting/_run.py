@@ -8,7 +8,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from equistein.plotting._style import color, frameless, grid, plain
+from equistein.plotting._style import color, frameless, grid, line_of, plain
 
 _CURVES = ("log_density", "update_norm", "acceptance")
 _NUM_BINS = 40
@@ -30,7 +30,8 @@ def run_figure(particles: np.ndarray, history: Mapping[str, np.ndarray]) -> Figu
         for index, (step, values) in enumerate(
             zip(history["step"], history[name], strict=True)
         ):
-            panel.plot(step, values, color=color(index), linewidth=1)
+            line = line_of(name, index, None)
+            panel.plot(step, values, color=color(index), linestyle=line, linewidth=1)
         panel.set(xlabel="step", title=name.replace("_", " "))
         plain(panel)
     return figure

@@ -7,8 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 EXACT = "#222222"
-PALETTE = ("#2f6fbb", "#d9662c", "#3a9d5d", "#8c5fb0", "#b8942f", "#c14a6b", "#4aa3b5")
-LINES = ("-", "--", ":")
+# Those of Okabe and Ito, moved so that each is seen on white and any two are told apart
+# without red or green cones.
+PALETTE = ("#014a94", "#ae3718", "#00a561", "#c9669d", "#dd7c01", "#458df3")
+LINES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D")
+_ALIKE = 4  # series in a row told apart by their color alone
 _FEW_NAMES = 8
 
 
@@ -53,8 +57,13 @@ def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
 
 
 def line_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
-    """Return the style of a series' line, another one once the colors repeat."""
-    return LINES[(colors or {}).get(name, index) // len(PALETTE) % len(LINES)]
+    """Return the style of a series' line, another one for each four series."""
+    return LINES[(colors or {}).get(name, index) // _ALIKE % len(LINES)]
+
+
+def marker_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
+    """Return the marker of a series' points, another one for each four series."""
+    return MARKERS[(colors or {}).get(name, index) // _ALIKE % len(MARKERS)]
 
 
 def frameless(axes: Axes) -> None:

@@ -161,6 +161,9 @@ def test_more_curves_than_colors_are_told_apart_by_their_lines():
     (panel,) = plotting.curves(series, "y").axes
     looks = {(line.get_color(), line.get_linestyle()) for line in panel.lines}
     assert len(looks) == 12
+    lines = [line.get_linestyle() for line in panel.lines]
+    assert len(set(lines[:4])) == 1
+    assert lines[4] != lines[3]
 
 
 def test_a_curve_of_one_point_is_seen():
