@@ -16,6 +16,7 @@ from equistein._files import digest
 from equistein.cli._announcement import announcement
 from equistein.cli._attempt import attempt
 from equistein.cli._estimate import estimated
+from equistein.cli._fit_settings import FIT_SETTINGS
 from equistein.cli._given import given
 from equistein.cli._hosts import agree, drop, Hosts, own_path, reopened, together
 from equistein.cli._output import answer, say
@@ -24,11 +25,8 @@ from equistein.cli._words import words_of_fit
 from equistein.data import has_labels
 from equistein.models import (
     AbstractSettings,
-    ContrastiveSettings,
     Dataset,
-    DenoisingSettings,
     for_dataset,
-    ImageSettings,
     judge,
     Model,
     network_of,
@@ -54,11 +52,6 @@ from equistein.training import DivergenceError
 
 MODEL = "checkpoint/model.eqx"
 _TRAINING = "checkpoint/training.eqx"
-_SETTINGS = {
-    "features": ContrastiveSettings(),
-    "graph": DenoisingSettings(),
-    "unet": ImageSettings(),
-}
 
 
 def fit_arguments(arguments: Sequence[str]) -> Any:
@@ -71,7 +64,7 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
     classes = named and "--no-labels" not in arguments
     usual = "graph" if clouds and not classes else "features"
     network = given(arguments, "network") or usual
-    defaults = _SETTINGS.get(network, _SETTINGS["features"])
+    defaults = FIT_SETTINGS.get(network, FIT_SETTINGS["features"])
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Fit:
@@ -174,7 +167,7 @@ def prepared(
         UserError: If something does not do.
     """
     try:
-        sizes = {type(each): each.batch_size for each in _SETTINGS.values()}
+        sizes = {type(each): each.batch_size for each in FIT_SETTINGS.values()}
         usual = sizes.get(type(settings)) == settings.batch_size
         dataset = read_dataset(data, problem, 2 if usual else settings.batch_size)
         if usual:  # nobody chose it: small data have smaller batches
@@ -195,7 +188,7 @@ def read_fit(described: Mapping[str, Any]) -> tuple[Problem, AbstractSettings]:
         ValueError: If they are not what they should be.
     """
     problem = config_from_json(Problem(group="trivial"), described.get("problem"))
-    like = _SETTINGS.get(problem.network, _SETTINGS["features"])
+    like = FIT_SETTINGS.get(problem.network, FIT_SETTINGS["features"])
     return problem, config_from_json(like, described.get("settings"))
 
 

@@ -2,23 +2,33 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import tyro
 
 from equistein.cli._output import answer, say
 from equistein.cli._words import words_of
-from equistein.runs import RunFolder, UserError, write_comparison, write_report
+from equistein.runs import (
+    check_comparison,
+    RunFolder,
+    UserError,
+    write_comparison,
+    write_report,
+)
+
+_COMPARED = "compared.html"
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Write the reports of runs anew, and compare the numbers of several.
+    """Write the reports of runs anew, and a page that compares several.
 
     Attributes:
         runs: Run folders.
-        out: A page that compares several runs: their numbers in one table, and the
-            settings in which they differ.
+        out: The page that compares runs: their numbers in one table, their figures side
+            by side, and the settings in which they differ. By default compared.html
+            beside the folder of the first of several runs.
     """
 
     runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
@@ -35,6 +45,28 @@ class Report:
                     f"{folder.path} has no results yet; `equistein resume "
                     f"{folder.path}`."
                 )
+        page = self.out
+        if page is None and len(folders) > 1:
+            page = folders[0].path.absolute().parent / _COMPARED
+        if page is not None:
+            check_comparison(page)
+        self._write(folders)
+        if page is not None:
+            told = [words_of(folder.read_config()) for folder in folders]
+            try:
+                write_comparison(folders, told, page)
+            except OSError as error:
+                raise UserError(
+                    f"Cannot write {page}: {error.strerror}. Choose another --out."
+                ) from None
+            if self.out is None:
+                for folder in folders:
+                    _print_metrics(folder)
+            answer(str(page), comparison=page)
+        return 0
+
+    def _write(self, folders: Sequence[RunFolder]) -> None:
+        """Write the report of each run."""
         written: dict[str, Any] = {}
         for folder in folders:
             try:
@@ -49,18 +81,6 @@ class Report:
                 "metrics": folder.read_json("metrics.json"),
             }
             answer(str(report), runs=written)
-        if self.out is not None:
-            try:
-                write_comparison(folders, self.out)
-            except OSError as error:
-                raise UserError(
-                    f"Cannot write {self.out}: {error.strerror}. Choose another --out."
-                ) from None
-            answer(str(self.out), comparison=self.out)
-        elif len(folders) > 1:
-            for folder in folders:
-                _print_metrics(folder)
-        return 0
 
 
 def _print_metrics(folder: RunFolder) -> None:

@@ -25,6 +25,7 @@ from equistein.runs import (
     RunFolder,
     UserError,
     write_environment,
+    write_parts,
     write_report,
     write_sweep_results,
 )
@@ -174,6 +175,7 @@ def _go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
     }
     if results:
         write_sweep_results(folder, results)
+        write_parts(folder, list(names), list(results))
         report = write_report(folder, words_of_sweep(described))
         table = folder.path / "table.csv"
         answer(

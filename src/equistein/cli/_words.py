@@ -4,8 +4,10 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from equistein.cli._fit_settings import FIT_SETTINGS
 from equistein.experiments import EXPERIMENTS
-from equistein.runs import config_from_json, Words
+from equistein.models import Problem
+from equistein.runs import config_from_json, config_to_json, flags, Words
 
 _LIKELY = (
     "Samples drawn from fresh starts, compared with one half of the data by their "
@@ -49,6 +51,15 @@ _CAPTIONS = {
     "symmetry mixes columns, samples follow it and data need not.",
     "samples": "The data, and new samples; those of each class by themselves.",
 }
+_HEADLINES = (
+    "held_out_log_likelihood",
+    "held_out_denoising_loss",
+    "held_out_accuracy",
+    "validity",
+    "molecule_stability",
+    "energy_distance_of_features",
+    "w1_of_a_feature",
+)
 
 
 def words_of(described: Mapping[str, Any]) -> Words:
@@ -66,7 +77,8 @@ def words_of(described: Mapping[str, Any]) -> Words:
         config = config_from_json(config, described.get("config"))
     except (TypeError, ValueError):
         pass  # settings of another version: the words of this one's defaults
-    return experiment.words(config, str(described.get("preset")))
+    seed, preset = described.get("seed", 0), str(described.get("preset"))
+    return experiment.words(config, preset, seed)
 
 
 def words_of_fit(described: Mapping[str, Any]) -> Words:
@@ -91,11 +103,27 @@ def words_of_fit(described: Mapping[str, Any]) -> Words:
         f"points of shape {shape}; the others are held out.{named}",
         notes={"model": note},
         captions=_CAPTIONS,
+        headlines=_HEADLINES,
+        command=_command_of_fit(described),
         floor="data",
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
         headlines=_WITH_FORCES if problem.get("kelvin") else (),
     )
+
+
+def _command_of_fit(described: Mapping[str, Any]) -> list[str]:
+    """Return the words of the command that fits this, none of a damaged config."""
+    problem, settings = described.get("problem"), described.get("settings")
+    if not isinstance(problem, dict) or not isinstance(settings, dict):
+        return []
+    usual = FIT_SETTINGS.get(str(problem.get("network")), FIT_SETTINGS["features"])
+    return [
+        "equistein", "fit", str(described.get("data")), "--group",
+        str(problem.get("group")),
+        *flags(problem, config_to_json(Problem(group=str(problem.get("group"))))),
+        *flags(settings, config_to_json(usual)),
+    ]  # fmt: skip
 
 
 def words_of_sweep(described: Mapping[str, Any]) -> Words:

@@ -28,3 +28,4 @@ from equistein.plotting._run import (
 )
 from equistein.plotting._side_by_side import side_by_side as side_by_side
 from equistein.plotting._spatial_samples import spatial_samples as spatial_samples
+from equistein.plotting._thumbnail import thumbnail as thumbnail

@@ -1,5 +1,10 @@
 """What a run leaves in its folder: settings, results, figures, and a report of them."""
 
+from equistein.runs._command import flags as flags
+from equistein.runs._comparison import (
+    check_comparison as check_comparison,
+    write_comparison as write_comparison,
+)
 from equistein.runs._config import (
     config_from_json as config_from_json,
     config_to_json as config_to_json,
@@ -22,9 +27,14 @@ from equistein.runs._outcome import (
     seed_outcome as seed_outcome,
     WARNING as WARNING,
 )
+from equistein.runs._page import (
+    Circumstances as Circumstances,
+    PageFigure as PageFigure,
+    Picture as Picture,
+    write_page as write_page,
+)
+from equistein.runs._parts import write_parts as write_parts
 from equistein.runs._report import (
-    Words as Words,
-    write_comparison as write_comparison,
     write_conclusion as write_conclusion,
     write_report as write_report,
 )
@@ -43,3 +53,4 @@ from equistein.runs._sweep import (
     members as members,
     write_sweep_results as write_sweep_results,
 )
+from equistein.runs._words import Words as Words

@@ -2,8 +2,11 @@
 
 import dataclasses
 import math
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from equistein.runs._metric_words import in_words
 
 _MOST = 4  # headlines, where nobody chose them
 _HIGHER = (
@@ -12,6 +15,8 @@ _HIGHER = (
     "validity",
     "stability",
     "held_out_log_likelihood",
+    "test_log_density",
+    "within_tolerance",
     "precision",
     "recall",
 )
@@ -27,9 +32,15 @@ _LOWER = (
     "divergence",
     "variation",
     "bits_per_dimension",
-    "largest_weight_error",
+    "weight_error",
+    "copy_error",
     "error_of_a_share",
+    "gap",
+    "loss",
+    "expanded",
+    "evaluations_to",
 )
+_SIGNED = ("log_z_error",)  # best at zero
 _NEITHER = ("_of_normals", "_of_zero", "_floor", "_sd", "_min", "_max", "_labels")
 RESERVED = ("seeds", "num_samples", "floor")
 
@@ -41,7 +52,7 @@ class Headline:
     Attributes:
         metric: What is measured, in words.
         value: The number of the best entry, rounded by its spread.
-        entry: Which one that is.
+        entry: Which one that is, as figures call it.
         beside: What others have, in a sentence.
     """
 
@@ -52,7 +63,10 @@ class Headline:
 
 
 def headlines(
-    metrics: Mapping[str, Any], wanted: Sequence[str], floor_name: str
+    metrics: Mapping[str, Any],
+    wanted: Sequence[str],
+    floor_name: str,
+    labels: Mapping[str, str] = types.MappingProxyType({}),
 ) -> list[Headline]:
     """Return what a report says first, from its metrics.json.
 
@@ -61,6 +75,7 @@ def headlines(
         wanted: The metrics to choose; if none, the first that are known to be better
             the lower or the higher they are, those with a floor before.
         floor_name: What the floor is of.
+        labels: What figures call entries, where that is not their name.
     """
     rows = {
         name: row for name, row in metrics.items()
@@ -72,7 +87,9 @@ def headlines(
     if not chosen:
         known = [name for name in names if lower_is_better(name) is not None]
         chosen = sorted(known, key=lambda name: name not in floor)[:_MOST]
-    found = (_headline(name, rows, floor, metrics, floor_name) for name in chosen)
+    found = (
+        _headline(name, rows, floor, metrics, floor_name, labels) for name in chosen
+    )
     return [each for each in found if each is not None]
 
 
@@ -101,6 +118,7 @@ def _headline(
     floor: Mapping[str, Any],
     metrics: Mapping[str, Any],
     floor_name: str,
+    labels: Mapping[str, str],
 ) -> Headline | None:
     values = {
         name: row[metric] for name, row in rows.items()
@@ -108,19 +126,15 @@ def _headline(
     }  # fmt: skip
     if not values:
         return None
-    lower = lower_is_better(metric)
-    order = sorted(values, key=values.__getitem__, reverse=lower is False)
-    best = next(iter(values)) if lower is None else order[0]
-    told = [] if lower is None else ["lower is better" if lower else "higher is better"]
-    others = [name for name in order if name != best]
+    level = floor[metric] if isinstance(floor.get(metric), int | float) else None
+    order, told = _ranked(metric, values, level, floor_name)
+    best, others = order[0], order[1:]
     if others:
-        shown = [others[0], *others[-1:]] if len(others) > 1 else others
-        told.append(
-            "beside it "
-            + " and ".join(f"{n} {rounded(values[n])}" for n in dict.fromkeys(shown))
-        )
-    if isinstance(floor.get(metric), int | float):
-        told.append(f"{floor_name} {rounded(floor[metric], floor.get(f'{metric}_sd'))}")
+        shown = dict.fromkeys((others[0], others[-1]))
+        parts = [f"{labels.get(n, n)} {rounded(values[n])}" for n in shown]
+        told.append(f"beside it {' and '.join(parts)}")
+    if level is not None:
+        told.append(f"{floor_name} {rounded(level, floor.get(f'{metric}_sd'))}")
     num = metrics.get("num_samples", {})
     count = num.get(best) if isinstance(num, dict) else None
     seeds = len(metrics.get("seeds") or ())
@@ -128,4 +142,24 @@ def _headline(
         of = f" in all, {seeds} seeds" if seeds > 1 else ""
         told.append(f"{count} samples{of}")
     value = rounded(values[best], rows[best].get(f"{metric}_sd"))
-    return Headline(metric.replace("_", " "), value, best, "; ".join(told))
+    return Headline(in_words(metric), value, labels.get(best, best), "; ".join(told))
+
+
+def _ranked(
+    metric: str, values: Mapping[str, float], level: float | None, floor_name: str
+) -> tuple[list[str], list[str]]:
+    """Return the entries, the best one first, and what is better.
+
+    Where neither less nor more is better, the nearest to the floor is; and in the
+    order that entries have where there is none.
+    """
+    lower = lower_is_better(metric)
+    if lower is not None:
+        order = sorted(values, key=values.__getitem__, reverse=not lower)
+        return order, ["lower is better" if lower else "higher is better"]
+    if metric in _SIGNED:
+        return sorted(values, key=lambda name: abs(values[name])), ["best is 0"]
+    if level is None:
+        return list(values), []
+    order = sorted(values, key=lambda name: abs(values[name] - level))
+    return order, [f"best is nearest to {floor_name}"]

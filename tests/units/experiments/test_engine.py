@@ -139,8 +139,11 @@ def test_an_interrupted_run_writes_what_is_finished_and_goes_on(tmp_path):
     assert json.loads((tmp_path / "metrics.json").read_text())["num_samples"] == {
         "model": 3
     }
+    said = f"1 of 3 parts is done; `equistein resume {tmp_path}` goes on."
+    assert said in (tmp_path / "report.html").read_text()
     told = []
     perform(experiment(), Config(), 0, folder, preset="quick", tell=told.append)
+    assert "parts is done" not in (tmp_path / "report.html").read_text()
     assert "[1/3] coins: model@0: done before" in told
     ends = [
         line for line in told if " s" in line and ":" in line.partition("coins: ")[2]

@@ -10,6 +10,7 @@ from equistein.experiments import EXPERIMENTS
 from equistein.experiments.learned._algorithm_1 import Algorithm1
 from equistein.groups import Cyclic
 from equistein.models import contrastive_model, energy_for
+from equistein.runs._metric_words import METRIC_WORDS
 from equistein.targets import RotatedGaussians
 from equistein.training import ContrastiveDivergence
 
@@ -95,6 +96,18 @@ def test_every_figure_and_model_has_its_words(name):
         assert not re.search(r"\blaws?\b|\bshares?\b", sentence), sentence
     closes = [key for key, text in words.captions.items() if "divergence" in text]
     assert closes == (["training"] if name in ("dw4", "lj13") else [])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.usefixtures("single_precision")
+def test_every_experiment_begins_its_report_with_a_few_numbers_in_words(name):
+    experiment = EXPERIMENTS[name]
+    for config in experiment.presets.values():
+        chosen = experiment.words(config, "smoke").headlines
+        assert 3 <= len(set(chosen)) <= 5
+        for metric in chosen:
+            known = {metric, re.sub(r"_\d+$", "", metric)}
+            assert known & set(METRIC_WORDS), metric
 
 
 def test_the_paper_s_own_training_repels_and_stops_early():

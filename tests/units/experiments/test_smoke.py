@@ -8,6 +8,7 @@ from browser import check_report, CHROMIUM
 from equistein.cli import main
 from equistein.experiments import EXPERIMENTS
 from equistein.runs import FLOOR
+from equistein.runs._headlines import headlines
 
 # Their reports are opened in Chromium, where there is one.
 LOOKED_AT = ("c4-gaussians", "dw4", "molecules", "images", "mixture")
@@ -57,6 +58,12 @@ def test_every_experiment_runs_at_smoke_size(name, tmp_path, single_precision):
         for model in models:
             assert len(samples[model]) == metrics["num_samples"][model]
             assert np.all(np.isfinite(samples[model]))
+    words = EXPERIMENTS[name].words(EXPERIMENTS[name].presets["smoke"], "smoke")
+    said = headlines(metrics, words.headlines, words.floor)
+    # A sampler may not get as far as MALA in a smoke run, which is null.
+    assert len(said) >= len(words.headlines) - (
+        "evaluations_to_mala" in words.headlines
+    )
     assert list((out / "figures").glob("*.png"))
     assert (out / "report.html").stat().st_size > 10_000
     assert not list((out / "checkpoint").glob("*.eqx"))

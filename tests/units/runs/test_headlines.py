@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -6,11 +8,12 @@ from equistein.plotting import molecule_viewer
 from equistein.runs import (
     RunFolder,
     Words,
-    write_comparison,
     write_environment,
+    write_parts,
     write_report,
 )
 from equistein.runs._headlines import headlines, lower_is_better, rounded
+from equistein.runs._metric_words import in_words
 
 METRICS = {
     "plain": {"energy_w2": 0.5, "accuracy": 0.7, "steps": 3.0},
@@ -58,12 +61,34 @@ def test_what_is_better_is_known_of_metrics_by_their_names(metric, lower):
 def test_the_best_comes_first_with_what_it_is_better_than():
     first, second = headlines(METRICS, (), "exact samples")
     assert (first.metric, first.value, first.entry) == (
-        "energy w2", "0.120 ± 0.031", "equivariant",
+        "distance of energies (Wasserstein-2)", "0.120 ± 0.031", "equivariant",
     )  # fmt: skip
     for said in ("lower is better", "plain 0.5", "exact samples 0.1", "30 samples in"):
         assert said in first.beside
-    assert (second.metric, second.entry) == ("accuracy", "plain")
+    assert (second.metric, second.entry) == ("accuracy of the classes", "plain")
     assert "higher is better" in second.beside
+
+
+def test_headlines_call_entries_as_figures_do():
+    first, second = headlines(METRICS, (), "data", {"plain": "plain EBM"})
+    assert "plain EBM 0.5" in first.beside
+    assert second.entry == "plain EBM"
+
+
+@pytest.mark.parametrize(
+    ("metric", "floor", "best", "said"),
+    [
+        ("states", {"states": 5.0}, "b", "best is nearest to data; beside it a 3"),
+        ("states", {}, "a", "beside it b 4"),
+        ("log_z_error", {}, "b", "best is 0; beside it a -2"),
+    ],
+)
+def test_what_is_best_where_neither_less_nor_more_is(metric, floor, best, said):
+    values = {"states": (3.0, 4.0, 9.0), "log_z_error": (-2.0, 1.0, 3.0)}[metric]
+    metrics = {name: {metric: value} for name, value in zip("abc", values, strict=True)}
+    (only,) = headlines(metrics | {"floor": floor}, [metric], "data")
+    assert only.entry == best
+    assert said in only.beside
 
 
 def test_chosen_headlines_are_taken_and_others_left():
@@ -89,6 +114,49 @@ def folder(tmp_path):
     return made
 
 
+def test_a_metric_is_said_in_words():
+    assert in_words("ksd") == "kernel Stein discrepancy"
+    assert in_words("likelihood_gap_250").endswith("(nats), 250")
+    assert in_words("state_1") == "state 1"
+    assert in_words("auroc_noise_log_density").startswith("chance to tell data")
+
+
+def test_a_report_calls_entries_as_figures_do(folder):
+    words = Words(
+        title="t", labels={"plain": "plain EBM"}, notes={"plain": "Coordinates."}
+    )
+    event = {"name": "plain", "event": "warning", "text": "It drifts."}
+    folder.write("history.jsonl", json.dumps(event) + "\n")
+    text = write_report(folder, words).read_text()
+    assert "<td>plain EBM<br><small>plain</small></td>" in text
+    assert "<b>plain EBM</b>: Coordinates." in text
+    assert "<b>plain EBM</b>: It drifts." in text
+    assert '<th title="distance of energies (Wasserstein-2)">energy w2</th>' in text
+
+
+def test_a_metric_of_its_own_is_shown_though_its_name_ends_as_a_spread(folder):
+    folder.write_json("metrics.json", {"a": {"inner_sd": 0.5, "inner_sd_sd": 0.1}})
+    text = write_report(folder, Words(title="t")).read_text()
+    assert ">inner sd</th>" in text
+    assert "inner sd sd" not in text
+
+
+def test_frames_have_titles(folder):
+    folder.write("figures/turned.html", "<p>Turn.</p>")
+    assert (
+        '<iframe title="turned" ' in write_report(folder, Words(title="t")).read_text()
+    )
+
+
+def test_an_interrupted_run_says_so_before_its_numbers(folder):
+    write_parts(folder, ["a", "b", "c"], ["a"])
+    text = write_report(folder, Words(title="t")).read_text()
+    said = f"1 of 3 parts is done; `equistein resume {folder.path}` goes on."
+    assert text.index(said) < text.index('class="card"')
+    write_parts(folder, ["a", "b"], ["a", "b"])
+    assert "resume" not in write_report(folder, Words(title="t")).read_text()
+
+
 def test_a_report_begins_with_the_answer_and_ends_with_the_settings(folder):
     text = write_report(
         folder, Words(title="t", captions={"line": "A line."})
@@ -100,19 +168,6 @@ def test_a_report_begins_with_the_answer_and_ends_with_the_settings(folder):
     assert '<td class="best">0.120 ± 0.031' in text
     assert "1, 2" in text
     assert "prefers-color-scheme:dark" in text
-
-
-def test_runs_are_compared_in_one_table_with_the_settings_that_differ(folder, tmp_path):
-    other = RunFolder.create(tmp_path / "other")
-    other.write_config({"command": "run", "config": {"step": 0.2, "sizes": [1, 2]}})
-    other.write_json("metrics.json", METRICS | {"new": {"energy_w2": 0.01}})
-    page = tmp_path / "compared.html"
-    write_comparison([folder, other], page)
-    text = page.read_text()
-    for said in ("run: plain", "other: plain", "other: new", "run: 0.1; other: 0.2"):
-        assert said in text
-    assert "config.sizes" not in text
-    assert '<td class="best">0.01' in text
 
 
 @pytest.mark.slow

@@ -11,7 +11,16 @@ import jax.random as jr
 
 from equistein._types import Key
 from equistein.experiments.engine._figures import AbstractFigure
-from equistein.runs import FLOOR, joined, Outcome, SEED, WARNING, Words
+from equistein.runs import (
+    config_to_json,
+    flags,
+    FLOOR,
+    joined,
+    Outcome,
+    SEED,
+    WARNING,
+    Words,
+)
 from equistein.samplers import SamplingWarning
 
 
@@ -90,7 +99,8 @@ class Experiment:
         conclude: From the configuration and the outcomes, what the report says first.
         check: From a configuration, raise `ValueError` or `DataError` for what the
             stages need and do not have, before anything is written.
-        headlines: The metrics that the report begins with.
+        headlines: The three to five metrics that the report begins with, or what gives
+            them from the configuration.
     """
 
     name: str
@@ -102,7 +112,7 @@ class Experiment:
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
     conclude: Callable[[Any, dict[str, Outcome]], str] = lambda *_: ""
     check: Callable[[Any], None] = lambda config: None
-    headlines: Sequence[str] = ()
+    headlines: Sequence[str] | Callable[[Any], Sequence[str]] = ()
 
     def stages(
         self, config: Any, seed: int, folder: pathlib.Path | None = None
@@ -151,8 +161,15 @@ class Experiment:
         drawn = {figure.name: figure.draw(config, shown) for figure in self.figures}
         return {name: figure for name, figure in drawn.items() if figure is not None}
 
-    def words(self, config: Any, preset: str) -> Words:
-        """Return what the report of a run says beside numbers and figures."""
+    def words(self, config: Any, preset: str, seed: int = 0) -> Words:
+        """Return what the report of a run says beside numbers and figures.
+
+        Args:
+            config: The configuration.
+            preset: What it is called; an experiment of one's own, which the command
+                line does not know, has none.
+            seed: The first seed.
+        """
         figure = self.figure[0].upper() + self.figure[1:]
         entries = {entry.name: entry for entry in self.entries(config)}
         floor = entries.pop(FLOOR, None)
@@ -160,15 +177,33 @@ class Experiment:
         if floor is not None:
             about_floor = {"floor": floor.label or "exact samples"}
             about_floor |= {"floor_note": floor.note} if floor.note else {}
+        chosen = self.headlines
+        if callable(chosen):
+            chosen = chosen(config)
         return Words(
             title=self.name,
             lead=f"{self.summary[0].upper()}{self.summary[1:]}. {figure} of Jaini, "
             f"Holdijk and Welling (2021); preset {preset}.",
             notes={name: entry.note for name, entry in entries.items() if entry.note},
+            labels={
+                name: entry.label for name, entry in entries.items() if entry.label
+            },
             captions={figure.name: figure.about for figure in self.figures},
-            headlines=self.headlines,
+            headlines=chosen,
+            command=self._command(config, seed) if preset else (),
             **about_floor,
         )
+
+    def _command(self, config: Any, seed: int) -> list[str]:
+        """Return the words of the command that runs this, by the nearest preset."""
+        told = config_to_json(config)
+        options = {
+            name: flags(told, config_to_json(preset))
+            for name, preset in self.presets.items()
+        }
+        nearest = min(options, key=lambda name: len(options[name]))
+        begin = ["equistein", "run", self.name, "--preset", nearest]
+        return [*begin, "--seed", str(seed), *options[nearest]]
 
 
 def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:

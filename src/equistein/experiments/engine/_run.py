@@ -24,6 +24,7 @@ from equistein.runs import (
     write_conclusion,
     write_environment,
     write_figures,
+    write_parts,
     write_report,
     write_results,
 )
@@ -103,6 +104,7 @@ def perform(
         in_order = {name: parts[name] for name in stages if name in parts}
         outcomes = compared(experiment, config, in_order)
         if folder is not None and outcomes and jax.process_index() == 0:
+            write_parts(folder, list(stages), list(in_order))
             write_outcomes(experiment, config, seed, folder, outcomes, preset)
     told = experiment.conclude(config, outcomes)
     if told:
@@ -137,7 +139,7 @@ def write_outcomes(
     write_results(folder, outcomes, list(range(seed, seed + num_seeds)))
     write_figures(folder, experiment.draw(config, outcomes))
     write_conclusion(folder, experiment.conclude(config, dict(outcomes)))
-    return write_report(folder, experiment.words(config, preset))
+    return write_report(folder, experiment.words(config, preset, seed))
 
 
 def create_folder(

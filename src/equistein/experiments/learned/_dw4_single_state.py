@@ -132,6 +132,7 @@ def described(points: Particles) -> Outcome:
 DW4_SINGLE_STATE = Experiment(
     name="dw4-single-state",
     figure="figure 12, appendix E.1",
+    headlines=("states_found", "states_after_relaxation", "median_energy"),
     summary="learn DW-4 from one state: which bandwidths find others by accident",
     presets={
         "smoke": SingleStateConfig(

@@ -129,6 +129,7 @@ _ALGORITHM = Algorithm1(
 EBM_CIRCLES = Experiment(
     name="ebm-circles",
     figure="figure 10, appendix D.2",
+    headlines=("likelihood_gap", "energy_distance", "w1_radius"),
     summary="learn two rings with rotational symmetry from points and their energies",
     presets=planar_presets(
         PlanarConfig(radii=(3.0, 10.0), fit=_QUICK, reweighted=REWEIGHTED),

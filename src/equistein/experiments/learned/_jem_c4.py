@@ -137,6 +137,7 @@ _ALGORITHM = Algorithm1(
 JEM_C4 = Experiment(
     name="jem-c4",
     figure="figures 4 and 9, section 4 and appendix D.1",
+    headlines=("likelihood_gap", "accuracy", "calibration_error", "energy_distance"),
     summary="learn two classes with C4 symmetry as one energy: classifier and sampler",
     presets=planar_presets(
         PlanarConfig(radii=(7.0, 15.0), fit=_QUICK, reweighted=REWEIGHTED),

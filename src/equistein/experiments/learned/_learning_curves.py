@@ -136,6 +136,11 @@ LEARNING_CURVES = Experiment(
         "quick": _QUICK,
         "paper": dataclasses.replace(_QUICK, num_seeds=5, seconds=60.0),
     },
+    headlines=lambda config: (
+        f"likelihood_gap_{min(config.sizes)}",
+        f"likelihood_gap_{max(config.sizes)}",
+        f"energy_distance_{max(config.sizes)}",
+    ),
     entries=entries,
     figures=(
         Curves(

@@ -94,6 +94,7 @@ def described(
 LJ13 = Experiment(
     name="lj13",
     figure="beyond the paper",
+    headlines=("energy_w2", "distance_tv", "energy_w2_corrected"),
     summary="learn LJ-13 from samples and draw new clusters",
     presets={
         "smoke": LJ13Config(

@@ -247,6 +247,7 @@ def _presets(quick: ObjectivesConfig) -> dict[str, ObjectivesConfig]:
 OBJECTIVES = Experiment(
     name="objectives",
     figure="beyond the paper; the planar density of figure 4",
+    headlines=("likelihood_gap", "energy_distance", "batches"),
     summary="all objectives under one budget of time on a planar density",
     presets=_presets(
         ObjectivesConfig(
@@ -274,6 +275,7 @@ OBJECTIVES = Experiment(
 DW4_OBJECTIVES = Experiment(
     name="dw4-objectives",
     figure="beyond the paper; the data of figure 7",
+    headlines=("energy_w2", "near_a_state", "smallest_share"),
     summary="all objectives under one budget of time on DW-4",
     presets=_presets(
         ObjectivesConfig(

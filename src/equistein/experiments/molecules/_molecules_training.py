@@ -157,6 +157,7 @@ def _learned(
 MOLECULES_TRAINING = Experiment(
     name="molecules-training",
     figure="section 5 and appendix E.2",
+    headlines=("validity", "molecule_stability", "w1_c_c", "w1_c_o"),
     summary="denoising, contrastive divergence, or both: in the same time",
     presets={
         "smoke": MoleculesTrainingConfig(

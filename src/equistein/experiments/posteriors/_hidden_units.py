@@ -35,6 +35,7 @@ _QUICK = HiddenUnitsConfig()
 HIDDEN_UNITS = Experiment(
     name="hidden-units",
     figure="beyond the paper",
+    headlines=("energy_distance_ratio", "test_log_density", "evaluations_to_1000"),
     summary="the posterior of a network of five hidden units, whose orders and signs "
     "mean nothing: 3,840 copies of each mode",
     presets={

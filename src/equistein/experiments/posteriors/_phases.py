@@ -34,6 +34,7 @@ _QUICK = PhasesConfig()
 PHASES = Experiment(
     name="phases",
     figure="beyond the paper",
+    headlines=("energy_distance_ratio", "truth_covered", "evaluations_to_1000"),
     summary="three sinusoids in noise, which can be exchanged, with phases on circles",
     presets={
         "smoke": dataclasses.replace(_QUICK, **SMOKE, num_times=10),

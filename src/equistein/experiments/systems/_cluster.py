@@ -218,7 +218,7 @@ def _histogram(element: str) -> Histograms:
 CLUSTER = Experiment(
     name="cluster",
     figure="beyond the paper",
-    headlines=("gap_in_errors", "acceptance"),
+    headlines=("gap_in_errors", "mean_energy", "acceptance"),
     summary="13 atoms of copper and of gold by a calculator of ASE: chains against "
     "tempering",
     presets={

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import jax.numpy as jnp
+
 from equistein.experiments.engine._experiment import Entry, Experiment
 from equistein.experiments.engine._figures import Boxes, Curves
 from equistein.experiments.systems._system import DW4_SYSTEM, reference
@@ -52,7 +54,10 @@ def entries(config: BandwidthsConfig) -> list[Entry]:
     toy = Toy(
         target=target,
         start=target.start,
-        measure=lambda _, exact, points: system.quality(exact, points),
+        measure=lambda _, exact, points: (
+            system.quality(exact, points)
+            | {"mean_energy": jnp.mean(system.energy(points))}
+        ),
         exact=lambda: reference(system, config.num_reference, 0),
         floor=lambda trial, num: system.floor(num, trial.index, config.num_reference),
         num_floors=_NUM_EXACT,
@@ -63,6 +68,7 @@ def entries(config: BandwidthsConfig) -> list[Entry]:
 DW4_BANDWIDTHS = Experiment(
     name="dw4-bandwidths",
     figure="the open question",
+    headlines=("energy_w2", "distance_tv", "mean_energy"),
     summary="E-SVGD on DW-4 without noise: bandwidths fixed, by rule, and learned",
     presets={
         "smoke": BandwidthsConfig(

@@ -224,6 +224,7 @@ def _comparison(config: ClusterConfig, outcomes: Mapping[str, Outcome]) -> Compa
 LJ38 = Experiment(
     name="lj38",
     figure="beyond the paper",
+    headlines=("heat_capacity_gap", "fcc_weight_gap", "peak_temperature"),
     summary="LJ-38 by parallel tempering from two starts: heat capacity, and the "
     "weights of the two funnels",
     presets={

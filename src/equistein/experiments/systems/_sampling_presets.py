@@ -32,6 +32,7 @@ def _experiment(
         entries=functools.partial(entries, system),
         check=check,
         figures=figures(system),
+        headlines=("energy_w2", "distance_tv", "geometric_w2", "evaluations_to_mala"),
         compare=compare,
         conclude=conclusion,
     )

@@ -232,6 +232,7 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
 ROBUSTNESS = Experiment(
     name="robustness",
     figure="figure 2, section 3",
+    headlines=("energy_distance_folded", "mean_log_likelihood", "largest_mode_weight"),
     summary="25 random starts of 25 particles on the four Gaussians",
     presets={
         "smoke": RobustnessConfig(num_seeds=3, num_particles=8, num_steps=50),

@@ -228,6 +228,7 @@ _QUICK = HardMixtureConfig()
 HARD_MIXTURE = Experiment(
     name="hard-mixture",
     figure="beyond the paper",
+    headlines=("weight_error", "weights_within_tolerance", "log_z_error"),
     summary="modes of several weights and widths, too far apart for plain chains: "
     "tempering and sequential Monte Carlo beside MALA, NUTS and SVGD",
     presets={

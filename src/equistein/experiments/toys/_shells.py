@@ -152,6 +152,7 @@ _SMOKE: dict[str, Any] = {"num_seeds": 2, "num_particles": 16, "num_steps": 60}
 TWO_CIRCLES = Experiment(
     name="two-circles",
     figure="figure 3 (b, d), section 3",
+    headlines=("w1_radius", "inner_weight_error", "ksd"),
     summary="two rings with SO(2) symmetry: widths and weights of the rings",
     presets={
         "smoke": ShellsConfig(**_SMOKE),
@@ -257,6 +258,7 @@ def gaps(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dic
 SAMPLE_EFFICIENCY = Experiment(
     name="sample-efficiency",
     figure="figure 1, section 3",
+    headlines=("w1_radius", "inner_weight_error", "gap_after_100_steps"),
     summary="20 equivariant particles against up to 640 plain ones on two circles",
     presets={
         "smoke": SampleEfficiencyConfig(
