@@ -92,6 +92,14 @@ def test_report_compares_runs(tmp_path, whole_run, capsys):
     for run in runs:
         (run / "report.html").unlink()
     assert status("report", *runs) == 0
-    assert capsys.readouterr().out.count("annealed") == 2
+    told = capsys.readouterr().out
+    assert told.count("annealed") == 2
+    page = tmp_path / "compared.html"
+    assert str(page) in told
+    assert "a: annealed" in page.read_text()
+    page.write_text("mine")
+    assert status("report", *runs) == 2
+    assert "it is not overwritten: choose another --out" in capsys.readouterr().err
+    assert page.read_text() == "mine"
     reports = [(run / "report.html").read_text() for run in (whole_run, *runs)]
     assert reports == reports[:1] * 3
