@@ -13,7 +13,11 @@ from equistein.plotting._molecules import COLORS, OTHER
 from equistein.plotting._page import Page
 
 _COLUMNS = 4
-_PAGE = """<div id="figure">Loading ...</div><script>
+_NARROW = 600  # pixels, below which there are two columns
+_FEW = 2
+_PAGE = """<style>html, body {{margin: 0; height: 100%}} #figure {{height: 100%}}
+@media (prefers-color-scheme: dark) {{body {{background: #fff}}}}</style>
+<div id="figure">Loading ...</div><script>
 const packed = Uint8Array.from(atob("{script}"), c => c.charCodeAt(0));
 const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
 new Response(plain).text().then(code => {{
@@ -22,7 +26,21 @@ new Response(plain).text().then(code => {{
   document.head.append(script);
   document.getElementById("figure").textContent = "";
   const {{data, layout}} = {figure};
-  Plotly.newPlot("figure", data, layout, {{responsive: true}});
+  const place = () => {{  // the scenes, row by row
+    const names = Object.keys(layout).filter(name => name.startsWith("scene"));
+    const columns = Math.min(innerWidth < {narrow} ? {few} : {many}, names.length);
+    const rows = Math.ceil(names.length / columns);
+    return Object.fromEntries(names.flatMap((name, index) => {{
+      const x = index % columns, y = rows - 1 - Math.floor(index / columns);
+      return [
+        [name + ".domain.x", [x / columns, (x + 1) / columns]],
+        [name + ".domain.y", [y / rows, (y + 1) / rows]],
+      ];
+    }}));
+  }};
+  const settle = () => Plotly.relayout("figure", place());
+  Plotly.newPlot("figure", data, layout, {{responsive: true}}).then(settle);
+  matchMedia("(max-width: {narrow}px)").addEventListener("change", settle);
 }});
 </script>"""
 
@@ -61,9 +79,19 @@ def molecule_viewer(
         xaxis=hidden, yaxis=hidden, zaxis=hidden, aspectmode="data", dragmode="orbit"
     )
     figure.update_layout(
-        height=260 * rows, showlegend=False, margin={"l": 0, "r": 0, "t": 0, "b": 0}
+        autosize=True, showlegend=False, margin={"l": 0, "r": 0, "t": 0, "b": 0}
     )
-    return Page(_PAGE.format(script=_packed_plotly(), figure=figure.to_json()))
+    for unused in range(len(positions), rows * columns):
+        figure.layout.pop(f"scene{unused + 1}")
+    return Page(
+        _PAGE.format(
+            script=_packed_plotly(),
+            figure=figure.to_json(),
+            narrow=_NARROW,
+            few=_FEW,
+            many=_COLUMNS,
+        )  # fmt: skip
+    )
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from equistein._arrays import as_key
 from equistein._numbers import is_integer
@@ -165,6 +165,32 @@ class Fitted(eqx.Module):
             ValueError: If a part is a function of its own, which no file can hold.
         """
         save_tree(pathlib.Path(path), self)
+
+    def report(
+        self,
+        path: pathlib.Path | str,
+        *,
+        data: ArrayLike | None = None,
+        key: AnyKey = 0,
+        num_samples: int = 256,
+    ) -> None:
+        """Write an HTML page: headlines, curves of the fit, samples, settings.
+
+        Args:
+            path: The file; one that is there is replaced.
+            data: Points to compare samples with, such as those learned from, of which
+                one half against the other is the floor.
+            key: The source of randomness of samples.
+            num_samples: The number of samples.
+
+        Raises:
+            ValueError: If the data are no points like those learned from, or there is
+                no generator to draw samples that are compared with them.
+            OSError: If the file cannot be written.
+        """
+        from equistein.training._fitted_report import write_fit_report  # matplotlib
+
+        write_fit_report(pathlib.Path(path), self, data, key, num_samples)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` carry this from one process to another; files are `save`'s."""

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from browser import check_report, dom_of, needs_browser
+from browser import check_report, needs_browser
 from equistein.plotting import molecule_viewer
 from equistein.runs import (
     RunFolder,
@@ -183,12 +183,17 @@ def test_a_report_is_shown_without_errors(folder, tmp_path):
 
 @pytest.mark.slow
 @needs_browser
-def test_molecules_to_turn_are_drawn(tmp_path):
+def test_molecules_to_turn_fill_their_frame(folder, tmp_path):
     water = 0.96 * np.array([[0.0, 0, 0], [0.79, 0.61, 0], [-0.79, 0.61, 0]])
     bonds = np.array([[0, 1, 2], [1, 0, 0], [2, 0, 0]])
-    page = molecule_viewer("OHH", np.stack([water] * 2), np.stack([bonds] * 2))
+    page = molecule_viewer("OHH", np.stack([water] * 6), np.stack([bonds] * 6))
     assert len(page.html) < 2.5e6
-    (tmp_path / "page.html").write_text(f"<!doctype html><body>{page.html}")
-    drawn = dom_of(tmp_path / "page.html")
-    assert "js-plotly-plot" in drawn
-    assert "Loading ..." not in drawn.rpartition("<script>")[0][-3000:]
+    folder.write("figures/turned.html", page.html)
+    report = write_report(folder, Words(title="t", captions={"turned": "Turn."}))
+    check_report(report, tmp_path)
+    broken = tmp_path / "broken.html"
+    for wrong in ("Plotly.newPlot", "#figure {height: 100%}"):
+        assert wrong in report.read_text()
+        broken.write_text(report.read_text().replace(wrong, "missing", 1))
+        with pytest.raises(AssertionError):
+            check_report(broken, tmp_path)
