@@ -1,13 +1,15 @@
-"""What a page does in headless Chromium, where there is one.
+"""What a page does in headless Chromium, where there is one, by its DevTools."""
 
-A window of it is at least 500 pixels wide, so that pages are looked at in a frame.
-"""
-
+import base64
+import contextlib
 import html
+import itertools
 import json
-import re
+import os
 import shutil
 import subprocess
+import tempfile
+import time
 
 import pytest
 
@@ -18,9 +20,10 @@ needs_browser = pytest.mark.skipif(
 )
 WIDTHS = (1200, 400)
 _HEIGHT = 900
+_PATIENCE = 60  # seconds in which all plots are drawn, on a busy machine
 _FLAGS = (
     "--headless --no-sandbox --use-gl=angle --use-angle=swiftshader --hide-scrollbars "
-    "--enable-unsafe-swiftshader --virtual-time-budget=20000 --window-size=1300,950"
+    "--enable-unsafe-swiftshader --no-first-run --remote-debugging-pipe"
 ).split()
 _ERRORS = """<script>window.errors = [];
 addEventListener("error", event => errors.push(String(event.message)));
@@ -30,11 +33,12 @@ addEventListener("unhandledrejection", event => errors.push(String(event.reason)
 _PLOT = (
     _ERRORS
     + """<script>addEventListener("load", () => {
-  let tries = 0;
+  const began = Date.now();
   const look = () => {
     const plot = document.querySelector(".js-plotly-plot");
     const scenes = plot && plot._fullLayout && plot._fullLayout._subplots.gl3d || [];
-    if ((!scenes.length || tries < 5) && tries++ < 100) return setTimeout(look, 100);
+    const drawn = scenes.length && Date.now() > began + 1000;
+    if (!drawn && Date.now() < began + 40000) return setTimeout(look, 200);
     const domains = scenes.map(name => plot._fullLayout[name].domain);
     parent.postMessage({errors, scenes: scenes.length,
       columns: new Set(domains.map(domain => domain.x[0])).size,
@@ -46,65 +50,121 @@ _PLOT = (
 )
 _REPORT = """<script>
 const plots = [];
-const frames = [...document.querySelectorAll("iframe")];
 addEventListener("message", event => plots.push(event.data));
-addEventListener("load", () => {
+</script>"""
+_SEEN = """(() => {
+  const frames = [...document.querySelectorAll("iframe")];
+  if (document.readyState !== "complete" || plots.length < frames.length) return null;
   const image = document.querySelector("figure img");
   if (image) image.click();
   const grown = Boolean(document.querySelector("img.large"));
   if (image) image.click();
-  let tries = 0;
-  const tell = () => {
-    if (plots.length < frames.length && tries++ < 150) return setTimeout(tell, 100);
-    parent.postMessage(JSON.stringify({
-      errors, grown, shrunk: !document.querySelector("img.large"),
-      width: document.documentElement.scrollWidth, window: innerWidth,
-      pictures: [...document.images].filter(each => each.naturalWidth > 0).length,
-      images: document.images.length,
-      alts: [...document.images].filter(each => each.alt).length,
-      titles: frames.filter(each => each.title).length,
-      frames: frames.length, plots,
-    }), "*");
-  };
-  tell();
-});</script>"""
-_HOST = """<!doctype html><body style="margin:0">
-<script>addEventListener("message", event => {{ document.title = event.data; }});
-</script>
-<iframe src="{src}" style="border:0;width:{width}px;height:{height}px"></iframe></body>
-"""
+  return JSON.stringify({
+    errors, grown, shrunk: !document.querySelector("img.large"),
+    width: document.documentElement.scrollWidth, window: innerWidth,
+    pictures: [...document.images].filter(each => each.naturalWidth > 0).length,
+    images: document.images.length,
+    alts: [...document.images].filter(each => each.alt).length,
+    titles: frames.filter(each => each.title).length,
+    frames: frames.length, plots,
+  });
+})()"""
 
 
-def dom_of(path):
-    """Return the page as it stands once its scripts have run."""
-    done = subprocess.run(
-        [CHROMIUM, *_FLAGS, "--dump-dom", path.as_uri()],
-        capture_output=True, text=True, timeout=180,
-    )  # fmt: skip
-    return done.stdout
+class Page:
+    """A page of a given width, in a browser of its own.
+
+    Args:
+        path: The file.
+        width: The number of pixels, which a window could not be as few as.
+        folder: Where the browser keeps what it needs.
+    """
+
+    def __init__(self, path, width, folder):
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        # The pipe's ends are the files 3 and 4, as DevTools have it.
+        shell = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
+        self._process = subprocess.Popen(
+            ["bash", "-c", shell, CHROMIUM, *_FLAGS, f"--user-data-dir={folder}"],
+            pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(to_read)
+        os.close(to_write)
+        self._numbers, self._rest, self._session = itertools.count(1), b"", None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        found = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = found["sessionId"]
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=_HEIGHT,
+            deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        self.call("Page.navigate", url=path.as_uri())
+
+    def call(self, method, **parameters):
+        """Return what a method of DevTools answers."""
+        number = next(self._numbers)
+        told = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            told["sessionId"] = self._session
+        os.write(self._write, json.dumps(told).encode() + b"\0")
+        while True:
+            message, end, rest = self._rest.partition(b"\0")
+            if not end:
+                more = os.read(self._read, 2**16)
+                assert more, "Chromium ended"
+                self._rest += more
+                continue
+            self._rest = rest
+            answer = json.loads(message)
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def value(self, expression):
+        """Return the value of an expression once it is not null."""
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            found = self.call("Runtime.evaluate", expression=expression)["result"]
+            if found.get("value") is not None:
+                return found["value"]
+            time.sleep(0.2)
+        raise AssertionError("the page's scripts did not run")
+
+    def close(self):
+        """End the browser."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._read)
+        os.close(self._write)
 
 
-def picture_of(page, width, image, height=_HEIGHT):
-    """Write a screenshot of a page at a width, to be looked at."""
-    host = image.with_suffix(".html")
-    host.write_text(_HOST.format(src=page.as_uri(), width=width, height=height))
-    size = f"--window-size={max(width, 500)},{height}"
-    subprocess.run(
-        [CHROMIUM, *_FLAGS, size, f"--screenshot={image}", host.as_uri()],
-        capture_output=True, timeout=180, check=True,
-    )  # fmt: skip
+@contextlib.contextmanager
+def opened(path, width):
+    """Give a page that is closed at the end."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        page = Page(path, width, folder)
+        try:
+            yield page
+        finally:
+            page.close()
 
 
-def looked_at(page, folder, width):
-    """Return what there is to see in a page at a width, its picture clicked twice."""
-    copy, host = (folder / f"{name}-{width}.html" for name in ("copy", "host"))
-    text = page.read_text().replace("<head>", f"<head>{_ERRORS}", 1)
-    text = text.replace('srcdoc="', f'srcdoc="{html.escape(_PLOT)}')
-    copy.write_text(text.replace("</body>", f"{_REPORT}</body>", 1))
-    host.write_text(_HOST.format(src=copy.as_uri(), width=width, height=_HEIGHT))
-    found = re.search(r"<title>(\{.*?\})</title>", dom_of(host))
-    assert found, "the page's scripts did not run"
-    return json.loads(html.unescape(found[1]))
+def looked_at(page, folder, width, image=None):
+    """Return what there is to see in a page at a width, its picture clicked twice.
+
+    A screenshot of the whole page is written to `image`, if it is given.
+    """
+    copy = folder / f"copy-{width}.html"
+    text = page.read_text().replace("<head>", f"<head>{_ERRORS}{_REPORT}", 1)
+    copy.write_text(text.replace('srcdoc="', f'srcdoc="{html.escape(_PLOT)}'))
+    with opened(copy, width) as seen:
+        found = json.loads(seen.value(_SEEN))
+        if image is not None:
+            shot = seen.call("Page.captureScreenshot", captureBeyondViewport=True)
+            image.write_bytes(base64.b64decode(shot["data"]))
+    return found
 
 
 def check_report(page, folder):
