@@ -21,7 +21,7 @@ Curves = dict[str, dict[str, tuple[np.ndarray, np.ndarray]]]
 def history_figures(
     folders: Mapping[str, RunFolder], labels: Mapping[str, str]
 ) -> list[PageFigure]:
-    """Return curves of the columns of history.jsonl that all runs have.
+    """Return curves of the columns of history.jsonl that vary in all runs.
 
     Args:
         folders: The runs, by what they are called.
@@ -30,7 +30,7 @@ def history_figures(
     found = {name: recorded(folder) for name, folder in folders.items()}
     shared = [
         column for column in next(iter(found.values()))
-        if all(column in curves for curves in found.values())
+        if all(_varies(curves.get(column, {})) for curves in found.values())
     ]  # fmt: skip
     return [_figure(column, found, labels) for column in shared[:_MOST_FIGURES]]
 
@@ -64,6 +64,14 @@ def _joined(seeds: Mapping[int, Mapping[float, float]]) -> tuple[Any, Any]:
     steps = [step for step in every[0] if all(step in seed for seed in every)]
     values = [[seed[step] for step in steps] for seed in every]
     return np.array(steps, float), np.array(values, float).reshape(len(every), -1)
+
+
+def _varies(entries: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> bool:
+    """Return whether a column is more than a setting that each step repeats."""
+    return any(
+        values.size and np.any(values != values[:, :1])
+        for _, values in entries.values()
+    )
 
 
 def _figure(
