@@ -77,7 +77,7 @@ def _checked(fitted: Fitted, data: ArrayLike) -> Particles:
 
 
 def _numbers(fitted: Fitted) -> dict[str, float]:
-    loss = fitted.history.get("loss", ())
+    loss = fitted.history.get("loss", np.zeros(0))
     return {"loss": float(loss[-1])} if len(loss) else {}
 
 
