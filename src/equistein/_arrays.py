@@ -50,6 +50,32 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
     return particles
 
 
+def check_point(owner: str, point: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless `point` is one of a shape, floating point.
+
+    Shapes are known while something is traced: it costs nothing at run time.
+
+    Raises:
+        ValueError: If it is not one, naming what came.
+    """
+    found, dtype = getattr(point, "shape", None), getattr(point, "dtype", None)
+    if found is None or dtype is None:
+        raise ValueError(
+            f"`{owner}` needs `point`, an array of shape {shape}, but got {point!r}: "
+            "give jnp.asarray(point, float)."
+        )
+    if found != shape:
+        raise ValueError(
+            f"`{owner}` needs `point` of shape {shape}, but got shape {found}. It is a "
+            f"function of one point; of several take jax.vmap of it."
+        )
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise ValueError(
+            f"`{owner}` needs `point`, floating point, but got {dtype}: use "
+            "point.astype(float)."
+        )
+
+
 def check_num(num: int) -> None:
     """Raise unless `num` is a number of samples.
 

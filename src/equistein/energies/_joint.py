@@ -1,9 +1,12 @@
 """A classifier made an energy: joint energy models."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
@@ -60,10 +63,19 @@ class JointEnergy(AbstractEnergy):
         return self.network(point)
 
     def joint(self, point: Point, label: int | Int[Array, ""]) -> Scalar:
-        """Return $E(x, y)$."""
-        logits = self.logits(point)
+        """Return $E(x, y)$; NaN if the label is no class, but that is not known yet.
+
+        Raises:
+            ValueError: If the label is no class.
+        """
+        logits = jnp.atleast_1d(self.logits(point))
+        num = logits.size
+        if not isinstance(label, Tracer):
+            check_class(label, num)
         total = -logsumexp(logits) / self.temperature
-        return total - jax.nn.log_softmax(logits)[label]
+        label = jnp.asarray(label)
+        known = (label >= 0) & (label < num)
+        return total - jnp.where(known, jax.nn.log_softmax(logits)[label], jnp.nan)
 
     def given(self, label: int | np.integer) -> "ConditionalEnergy":
         """Return the energy of the points of one class, $E(x, y)$ as one of x.
@@ -82,6 +94,19 @@ class JointEnergy(AbstractEnergy):
         return self.network.group(shape)
 
 
+def check_class(label: Any, num: int | None) -> None:
+    """Raise unless a label is one of `num` classes, or of any number of them.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    is_array = isinstance(label, Array | np.ndarray) and label.shape == ()
+    whole = is_integer(label) or (is_array and label.dtype.kind in "iu")
+    if not whole or label < 0 or (num is not None and label >= num):
+        known = "on" if num is None else f"to {num - 1}"
+        raise ValueError(f"`label` must be a class from 0 {known}, but got {label!r}.")
+
+
 @gate
 class ConditionalEnergy(AbstractEnergy):
     r"""The energy of one class, up to a constant.
@@ -93,15 +118,15 @@ class ConditionalEnergy(AbstractEnergy):
         label: The class $y$, from 0 on.
 
     Raises:
-        ValueError: If the label is no whole number from 0 on.
+        ValueError: If the label is no class of the network, which some know before they
+            are given a point.
     """
 
     energy: JointEnergy
     label: Int[Array, ""]
 
     def __init__(self, energy: JointEnergy, label: int | np.integer):
-        if not is_integer(label) or label < 0:
-            raise ValueError(f"`label` must be a class from 0 on, but got {label!r}.")
+        check_class(label, energy.network.num_outputs)
         self.energy = energy
         self.label = jnp.asarray(label)
 

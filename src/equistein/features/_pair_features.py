@@ -41,7 +41,12 @@ class AbstractPairFeatures(AbstractFeatures):
         return PointCloud(self.species, shape[1])
 
     def distances(self, point: Point) -> Float[Array, " pair"]:
-        """Return the smoothed distance of each pair."""
+        """Return the smoothed distance of each pair.
+
+        Raises:
+            ValueError: If the point has not one particle for each label.
+        """
+        self.group(point.shape)
         return smooth_norm(pair_differences(point), self.epsilon)
 
     def blocks(self) -> list[np.ndarray]:

@@ -32,6 +32,7 @@ class Radius(AbstractFeatures):
         self.epsilon = float(epsilon)
 
     def __call__(self, point: Point) -> Features:
+        self.group(point.shape)
         return smooth_norm(point, self.epsilon)[None]
 
     def laplacian(self, point: Point) -> Features:

@@ -45,6 +45,7 @@ class SortedRowSums(AbstractPairFeatures):
         return self._means(each)[self._order(self._means(distances))]
 
     def _distances(self, point: Point) -> Float[Array, "atom atom"]:
+        self.group(point.shape)
         return smooth_norm(point[:, None] - point[None, :], self.epsilon)
 
     def _means(self, pairs: Float[Array, "atom atom"]) -> Features:

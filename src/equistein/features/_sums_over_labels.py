@@ -66,8 +66,8 @@ class SumsOverLabels(AbstractFeatures):
         self.phases = jr.uniform(phase_key, (num_features,), maxval=2 * jnp.pi)
 
     def __call__(self, point: Point) -> Features:
-        flat, (_, rest) = point.ravel(), self._places(point)
-        return jnp.concatenate([self._summed(jnp.cos(self._angles(point))), flat[rest]])
+        waves = self._summed(jnp.cos(self._angles(point)))
+        return jnp.concatenate([waves, point.ravel()[self._places(point)[1]]])
 
     def laplacian(self, point: Point) -> Features:
         squares = jnp.sum(self.frequencies.astype(point.dtype) ** 2, axis=1)

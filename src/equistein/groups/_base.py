@@ -25,7 +25,11 @@ class AbstractGroup(eqx.Module):
 
     @abc.abstractmethod
     def act(self, element: PyTree, point: Point) -> Point:
-        """Return $g x$."""
+        """Return $g x$.
+
+        Raises:
+            ValueError: If the group does not act on points of this shape.
+        """
 
     def push(self, element: PyTree, vector: Point) -> Point:
         """Return a score or a displacement, moved with the point that it is at."""
@@ -135,6 +139,7 @@ class AbstractMatrixGroup(AbstractGroup):
         check_integers(type(self).__name__, dim=self.dim)
 
     def act(self, element: PyTree, point: Point) -> Point:
+        self.check_shape(point.shape)
         return rotate(element, point)
 
     def compose(self, left: PyTree, right: PyTree) -> PyTree:

@@ -55,7 +55,6 @@ class Direct(AbstractCombined):
         return self._joined("canonicalize", point)
 
     def project(self, point: Point) -> Point:
-        self.check_shape(point.shape)
         return self._joined("project", point)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -69,6 +68,7 @@ class Direct(AbstractCombined):
 
     def _joined(self, method: str, point: Point, element: PyTree = None) -> Point:
         """Return the flat point of what a method of each group makes of its part."""
+        self.check_shape(point.shape)
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]
         moved = []
         for i, part in enumerate(jnp.split(point, ends)):

@@ -34,9 +34,11 @@ class Orthogonal(AbstractMatrixGroup):
         return jr.orthogonal(key, self.dim, (num,))
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         return _triangular(point, self.dim, reflections=True)
 
     def nearest(self, point: Point, to: Point) -> Point:
+        self.check_shape(point.shape)
         return rotate(best_rotation(point, to, reflections=True), point)
 
 
@@ -60,9 +62,11 @@ class SpecialOrthogonal(AbstractMatrixGroup):
         return special_orthogonal(as_key(key), self.dim, num)
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         return _triangular(point, self.dim, reflections=False)
 
     def nearest(self, point: Point, to: Point) -> Point:
+        self.check_shape(point.shape)
         return rotate(best_rotation(point, to, reflections=False), point)
 
 

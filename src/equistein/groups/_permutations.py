@@ -59,6 +59,7 @@ class Permutations(AbstractFiniteGroup):
         return random_permutations(as_key(key), num, self.labels.num)
 
     def act(self, element: Int[Array, " label"], point: Point) -> Point:
+        self.check_shape(point.shape)
         return self.labels.permuted(point, element)
 
     def compose(
@@ -72,6 +73,7 @@ class Permutations(AbstractFiniteGroup):
         return jnp.argsort(element, axis=-1)
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         order = jnp.argsort(self.labels.sort_keys(point))
         return self.labels.permuted(point, order)
 

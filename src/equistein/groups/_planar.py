@@ -42,6 +42,7 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
         return _rotations(self.turns)
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         return rotate(_turn_into_sector(point, self.turns), point)
 
 
@@ -77,6 +78,7 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
         return jnp.concatenate([turns, matmul(turns, _reflection(turns))])
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         turned = rotate(_turn_into_sector(point, self.corners), point)
         below = turned.reshape(-1, 2)[0, 1] < 0
         return jnp.where(below, rotate(_reflection(turned), turned), turned)

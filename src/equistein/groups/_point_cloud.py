@@ -78,6 +78,7 @@ class PointCloud(AbstractGroup):
         check_integers("PointCloud", dim=self.dim)
 
     def act(self, element: PyTree, point: Point) -> Point:
+        self.check_shape(point.shape)
         return rotate(element.rotation, point)[element.permutation]
 
     def compose(self, left: PyTree, right: PyTree) -> PyTree:

@@ -65,6 +65,7 @@ class SignedPermutations(AbstractFiniteGroup):
         )
 
     def act(self, element: SignedPermutation, point: Point) -> Point:
+        self.check_shape(point.shape)
         moved = self.labels.permuted(point, element.permutation)
         return self.labels.scaled(moved, element.signs)
 
@@ -82,6 +83,7 @@ class SignedPermutations(AbstractFiniteGroup):
         return SignedPermutation(signs, back)
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         keys = self.labels.sort_keys(point)
         point = self.labels.scaled(point, jnp.where(keys < 0, -1.0, 1.0))
         return self.labels.permuted(point, jnp.argsort(jnp.abs(keys)))

@@ -48,6 +48,7 @@ class Signs(AbstractFiniteGroup):
         return jr.rademacher(key, (num, self.labels.num), float)
 
     def act(self, element: Float[Array, " label"], point: Point) -> Point:
+        self.check_shape(point.shape)
         return self.labels.scaled(point, element)
 
     def compose(
@@ -61,6 +62,7 @@ class Signs(AbstractFiniteGroup):
         return element
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         keys = self.labels.sort_keys(point)
         return self.labels.scaled(point, jnp.where(keys < 0, -1.0, 1.0))
 

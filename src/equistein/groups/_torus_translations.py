@@ -41,6 +41,7 @@ class TorusTranslations(AbstractGroup):
         self.periods = check_periods("TorusTranslations", periods)
 
     def act(self, element: Float[Array, ""], point: Point) -> Point:
+        self.check_shape(point.shape)
         shift = jnp.asarray(element, point.dtype) / (2 * jnp.pi)
         return point + shift * jnp.asarray(self._shifts(), point.dtype)
 
@@ -59,6 +60,7 @@ class TorusTranslations(AbstractGroup):
         return jr.uniform(key, (num,), maxval=2 * np.pi)
 
     def canonicalize(self, point: Point) -> Point:
+        self.check_shape(point.shape)
         shifts = self._shifts()
         first = int(np.argmax(shifts > 0))
         turn = jnp.asarray(shifts / shifts[first], point.dtype)

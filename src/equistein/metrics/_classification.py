@@ -4,11 +4,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import finite_gate
 from equistein._numbers import check_integers
 from equistein._types import Scalar
+from equistein.metrics._known_labels import (
+    are_labels,
+    are_numbers,
+    check_labels,
+    nan_unless,
+)
 
 
 @finite_gate
@@ -18,8 +24,14 @@ def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scala
     Args:
         logits: The logits of each point.
         labels: Its class.
+
+    Raises:
+        ValueError: If a logit is not finite, or a label is no class. NaN is returned
+            where that is not known yet, under `jax.jit`.
     """
-    return jnp.mean(jnp.argmax(logits, axis=1).astype(labels.dtype) == labels)
+    check_labels("accuracy", labels, logits.shape[1])
+    right = jnp.argmax(logits, axis=1).astype(labels.dtype) == labels
+    return nan_unless(_are_known(logits, labels), jnp.mean(right))
 
 
 class Reliability(NamedTuple):
@@ -47,10 +59,14 @@ def reliability(
         labels: Its class.
         num_bins: The number of bins.
 
+    Raises:
+        ValueError: As `accuracy` does.
+
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
     check_integers("`reliability`", num_bins=num_bins)
+    check_labels("reliability", labels, logits.shape[1])
     confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
     guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
     right = (guessed == labels).astype(confidence.dtype)
@@ -58,7 +74,8 @@ def reliability(
     rows = jnp.stack([confidence, right, jnp.ones_like(right)])
     sums = jnp.zeros((3, num_bins), rows.dtype).at[:, bins].add(rows)
     some = jnp.maximum(sums[2], 1)
-    return Reliability(sums[0] / some, sums[1] / some, sums[2] / len(labels))
+    found = jnp.stack([sums[0] / some, sums[1] / some, sums[2] / len(labels)])
+    return Reliability(*nan_unless(_are_known(logits, labels), found))
 
 
 @finite_gate
@@ -77,9 +94,13 @@ def expected_calibration_error(
         labels: Its class.
         num_bins: The number of bins.
 
+    Raises:
+        ValueError: As `accuracy` does.
+
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
+    check_labels("expected_calibration_error", labels, logits.shape[1])
     found = reliability(logits, labels, num_bins)
     return jnp.sum(found.proportion * jnp.abs(found.accuracy - found.confidence))
 
@@ -99,4 +120,11 @@ def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     below = jnp.searchsorted(ordered, inside, side="left")
     not_above = jnp.searchsorted(ordered, inside, side="right")
     wins = 0.5 * (below + not_above).astype(inside.dtype)
-    return jnp.mean(wins) / len(outside)
+    return nan_unless(are_numbers(inside, outside), jnp.mean(wins) / len(outside))
+
+
+def _are_known(
+    logits: Float[Array, "n class"], labels: Int[Array, " n"]
+) -> Bool[Array, ""]:
+    """Return whether logits are numbers, and labels some of their classes."""
+    return are_numbers(logits) & are_labels(labels, logits.shape[1])

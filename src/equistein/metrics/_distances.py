@@ -1,5 +1,7 @@
 """Distances between two sets of samples."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ from jaxtyping import Array, Float
 from equistein._gate import finite_gate
 from equistein._numbers import check_integers
 from equistein._types import Scalar
+from equistein.metrics._known_labels import are_numbers, nan_unless
 
 
 @finite_gate
@@ -77,11 +80,15 @@ def total_variation(
         second: Values of the other.
         limits: The range of the bins.
         num_bins: The number of bins in between, of equal width.
+
+    Raises:
+        ValueError: If the limits are not finite, or the lower one is not first.
     """
     check_integers("`total_variation`", num_bins=num_bins)
-    if not limits[0] < limits[1]:
+    if not -math.inf < limits[0] < limits[1] < math.inf:
         raise ValueError(
-            f"`total_variation` needs `limits`, the lower first, but got {limits}."
+            "`total_variation` needs `limits`, two finite numbers, the lower first, "
+            f"but got {limits}. What is outside has bins of its own."
         )
     edges = jnp.linspace(*limits, num_bins + 1)
 
@@ -90,7 +97,8 @@ def total_variation(
         counts = jnp.bincount(bins, length=num_bins + 2)
         return counts.astype(values.dtype) / values.size
 
-    return jnp.sum(jnp.abs(histogram(first) - histogram(second))) / 2
+    found = jnp.sum(jnp.abs(histogram(first) - histogram(second))) / 2
+    return nan_unless(are_numbers(first, second), found)
 
 
 @eqx.filter_jit

@@ -4,6 +4,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from equistein._gate import finite_gate
+from equistein._numbers import check_integers
+from equistein.metrics._known_labels import (
+    are_labels,
+    are_numbers,
+    check_labels,
+    nan_unless,
+)
 
 
 @finite_gate
@@ -18,10 +25,19 @@ def mode_weights(
     """
     gaps = (samples[:, None] - modes[None]) ** 2
     gaps = gaps.reshape(len(samples), len(modes), -1)
-    return proportions(jnp.argmin(jnp.sum(gaps, axis=-1), axis=1), len(modes))
+    found = proportions(jnp.argmin(jnp.sum(gaps, axis=-1), axis=1), len(modes))
+    return nan_unless(are_numbers(samples, modes), found)
 
 
 @finite_gate
 def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
-    """Return the proportion of each of the labels 0 to `num - 1`."""
-    return jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)
+    """Return the proportion of each of the labels 0 to `num - 1`.
+
+    Raises:
+        ValueError: If a label is none of these. NaN is returned where that is not known
+            yet, under `jax.jit`.
+    """
+    check_integers("`proportions`", num=num)
+    check_labels("proportions", labels, num)
+    found = jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)
+    return nan_unless(are_labels(labels, num), found)

@@ -5,12 +5,16 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from equistein._gate import finite_gate
+from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Particles, Point
 from equistein.energies import AbstractEnergy
+from equistein.metrics._known_labels import check_labels
 
 _AT_ONCE = 256  # images take much memory
 _RIDGE = 1e-4  # of the variance, where statistics depend on each other
@@ -53,7 +57,6 @@ def outlier_scores(
 
 
 @finite_gate
-@eqx.filter_jit
 def typicality(
     statistics: Callable[[Point], Float[Array, " statistic"]],
     points: Particles,
@@ -77,11 +80,31 @@ def typicality(
         labels: Their classes, -1 where unknown; a class without data is left out.
         num_classes: The number of classes.
 
+    Raises:
+        ValueError: If a label is no class, or all are unknown.
+
     References:
         Lee et al. (2018), A simple unified framework for detecting out-of-distribution
         samples; Morningstar et al. (2021), Density of states estimation.
     """
+    check_integers("`typicality`", num_classes=num_classes)
+    check_labels("typicality", labels, num_classes, unknown=True)
+    if not isinstance(labels, Tracer) and np.all(np.asarray(labels) < 0):
+        raise ValueError(
+            "`typicality` needs `labels` of which some are known, but all are -1. Give "
+            "0 for all, which is one class."
+        )
+    return _typicality(statistics, points, data, labels, num_classes)
 
+
+@eqx.filter_jit
+def _typicality(
+    statistics: Callable[[Point], Float[Array, " statistic"]],
+    points: Particles,
+    data: Float[Array, "m *shape"],
+    labels: Int[Array, " m"],
+    num_classes: int,
+) -> Float[Array, " n"]:
     def of_all(x):
         return jax.lax.map(statistics, x, batch_size=_AT_ONCE)
 

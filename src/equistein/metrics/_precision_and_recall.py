@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from equistein._gate import finite_gate
 from equistein._products import matmul
 from equistein._types import Scalar
+from equistein.metrics._known_labels import are_numbers, nan_unless
 
 _AT_ONCE = 64  # rows of distances held together
 
@@ -56,9 +57,10 @@ def precision_and_recall(
             "`precision_and_recall` needs more points than `num_neighbors` >= 1, but "
             f"got {len(samples)} samples, {len(data)} data and {num_neighbors}."
         )
+    good = are_numbers(samples, data)
     return PrecisionAndRecall(
-        _fraction_among(samples, data, num_neighbors),
-        _fraction_among(data, samples, num_neighbors),
+        nan_unless(good, _fraction_among(samples, data, num_neighbors)),
+        nan_unless(good, _fraction_among(data, samples, num_neighbors)),
     )
 
 

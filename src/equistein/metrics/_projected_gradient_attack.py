@@ -9,10 +9,10 @@ from jaxtyping import Array, Float, Int
 
 from equistein._gate import finite_gate
 from equistein._types import Particles, Point
+from equistein.metrics._known_labels import check_labels
 
 
 @finite_gate
-@eqx.filter_jit
 def projected_gradient_attack(
     logits: Callable[[Point], Float[Array, " class"]],
     points: Particles,
@@ -38,10 +38,27 @@ def projected_gradient_attack(
         limits: The range of coordinates, such as that of pixels.
         num_steps: The number n of steps.
 
+    Raises:
+        ValueError: If a label is no class.
+
     References:
         Madry et al. (2018), Towards deep learning models resistant to adversarial
         attacks.
     """
+    num = eqx.filter_eval_shape(logits, points[0]).shape[0]
+    check_labels("projected_gradient_attack", labels, num)
+    return _attacked(logits, points, labels, radius, limits, num_steps)
+
+
+@eqx.filter_jit
+def _attacked(
+    logits: Callable[[Point], Float[Array, " class"]],
+    points: Particles,
+    labels: Int[Array, " particle"],
+    radius: float | Float[Array, ""],
+    limits: tuple[float, float],
+    num_steps: int,
+) -> Particles:
     low, high = limits
 
     def loss(point, label):

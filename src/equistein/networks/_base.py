@@ -24,6 +24,11 @@ class AbstractNetwork(eqx.Module):
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         """Return the symmetry of the network on points of this shape."""
 
+    @property
+    def num_outputs(self) -> int | None:
+        """The number of outputs; None where it is known of a point alone."""
+        return None
+
 
 class AbstractNoiseNetwork(AbstractNetwork):
     r"""A function of a point and of the level of noise in it, $f(x, \sigma)$."""

@@ -70,6 +70,11 @@ class FeatureNetwork(AbstractNetwork):
         beyond = jax.nn.relu(z - high) + jax.nn.relu(low - z)
         return self.network(z) - 0.5 * jnp.sum(beyond**2)
 
+    @property
+    def num_outputs(self) -> int | None:
+        inner = self.network
+        return inner.num_outputs if isinstance(inner, AbstractNetwork) else None
+
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.features.group(shape)
 

@@ -60,5 +60,10 @@ class MLP(AbstractNetwork):
             hidden = self.activation(dense(layer, hidden))
         return dense(self.layers[-1], hidden)
 
+    @property
+    def num_outputs(self) -> int:
+        last = self.layers[-1].out_features
+        return 1 if last == "scalar" else int(last)
+
     def group(self, shape: tuple[int, ...]) -> Trivial:
         return Trivial()

@@ -125,6 +125,10 @@ class SteerableCNN(AbstractNetwork):
     def __call__(self, point: Point) -> Float[Array, "*class"]:
         return self.head(self.invariants(point))
 
+    @property
+    def num_outputs(self) -> int:
+        return self.head.weight.shape[0]
+
     def invariants(self, point: Point) -> Float[Array, " field"]:
         """Return the features that the linear layer sees."""
         return self._pooled(self.maps(point)[-1])

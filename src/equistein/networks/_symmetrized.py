@@ -35,6 +35,10 @@ class Symmetrized(AbstractNetwork):
     def __call__(self, point: Point) -> Float[Array, "*class"]:
         return jnp.mean(jax.vmap(self.network)(self.symmetry.orbit(point)), axis=0)
 
+    @property
+    def num_outputs(self) -> int | None:
+        return self.network.num_outputs
+
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         self.symmetry.check_shape(shape)
         return self.symmetry

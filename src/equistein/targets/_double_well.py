@@ -91,6 +91,6 @@ class DoubleWell(AbstractParticleSystem):
     def relaxation(self) -> int:
         return 50
 
-    def log_density(self, point: Point) -> Scalar:
+    def _log_density(self, point: Point) -> Scalar:
         y = self.distances(point) - self.d0
         return -jnp.sum(self.a * y + self.b * y**2 + self.c * y**4) / self.temperature

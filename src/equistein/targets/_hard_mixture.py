@@ -100,6 +100,10 @@ class HardMixture(AbstractTarget):
         return jnp.asarray(self._means, float)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.dim,)
+
+    @property
     def group(self) -> Trivial:
         return Trivial()
 
@@ -108,7 +112,7 @@ class HardMixture(AbstractTarget):
         r"""$\log Z = \tfrac d2 \log 2\pi$."""
         return self.dim / 2 * jnp.log(2 * jnp.pi)
 
-    def log_density(self, point: Point) -> Scalar:
+    def _log_density(self, point: Point) -> Scalar:
         return logsumexp(self._terms(point))
 
     def sample(self, key: AnyKey, num: int) -> Particles:

@@ -1,5 +1,7 @@
 """The Lennard-Jones clusters: LJ-13, LJ-38, LJ-55 and their kin."""
 
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -95,12 +97,12 @@ class LennardJones(AbstractParticleSystem):
         if (
             num_particles < 2
             or dim < 1
-            or not all(value > 0 for value in positive.values())
+            or not all(0 < value < math.inf for value in positive.values())
         ):
             raise ValueError(
-                "LennardJones needs `num_particles` >= 2, `dim` >= 1 and positive "
-                "`pair_factor`, `minimum`, `trap` or `container` (or the particles fly "
-                "apart) and `temperature`, but got "
+                "LennardJones needs `num_particles` >= 2, `dim` >= 1 and finite, "
+                "positive `pair_factor`, `minimum`, `trap` or `container` (or the "
+                "particles fly apart) and `temperature`, but got "
                 f"num_particles={num_particles!r}, dim={dim!r}, "
                 + ", ".join(f"{name}={value!r}" for name, value in positive.items())
                 + "."
@@ -155,7 +157,7 @@ class LennardJones(AbstractParticleSystem):
             return centered_starts(key, num, (self.num_particles, self.dim), self.reach)
         return _settled(self, key, num)
 
-    def log_density(self, point: Point) -> Scalar:
+    def _log_density(self, point: Point) -> Scalar:
         pairs = self.pair_factor * pair_sum(self._pair_law, point)
         return -(pairs + self._holding(point)) / self.temperature
 

@@ -56,6 +56,10 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         """Whether its minima are few enough to be told apart, each with its share."""
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.num_particles, self.dim)
+
+    @property
     def group(self) -> PointCloud:
         return PointCloud((0,) * self.num_particles, self.dim)
 

@@ -87,10 +87,14 @@ class RotatedGaussians(AbstractTarget):
         return jnp.asarray(self._whiten, float)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.mean.size,)
+
+    @property
     def group(self) -> AbstractGroup:
         return self.symmetry
 
-    def log_density(self, point: Point) -> Scalar:
+    def _log_density(self, point: Point) -> Scalar:
         # The image's density at x is the Gaussian's at g^-1 x, over the whole group.
         orbit = self.symmetry.orbit(point)
         offsets = orbit - self.mean.astype(point.dtype)[None]

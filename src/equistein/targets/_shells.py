@@ -83,10 +83,14 @@ class Shells(AbstractTarget):
         return jnp.asarray(self._widths, float)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.dim,)
+
+    @property
     def group(self) -> Orthogonal:
         return Orthogonal(self.dim)
 
-    def log_density(self, point: Point) -> Scalar:
+    def _log_density(self, point: Point) -> Scalar:
         # Smooth at the origin, where the norm has no gradient.
         floor = float(jnp.finfo(point.dtype).tiny) ** 0.5
         radius = jnp.sqrt(jnp.sum(point**2) + floor)
