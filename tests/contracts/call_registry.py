@@ -8,6 +8,7 @@ import numpy as np
 import optax
 
 import equistein as es
+from equistein import diffusion
 
 X = jr.normal(jr.key(0), (6, 2))
 Y = jr.normal(jr.key(1), (6, 2))
@@ -49,6 +50,9 @@ NORMAL = es.samplers.Normal(jnp.zeros(2), 1.0)
 BOX = es.training.Box(X, C4)
 PERSISTENT = es.negatives.Persistent(LANGEVIN, BOX, num_particles=4)
 MATCHING = es.objectives.ScoreMatching()
+STEP_SIZES = diffusion.StepSizes(
+    jnp.asarray(0.1), jnp.asarray(0.0), jnp.asarray(jnp.inf)
+)
 CONSTANT = es.features.Radius()
 
 
@@ -146,6 +150,13 @@ CALLS = {
         thin=dict(key=jr.key(0), features=X, order=X[:, 0], num=3),
         systematic_resampling=dict(key=jr.key(0), weights=jnp.full(4, 0.25)),
         vector_adam=dict(learning_rate=0.1),
+        scale_by_vector_adam=dict(b1=0.9, b2=0.999),
+        annealed_svgd=dict(kernel=RBF, num_steps=10, step_size=0.1),
+        thermal=dict(
+            step_size=0.1, annealing=es.samplers.Power(num_steps=10), num_steps=10
+        ),
+        as_blackjax=dict(sampler=LANGEVIN, log_density=log_density),
+        GeometricPath=dict(log_density=log_density, base=NORMAL),
     ),
     **calls(
         es.networks,
@@ -158,6 +169,17 @@ CALLS = {
         EGNN=dict(species=SPECIES, dim=2, width=4, depth=1, key=jr.key(0)),
         SteerableCNN=dict(shape=(8, 8, 1), fields=(2, 2), key=jr.key(0)),
         NoiseMLP=dict(in_size=2, widths=(4,), key=jr.key(0)),
+        Symmetrized=dict(
+            network=es.networks.MLP(2, widths=(4,), key=jr.key(0)), symmetry=C4
+        ),
+        SteerableConv=dict(
+            in_fields=1,
+            out_fields=2,
+            group=es.groups.ImageRotations(),
+            lifting=True,
+            image_size=6,
+            key=jr.key(0),
+        ),
     ),
     **calls(
         es.energies,
@@ -234,6 +256,13 @@ CALLS = {
     ),
     **calls(
         es.training,
+        Box=dict(data=X, group=C4),
+        Normals=dict(data=X, group=C4),
+        SamplingGenerator=dict(sampler=LANGEVIN, start=BOX, num_steps=2),
+        Reweighted=dict(sampler=MALA, reference=NORMAL, num_particles=4, num_steps=2),
+        Monitor=dict(function=lambda fitted: {}, every=2),
+        OnEpoch=dict(function=lambda row: None),
+        check_classes=dict(values=np.array([0, 1, 2, 1]), num_classes=3),
         EarlyStopping=dict(column="loss", patience=3),
         RollBack=dict(max_rollbacks=2, energy_limit=1e6),
         adam=dict(learning_rate=0.1, num_updates=10),
@@ -245,6 +274,25 @@ CALLS = {
             objective=MATCHING,
             num_epochs=1,
             batch_size=4,
+        ),
+    ),
+    **calls(
+        diffusion,
+        StepSizes=dict(
+            langevin=jnp.asarray(0.1), stein=jnp.asarray(0.0), score_clip=jnp.ones(())
+        ),
+        DiffusionSteps=dict(step_sizes=STEP_SIZES, num_steps=4),
+        DiffusionContrastiveDivergence=dict(
+            steps=diffusion.DiffusionSteps(STEP_SIZES, 4), num_particles=4
+        ),
+        ReverseDiffusion=dict(
+            steps=diffusion.DiffusionSteps(STEP_SIZES, 4), shape=(2,), num_at_once=4
+        ),
+        BlurredNormals=dict(data=X, group=C4),
+        NoiseEnergy=dict(
+            network=es.networks.NoiseMLP(2, widths=(4,), key=jr.key(0)),
+            data=X,
+            noise=0.1,
         ),
     ),
     **calls(
@@ -269,6 +317,15 @@ CALLS = {
         atomic_numbers_of=dict(symbols=("C", "O")),
         symbols_of=dict(atomic_numbers=(6, 8)),
         stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
+        distances=dict(symbols=("O", "H", "H"), positions=WATER, first="O", second="H"),
+        angles=dict(
+            symbols=("O", "H", "H"),
+            positions=WATER,
+            first="H",
+            middle="O",
+            last="H",
+        ),
+        infer_bonds=dict(symbols=("O", "H", "H"), positions=WATER[0]),
         bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
     ),
     **calls(

@@ -44,7 +44,11 @@ def _status(words: list[str]) -> int:
         if words[:1] == ["--completion"] and len(words) > 1:
             print_completion(words[1])
             return 0
-        return _prepared(words).execute()
+        command = _prepared(words)
+        from equistein.cli._doubts import doubts_printed  # imports JAX
+
+        with doubts_printed():
+            return command.execute()
     except SystemExit as stop:  # tyro has explained itself
         return int(stop.code or 0)
     except BrokenPipeError:

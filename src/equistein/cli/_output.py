@@ -14,11 +14,13 @@ class _Output:
     quiet: bool = False
     json: bool = False
     known: dict[str, Any] = {}
+    warnings: list[str] = []
 
 
 def set_output(*, quiet: bool, json: bool) -> None:
     """Choose whether lines and bars are left out, and whether answers are JSON."""
     _Output.quiet, _Output.json, _Output.known = quiet, json, {}
+    _Output.warnings = []
     show_progress(not quiet)
 
 
@@ -33,6 +35,14 @@ def answer(text: str, **values: Any) -> None:
     _Output.known |= values
     if not _Output.json:
         print(text, flush=True)
+
+
+def warn(text: str) -> None:
+    """Print what the results should be doubted for on the standard error, once."""
+    if text not in _Output.warnings:
+        _Output.warnings.append(text)
+        _Output.known["warnings"] = _Output.warnings
+        print(f"equistein: warning: {text}", file=sys.stderr, flush=True)
 
 
 def fail(reason: str) -> None:

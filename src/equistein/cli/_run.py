@@ -14,7 +14,7 @@ from equistein.cli._attempt import attempt
 from equistein.cli._estimate import in_sentences
 from equistein.cli._given import given
 from equistein.cli._hosts import drop, Hosts, own_path, reopened, together
-from equistein.cli._output import answer, say
+from equistein.cli._output import answer, say, warn
 from equistein.experiments import (
     create_folder,
     expected_time,
@@ -193,7 +193,7 @@ def _perform(experiment: Experiment, config: Any, seed: int, folder: RunFolder) 
     began = time.perf_counter()
     preset = str(folder.read_config().get("preset"))
     try:
-        perform(experiment, config, seed, folder, preset=preset, tell=say)
+        perform(experiment, config, seed, folder, preset=preset, tell=say, warn=warn)
     except NonFiniteError as error:
         failed = folder.path / "failed.npz"
         error.add_note(f"The last finite particles are in {failed}.")

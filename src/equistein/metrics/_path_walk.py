@@ -68,5 +68,5 @@ def _move(
     assert isinstance(path.base, AbstractReference)
     chains = MALA(1.0, project=path.base.project)
     move = lambda key, walker: chains.move(key, path, walker, beta, log_step_size)
-    walkers, chances, _ = jax.vmap(move)(jr.split(key, len(walkers.point)), walkers)
+    walkers, chances, *_ = jax.vmap(move)(jr.split(key, len(walkers.point)), walkers)
     return walkers, chances

@@ -1,6 +1,7 @@
 """What a fit of a user's data is judged by: numbers, samples, pictures."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,8 @@ from equistein.models._energies_and_forces import force_errors
 from equistein.models._features import features_of
 from equistein.models._molecules import report_molecules
 from equistein.models._scores import scores, values_at
-from equistein.runs import FLOOR, Outcome, seed_outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome, WARNING
+from equistein.samplers import kept_doubts, SamplingWarning
 from equistein.training import Fitted
 
 _KNOWN = 5_000  # molecules of the data that new ones are compared with
@@ -66,7 +68,11 @@ def judge(
     from equistein.models._figures import figures  # matplotlib is not always needed
 
     sample_key, score_key, class_key, split_key, turn_key = jr.split(key, 5)
-    samples = fitted.sample(sample_key, num_samples, progress=progress)
+    with kept_doubts() as doubts:
+        samples = fitted.sample(sample_key, num_samples, progress=progress)
+    for text in doubts:
+        warnings.warn(text, SamplingWarning, stacklevel=2)
+    told = [{"event": WARNING, "text": text} for text in doubts]
     data = jax.vmap(fitted.group.project)(dataset.points)
     described = _description(turn_key, fitted)
     split = jr.permutation(split_key, len(data))
@@ -86,7 +92,7 @@ def judge(
         numbers, floor, panels = numbers | told.numbers, floor | told.floor, told.panels
     outcomes = {
         "model": seed_outcome(
-            numbers, samples, history=fitted.history, events=fitted.events
+            numbers, samples, history=fitted.history, events=[*fitted.events, *told]
         ),
         FLOOR: seed_outcome(floor, first[:num]),
     }

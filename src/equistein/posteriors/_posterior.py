@@ -190,7 +190,8 @@ class Posterior(eqx.Module):
             sampler = _tempering(pilot, num_steps, num_temperatures, sampler)
             density, evaluations = pilot.log_density, pilot.evaluations
             points = pilot.start[np.arange(num_chains) % len(pilot.start)]
-        with undoubted("R-hat"):  # which means nothing of coordinates with labels
+        # Which mean nothing of coordinates with labels.
+        with undoubted("(R-hat|independent draws)"):
             samples = run(
                 run_key, sampler, density, points, num_steps=num_steps // every * every,
                 record_every=every, keep=num_chains, progress=progress, check=check,

@@ -262,7 +262,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         def move(carry, key):
             walkers, parameters = carry
             keys = jr.split(key, len(index))
-            walkers, chances, spent = moved(
+            walkers, chances, spent, _ = moved(
                 keys, self.inner, path, walkers, new_beta, parameters
             )
             rate = jnp.mean(chances)

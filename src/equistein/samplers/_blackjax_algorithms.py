@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from equistein._types import Key, Scalar
 from equistein.samplers._blackjax_kinds import Kind, KINDS, name_of
@@ -60,13 +60,14 @@ class Algorithm(eqx.Module):
         walker: Walker,
         step_size: Scalar,
         inverse_mass_matrix: Array,
-    ) -> tuple[Walker, Scalar, Int[Array, ""]]:
+    ) -> tuple[Walker, Scalar, Int[Array, ""], Bool[Array, ""]]:
         """Move a walker in coordinates once.
 
         It holds the values of this density at its point: nothing is evaluated there.
 
         Returns:
-            The new walker, the rate of acceptance, and the evaluations of the score.
+            The new walker, the rate of acceptance, the evaluations of the score, and
+            whether the density was a number where the move went.
         """
         start_key, key = jr.split(key)
         dtype, density = walker.value.dtype, widened(density, walker.value.dtype)
@@ -80,10 +81,11 @@ class Algorithm(eqx.Module):
                 key, state, density, step_size=step_size, inverse_mass_matrix=mass
             )
             rate, spent = jnp.asarray(info.acceptance_rate), self.evaluations(info)
+            defined = self.is_defined(info)
         end = Walker(state.position, state.logdensity, state.logdensity_grad)
         rate = jnp.where(jnp.isfinite(rate), rate, 0)
         end, rate = jax.tree.map(lambda x: x.astype(dtype), (end, rate))
-        return end, rate, spent
+        return end, rate, spent, defined
 
     def init(self, key: Key) -> Callable[[Array, Density], Any]:
         """Return BlackJAX's function for the state at a point."""
@@ -110,6 +112,19 @@ class Algorithm(eqx.Module):
         """Return those of the score that a move took."""
         steps = jnp.asarray(info.num_integration_steps).astype(int)
         return self.evaluations_per_step() * steps
+
+    def is_defined(self, info: Any) -> Bool[Array, ""]:
+        """Return whether the density was a number at the ends of a move's path.
+
+        What was NaN in between alone is not told, nor what `mhmc` did not choose.
+        """
+        ends = (
+            [info.proposal]
+            if self.name != "nuts"
+            else [info.trajectory_leftmost_state, info.trajectory_rightmost_state]
+        )
+        values = jnp.stack([jnp.asarray(end.logdensity) for end in ends])
+        return ~jnp.any(jnp.isnan(values))
 
     def evaluations_per_step(self) -> int:
         """Return those of the score for a step of the integrator."""

@@ -51,7 +51,8 @@ class BlackJAXInfo(eqx.Module):
     """What a step was like.
 
     The update's norm is a root mean square over the particles; `evaluations` counts
-    those of the score so far, a particle on average, with the warm-up's.
+    those of the score so far, a particle on average, with the warm-up's, and
+    `undefined` the moves of this step that went where the log density is NaN.
     """
 
     log_density: Scalar
@@ -59,6 +60,7 @@ class BlackJAXInfo(eqx.Module):
     update_norm: Scalar
     step_size: Scalar
     evaluations: Int[Array, ""]
+    undefined: Int[Array, ""]
 
 
 class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
@@ -110,7 +112,7 @@ class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
             lambda: self.tune(tune_key, path, x, beta, state.parameters),
             lambda: (state.parameters, jnp.zeros((), int)),
         )
-        ends, chances, spent = jax.vmap(
+        ends, chances, spent, defined = jax.vmap(
             lambda key, walker: self._transition(key, density, walker, parameters)
         )(jr.split(key, num), jax.vmap(Walker)(z, values, scores))
         moved = jnp.any(ends.point != z, axis=1).reshape(num, *[1] * (x.ndim - 1))
@@ -124,7 +126,7 @@ class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
         )  # fmt: skip
         info = BlackJAXInfo(
             jnp.mean(values), jnp.mean(chances), rms(new_x - x),
-            jnp.exp(parameters.log_step_size), evaluations,
+            jnp.exp(parameters.log_step_size), evaluations, jnp.sum(~defined),
         )  # fmt: skip
         return new, info
 
@@ -168,17 +170,17 @@ class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
         walker: PathWalker,
         beta: Scalar,
         parameters: BlackJAXParameters,
-    ) -> tuple[PathWalker, Scalar, Int[Array, ""]]:
+    ) -> tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]:
         coordinates = self._coordinates(walker.point.shape)
         value, score = path.tempered(walker, beta)
         start = Walker(coordinates.of(walker.point), value, coordinates.of(score))
         density = _Within(path.at(beta), coordinates)
-        end, chance, spent = self._transition(key, density, start, parameters)
+        end, chance, spent, defined = self._transition(key, density, start, parameters)
         there = path.walker_at(coordinates.point(end.point))
         moved = jnp.any(end.point != start.point)
         moved = moved & jnp.isfinite(value) & jnp.isfinite(there.value)
         pick = lambda new, old: jnp.where(moved, new, old)
-        return jax.tree.map(pick, there, walker), chance, spent + 1
+        return jax.tree.map(pick, there, walker), chance, spent + 1, defined
 
     def adapted(
         self, parameters: BlackJAXParameters, acceptance: Scalar

@@ -51,11 +51,14 @@ def moved(
     walkers: PathWalker,
     beta: Scalar,
     parameters: Parameters,
-) -> tuple[PathWalker, Float[Array, " chain"], Int[Array, " chain"]]:
+) -> tuple[
+    PathWalker, Float[Array, " chain"], Int[Array, " chain"], Bool[Array, " chain"]
+]:
     """Move each chain of one temperature, with a key of its own.
 
     Returns:
-        The walkers, the probabilities of acceptance, and the evaluations of the score.
+        The walkers, the probabilities of acceptance, the evaluations of the score, and
+        whether the density was a number where they went.
     """
     return jax.vmap(
         lambda key, walker: inner.move(key, path, walker, beta, parameters)

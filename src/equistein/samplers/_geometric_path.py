@@ -59,10 +59,14 @@ class GeometricPath(eqx.Module):
 
     def walker_at(self, point: Point) -> PathWalker:
         """Return the walker that stands at `point`."""
-        value, score = jax.value_and_grad(self.log_density)(point)
-        value = jnp.where(jnp.isfinite(value), value, -jnp.inf)
+        walker = self.proposed_at(point)
+        value = jnp.where(jnp.isfinite(walker.value), walker.value, -jnp.inf)
+        return eqx.tree_at(lambda w: w.value, walker, value)
+
+    def proposed_at(self, point: Point) -> PathWalker:
+        """Return the walker at a point, whose log density may be NaN."""
         there = jax.value_and_grad(self.base.log_density)(point)
-        return PathWalker(point, *there, value, score)
+        return PathWalker(point, *there, *jax.value_and_grad(self.log_density)(point))
 
     @keyed
     def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:

@@ -188,15 +188,15 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
         walker: PathWalker,
         beta: Scalar,
         parameters: Scalar,
-    ) -> tuple[PathWalker, Scalar, Int[Array, ""]]:
+    ) -> tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]:
         def tempered(walker):
             value, drift = path.tempered(walker, beta)
             return value, shortened(drift, self.score_clip)
 
-        walker, chance, _ = adjusted_move(
-            key, path.walker_at, tempered, walker, jnp.exp(parameters), self.project
+        walker, chance, defined = adjusted_move(
+            key, path.proposed_at, tempered, walker, jnp.exp(parameters), self.project
         )
-        return walker, chance, jnp.ones((), int)
+        return walker, chance, jnp.ones((), int), defined
 
     def adapted(self, parameters: Scalar, acceptance: Scalar) -> Scalar:
         return parameters + _GAIN * (acceptance - self.acceptance)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from equistein._gate import keyed
 from equistein._types import Key, Particles, Point, Scalar
@@ -38,12 +38,13 @@ class AbstractMarkovChains(AbstractSampler[State, Info]):
         walker: PathWalker,
         beta: Scalar,
         parameters: Parameters,
-    ) -> tuple[PathWalker, Scalar, Int[Array, ""]]:
+    ) -> tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]:
         r"""Make a move that leaves the path's density at $\beta$ invariant.
 
         Returns:
-            The new walker, the probability of acceptance, and the number of
-            evaluations of the score that it took.
+            The new walker, the probability of acceptance, the number of evaluations of
+            the score that it took, and whether the density was a number where the move
+            went.
         """
 
     @keyed

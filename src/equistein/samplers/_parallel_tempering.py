@@ -56,7 +56,8 @@ class TemperingInfo(eqx.Module):
     Density, acceptance and update are those of the target's chains; `rejections` are
     the rates at which neighbors refused to swap so far, and `barrier` is their sum;
     `evaluations` counts those of the score for each chain of the target, at all
-    temperatures.
+    temperatures, and `undefined` the moves of this step, at all temperatures, that went
+    where the log density is NaN.
     """
 
     log_density: Scalar
@@ -67,6 +68,7 @@ class TemperingInfo(eqx.Module):
     barrier: Scalar
     round_trips: Int[Array, ""]
     evaluations: Int[Array, ""]
+    undefined: Int[Array, ""]
 
 
 @gate
@@ -183,7 +185,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             self._tunes(state.step), tune_key, self.inner, path, walkers.point, betas,
             state.parameters,
         )  # fmt: skip
-        walkers, chances, evaluations = self._moved(
+        walkers, chances, evaluations, undefined = self._moved(
             move_key, path, walkers, betas, parameters
         )
         acceptance = jnp.mean(chances, axis=1)
@@ -212,7 +214,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         info = TemperingInfo(
             jnp.mean(before), acceptance[0],
             rms(x - state.particles), betas, rejections, jnp.sum(rejections),
-            jnp.sum(replicas.round_trips), spent,
+            jnp.sum(replicas.round_trips), spent, undefined,
         )  # fmt: skip
         return new, info
 
@@ -269,20 +271,21 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         walkers: PathWalker,
         betas: Float[Array, " temperature"],
         parameters: Parameters,
-    ) -> tuple[PathWalker, Float[Array, "temperature chain"], Int[Array, ""]]:
+    ) -> tuple[PathWalker, Float[Array, "temperature chain"], Array, Array]:
         """Move each chain; at the reference, draw it anew."""
         num, chains = walkers.value.shape
         moving = num - 1 if self.reaches_reference else num
         draw_key, key = jr.split(key)
         some = lambda tree: jax.tree.map(lambda leaf: leaf[:moving], tree)
-        new, chances, spent = jax.vmap(moved, (0, None, None, 0, 0, 0))(
+        new, chances, spent, defined = jax.vmap(moved, (0, None, None, 0, 0, 0))(
             jr.split(key, (moving, chains)), self.inner, path, some(walkers),
             betas[:moving], some(parameters),
         )  # fmt: skip
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
+        undefined = jnp.sum(~defined)
         if not self.reaches_reference:
-            return new, chances, spent
+            return new, chances, spent, undefined
         drawn = path.start(draw_key, chains, walkers.point.dtype)
         below = lambda leaf, last: jnp.concatenate([leaf, last[None]])
         new = jax.tree.map(below, new, drawn)
-        return new, below(chances, jnp.ones_like(chances[0])), spent + 1
+        return new, below(chances, jnp.ones_like(chances[0])), spent + 1, undefined

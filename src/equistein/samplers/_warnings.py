@@ -19,6 +19,7 @@ _DRIFT = 1e4  # times as far as the start
 _R_HAT = 1.2
 _CHAINS, _DRAWS = 4, 20  # that R-hat takes at least
 _EFFECTIVE = 0.1  # of the particles
+_INDEPENDENT = 5  # draws of a chain, at least
 
 
 class SamplingWarning(RuntimeWarning):
@@ -50,7 +51,9 @@ def lost_symmetry(
     try:
         sampler.check(log_density, ends)
     except ValueError as error:
-        told = str(error).partition(": at the point")[0]
+        told, at_a_point, _ = str(error).partition(": at the point")
+        if not at_a_point:  # of the path to the density, not of a symmetry
+            return (f"as the particles are at the end, {told}",)
         return (
             f"what held where the particles began does not where they ended: {told}. "
             "They do not follow the density that was meant: mend it there.",
@@ -96,17 +99,35 @@ def undoubted(about: str = "") -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def kept_doubts() -> Iterator[dict[str, None]]:
+    """Keep what runs warn of, each text once, without a warning; others go on."""
+    found: dict[str, None] = {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SamplingWarning)
+        yield found
+    for each in caught:
+        if issubclass(each.category, SamplingWarning):
+            found[str(each.message)] = None
+        else:
+            warnings.warn_explicit(
+                each.message, each.category, each.filename, each.lineno
+            )
+
+
 def _doubts(samples: Samples, start: np.ndarray) -> list[str]:
     """Return what one run should be doubted for."""
     end, history = np.asarray(samples.particles), samples.history
     found = [_drift(start, end)]
+    if "undefined" in history:
+        found.append(_undefined(history["undefined"]))
     if "acceptance" in history:
         rates = history["acceptance"]
         found.append(_stuck(start, end, rates, int(samples.num_steps)))
         if "particles" in history:
             found.append(_unmixed(history["particles"]))
-    if "undefined" in history:
-        found.append(_undefined(history["undefined"], len(start)))
+    else:
+        found.append(_still(start, end, int(samples.num_steps)))
     if "weights" in samples.summary:
         found.append(_few_effective(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]
@@ -118,8 +139,7 @@ def _stuck(
     """Tell of proposals that were hardly ever accepted."""
     if not len(rates) or num_steps < _FEW_STEPS:
         return ""
-    rate = float(np.mean(rates[len(rates) // 2 :]))
-    still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
+    rate, still = float(np.mean(rates[len(rates) // 2 :])), _num_still(start, end)
     if rate >= _ACCEPTANCE and 2 * still <= len(start):
         return ""
     return (
@@ -127,6 +147,24 @@ def _stuck(
         f"run, and {still} of {len(start)} particles stand where they began: these are "
         "not samples. Take a smaller step size, or let it adapt (`num_adapt`)."
     )
+
+
+def _still(start: np.ndarray, end: np.ndarray, num_steps: int) -> str:
+    """Tell of particles that no step has moved, of samplers that accept them all."""
+    still = _num_still(start, end)
+    if num_steps < _FEW_STEPS or 2 * still <= len(start):
+        return ""
+    return (
+        f"{still} of {len(start)} particles stand exactly where they began: these are "
+        "not samples. Take larger steps, or look at the gradient of `log_density`."
+    )
+
+
+def _num_still(start: np.ndarray, end: np.ndarray) -> int:
+    """Return how many particles are where they began, to the last digit."""
+    if start.shape != end.shape:
+        return 0
+    return int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
 
 
 def _drift(start: np.ndarray, end: np.ndarray) -> str:
@@ -142,21 +180,20 @@ def _drift(start: np.ndarray, end: np.ndarray) -> str:
     )
 
 
-def _undefined(counts: np.ndarray, num_particles: int) -> str:
+def _undefined(counts: np.ndarray) -> str:
     """Tell of proposals at which the density was no number."""
     num = int(np.sum(counts))
     if not num:
         return ""
-    tried = len(counts) * num_particles
     return (
-        f"`log_density` was NaN at {num} of the {tried} proposals that were recorded, "
-        "all of which were refused, as if it were zero there. Return -inf where it is "
-        "zero, and mend it elsewhere."
+        f"`log_density` was NaN at {num} proposals in the {len(counts)} steps that "
+        "were recorded, all of which were refused, as if it were zero there: smaller "
+        "steps do not help. Return -inf where it is zero, and mend it elsewhere."
     )
 
 
 def _unmixed(places: np.ndarray) -> str:
-    """Tell of independent chains that are not where the others are."""
+    """Tell of independent chains that are not where the others are, or creep."""
     draws = places[len(places) // 2 :]
     if len(draws) < _DRAWS or places.shape[1] < _CHAINS:
         return ""
@@ -166,13 +203,28 @@ def _unmixed(places: np.ndarray) -> str:
         centered = draws - draws.mean(axis=2, keepdims=True)
         values = np.sqrt(np.mean(centered**2, axis=tuple(range(2, draws.ndim))))
         values = values[..., None]
-    worst = max(split_r_hat(values[:, :, i].T) for i in range(values.shape[2]))
+    chains = values.transpose(2, 1, 0)
+    found = [split_r_hat(each) for each in chains]
+    worst = max(found)
     if not worst > _R_HAT:
-        return ""
+        return _few_draws(chains[int(np.argmax(found))])
     return (
         f"R-hat of the {places.shape[1]} chains that were kept is {worst:.2f} in the "
         "second half of the run: they are not where the others are. Take more steps, "
         "or a sampler that changes modes (`es.ParallelTempering`)."
+    )
+
+
+def _few_draws(chains: np.ndarray) -> str:
+    """Tell of chains whose draws, one row each, are nearly alike."""
+    between = np.var(np.mean(chains, axis=1, dtype=np.float64), ddof=1)
+    effective = len(chains) * float(np.var(chains, dtype=np.float64)) / between
+    if not effective < _INDEPENDENT * len(chains):
+        return ""
+    return (
+        f"the {chains.size} draws of the {len(chains)} chains that were kept are worth "
+        f"{effective:.1f} independent draws in the second half of the run: they move "
+        "slowly. Take more steps, or a larger step size."
     )
 
 

@@ -164,7 +164,7 @@ def test_a_move_is_one_of_the_path_s_density(key):
     sampler = from_blackjax(**HMC, step_size=0.9)
     x = jnp.array([0.3, -0.5, 1.0])
     walker, beta = path.walker_at(x), jnp.asarray(0.4)
-    moved, rate, spent = eqx.filter_jit(sampler.move)(
+    moved, rate, spent, defined = eqx.filter_jit(sampler.move)(
         key, path, walker, beta, sampler.parameters(x[None])
     )
     one = eqx.filter_jit(lambda k, x: by_hand(k, path.at(beta), x, 0.9, jnp.ones(3)))
@@ -173,6 +173,7 @@ def test_a_move_is_one_of_the_path_s_density(key):
     assert not np.array_equal(moved.point, x)
     assert np.isclose(rate, expected)
     assert spent == 4  # three steps, and the values at the end
+    assert defined
     # Nothing of the density at this temperature is left in the walker.
     there = path.walker_at(moved.point)
     assert all(map(np.allclose, jax.tree.leaves(moved), jax.tree.leaves(there)))

@@ -8,7 +8,7 @@ import pytest
 
 import equistein as es
 from equistein.diagnostics import split_r_hat
-from equistein.samplers._warnings import _few_effective
+from equistein.samplers._warnings import _few_draws, _few_effective
 
 
 def normal(x):
@@ -46,10 +46,16 @@ DOUBTED = {
     "stuck": (es.MALA(1e6), normal, {}, "of the proposals were accepted", MALA),
     "drifting": (es.Langevin(10.0), improper, {}, "has the density a finite", None),
     "undefined": (MALA, outside_nan, {}, "`log_density` was NaN at", None),
+    "undefined at some temperature": (
+        es.ParallelTempering(MALA, [1.0, 0.5], num_adapt=10), outside_nan, {},
+        "`log_density` was NaN at", None,
+    ),
+    "still": (es.Langevin(1e-60), normal, {}, "40 of 40 particles stand", MALA),
+    "creeping": (es.MALA(0.15), normal, {"keep": 30}, "independent draws", MALA),
     "constant": (es.Langevin(1e-3), constant, {}, "is exactly zero at 40 of 40", None),
     "unmixed": (MALA, two_wells, {"keep": 8}, "R-hat of the 8 chains", None),
     "asymmetric": (SVGD, asymmetric_far_off, {}, "does not where they ended", None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DOUBTED)
@@ -69,6 +75,35 @@ def test_a_run_that_should_be_doubted_says_so(name):
         else es.run(jr.key(1), MALA, normal, START, **options)
     )
     assert sound.warnings == ()
+
+
+ALGORITHMS = {
+    "hmc": {"num_integration_steps": 3}, "nuts": {}, "adjusted_mclmc": {},
+    "adjusted_mclmc_dynamic": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "hmc" else [pytest.mark.slow])
+        for name in ALGORITHMS
+    ],
+)
+def test_moves_of_blackjax_into_nan_are_told(name):
+    blackjax = pytest.importorskip("blackjax")
+    algorithm, options = getattr(blackjax, name), ALGORITHMS[name]
+    sampler = es.samplers.from_blackjax(algorithm, step_size=0.5, **options)
+    with pytest.warns(es.SamplingWarning, match="`log_density` was NaN at"):
+        es.run(jr.key(1), sampler, outside_nan, START, num_steps=20)
+    assert es.run(jr.key(1), sampler, normal, START, num_steps=20).warnings == ()
+
+
+def test_draws_that_are_nearly_alike_are_told():
+    walks = np.cumsum(np.asarray(jr.normal(jr.key(0), (6, 400))), axis=1)
+    told = _few_draws(walks - walks.mean(axis=1, keepdims=True) * 0.5)
+    assert "the 2400 draws of the 6 chains that were kept are worth" in told
+    assert _few_draws(np.asarray(jr.normal(jr.key(0), (6, 400)))) == ""
 
 
 def test_few_effective_weights_are_told():

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import pathlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from equistein.runs import (
     WARNING,
     Words,
 )
-from equistein.samplers import SamplingWarning
+from equistein.samplers import kept_doubts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,18 +207,9 @@ class Experiment:
 
 def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
     stage: Any = entry.stage
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SamplingWarning)
+    with kept_doubts() as doubts:
         found = stage(trials) if entry.together else [stage(trial) for trial in trials]
     names = [trial.name for trial in trials]
     (outcome,) = joined(dict(zip(names, found, strict=True))).values()
-    doubts: dict[str, None] = {}
-    for each in caught:
-        if issubclass(each.category, SamplingWarning):
-            doubts[str(each.message)] = None
-        else:
-            warnings.warn_explicit(
-                each.message, each.category, each.filename, each.lineno
-            )
     told = [{"event": WARNING, "text": text} for text in doubts]
     return dataclasses.replace(outcome, events=[*outcome.events, *told])

@@ -21,6 +21,7 @@ from equistein.runs import (
     Outcome,
     RunFolder,
     save_outcome,
+    WARNING,
     write_conclusion,
     write_environment,
     write_figures,
@@ -39,6 +40,7 @@ def perform(
     *,
     preset: str = "",
     tell: Callable[[str], None] = lambda line: None,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Outcome]:
     """Run every part that is not yet done, and write results and report.
 
@@ -55,6 +57,7 @@ def perform(
         folder: The run folder, or None to keep nothing.
         preset: What the configuration is called in the report.
         tell: What is told of each part.
+        warn: What is told of what samplers warn of, by the part.
 
     Returns:
         The outcome of each entry, with its seeds joined.
@@ -74,6 +77,7 @@ def perform(
             else:
                 tell(f"{label}: done before")
                 parts[name] = done
+                _pass_on(warn, name, done)
         at_once, taken = jax.process_count(), {}
         for first in range(0, len(left), at_once):
             some = list(left)[first : first + at_once]
@@ -93,6 +97,7 @@ def perform(
                     for state in (folder.path / "checkpoint").glob(f"{name}.*eqx"):
                         state.unlink()  # what the part's training kept of itself
                 tell(f"{left[name]}: {seconds:.1f} s{hint}")
+                _pass_on(warn, name, outcome)
             if error is not None:
                 raise error
     except NonFiniteError as error:
@@ -162,3 +167,10 @@ def create_folder(
         }
     )
     return folder
+
+
+def _pass_on(warn: Callable[[str], None], name: str, outcome: Outcome) -> None:
+    """Tell what the samplers of a part have warned of."""
+    for event in outcome.events:
+        if event.get("event") == WARNING:
+            warn(f"{name}: {event['text']}")
