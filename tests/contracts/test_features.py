@@ -83,6 +83,14 @@ def test_features_are_constant_on_the_orbits(features, shape, num, group, key):
 
 
 @every_map
+def test_compiled_features_equal_eager(features, shape, num, group, key):
+    x = jr.normal(key, shape)
+    assert np.allclose(value_of(features, x), features(x), atol=1e-12)
+    compiled = eqx.filter_jit(features.laplacian)(x)
+    assert np.allclose(compiled, features.laplacian(x), atol=1e-12)
+
+
+@every_map
 def test_features_tell_most_points_apart(features, shape, num, group, key):
     x, y = (value_of(features, z) for z in np.asarray(jr.normal(key, (2, *shape))))
     assert np.max(np.abs(x - y)) > 1e-3

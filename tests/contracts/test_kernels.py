@@ -51,14 +51,8 @@ def test_force_is_what_the_definition_says(make, shape, key):
     assert np.allclose(force, defined_force(kernel, *points), atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "name",
-    some_slow(
-        ["imq", "c4", "so2", "distances", "e2", "moments"], ["distances", "moments"]
-    ),
-)
-def test_compiled_force_equals_eager(name, key):
-    make, _, shape = KERNELS[name]
+@every_kernel_costly_ones_slow
+def test_compiled_force_equals_eager(make, shape, key):
     kernel, points = make(0.9), points_and_scores(key, shape)
     eager = kernel.stein_force(*points)
     assert np.allclose(eager, stein_force(kernel, *points), atol=1e-12)

@@ -156,6 +156,38 @@ def test_compiled_network_equals_eager(shape, make, key):
     assert np.allclose(eqx.filter_jit(network)(data[0]), network(data[0]))
 
 
+@eqx.filter_jit
+def values_of(network, points):
+    return jax.vmap(network)(points)
+
+
+def in_single_precision(tree):
+    narrow = lambda x: x.astype(jnp.float32) if x.dtype == jnp.float64 else x
+    dynamic, static = eqx.partition(tree, eqx.is_inexact_array)
+    return eqx.combine(jax.tree.map(narrow, dynamic), static)
+
+
+@pytest.mark.parametrize(
+    ("shape", "make"),
+    some_slow(
+        NETWORKS,
+        [
+            "steerable with reflections",
+            "U-shaped with reflections",
+            "plain convolutions",
+            "built for clouds",
+            "built for cyclic",
+        ],
+    ),
+)
+def test_single_precision_is_close_to_double(shape, make, key):
+    network, data = network_and_data(key, shape, make, None)
+    values = values_of(network, data[:3])
+    single = values_of(in_single_precision(network), data[:3].astype(jnp.float32))
+    assert single.dtype == jnp.float32
+    assert np.allclose(single, values, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(("shape", "make"), some_slow(NETWORKS, ["graph"]))
 def test_levels_of_noise_are_scalar_functions_of_their_own(shape, make, key):
     network, data = network_and_data(key, shape, make, None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -71,9 +72,8 @@ class FeatureNetwork(AbstractNetwork):
         return self.network(z) - 0.5 * jnp.sum(beyond**2)
 
     @property
-    def num_outputs(self) -> int | None:
-        inner = self.network
-        return inner.num_outputs if isinstance(inner, AbstractNetwork) else None
+    def num_outputs(self) -> int:
+        return eqx.filter_eval_shape(self.network, self.mean).size
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.features.group(shape)

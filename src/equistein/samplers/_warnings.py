@@ -19,7 +19,7 @@ _DRIFT = 1e4  # times as far as the start
 _R_HAT = 1.2
 _CHAINS, _DRAWS = 4, 20  # that R-hat takes at least
 _EFFECTIVE = 0.1  # of the particles
-_INDEPENDENT = 5  # draws of a chain, at least
+_INDEPENDENT = 8  # draws of a chain, at least
 
 
 class SamplingWarning(RuntimeWarning):

@@ -116,7 +116,11 @@ def test_what_a_run_warns_of_is_in_its_report(tmp_path):
     made = dataclasses.replace(made, entries=lambda config: entries, figures=[])
     folder = RunFolder.create(tmp_path)
     folder.write_config({"command": "run"})
-    perform(made, Config(), 0, folder)
+    told = []
+    perform(made, Config(), 0, folder, warn=told.append)
+    assert told == ["model: MALA: it stood still."]
+    perform(made, Config(), 0, folder, warn=told.append)  # done before, told again
+    assert len(told) == 2
     page = (tmp_path / "report.html").read_text()
     assert page.count("MALA: it stood still.") == 1
     assert "<h2>To doubt</h2>" in page
