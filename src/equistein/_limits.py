@@ -6,6 +6,9 @@ VARIABLE = "EQUISTEIN_MAX_BYTES"
 """The environment variable that raises the bound on what is kept in memory."""
 
 _BYTES = 2**29
+JSON_GROWTH = 32
+"""How many times its own size a text of JSON becomes in memory, at most."""
+
 MOST = 10**9
 """The largest whole number that an argument may be."""
 

@@ -1,18 +1,18 @@
 """Read points from a user's file. Files are untrusted."""
 
-import contextlib
-import math
 import pathlib
 import struct
 import zipfile
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from equistein._limits import check_bytes, LimitError
+from equistein._archive import array_header, check_unpacked
+from equistein._limits import LimitError
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
+_LEAST = 4  # bytes that a number becomes, in single precision
+_REMEDY = "give fewer points, or floating point by np.save and --stream"
 
 
 class DataError(ValueError):
@@ -100,7 +100,7 @@ def _mapped(path: pathlib.Path) -> np.memmap:
             header = file.read(30)  # the lengths of two fields end it
             start = part.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
         file.seek(start)
-        shape, is_fortran, dtype = _header(file)
+        shape, is_fortran, dtype = array_header(file)
         order = "F" if is_fortran else "C"
         return np.memmap(path, dtype, "r", file.tell(), shape, order)
 
@@ -180,8 +180,8 @@ def _loaded(
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """Return the arrays of a file that are named, None is all, and all names."""
     try:
-        _check_size(path, names)
         with path.open("rb") as file:
+            check_unpacked(file, str(path), names, least=_LEAST, remedy=_REMEDY)
             stored = np.load(file, allow_pickle=False)
             if isinstance(stored, np.ndarray):
                 stored = {"x": stored}
@@ -196,42 +196,6 @@ def _loaded(
             "Delete it, or copy it anew."
         ) from None
     return found, held
-
-
-def _check_size(path: pathlib.Path, names: Sequence[str] | None) -> None:
-    """Raise unless the named arrays of a file fit into memory, in single precision.
-
-    The header of each tells how many numbers it has, and how large they become; but it
-    is the file's word, so the bytes of the file count as well.
-    """
-    with contextlib.ExitStack() as stack:
-        if not zipfile.is_zipfile(path):
-            parts = [(path.stat().st_size, stack.enter_context(path.open("rb")))]
-        else:
-            packed = stack.enter_context(zipfile.ZipFile(path))
-            files = None if names is None else {f"{name}.npy" for name in names}
-            parts = [
-                (
-                    max(each.file_size, each.compress_size),
-                    stack.enter_context(packed.open(each)),
-                )
-                for each in packed.infolist()
-                if files is None or each.filename in files
-            ]
-        needed = 0
-        for size, file in parts:
-            shape, _, dtype = _header(file)
-            needed += max(size, math.prod(shape) * max(4, dtype.itemsize))
-    remedy = "give fewer points, or floating point by np.save and --stream"
-    check_bytes(str(path), needed, remedy)
-
-
-def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return the shape, whether it is Fortran's order, and the type of an array."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    return np.lib.format.read_array_header_2_0(file)
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:

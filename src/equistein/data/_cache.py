@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from equistein._archive import checksum_of
 from equistein._files import write_whole
 from equistein.data._array_files import all_arrays, DataError
 
@@ -41,7 +42,7 @@ def keep(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
         arrays: The arrays by name.
     """
     content = io.BytesIO()
-    named: dict[str, Any] = {**arrays, _CHECKSUM: np.array(_checksum(arrays))}
+    named: dict[str, Any] = {**arrays, _CHECKSUM: np.array(checksum_of(arrays))}
     np.savez(content, allow_pickle=False, **named)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,22 +58,12 @@ def kept_arrays(path: pathlib.Path) -> dict[str, np.ndarray] | None:
     if not path.is_file():
         return None
     found = all_arrays(path)
-    if str(found.pop(_CHECKSUM, None)) != _checksum(found):
+    if str(found.pop(_CHECKSUM, None)) != checksum_of(found):
         raise DataError(
             f"{path} is damaged: its content does not match its checksum. Delete it, "
             "and it is made anew."
         )
     return found
-
-
-def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
-    """Return the SHA-256 of names, shapes, types and numbers of arrays."""
-    found = hashlib.sha256()
-    for name in sorted(arrays):
-        array = arrays[name]
-        found.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
 
 
 def cached_array(

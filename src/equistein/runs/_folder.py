@@ -4,13 +4,22 @@ import hashlib
 import io
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 
+from equistein._archive import checked_arrays
 from equistein._errors import UserError
 from equistein._files import FolderLock, LOCK, PART, write_whole
+from equistein._limits import (
+    check_bytes,
+    in_words,
+    JSON_GROWTH,
+    LimitError,
+    max_bytes,
+    VARIABLE,
+)
 from equistein.runs._config import migrated, VERSION
 
 _MOVABLE = ("data",)  # what may be edited: where data are, whose checksum is kept
@@ -113,11 +122,11 @@ class RunFolder:
         """Return the object in a JSON file of the run.
 
         Raises:
-            UserError: If the file is missing or damaged.
+            UserError: If the file is missing, damaged, or larger than memory may hold.
         """
         path = self.path / name
         try:
-            text = path.read_text(encoding="utf-8")
+            text = self.read(name, growth=JSON_GROWTH).decode("utf-8")
             value = json.loads(text, parse_constant=_no_number)
         except RecursionError:
             raise UserError(f"Cannot read {path}: its lists nest too deep.") from None
@@ -126,6 +135,41 @@ class RunFolder:
         if not isinstance(value, dict):
             raise UserError(f"{path} should hold a JSON object.")
         return value
+
+    def read(self, name: str, growth: int = 1) -> bytes:
+        """Return what a file of the run holds.
+
+        Args:
+            name: The file.
+            growth: How many times its own size it becomes in memory.
+
+        Raises:
+            UserError: If it is larger than memory may hold.
+            OSError: If it cannot be read.
+        """
+        path = self.path / name
+        try:
+            check_bytes(str(path), growth * path.stat().st_size)
+        except LimitError as error:
+            raise UserError(str(error)) from None
+        return path.read_bytes()
+
+    def read_lines(self, name: str) -> Iterator[str]:
+        """Yield the lines of a file of the run, of which each fits into memory.
+
+        Raises:
+            UserError: If one does not.
+            OSError: If it cannot be read.
+        """
+        path, longest = self.path / name, max_bytes() // JSON_GROWTH
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            while line := lines.readline(longest + 1):
+                if len(line) > longest:
+                    raise UserError(
+                        f"{path} has a line of more than {in_words(longest)}. If it is "
+                        f"not damaged, set {VARIABLE} to more than {max_bytes()}."
+                    )
+                yield line
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a JSON file, in which every number is finite."""
@@ -162,12 +206,14 @@ class RunFolder:
         """Return the arrays of an .npz file.
 
         Raises:
-            UserError: If the file is missing or damaged.
+            UserError: If the file is missing, damaged, or larger than memory may hold.
         """
         path = self.path / name
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-                return dict(stored)
+            with open(path, "rb") as file:
+                return checked_arrays(file, str(path))
+        except LimitError as error:
+            raise UserError(str(error)) from None
         except Exception as error:  # a damaged file can raise nearly anything
             raise UserError(
                 f"Cannot read {path}: {error}. If it is damaged, delete it and resume."

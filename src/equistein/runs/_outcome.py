@@ -36,6 +36,33 @@ class Outcome:
     events: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
+def check_outcome(outcome: Outcome) -> None:
+    """Raise `ValueError` unless all parts are of the shapes that they should be."""
+
+    def check(name: str, array: np.ndarray, axes: int, kinds: str = "biuf") -> None:
+        if array.dtype.kind not in kinds or array.ndim < axes:
+            raise ValueError(
+                f"`{name}` should hold numbers on at least {axes} axes, but is of "
+                f"shape {array.shape} and type {array.dtype}"
+            )
+
+    check("samples", outcome.samples, 1)
+    for name, values in outcome.metrics.items():
+        check(f"metrics:{name}", values, 1)
+        if values.ndim > 1 or not values.size:
+            raise ValueError(f"`metrics:{name}` should hold a number for each seed")
+    for name, column in outcome.history.items():
+        check(f"history:{name}", column, 2)
+        step = outcome.history.get("step")
+        if step is None or column.shape != step.shape:
+            raise ValueError(f"`history:{name}` should be of the shape of `step`")
+    for name, array in outcome.arrays.items():
+        check(f"arrays:{name}", array, 0, "biufU")
+    events = outcome.events
+    if not isinstance(events, list) or any(not isinstance(e, dict) for e in events):
+        raise ValueError("`events` should be a list of objects")
+
+
 def seed_outcome(
     metrics: Mapping[str, Any],
     samples: ArrayLike,

@@ -18,6 +18,8 @@ from equistein.runs._parts import unfinished
 from equistein.runs._words import Words
 
 _CONCLUSION = "conclusion.txt"
+_MOST_DOUBTS = 1_000  # that a report shows
+_COPIES = 4  # of a file that a report holds, while it is made
 
 
 def write_conclusion(folder: RunFolder, text: str) -> None:
@@ -58,7 +60,7 @@ def figures_of(folder: RunFolder, captions: Mapping[str, str]) -> list[PageFigur
     found = [
         PageFigure(
             path.stem,
-            [Picture(path.read_bytes())],
+            [Picture(folder.read(f"figures/{path.name}", _COPIES))],
             caption=captions.get(path.stem, ""),
         )
         for path in sorted(drawn.glob("*.png"), key=place)
@@ -66,7 +68,7 @@ def figures_of(folder: RunFolder, captions: Mapping[str, str]) -> list[PageFigur
     return found + [
         PageFigure(
             path.stem,
-            page=path.read_text(encoding="utf-8"),
+            page=folder.read(f"figures/{path.name}", _COPIES).decode("utf-8"),
             caption=captions.get(path.stem, ""),
         )
         for path in sorted(drawn.glob("*.html"), key=place)
@@ -75,19 +77,19 @@ def figures_of(folder: RunFolder, captions: Mapping[str, str]) -> list[PageFigur
 
 def _conclusion(folder: RunFolder) -> str:
     """Return what the run concluded, if it did."""
-    path = folder.path / _CONCLUSION
-    if not path.is_file():
+    if not (folder.path / _CONCLUSION).is_file():
         return ""
-    return path.read_text(encoding="utf-8", errors="replace")
+    return folder.read(_CONCLUSION, _COPIES).decode("utf-8", "replace")
 
 
 def _doubts(folder: RunFolder) -> list[tuple[str, str]]:
     """Return of what the run warned, each with the sampler or model it is of."""
-    path, found = folder.path / "history.jsonl", {}
-    if path.is_file():
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if f'"{WARNING}"' in line:
-                    event = json.loads(line)
-                    found[str(event.get("name")), str(event.get("text"))] = None
+    found: dict[tuple[str, str], None] = {}
+    if (folder.path / "history.jsonl").is_file():
+        for line in folder.read_lines("history.jsonl"):
+            if f'"{WARNING}"' in line:
+                event = json.loads(line)
+                found[str(event.get("name")), str(event.get("text"))] = None
+            if len(found) == _MOST_DOUBTS:
+                break
     return list(found)

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from equistein._archive import checksum_of
 from equistein._errors import UserError
+from equistein._limits import check_bytes, JSON_GROWTH
 from equistein.runs._folder import RunFolder
-from equistein.runs._outcome import FLOOR, Outcome
+from equistein.runs._outcome import check_outcome, FLOOR, Outcome
 
-_SETTINGS = "settings_sha256"
+_SETTINGS, _CHECKSUM = "settings_sha256", "sha256"
 
 
 def save_outcome(folder: RunFolder, name: str, outcome: Outcome) -> None:
     """Keep a finished stage, so that a resumed run need not repeat it."""
-    settings = {_SETTINGS: np.array(folder.fingerprint())}
-    folder.write_arrays(f"checkpoint/{name}.npz", arrays_of(outcome) | settings)
+    parts = arrays_of(outcome) | {_SETTINGS: np.array(folder.fingerprint())}
+    parts |= {_CHECKSUM: np.array(checksum_of(parts))}
+    folder.write_arrays(f"checkpoint/{name}.npz", parts)
 
 
 def load_outcome(folder: RunFolder, name: str) -> Outcome | None:
@@ -30,6 +33,11 @@ def load_outcome(folder: RunFolder, name: str) -> Outcome | None:
     if not path.is_file():
         return None
     parts = folder.read_arrays(f"checkpoint/{name}.npz")
+    told = parts.pop(_CHECKSUM, None)  # None was before there were any
+    if told is not None and str(told) != checksum_of(parts):
+        raise UserError(
+            f"{path} was changed or damaged after it was written: delete it and resume."
+        )
     made = parts.pop(_SETTINGS, None)  # None was before there were any
     if made is not None and str(made) != folder.fingerprint():
         raise UserError(
@@ -37,8 +45,10 @@ def load_outcome(folder: RunFolder, name: str) -> Outcome | None:
             "back, or delete the file and resume."
         )
     try:
-        return outcome_of(parts)
-    except (KeyError, TypeError, ValueError) as error:
+        outcome = outcome_of(parts)
+        check_outcome(outcome)
+        return outcome
+    except (KeyError, RecursionError, TypeError, ValueError) as error:
         raise UserError(
             f"{path} is no finished part of a run ({error}): delete it and resume."
         ) from None
@@ -56,7 +66,9 @@ def arrays_of(outcome: Outcome) -> dict[str, np.ndarray]:
 def outcome_of(arrays: Mapping[str, np.ndarray]) -> Outcome:
     """Return the outcome that arrays tell of."""
     parts = dict(arrays)
-    events = json.loads(str(parts.pop("events", "[]")))
+    told = str(parts.pop("events", "[]"))
+    check_bytes("What happened in a part", JSON_GROWTH * len(told))
+    events = json.loads(told)
     fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
     for key, value in parts.items():
         field, _, rest = key.partition(":")

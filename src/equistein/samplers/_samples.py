@@ -12,8 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from equistein._archive import checked_arrays
 from equistein._files import write_whole
 from equistein._gate import gate
+from equistein._limits import LimitError
 from equistein._types import Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._first_state import of_runs, run_of
@@ -191,12 +193,13 @@ def load_samples(
             at them only, with None for a state.
 
     Raises:
-        ValueError: If the file holds no samples, or a state of another sampler.
+        ValueError: If the file holds no samples, more than memory may hold, or a state
+            of another sampler.
+        OSError: If there is no such file.
     """
-    content = pathlib.Path(path).read_bytes()
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            parts = {name: stored[name] for name in stored.files}
+        with open(path, "rb") as file:
+            parts = checked_arrays(file, str(path), "keep fewer particles")
         about = json.loads(str(parts.pop("about")))
         if about["format"] != _FORMAT:
             raise ValueError(f"its format is {about['format']!r}")
@@ -207,6 +210,8 @@ def load_samples(
         else:
             num_steps, converged = int(num_steps), bool(converged)
         doubts = tuple(map(str, about["warnings"]))
+    except (LimitError, OSError):
+        raise
     except Exception as error:  # whatever a file that others wrote may hold
         raise ValueError(
             f"{path} holds no samples that `Samples.save` wrote: {error}."

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from equistein._archive import checked_arrays
 from equistein._files import write_whole
 from equistein._gate import gate
+from equistein._limits import check_bytes, JSON_GROWTH, LimitError
 from equistein.training._tree_json import Decoder, Encoder, ModelFileError, name_of
 
 MAGIC = b"equistein tree"
@@ -67,8 +69,13 @@ def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
     """Return the tree in a file, which may be made of known classes and functions.
 
     Raises:
-        ModelFileError: If the file is none, is damaged, or needs other classes.
+        ModelFileError: If the file is none, is damaged, larger than memory may hold, or
+            needs other classes.
     """
+    try:
+        check_bytes(str(path), path.stat().st_size)
+    except LimitError as error:
+        raise ModelFileError(str(error)) from None
     return unpacked_tree(path.read_bytes(), known, str(path))
 
 
@@ -108,14 +115,17 @@ def unpacked_tree(content: bytes, known: Iterable[Any], name: str) -> Any:
     version, header, content = _parts(content, name)
     names = {name_of(each): each for each in known}
     try:
+        check_bytes(f"The header of {name}", JSON_GROWTH * len(header))
         found = json.loads(header)
         for old in range(version, VERSION):
             found = MIGRATIONS[old](found)
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = [stored[str(i)] for i in range(len(stored.files))]
+        stored = checked_arrays(io.BytesIO(content), name)
+        arrays = [stored[str(i)] for i in range(len(stored))]
         return Decoder(names, arrays).decode(found["tree"])
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from None
+    except LimitError as error:
+        raise ModelFileError(str(error)) from None
     except Exception as error:  # whatever a file that others wrote may hold
         raise ModelFileError(f"{name} is damaged: {error!r}.") from None
 

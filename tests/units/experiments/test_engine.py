@@ -134,6 +134,19 @@ def test_what_a_run_warns_of_is_in_its_report(tmp_path):
         made.stages(Config(), 0)["model"]()
 
 
+def test_parts_that_do_not_fit_together_are_told(tmp_path):
+    """As one that was edited by hand, and has no checksum."""
+    folder = RunFolder.create(tmp_path)
+    folder.write_config({"command": "run"})
+    perform(experiment(), Config(), 0, folder)
+    parts = folder.read_arrays("checkpoint/model@0.npz")
+    del parts["sha256"]
+    parts["arrays:table"] = np.ones((1, 7))
+    folder.write_arrays("checkpoint/model@0.npz", parts)
+    with pytest.raises(UserError, match="do not fit together .*model@0"):
+        perform(experiment(), Config(), 0, folder)
+
+
 def test_an_interrupted_run_writes_what_is_finished_and_goes_on(tmp_path):
     folder = RunFolder.create(tmp_path)
     folder.write_config({"command": "run"})

@@ -1,10 +1,12 @@
 import dataclasses
+import io
 import json
 
 import numpy as np
 import pytest
 
 from equistein.runs import (
+    arrays_of,
     check_settings,
     FLOOR,
     joined,
@@ -181,3 +183,58 @@ def test_settings_that_were_changed_are_told(tmp_path):
     folder.write_config({"command": "run", "seed": 1, "data": "/here"})
     with pytest.raises(UserError, match="was changed after the run began"):
         check_settings(folder)
+
+
+def test_a_stage_that_was_edited_is_told(tmp_path):
+    folder = configured(tmp_path)
+    save_outcome(folder, "vanilla", outcome())
+    parts = folder.read_arrays("checkpoint/vanilla.npz")
+    folder.write_arrays("checkpoint/vanilla.npz", parts | {"samples": np.ones((3, 2))})
+    with pytest.raises(UserError, match="was changed or damaged"):
+        load_outcome(folder, "vanilla")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("samples", np.array(1.0)),
+        ("samples", np.array(["a", "b"])),
+        ("metrics:w1", np.ones((2, 2))),
+        ("metrics:w1", np.ones(0)),
+        ("history:gap", np.ones(3)),
+        ("history:gap", np.ones((2, 3))),
+        ("arrays:states", np.array([1 + 2j])),
+        ("events", np.array("{}")),
+        ("events", np.array("[1]")),
+        ("events", np.array("[" * 5_000)),
+        ("odd:thing", np.ones(2)),
+    ],
+)
+def test_a_stage_of_wrong_shapes_is_refused(name, value, tmp_path):
+    """One of before there were checksums."""
+    folder = configured(tmp_path)
+    folder.write_arrays("checkpoint/vanilla.npz", arrays_of(outcome()))
+    assert load_outcome(folder, "vanilla") is not None
+    parts = arrays_of(outcome()) | {name: value}
+    folder.write_arrays("checkpoint/vanilla.npz", parts)
+    with pytest.raises(UserError, match="(?s)no finished part .*delete it and resume"):
+        load_outcome(folder, "vanilla")
+
+
+def test_what_would_not_fit_into_memory_is_not_read(tmp_path, monkeypatch):
+    folder = configured(tmp_path)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, samples=np.zeros((50_000, 2)))
+    folder.write("checkpoint/vanilla.npz", packed.getvalue())
+    folder.write_json("metrics.json", {"w1": [1.0] * 10_000})
+    folder.write("history.jsonl", "{}\n" + "[" * 20_000)
+    assert len(packed.getvalue()) < 10_000
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "500000")
+    with pytest.raises(UserError, match="set EQUISTEIN_MAX_BYTES to 800128 or more"):
+        folder.read_arrays("checkpoint/vanilla.npz")
+    with pytest.raises(UserError, match="metrics.json would need about 1.8"):
+        folder.read_json("metrics.json")
+    lines = folder.read_lines("history.jsonl")
+    assert next(lines) == "{}\n"
+    with pytest.raises(UserError, match="line of more than 15.26 KiB"):
+        next(lines)

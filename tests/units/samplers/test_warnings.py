@@ -126,6 +126,15 @@ def test_warnings_of_several_runs_name_the_runs_and_are_saved(tmp_path):
     )
 
 
+def test_samples_that_would_not_fit_into_memory_are_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "samples.npz"
+    np.savez_compressed(path, about="{}", particles=np.zeros((100_000, 2)))
+    assert path.stat().st_size < 10_000
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "1000000")
+    with pytest.raises(ValueError, match="set EQUISTEIN_MAX_BYTES to 1600"):
+        es.samplers.load_samples(path)
+
+
 def test_r_hat_by_hand():
     """Two chains of four draws; by the formula with pencil and paper."""
     values = np.array([[0.0, 2.0, 0.0, 2.0], [4.0, 6.0, 4.0, 6.0]])

@@ -225,6 +225,21 @@ def test_a_file_never_holds_pickled_objects(path):
         load_tree(path, KNOWN)
 
 
+def test_what_would_not_fit_into_memory_is_not_read(path, monkeypatch):
+    payload = io.BytesIO()
+    np.savez_compressed(payload, **{"0": np.zeros(100_000)})
+    forged(path, {"numpy": 0, "shape": [100_000]}, payload.getvalue())
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "500000")
+    with pytest.raises(ModelFileError, match="set EQUISTEIN_MAX_BYTES to 800"):
+        load_tree(path, KNOWN)
+    forged(path, [0] * 20_000)
+    with pytest.raises(ModelFileError, match="The header of .* would need about"):
+        load_tree(path, KNOWN)
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "5000")
+    with pytest.raises(ModelFileError, match="model.eqx would need about"):
+        load_tree(path, KNOWN)
+
+
 def test_an_old_header_is_migrated_step_by_step(path, monkeypatch):
     import equistein.training._tree_file as module
 

@@ -1,9 +1,10 @@
 """Run an experiment: part by part, from Python or from the command line."""
 
+import contextlib
 import dataclasses
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from equistein.runs import (
     Outcome,
     RunFolder,
     save_outcome,
+    UserError,
     WARNING,
     write_conclusion,
     write_environment,
@@ -67,8 +69,8 @@ def perform(
         write_environment(folder)
     stages = experiment.stages(config, seed, kept)
     parts: dict[str, Outcome] = {}
+    left: dict[str, str] = {}
     try:
-        left = {}
         for index, name in enumerate(stages, start=1):
             label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
             done = None if folder is None else load_outcome(folder, name)
@@ -107,14 +109,32 @@ def perform(
         raise
     finally:
         in_order = {name: parts[name] for name in stages if name in parts}
-        outcomes = compared(experiment, config, in_order)
-        if folder is not None and outcomes and jax.process_index() == 0:
-            write_parts(folder, list(stages), list(in_order))
-            write_outcomes(experiment, config, seed, folder, outcomes, preset)
+        with _doubting(kept, [name for name in parts if name not in left]):
+            outcomes = compared(experiment, config, in_order)
+            if folder is not None and outcomes and jax.process_index() == 0:
+                write_parts(folder, list(stages), list(in_order))
+                write_outcomes(experiment, config, seed, folder, outcomes, preset)
     told = experiment.conclude(config, outcomes)
     if told:
         tell(told)
     return outcomes
+
+
+@contextlib.contextmanager
+def _doubting(folder: pathlib.Path | None, read: Sequence[str]) -> Iterator[None]:
+    """Raise a `UserError` if results cannot be made of parts, some of which were read.
+
+    What was edited by hand can be of the right kind, and yet not fit to the rest.
+    """
+    try:
+        yield
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        if not read:
+            raise
+        raise UserError(
+            f"The finished parts in {folder} do not fit together ({error}). If one of "
+            f"{', '.join(read)} was changed, delete it and resume."
+        ) from error
 
 
 def compared(
