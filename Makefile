@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.lint-installed
 
-.PHONY: install demo test test-slow test-matrix release-check faults fuzz mutants lint format bench docs clean
+.PHONY: install demo test test-slow test-matrix release-check faults fuzz mutants audit lint format bench docs clean
 
 # Python compiles what is installed on all cores, pip on one only.
 PIP = --quiet --disable-pip-version-check --no-compile
@@ -76,6 +76,11 @@ fuzz: install
 mutants: install
 	$(BIN)/python -m pip install $(PIP) "cosmic-ray>=8.4"
 	XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(BIN)/python tests/mutants.py $(ARGS)
+
+# Known flaws of what is installed, where the package index tells of them.
+audit: install
+	$(BIN)/python -m pip install $(PIP) pip-audit
+	$(BIN)/python -m pip_audit --local --skip-editable $(ARGS)
 
 # The quick tests with each Python at hand, the newest packages and the oldest JAX.
 test-matrix:

@@ -16,7 +16,7 @@ from jax.core import Tracer
 
 from equistein._annotations import conforms, in_words, Sizes
 from equistein._arrays import as_keys
-from equistein._limits import MOST
+from equistein._limits import MOST, WHY_MOST
 from equistein._numbers import is_integer
 
 Gated = TypeVar("Gated", bound=Callable[..., Any])
@@ -176,8 +176,8 @@ def _check_size(owner: str, name: str, value: Any) -> None:
     """Raise if a number is so large that nothing should even be tried."""
     if is_integer(value) and value > MOST and name not in _RANDOM:
         raise ValueError(
-            f"`{owner}` needs `{name}` of at most {MOST:.0e}, but got {value}: that "
-            "would take years, or all memory."
+            f"`{owner}` needs `{name}` of at most {MOST:.0e}, but got {value}: "
+            f"{WHY_MOST}."
         )
 
 

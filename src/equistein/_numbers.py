@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, Literal
 
 import numpy as np
 
-from equistein._limits import MOST
+from equistein._limits import MOST, WHY_MOST
 
 
 def is_integer(value: Any) -> bool:
@@ -39,7 +39,7 @@ def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
         if number > MOST:
             raise ValueError(
                 f"{owner} needs `{name}`, an integer of at most {MOST:.0e}, but got "
-                f"{number!r}: that would take years, or all memory."
+                f"{number!r}: {WHY_MOST}."
             )
 
 
@@ -116,7 +116,9 @@ def check_fields(
             good = values and all(_in_range(v, whole, zero, most) for v in values)
             wanted = f"one or more, each {wanted}" if values is value else wanted
         if not good:
-            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")
+            huge = isinstance(value, int) and value > MOST
+            why = f": {WHY_MOST}" if huge else ""
+            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}{why}.")
 
 
 def _in_range(value: Any, whole: bool, zero: bool, most: int | float) -> bool:

@@ -4,12 +4,17 @@ import dataclasses
 import time
 from typing import Any
 
+import jax
 import jax.random as jr
 
 from equistein._durations import in_words
+from equistein._limits import check_hours, LimitError
+from equistein.cli._output import say
 from equistein.experiments import ExpectedTime
 from equistein.models import Dataset, Model
+from equistein.runs import UserError
 
+_LONG = 1_000_000  # batches from which on training is timed beforehand
 _BATCHES = 5  # of each of two short epochs, the second of which is timed
 
 
@@ -67,3 +72,19 @@ def in_sentences(found: ExpectedTime | None) -> str:
         f"measured of preset {found.preset} elsewhere, scaled by the speed of this "
         f"machine, seeds, steps and epochs{uncounted}."
     )
+
+
+def check_time(model: Model, dataset: Dataset, seed: int) -> None:
+    """Time a few batches of a long training, and tell how long it takes.
+
+    Raises:
+        UserError: If that is longer than a year, unless a variable allows it.
+    """
+    if model.num_epochs * model.epoch_batches < _LONG or jax.process_count() > 1:
+        return
+    seconds = estimated(model, dataset, seed).training
+    try:
+        check_hours("Training", seconds, "take a smaller --num-epochs")
+    except LimitError as error:
+        raise UserError(str(error)) from None
+    say(f"Training would take about {in_words(seconds)} ...")

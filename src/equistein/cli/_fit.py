@@ -13,9 +13,10 @@ import tyro
 from equistein._devices import device_mesh
 from equistein._durations import in_words
 from equistein._files import digest
+from equistein._limits import check_drawn
 from equistein.cli._announcement import announcement
 from equistein.cli._attempt import attempt
-from equistein.cli._estimate import estimated
+from equistein.cli._estimate import check_time, estimated
 from equistein.cli._fit_settings import FIT_SETTINGS
 from equistein.cli._given import given
 from equistein.cli._hosts import agree, drop, Hosts, own_path, reopened, together
@@ -134,6 +135,7 @@ def start(
 ) -> int:
     """Check everything, make the run folder, and fit."""
     dataset, model = together(lambda: prepared(data, problem, settings))
+    check_time(model, dataset, problem.seed)
     problem = dataclasses.replace(problem, network=network_of(problem, dataset))
     fingerprint = digest(data)
     agree("data", fingerprint.encode())
@@ -176,6 +178,7 @@ def prepared(
         model = for_dataset(jr.key(problem.seed), dataset, problem, settings)
         train = dataset.in_memory().train()
         model.check(jr.key(problem.seed), train.points, train.labels)
+        check_drawn(problem.num_samples, dataset.points.shape[1:])
     except ValueError as error:
         raise UserError(str(error)) from None
     return dataset, model

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from equistein._errors import UserError
+from equistein._limits import is_out_of_memory
 from equistein.cli._output import answer, close, fail, set_output
 from equistein.cli._parse import parsed, print_completion
 from equistein.cli._signals import INTERRUPTED, was_told
@@ -60,10 +61,16 @@ def _status(words: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return _stopped()
-    except Exception:
-        if not was_told():
+    except Exception as error:
+        if was_told():
+            return _stopped()
+        if not is_out_of_memory(error):
             raise
-        return _stopped()
+        fail(
+            f"Memory ran out: {error}. What is finished is kept. Take fewer "
+            "particles, samples or chains, or smaller networks and batches."
+        )
+        return 1
 
 
 def _stopped() -> int:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union
 import jax
 import tyro
 
+from equistein._limits import LimitError
 from equistein.cli._attempt import attempt
 from equistein.cli._estimate import in_sentences
 from equistein.cli._given import given
@@ -134,7 +135,10 @@ def start(
     path = own_path(out or default_folder(experiment.name))
 
     def created() -> RunFolder:
-        check(experiment, config, seed)
+        try:
+            check(experiment, config, seed)
+        except LimitError as error:
+            raise UserError(str(error)) from None
         return create_folder(experiment, config, seed, path, preset)
 
     folder = together(created)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pathlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from equistein.data._array_files import all_arrays, DataError
 CACHE_VARIABLE = "EQUISTEIN_CACHE"
 DATA_VARIABLE = "EQUISTEIN_DATA"
 _CHECKSUM = "sha256"
+_SHA256 = re.compile("sha256:[0-9a-f]{64}")
 
 
 def cache_folder() -> pathlib.Path:
@@ -112,6 +114,8 @@ def fetched(name: str, url: str, checksum: str, file: str, remedy: str) -> pathl
     """
     import pooch
 
+    assert url.startswith("https://"), url
+    assert _SHA256.fullmatch(checksum), checksum
     try:
         kept = pooch.retrieve(
             url, checksum, fname=file, path=cache_folder(), progressbar=True

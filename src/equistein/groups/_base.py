@@ -9,6 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
 from equistein._gate import keyed
+from equistein._limits import check_made
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
 from equistein._types import AnyKey, Point
@@ -69,7 +70,8 @@ class AbstractGroup(eqx.Module):
         if self.order is None or self.order > _MOST_COPIES:
             raise ValueError(
                 f"The nearest copy of a point is found for up to {_MOST_COPIES} "
-                f"elements, for rotations and for point clouds, but {self} is neither."
+                f"elements, for rotations and for point clouds, but {self} is neither. "
+                "For more, take `canonicalize`, or the nearest of some of `sample`."
             )
         copies = self.orbit(point)
         axes = tuple(range(1, copies.ndim))
@@ -109,6 +111,9 @@ class AbstractGroup(eqx.Module):
         Raises:
             ValueError: If there is no end of them.
         """
+        if self.order is not None:
+            needed = self.order * point.size * point.dtype.itemsize
+            check_made(f"The {self.order} copies of a point", needed)
         return jax.vmap(self.act, in_axes=(0, None))(self.elements(), point)
 
 

@@ -9,8 +9,11 @@ import jax.random as jr
 from jaxtyping import PyTree
 
 from equistein._gate import keyed
+from equistein._limits import check_made
 from equistein._types import AnyKey
 from equistein.groups._base import AbstractGroup
+
+_BYTES = 64  # of a tuple of elements, at least, while all are made
 
 
 class AbstractCombined(AbstractGroup):
@@ -45,7 +48,9 @@ class AbstractCombined(AbstractGroup):
 def all_tuples(groups: tuple[AbstractGroup, ...]) -> PyTree:
     """Return all tuples of elements of finite groups, stacked on axis 0."""
     orders = [len(jax.tree.leaves(group.elements())[0]) for group in groups]
-    places = jnp.unravel_index(jnp.arange(math.prod(orders)), orders)
+    num = math.prod(orders)
+    check_made(f"The {num} elements of the product", _BYTES * num)
+    places = jnp.unravel_index(jnp.arange(num), orders)
     return tuple(
         jax.tree.map(lambda leaf, place=place: leaf[place], group.elements())
         for group, place in zip(groups, places, strict=True)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Int
 
 from equistein._arrays import as_key
 from equistein._gate import gate
+from equistein._limits import check_made
 from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
@@ -86,6 +87,8 @@ class Permutations(AbstractFiniteGroup):
 
 def all_permutations(num: int) -> Int[np.ndarray, "order label"]:
     """Return all orders of the labels, the identity first."""
+    needed = math.factorial(num) * (64 + 16 * num)
+    check_made(f"All orders of {num} labels", needed, "draw some")
     return np.array(list(itertools.permutations(range(num))))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._gate import gate, keyed
+from equistein._limits import check_made
 from equistein._types import AnyKey, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
@@ -75,4 +76,5 @@ class Signs(AbstractFiniteGroup):
 
 def all_signs(num: int) -> np.ndarray:
     """Return all signs of the labels, those that change none first."""
+    check_made(f"All signs of {num} labels", 2**num * (64 + 16 * num), "draw some")
     return np.array(list(itertools.product((1, -1), repeat=num)))

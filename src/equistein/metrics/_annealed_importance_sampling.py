@@ -8,11 +8,13 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._gate import finite_gate
+from equistein._limits import check_made
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.metrics._path_walk import tune, walk
 from equistein.samplers import AbstractReference, GeometricPath, PathWalker
 
 _PILOTS = 64
+_BYTES = 64  # of a temperature or a particle, at least
 _FEWEST = 8  # effective samples, below which an error cannot be told
 
 
@@ -100,6 +102,9 @@ def annealed_importance_sampling(
             "Annealed importance sampling needs `num_particles` >= 2 and `num_steps` "
             f">= 1, but got {num_particles!r} and {num_steps!r}."
         )
+    needed = _BYTES * (num_steps + num_particles)
+    what = f"Annealed importance sampling in {num_steps} steps"
+    check_made(what, needed, "take smaller `num_particles` or `num_steps`")
     keys = jr.split(key, 6)
     path = GeometricPath(log_density, base)
     starts = path.start(keys[0], num_particles)

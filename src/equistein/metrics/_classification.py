@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import finite_gate
+from equistein._limits import check_made
 from equistein._numbers import check_integers
 from equistein._types import Scalar
 from equistein.metrics._known_labels import (
@@ -15,6 +16,8 @@ from equistein.metrics._known_labels import (
     check_labels,
     nan_unless,
 )
+
+_BYTES = 40  # of a bin: its edges, and what is counted
 
 
 @finite_gate
@@ -66,6 +69,8 @@ def reliability(
         Guo et al. (2017), On calibration of modern neural networks.
     """
     check_integers("`reliability`", num_bins=num_bins)
+    needed = _BYTES * num_bins
+    check_made("`reliability` in so many bins", needed, "take a smaller `num_bins`")
     check_labels("reliability", labels, logits.shape[1])
     confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
     guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)

@@ -9,9 +9,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._gate import finite_gate
+from equistein._limits import check_made
 from equistein._numbers import check_integers
 from equistein._types import Scalar
 from equistein.metrics._known_labels import are_numbers, nan_unless
+
+_BYTES = 40  # of a bin: its edges, and what is counted
 
 
 @finite_gate
@@ -85,6 +88,8 @@ def total_variation(
         ValueError: If the limits are not finite, or the lower one is not first.
     """
     check_integers("`total_variation`", num_bins=num_bins)
+    needed = _BYTES * num_bins
+    check_made("`total_variation` in so many bins", needed, "take a smaller `num_bins`")
     if not -math.inf < limits[0] < limits[1] < math.inf:
         raise ValueError(
             "`total_variation` needs `limits`, two finite numbers, the lower first, "

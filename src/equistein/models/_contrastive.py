@@ -1,5 +1,6 @@
 """Models that are trained by contrastive divergence."""
 
+import math
 from typing import Any
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from equistein._gate import gate
+from equistein._limits import check_made
 from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.kernels import AbstractKernel, RBF
@@ -38,6 +40,8 @@ from equistein.training import (
     SquaredError,
 )
 
+_BYTES = 32  # of a number of a particle, with its gradient and what a step needs
+
 
 @gate
 def contrastive_model(
@@ -60,6 +64,7 @@ def contrastive_model(
     """
     settings = settings or ContrastiveSettings()
     shape = data.shape[1:]
+    _check_memory(math.prod(shape), settings)
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
     start = _start(energy, data, labels, settings)
@@ -74,6 +79,17 @@ def contrastive_model(
         num_at_once=settings.sample_at_once,
     )  # fmt: skip
     return model_of(energy, objective, generator, settings, num_epochs, batches)
+
+
+def _check_memory(size: int, settings: ContrastiveSettings) -> None:
+    """Raise unless the particles of a batch, and those kept, fit into memory."""
+    units = size + sum(settings.widths)
+    needed = _BYTES * settings.num_particles * units
+    needed += _BYTES * size * (settings.buffer_size or 0)
+    check_made(
+        f"Training with {settings.num_particles} particles", needed,
+        "take a smaller `num_particles` or `buffer_size`",
+    )  # fmt: skip
 
 
 def _reweighted(

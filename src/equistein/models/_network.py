@@ -104,9 +104,9 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     if group.order > _MAX_COPIES:
         raise ValueError(
             f"A network averaged over all {group.order} elements of {group} would be "
-            f"too slow: {_MAX_COPIES} are the most. Take fewer labels, or build a "
-            "network of your own with this symmetry and give PlainEnergy(network) to "
-            "`es.fit`."
+            f"too slow: {_MAX_COPIES} are the most, and no setting raises that. Take "
+            "fewer labels, or build a network of your own with this symmetry, such as "
+            "Symmetrized(network, group), and give PlainEnergy(network) to `es.fit`."
         )
     return Coordinates()
 

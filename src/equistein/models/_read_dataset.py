@@ -215,7 +215,8 @@ def _read_molecules(
         odd = min(sizes) if min(sizes) < 2 else max(sizes)
         raise DataError(
             f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
-            f"{sizes.index(odd) + 1} has {odd}. The network sees all pairs of atoms."
+            f"{sizes.index(odd) + 1} has {odd}. The network sees all pairs of atoms: "
+            "for larger ones build an energy of your own and give it to `es.fit`."
         )
     # Atoms of an element are alike, so each molecule's may be put into one order.
     kinds = [tuple(sorted(frame.symbols)) for frame in frames]

@@ -18,6 +18,7 @@ from equistein.groups import encode_species, PointCloud
 from equistein.networks._base import AbstractNoiseNetwork
 from equistein.networks._dense import dense, perceptron
 from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
+from equistein.networks._weights import check_weights
 
 _EPSILON = 1e-3  # of the reach, below which distances are smoothed
 _MAX_PRODUCT = 32  # atoms whose messages are summed by a product
@@ -170,6 +171,7 @@ class EGNN(AbstractNoiseNetwork):
         check_integers("EGNN", width=width, depth=depth, dim=dim)
         check_integers("EGNN", least=2, num_centers=num_centers)
         check_positive("EGNN", reach=reach)
+        check_weights("EGNN", "width", num_centers, *[width] * 7, layers=depth)
         if atomic_numbers is not None and len(atomic_numbers) != len(species):
             raise ValueError(
                 f"EGNN needs one of `atomic_numbers` for each of its {len(species)} "

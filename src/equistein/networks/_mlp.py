@@ -13,6 +13,7 @@ from equistein._types import Key, Point
 from equistein.groups import Trivial
 from equistein.networks._base import AbstractNetwork
 from equistein.networks._dense import dense
+from equistein.networks._weights import check_weights
 
 
 @gate
@@ -47,6 +48,7 @@ class MLP(AbstractNetwork):
         if out_size is not None:
             check_integers("MLP", out_size=out_size)
         sizes = [in_size, *map(int, widths), out_size or "scalar"]
+        check_weights("MLP", "widths", in_size, *widths, out_size or 1)
         keys = jr.split(key, len(sizes) - 1)
         self.layers = tuple(
             eqx.nn.Linear(before, after, key=key)  # type: ignore[arg-type]

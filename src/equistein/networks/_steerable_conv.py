@@ -13,6 +13,7 @@ from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Key
 from equistein.groups import ImageRotations, Trivial
+from equistein.networks._weights import check_weights
 
 ImageGroup = ImageRotations | Trivial
 
@@ -103,6 +104,7 @@ class SteerableConv(eqx.Module):
             )
         elements = 1 if lifting else group.order
         taps = size**2 * elements
+        check_weights("SteerableConv", "out_fields", taps * in_fields, out_fields)
         spread = (2.0 / (taps * in_fields)) ** 0.5
         self.weight = spread * jr.normal(key, (taps, in_fields, out_fields))
         self.bias = jnp.zeros(out_fields)

@@ -17,7 +17,10 @@ from equistein._errors import UserError
 from equistein.runs._folder import RunFolder
 
 _CPUINFO = pathlib.Path("/proc/cpuinfo")
-_PACKAGES = ("equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "matplotlib")
+_PACKAGES = (
+    "equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib",
+    "blackjax", "numpyro", "rdkit",
+)  # fmt: skip
 
 
 def write_environment(folder: RunFolder) -> None:
@@ -46,9 +49,21 @@ def write_environment(folder: RunFolder) -> None:
                 for name in sorted(os.environ)
                 if name.startswith(("JAX_", "XLA_"))
             },
-            "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
+            "versions": _versions(),
         },
     )
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of the packages that numbers depend on, of those there are.
+
+    None of them is imported for it.
+    """
+    found = {}
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def check_settings(folder: RunFolder) -> None:

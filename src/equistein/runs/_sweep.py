@@ -66,11 +66,17 @@ def members(over: Sequence[str]) -> list[Member]:
         swept[field] = values
     if not swept:
         raise UserError("A sweep needs what it is over, such as --over seed=0..19.")
-    number = math.prod(map(len, swept.values()))
-    if number > _MOST:
-        raise UserError(f"A sweep has at most {_MOST} runs, but this has {number}.")
+    _check_number(math.prod(map(len, swept.values())))
     combined = itertools.product(*swept.values())
     return [Member(dict(zip(swept, values, strict=True))) for values in combined]
+
+
+def _check_number(number: int) -> None:
+    if number > _MOST:
+        raise UserError(
+            f"A sweep has at most {_MOST} runs, a folder each, but this has {number}: "
+            "make several sweeps, of some of the values each."
+        )
 
 
 def _values(part: str) -> list[str]:
@@ -81,8 +87,9 @@ def _values(part: str) -> list[str]:
         begin, end = int(first), int(last)
     except ValueError:
         return [part]
-    if not 0 <= end - begin < _MOST:
+    if end < begin:
         return [""]  # no values
+    _check_number(end - begin + 1)
     return [str(value) for value in range(begin, end + 1)]
 
 

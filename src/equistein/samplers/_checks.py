@@ -9,10 +9,13 @@ import numpy as np
 from jax.sharding import Mesh
 
 from equistein._devices import check_shared
-from equistein._limits import MOST
+from equistein._limits import check_made, MOST
 from equistein._numbers import is_integer
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
+
+_RECORD = 128  # bytes of a record without particles, about
+_COPIES = 2  # of the history, while its parts are joined
 
 
 def check_counts(num_steps: Any, tol: Any, record_every: Any, keep: Any) -> None:
@@ -24,7 +27,7 @@ def check_counts(num_steps: Any, tol: Any, record_every: Any, keep: Any) -> None
     if not is_integer(num_steps) or not 0 <= num_steps <= MOST:
         raise ValueError(
             f"`run` needs `num_steps`, an integer from 0 to {MOST:.0e}, but got "
-            f"{num_steps!r}."
+            f"{num_steps!r}. For more, go on with `initial_state=samples.state`."
         )
     if tol is not None and not tol > 0:
         raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
@@ -35,6 +38,24 @@ def check_counts(num_steps: Any, tol: Any, record_every: Any, keep: Any) -> None
         )
     if not is_integer(keep) or keep < 0:
         raise ValueError(f"`run` needs `keep`, an integer >= 0, but got {keep!r}.")
+
+
+def check_history(
+    state: Any, runs: int | None, num_steps: int, every: int, keep: int
+) -> None:
+    """Raise unless what a run will record fits into memory.
+
+    Raises:
+        LimitError: If it does not, with an estimate.
+    """
+    particles = state.particles if runs is None else state.particles[0]
+    records = -(-num_steps // every)
+    kept = min(keep, len(particles)) * particles[0].nbytes
+    needed = _COPIES * (runs or 1) * records * (_RECORD + kept)
+    check_made(
+        f"The history of `run`, {records} records of {keep} particles", needed,
+        "give a larger `record_every` or a smaller `keep`",
+    )  # fmt: skip
 
 
 def check_ring(

@@ -11,6 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._limits import check_made
 from equistein._types import LogDensity, Particles, Point
 from equistein.samplers._geometric_path import Flat
 from equistein.samplers._markov_chains import AbstractMarkovChains
@@ -19,7 +20,10 @@ from equistein.samplers._reference import AbstractReference
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _LEAST = 1e-3  # rejection of a pair, or temperatures would coincide
 _NUM_LOOKED_AT = 64  # samples of the reference
-_COPIES = 8  # of a point that a chain needs: values, scores, proposals
+_BYTES = 256  # of a temperature's own state, about
+
+COPIES = 8
+"""How many of a point a chain needs: values, scores, proposals."""
 
 
 def first_ladder(num: int) -> Float[Array, " temperature"]:
@@ -88,6 +92,8 @@ def check_ladder(
     if ladder is None:
         if not isinstance(num, int) or num < 2:
             raise ValueError(f"{name} needs `num_temperatures` >= 2, but got {num!r}.")
+        what = f"{name} with `num_temperatures` of {num}"
+        check_made(what, _BYTES * num, "take fewer")
         if num_adapt < 4:
             raise ValueError(
                 f"{name} needs `num_adapt` >= 4 for a ladder that adapts, but got "
@@ -128,7 +134,7 @@ def check_path(
         ValueError: If the chains need more memory than there is, live on another
             subspace, or the density is infinite or not a number somewhere.
     """
-    needed, there = _COPIES * num * particles.nbytes, _memory()
+    needed, there = COPIES * num * particles.nbytes, _memory()
     if needed > there:
         raise ValueError(
             f"{name} needs about {needed / 2**30:.1f} GiB for {num} temperatures of "

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._gate import gate, keyed
+from equistein._limits import check_made
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
@@ -23,6 +24,7 @@ from equistein.samplers._geometric_path import (
 from equistein.samplers._ladder import (
     check_ladder,
     check_path,
+    COPIES,
     equal_rejection,
     first_ladder,
     is_round_end,
@@ -147,6 +149,8 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         """Build the state; every ladder starts at its particle throughout."""
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
+        what = f"ParallelTempering of {chains} particles at {num} temperatures"
+        check_made(what, COPIES * num * x.nbytes, "take fewer of either")
         everywhere = jnp.broadcast_to(x[None], (num, *x.shape))
         none = jnp.zeros((), int)
         return TemperingState(

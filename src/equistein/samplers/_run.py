@@ -16,6 +16,7 @@ from equistein.samplers._base import AbstractSampler
 from equistein.samplers._checks import (
     check_counts,
     check_density,
+    check_history,
     check_ring,
     raised_in_python,
 )
@@ -124,6 +125,8 @@ def run(
     if ring:
         check_ring(mesh, runs, particles, initial_state)
     state = first_state(runs, sampler, log_density, particles, initial_state)
+    every = record_every or max(1, num_steps // _NUM_RECORDS)
+    check_history(state, runs, num_steps, every, keep)
     began, given, doubts = np.asarray(state.particles), (sampler, log_density), ()
     if check:
         starts = at_home(state.particles)
@@ -137,7 +140,6 @@ def run(
     done = int(jnp.min(state.step))
     no = jnp.zeros(() if runs is None else runs, bool)
     progress_state = Progress(state, state, no, no)
-    every = record_every or max(1, num_steps // _NUM_RECORDS)
     calls = _calls(done, num_steps, every, 1 if record_every else _LENGTH)
     recorded = record_steps if runs is None else record_steps_of_many
     records = []

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from equistein._arrays import as_key
+from equistein._limits import check_drawn
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.energies import AbstractEnergies, AbstractEnergy
@@ -97,6 +98,7 @@ class Fitted(eqx.Module):
                 "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
                 "(sampler, start), or run a sampler on `fitted.log_density`."
             )
+        check_drawn(num, self.reference.center.shape)
         num_classes = self.energy.num_classes(self.reference.center.shape)
         if label is not None and num_classes is not None:
             if not is_integer(label) or not 0 <= label < num_classes:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from command_line import COMMON, status
 
+from equistein.cli._estimate import Estimate
+
 
 def labelled():
     """Forty points of two classes, five of them without their class."""
@@ -225,6 +227,62 @@ def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch, capsys):
         assert status("fit", tmp_path / name, *arguments) == 2
         assert "at most 400 bytes are taken" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--num-particles", "1000000000"], "take a smaller `num_particles`"),
+        (["--widths", "100000", "100000"], "take a smaller `widths`"),
+        (["--num-samples", "1000000000"], "Drawing 1000000000 samples would need"),
+        (["--num-epochs", "10000000000"], "no setting raises that"),
+    ],
+)
+def test_what_would_need_too_much_memory_is_refused(
+    options, said, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "1000000000")
+    np.save(tmp_path / "x.npy", POINTS)
+    arguments = ["--group", "trivial", *options, "--out", tmp_path / "out"]
+    assert status("fit", tmp_path / "x.npy", *arguments) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert said in told
+    if "10000000000" not in options:
+        assert "set EQUISTEIN_MAX_BYTES to" in told
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_training_of_years_is_refused_by_the_time_of_a_few_batches(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        "equistein.cli._estimate.estimated",
+        lambda model, dataset, seed: Estimate(
+            1.0, 0.05, model.num_epochs * model.epoch_batches
+        ),
+    )
+    np.save(tmp_path / "x.npy", POINTS)
+    arguments = ["--group", "trivial", "--num-epochs", "1000000000"]
+    assert status("fit", tmp_path / "x.npy", *arguments, "--out", tmp_path / "a") == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "Training would take about 1.39e+04 hours, and at most 8760" in told
+    assert "set EQUISTEIN_MAX_HOURS to 13889 or more" in told
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("3 GiB"), RuntimeError("RESOURCE_EXHAUSTED: 3 GiB")]
+)
+def test_memory_that_runs_out_is_told_without_a_traceback(
+    error, tmp_path, monkeypatch, capsys
+):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr("equistein.cli._fit.start", fail)
+    np.save(tmp_path / "x.npy", POINTS)
+    assert status("fit", tmp_path / "x.npy", "--group", "trivial") == 1
+    assert "Memory ran out: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["resume", "report", "sample"])

@@ -43,6 +43,14 @@ def test_a_folder_in_use_is_left_alone(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.parametrize("setting", ["num-particles", "num-seeds"])
+def test_a_run_that_would_not_fit_into_memory_is_refused(setting, tmp_path, capsys):
+    arguments = ["--preset", "smoke", f"--{setting}", 10**9, "--out", tmp_path / "out"]
+    assert status("run", "c4-gaussians", *arguments) == 2
+    assert "set EQUISTEIN_MAX_BYTES to" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def draw_nothing(patch):
     """Leave figures out, which take longer than what is run; they are tested above."""
     patch.setattr(running, "write_figures", lambda folder, figures: None)

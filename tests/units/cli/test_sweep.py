@@ -40,7 +40,7 @@ def test_members_are_all_combinations():
         (["seed=1,,2"], "needs a field and its values"),
         (["seed=1,2,1"], "all different"),
         (["seed=5..1"], "needs a field and its values"),
-        (["seed=0..10000000"], "needs a field and its values"),
+        (["seed=0..10000000"], "at most 100000 runs"),
         (["seed=1", "seed=2"], "names seed twice"),
         (["seed=0..999", "step_size=0..999"], "at most 100000 runs"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 import jax.random as jr
 
 from equistein._types import Key
+from equistein.experiments.engine._checks import check_size
 from equistein.experiments.engine._figures import AbstractFigure
 from equistein.runs import (
     config_to_json,
@@ -126,6 +127,7 @@ class Experiment:
         Raises:
             ValueError: If the configuration, or something that it needs, does not do.
         """
+        check_size(config)
         self.check(config)
         stages = {}
         for entry in self.entries(config):

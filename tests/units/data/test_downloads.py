@@ -1,0 +1,71 @@
+"""Whatever is downloaded comes over https, and has its SHA-256 in the source."""
+
+import ast
+import pathlib
+
+import pooch
+import pytest
+
+import equistein
+from equistein.data import (
+    _cache as cache,
+    _labeled_images as images,
+    _qm9 as qm9,
+    DataError,
+    labeled_images,
+)
+
+SOURCE = pathlib.Path(equistein.__file__).parent
+DIGEST = "sha256:" + 64 * "0"
+
+
+def urls():
+    """Return all addresses in the source, but for those in documentation."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in docs:
+                if isinstance(node.value, str) and "://" in node.value:
+                    yield path.relative_to(SOURCE).as_posix(), node.value
+
+
+def test_every_address_in_the_source_is_of_https_and_of_the_readers():
+    found = list(urls())
+    assert {path for path, _ in found} == {
+        "data/_cache.py", "data/_labeled_images.py", "data/_qm9.py"
+    }  # fmt: skip
+    assert [url for _, url in found if not url.startswith("https://")] == []
+
+
+def test_every_file_that_is_downloaded_has_its_sha256(tmp_path, monkeypatch):
+    """All that the readers would fetch, where nothing is at hand."""
+    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path))
+    monkeypatch.delenv("EQUISTEIN_DATA", raising=False)
+    fetched = {}
+
+    def retrieve(url, checksum, fname, **options):
+        fetched[url] = checksum
+        (tmp_path / fname).write_bytes(b"")
+        return str(tmp_path / fname)
+
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    qm9._fetch()
+    for name, source in images._SOURCES.items():
+        for split, files in source.files.items():
+            for file, checksum in files.items():
+                images._find(name, source.url, file, checksum, True)
+            with pytest.raises(DataError):
+                labeled_images(name, split, download=True)
+    assert len(fetched) == 2 + 8
+    assert all(url.startswith("https://") for url in fetched)
+    assert all(cache._SHA256.fullmatch(checksum) for checksum in fetched.values())
+
+
+@pytest.mark.parametrize(
+    ("url", "checksum"),
+    [("http://example.org/x", DIGEST), ("https://example.org/x", "md5:" + 32 * "0")],
+)
+def test_nothing_else_is_downloaded(url, checksum):
+    with pytest.raises(AssertionError):
+        cache.fetched("It", url, checksum, "file", "")
