@@ -72,7 +72,8 @@ class Report:
             try:
                 report = write_report(folder, words_of(folder.read_config()))
             except (
-                AttributeError, KeyError, RecursionError, TypeError, ValueError
+                AttributeError, KeyError, OverflowError, RecursionError, TypeError,
+                ValueError,
             ) as error:  # fmt: skip
                 message = f"A file in {folder.path} is damaged: {error}."
                 raise UserError(message) from None

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from equistein._numbers import is_integer
 from equistein._progress import progress_bar
 from equistein.cli._given import given
 from equistein.cli._output import answer, say
@@ -169,7 +170,7 @@ def _go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
         print(told, file=sys.stderr)
         return INTERRUPTED
     results = {
-        name: (names[name], _per_seed(folder, name))
+        name: (names[name], per_seed_of(RunFolder.open(folder.path / "members" / name)))
         for name in names
         if name in finished
     }
@@ -240,5 +241,23 @@ def _finished(folder: RunFolder) -> list[str]:
     return list(map(str, folder.read_json(_FINISHED).get("finished", [])))
 
 
-def _per_seed(folder: RunFolder, name: str) -> dict[str, Any]:
-    return RunFolder.open(folder.path / "members" / name).read_json("per_seed.json")
+def per_seed_of(folder: RunFolder) -> dict[str, Any]:
+    """Return the numbers of a finished run: for each model and metric one a seed.
+
+    Raises:
+        UserError: If its per_seed.json is missing or damaged.
+    """
+    found = folder.read_json("per_seed.json")
+    metrics = [row for row in found.values() if isinstance(row, dict)]
+    columns = [column for row in metrics for column in row.values()]
+    numbers = [x for column in columns if isinstance(column, list) for x in column]
+    good = len(metrics) == len(found)
+    good = good and all(isinstance(column, list) for column in columns)
+    if not good or not all(x is None or _is_float(x) for x in numbers):
+        path = folder.path / "per_seed.json"
+        raise UserError(f"{path} is damaged: it should hold a number for each seed.")
+    return found
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) or (is_integer(value) and abs(value) < 2**63)

@@ -103,12 +103,11 @@ def words_of_fit(described: Mapping[str, Any]) -> Words:
         f"points of shape {shape}; the others are held out.{named}",
         notes={"model": note},
         captions=_CAPTIONS,
-        headlines=_HEADLINES,
+        headlines=_WITH_FORCES if problem.get("kelvin") else _HEADLINES,
         command=_command_of_fit(described),
         floor="data",
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
-        headlines=_WITH_FORCES if problem.get("kelvin") else (),
     )
 
 

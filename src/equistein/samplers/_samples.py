@@ -197,8 +197,9 @@ def load_samples(
             of another sampler.
         OSError: If there is no such file.
     """
+    file = open(path, "rb")
     try:
-        with open(path, "rb") as file:
+        with file:
             parts = checked_arrays(file, str(path), "keep fewer particles")
         about = json.loads(str(parts.pop("about")))
         if about["format"] != _FORMAT:
@@ -210,7 +211,7 @@ def load_samples(
         else:
             num_steps, converged = int(num_steps), bool(converged)
         doubts = tuple(map(str, about["warnings"]))
-    except (LimitError, OSError):
+    except LimitError:
         raise
     except Exception as error:  # whatever a file that others wrote may hold
         raise ValueError(

@@ -5,6 +5,8 @@ import pathlib
 
 import pytest
 
+from equistein.runs import UserError
+
 TESTS = pathlib.Path(__file__).parents[2]
 CORPUS = sorted((TESTS / "corpus").iterdir())
 
@@ -19,12 +21,14 @@ def fuzz():
 
 @pytest.fixture(scope="module")
 def seeds(fuzz):
-    return fuzz.seeds()
+    return fuzz.fuzz_readers.seeds()
 
 
 READERS = (
-    "npy", "npz", "packed", "xyz", "xyz.gz", "csv", "parquet", "idx", "idx.gz", "png",
-    "config", "checkpoint", "model", "samples", "stage",
+    "npy", "npz", "packed", "cached", "xyz", "extxyz", "xyz.gz", "csv", "tsv",
+    "parquet", "idx", "idx.gz", "png", "config", "fit", "metrics", "environment",
+    "history", "per_seed", "checkpoint", "model", "samples", "samples.packed", "stage",
+    "stage.packed",
 )  # fmt: skip
 
 
@@ -41,11 +45,8 @@ def reader(request):
 
 @pytest.mark.parametrize("reader", READERS, indirect=True)
 def test_a_reader_has_a_good_file(reader, seeds, fuzz, tmp_path):
-    suffix, content = seeds[reader]
-    (tmp_path / f"file{suffix}").write_bytes(content)
-    if reader == "png":
-        (tmp_path / "other.png").write_bytes(content)
-    fuzz.read(reader, tmp_path / f"file{suffix}")
+    path = fuzz.laid(tmp_path, reader, *seeds[reader])
+    fuzz.fuzz_readers.read(reader, path)
 
 
 @pytest.mark.parametrize("reader", READERS, indirect=True)
@@ -61,5 +62,18 @@ def test_what_once_broke_a_reader_does_no_more(path, seeds, fuzz):
 
 def test_an_error_that_is_not_ours_is_found(seeds, fuzz, monkeypatch):
     """The broken twin."""
-    monkeypatch.setattr(fuzz, "read", lambda reader, path: {}["nothing"])
+    monkeypatch.setattr(fuzz.fuzz_readers, "read", lambda reader, path: {}["nothing"])
     assert "KeyError" in fuzz.trouble("npy", *seeds["npy"])
+
+
+def test_want_of_memory_is_no_error_of_a_reader_s_own(seeds, fuzz, monkeypatch):
+    """Though it may say that the file is damaged."""
+
+    def read(reader, path):
+        try:
+            raise MemoryError("3 GiB")
+        except MemoryError as error:
+            raise UserError(f"{path} is damaged: {error}") from None
+
+    monkeypatch.setattr(fuzz.fuzz_readers, "read", read)
+    assert fuzz.trouble("npy", *seeds["npy"]) == "MemoryError: 3 GiB"

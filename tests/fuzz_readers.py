@@ -1,0 +1,209 @@
+"""Every reader of the library, with a good file for each, which `make fuzz` changes."""
+
+import contextlib
+import gzip
+import io
+import json
+import pathlib
+import tempfile
+
+import numpy as np
+
+XYZ = "3\nwater energy=-1.5\nO 0 0 0\nH 0.76 0.59 0\nH -0.76 0.59 0\n"
+EXTXYZ = (
+    '2\nProperties=species:S:1:pos:R:3:forces:R:3 energy=-1.5 pbc="F F F"\n'
+    "O 0 0 0 0.1 0 0\nH 0.76 0.59 0 0 0.1 0\n"
+)
+CSV = "x [nm],y,kind\n1.5,2,a\n3,4e-1,b\n5,6,a\n"
+HISTORY = (
+    '{"name": "svgd", "seed_index": 0, "step": 1, "gap": 0.5}\n'
+    '{"name": "svgd", "event": "warning", "text": "particles drift away"}\n'
+)
+METRICS = {
+    "svgd": {"w1": 0.5, "w1_sd": 0.1, "w1_min": 0.4, "w1_max": 0.6},
+    "seeds": [0, 1], "num_samples": {"svgd": 8}, "floor": {"w1": 0.1},
+}  # fmt: skip
+ENVIRONMENT = {"command": ["equistein", "run"], "cpus": 2, "versions": {"jax": "1"}}
+PER_SEED = {"svgd": {"w1": [0.4, 0.6], "weight": [0.5, None]}}
+
+
+def seeds():
+    """Return for each reader the name of its file, and the content of a good one."""
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    idx = b"\0\0\x08\x03" + b"".join(n.to_bytes(4) for n in (2, 4, 4)) + bytes(32)
+    stage = {"samples": x, "metrics:w1": np.ones(2), "events": np.array("[]")}
+    stage |= {"history:step": np.ones((2, 3)), "arrays:states": np.arange(3)}
+    from PIL import Image
+
+    picture = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    samples = _samples()
+    with np.load(io.BytesIO(samples)) as stored:
+        packed = _saved(np.savez_compressed, **stored)
+    return {
+        "npy": ("file.npy", _saved(np.save, x)),
+        "npz": ("file.npz", _saved(np.savez, x=x, y=np.arange(6) % 2)),
+        "packed": ("file.npz", _saved(np.savez_compressed, x=x)),
+        "cached": ("file.npz", _kept(x)),
+        "xyz": ("file.xyz", (XYZ * 2).encode()),
+        "extxyz": ("file.extxyz", (EXTXYZ * 2).encode()),
+        "xyz.gz": ("file.xyz.gz", gzip.compress((XYZ * 2).encode())),
+        "csv": ("file.csv", CSV.encode()),
+        "tsv": ("file.tsv", CSV.replace(",", "\t").encode()),
+        "parquet": ("file.parquet", _parquet()),
+        "idx": ("file.idx", idx),
+        "idx.gz": ("file.idx.gz", gzip.compress(idx)),
+        "png": ("file.png", _saved(picture.save, format="PNG")),
+        "config": ("config.json", _config()),
+        "fit": ("config.json", _config_of_fit()),
+        "metrics": ("metrics.json", json.dumps(METRICS).encode()),
+        "environment": ("environment.json", json.dumps(ENVIRONMENT).encode()),
+        "history": ("history.jsonl", HISTORY.encode()),
+        "per_seed": ("per_seed.json", json.dumps(PER_SEED).encode()),
+        "checkpoint": ("file.eqx", _checkpoint()),
+        "model": ("file.eqx", _model()),
+        "samples": ("file.npz", samples),
+        "samples.packed": ("file.npz", packed),
+        "stage": ("checkpoint/stage.npz", _saved(np.savez, **stage)),
+        "stage.packed": ("checkpoint/stage.npz", _saved(np.savez_compressed, **stage)),
+    }
+
+
+def companions(reader):
+    """Return what else a reader's folder holds: contents by name."""
+    if reader in ("metrics", "environment", "history"):
+        files = {"metrics": METRICS, "environment": ENVIRONMENT, "config": {}}
+        return {f"{name}.json": json.dumps(x).encode() for name, x in files.items()}
+    if reader.startswith("stage"):
+        return {"config.json": b'{"version": 3, "command": "run"}'}
+    return {}
+
+
+def read(reader, path):
+    """Read a file by the reader that it is for."""
+    import equistein as es
+    from equistein.data import read_idx, read_labels, read_points, read_table
+    from equistein.data._cache import kept_arrays
+    from equistein.molecules import read_molecules
+    from equistein.training._checkpoint import load_checkpoint
+    from equistein.training._tree_json import LIBRARY_PARTS
+
+    if reader in ("npy", "npz", "packed"):
+        points = read_points(path)
+        read_labels(path, len(points))
+        if reader != "packed":
+            es.data.map_points(path)
+    elif reader == "cached":
+        kept_arrays(path)
+    elif reader in ("xyz", "extxyz", "xyz.gz"):
+        read_molecules(path)
+    elif reader in ("csv", "tsv", "parquet"):
+        read_table(path, label=None if reader == "parquet" else "kind")
+    elif reader in ("idx", "idx.gz"):
+        read_idx(path)
+    elif reader == "png":
+        es.data.read_image_folder(path.parent)
+    elif reader == "checkpoint":
+        load_checkpoint(path, _state(), {"seed": 1})
+    elif reader == "model":
+        es.training.load_tree(path, [es.networks.MLP, *LIBRARY_PARTS])
+    elif reader.startswith("samples"):
+        es.samplers.load_samples(path)
+    else:
+        read_run_folder(reader, path)
+
+
+def read_run_folder(reader, path):
+    """Read a file of a run folder, as the command does that reads it."""
+    from equistein.cli._fit import read_fit
+    from equistein.cli._report import Report
+    from equistein.cli._run import read_run
+    from equistein.cli._sweep import per_seed_of
+    from equistein.runs import load_outcome, Member, RunFolder, write_sweep_results
+
+    if reader in ("config", "fit"):
+        described = RunFolder.open(path.parent).read_config()
+        (read_run if reader == "config" else read_fit)(described)
+    elif reader == "per_seed":
+        folder = RunFolder(path.parent)
+        found = per_seed_of(folder)
+        write_sweep_results(folder, {"0": (Member({"seed": "0"}), found)})
+    elif reader.startswith("stage"):
+        load_outcome(RunFolder(path.parent.parent), "stage")
+    else:
+        with contextlib.redirect_stdout(io.StringIO()):
+            Report((path.parent,)).execute()
+
+
+def _saved(save, *arguments, **named):
+    content = io.BytesIO()
+    save(content, *arguments, **named)
+    return content.getvalue()
+
+
+def _through_file(write):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "file.npz"
+        write(path)
+        return path.read_bytes()
+
+
+def _kept(x):
+    from equistein.data._cache import keep
+
+    return _through_file(lambda path: keep(path, {"x": x}))
+
+
+def _parquet():
+    import pandas
+
+    frame = pandas.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0]})
+    return _saved(lambda file: frame.to_parquet(file))
+
+
+def _config():
+    from equistein.experiments import EXPERIMENTS
+    from equistein.runs import config_to_json
+
+    settings = config_to_json(EXPERIMENTS["c4-gaussians"].presets["smoke"])
+    described = {"version": 3, "command": "run", "experiment": "c4-gaussians"}
+    return json.dumps(described | {"seed": 0, "config": settings}).encode()
+
+
+def _config_of_fit():
+    from equistein.models import ContrastiveSettings, Problem
+    from equistein.runs import config_to_json
+
+    parts = {"problem": Problem(group="trivial"), "settings": ContrastiveSettings()}
+    described = {name: config_to_json(part) for name, part in parts.items()}
+    return json.dumps({"version": 3, "command": "fit", **described}).encode()
+
+
+def _state():
+    return {"w": np.arange(6.0).reshape(2, 3), "n": np.zeros((), np.int32)}
+
+
+def _checkpoint():
+    from equistein.training._checkpoint import save_checkpoint
+
+    return _through_file(lambda path: save_checkpoint(path, _state(), {"seed": 1}))
+
+
+def _model():
+    import jax.random as jr
+
+    import equistein as es
+    from equistein.training._tree_file import save_tree
+
+    network = es.networks.MLP(2, widths=(3,), key=jr.key(0))
+    return _through_file(lambda path: save_tree(path, network))
+
+
+def _samples():
+    import jax.numpy as jnp
+
+    import equistein as es
+
+    log_density = lambda x: -0.5 * jnp.sum(x**2)
+    start = jnp.ones((4, 2))
+    samples = es.run(0, es.Langevin(0.1), log_density, start, num_steps=3)
+    return _through_file(samples.save)
