@@ -12,6 +12,8 @@ import numpy as np
 
 from equistein._limits import check_bytes
 
+_LONGEST = 2**16  # bytes of an array's header
+
 
 def checked_arrays(
     file: io.BufferedIOBase, what: str, remedy: str = ""
@@ -80,11 +82,21 @@ def check_unpacked(
 
 
 def array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return the shape, whether it is Fortran's order, and the type of an array."""
+    """Return the shape, whether it is Fortran's order, and the type of an array.
+
+    Raises:
+        ValueError: If a file at this place has no such header, or a longer one than
+            there is reason for, which NumPy would make room for before it reads it.
+    """
     version = np.lib.format.read_magic(file)
+    size = file.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(size, "little")
+    if length > _LONGEST:
+        raise ValueError(f"the header of an array has {length} bytes")
+    header = io.BytesIO(size + file.read(length))
     if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    return np.lib.format.read_array_header_2_0(file)
+        return np.lib.format.read_array_header_1_0(header)
+    return np.lib.format.read_array_header_2_0(header)
 
 
 def checksum_of(arrays: Mapping[str, np.ndarray]) -> str:

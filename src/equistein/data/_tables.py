@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import pathlib
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,11 +122,13 @@ def _frame(path: pathlib.Path) -> Any:
         separator, words = _first_line(path)
         named = not all(map(_is_number, words))
         names = words if named else [str(i) for i in range(1, len(words) + 1)]
-        return pandas.read_csv(
-            path, sep=separator, names=[name.strip() for name in names],
-            skiprows=int(named), skipinitialspace=True, encoding="utf-8-sig",
-            index_col=False, low_memory=False,
-        )  # fmt: skip
+        with warnings.catch_warnings():  # values of no column would be left out
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            return pandas.read_csv(
+                path, sep=separator, names=[name.strip() for name in names],
+                skiprows=int(named), skipinitialspace=True, encoding="utf-8-sig",
+                index_col=False, low_memory=False,
+            )  # fmt: skip
     except ImportError:
         raise _missing() from None
     except LimitError as error:
@@ -195,12 +198,13 @@ def _classes(
     """Return the class of each row, and the names of the classes."""
     known = np.asarray(column.notna())
     values = column[known]
-    if values.dtype.kind == "f" and np.any(values != np.round(values)):
-        raise DataError(
-            f"{path}: column {name!r} must name classes, words or whole numbers, but "
-            f"has {float(values[values != np.round(values)].iloc[0])}."
-        )
     if values.dtype.kind == "f":
+        odd = (values != np.round(values)) | ~(np.abs(values) < 2**53)
+        if odd.any():
+            raise DataError(
+                f"{path}: column {name!r} must name classes, words or whole numbers, "
+                f"but has {float(values[odd].iloc[0])}."
+            )
         values = values.astype(int)  # an empty cell made it so
     if not len(values):
         raise DataError(f"{path}: column {name!r} names no class in any row.")

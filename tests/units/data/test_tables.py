@@ -118,3 +118,16 @@ def test_tables_are_known_by_their_names():
     assert is_table("a.CSV")
     assert is_table("a.parquet")
     assert not is_table("a.npz")
+
+
+@pytest.mark.parametrize("word", ["inf", "1e999", "1e300"])
+def test_a_class_that_is_no_whole_number_is_told(word, tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,kind\n1,{word}\n2,3\n")
+    with pytest.raises(DataError, match="whole numbers, but has"):
+        read_table(tmp_path / "x.csv", label="kind")
+
+
+def test_values_of_no_column_are_not_left_out(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2,3\n4,5\n")
+    with pytest.raises(DataError, match="is damaged, or no table"):
+        read_table(tmp_path / "x.csv")

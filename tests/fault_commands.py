@@ -1,0 +1,148 @@
+"""The commands that `make faults` disturbs, and what they must give all the same."""
+
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+COMPARED = ("metrics.json", "per_seed.json", "samples.npz", "history.jsonl")
+COMMAND = [sys.executable, "-m", "equistein"]
+STOPPED = {130, -signal.SIGTERM, -signal.SIGINT}  # the latter before Python has begun
+TINY = "--preset smoke --num-particles 6 --num-steps 8"
+FIT = (
+    "--num-epochs 4 --batch-size 8 --sample-steps 10 --num-samples 6 --ais-steps 10 "
+    "--bandwidth 1 --num-particles 6 --num-steps 2 --widths 4"
+)
+SECONDS = 300  # at most for a command, on a machine that others use too
+
+
+class Kinds:
+    """The commands in a place, each with the folder that it gave when let alone.
+
+    What they compile is kept in the place, and shared.
+    """
+
+    def __init__(self, place):
+        self.place = place
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE")
+        } | {"EQUISTEIN_CACHE": str(place / "cache")}
+        data = place / "points.npy"
+        np.save(data, np.random.default_rng(0).normal(size=(40, 2)))
+        sweep = f"sweep two-circles --over seed=0,1 --workers 1 {TINY}"
+        self.arguments = {
+            "run": f"run two-circles {TINY} --num-seeds 1 --out=OUT".split(),
+            "fit": f"fit {data} --group cyclic:4 {FIT} --out=OUT".split(),
+            "sweep": [*sweep.split(), "--out=OUT"],
+            "report": ["report", "OUT"],
+        }
+        self.alone, self.seconds = {}, {}
+
+    def begin(self, arguments, out, **more):
+        """Begin a command; OUT stands for its folder."""
+        words = [word.replace("OUT", str(out)) for word in arguments]
+        return subprocess.Popen(
+            [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", start_new_session=True,
+            env=self.environment | more,
+        )  # fmt: skip
+
+    def let_alone(self, kind):
+        """Run a command twice: what it compiles is kept, and its report is the same."""
+        reports = []
+        for name in ("first", "alone"):
+            out = self.place / f"{kind}-{name}"
+            if kind == "report":
+                shutil.copytree(self.alone["run"], out)
+            began = time.monotonic()
+            told, _ = (process := self.begin(self.arguments[kind], out)).communicate(
+                timeout=SECONDS
+            )
+            assert process.returncode == 0, told
+            self.seconds[kind] = time.monotonic() - began
+            reports.append(given(out))
+        assert reports[0] == reports[1], differing(*reports)
+        self.alone[kind] = out
+
+    def gone_on(self, kind, out):
+        """Go on, by resume or the same command; return what was wrong."""
+        begun = (out / "config.json").is_file() and kind != "report"
+        arguments = ["resume", "OUT"] if begun else self.arguments[kind]
+        again = self.begin(arguments, out)
+        told, _ = again.communicate(timeout=SECONDS)
+        if again.returncode or "Traceback" in told:
+            return [f"resume gave {again.returncode}: {told[-1500:]}"]
+        return self.compared(kind, out)
+
+    def compared(self, kind, out):
+        """Return what is not as the command gives it when it is let alone."""
+        wrong = differing(given(out), given(self.alone[kind]))
+        if list(out.rglob("*.part")):
+            wrong.append("partial files stay")
+        return wrong
+
+
+def unclear(told, status, good):
+    """Return what is wrong with how a command ended."""
+    wrong = []
+    if "Traceback" in told and "equistein" in told:
+        wrong.append(f"traceback: {told[-1500:]}")
+    if status not in good:
+        wrong.append(f"exit status {status}: {told[-500:]}")
+    return wrong
+
+
+def given(folder):
+    """Return digests of what a command gave, and of its report without time and place.
+
+    Of a report the text, and each figure by itself, so that what differs can be told.
+    """
+    found = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in COMPARED
+        if (folder / name).is_file()
+    }
+    if (folder / "report.html").is_file():
+        text = (folder / "report.html").read_text()
+        began = json.loads((folder / "environment.json").read_text())
+        figures = re.findall(r"base64,([A-Za-z0-9+/=]+)", text)
+        for index, figure in enumerate(figures):
+            text = text.replace(figure, "")
+            found[f"figure {index}"] = hashlib.sha256(
+                base64.b64decode(figure)
+            ).hexdigest()
+        for told in (began["started"], *map(str, began["command"])):
+            text = text.replace(told, "")  # the folder is one of its words
+        text = re.sub(r"\b[0-9a-f]{64}\b", "", text)  # of settings that name a folder
+        found["report.html"] = re.sub(r"out=\S*", "", text)
+    return found
+
+
+def differing(first, second):
+    """Return in words what differs."""
+    wrong = []
+    for name in sorted({*first, *second}):
+        one, other = first.get(name), second.get(name)
+        if one != other:
+            told = f"other {name}"
+            if name == "report.html" and one and other:
+                pairs = zip(one.splitlines(), other.splitlines(), strict=False)
+                lines = [f"{a[:200]} | {b[:200]}" for a, b in pairs if a != b]
+                told = f"{told}: {lines[:3]}"
+            wrong.append(told)
+    return wrong
+
+
+def parts_in(out):
+    return list(pathlib.Path(out).rglob("*.part"))
