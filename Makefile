@@ -64,7 +64,8 @@ release-check: install
 	rm -rf dist && $(BIN)/python -m build --outdir dist > /dev/null
 	$(BIN)/python tests/release_check.py dist
 
-# Commands that are ended at random moments, and go on; ARGS="--num 2" is shorter.
+# Commands that are disturbed, and go on; ARGS="--num 2" is shorter. What is in
+# faults.jsonl is not repeated.
 faults: install
 	$(BIN)/python tests/faults.py $(ARGS)
 

@@ -1,5 +1,6 @@
 """Images in a folder of files. Files are untrusted."""
 
+import io
 import math
 import pathlib
 
@@ -152,8 +153,12 @@ def _pixels(file: pathlib.Path, mode: str) -> np.ndarray:
     from PIL import Image
 
     try:
-        with Image.open(file) as image:
+        check_bytes(str(file), file.stat().st_size)
+        # From memory: of a file as many bytes are made room for as it says it has.
+        with Image.open(io.BytesIO(file.read_bytes())) as image:
             return np.asarray(image.convert(mode))
+    except LimitError as error:
+        raise DataError(str(error)) from None
     except Exception as error:
         raise DataError(_damaged(file, error)) from None
 
