@@ -72,7 +72,7 @@ def judge(
         samples = fitted.sample(sample_key, num_samples, progress=progress)
     for text in doubts:
         warnings.warn(text, SamplingWarning, stacklevel=2)
-    told = [{"event": WARNING, "text": text} for text in doubts]
+    warned = [{"event": WARNING, "text": text} for text in doubts]
     data = jax.vmap(fitted.group.project)(dataset.points)
     described = _description(turn_key, fitted)
     split = jr.permutation(split_key, len(data))
@@ -92,7 +92,7 @@ def judge(
         numbers, floor, panels = numbers | told.numbers, floor | told.floor, told.panels
     outcomes = {
         "model": seed_outcome(
-            numbers, samples, history=fitted.history, events=[*fitted.events, *told]
+            numbers, samples, history=fitted.history, events=[*fitted.events, *warned]
         ),
         FLOOR: seed_outcome(floor, first[:num]),
     }
