@@ -134,7 +134,7 @@ def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
     """
     if jax.process_count() == 1:
         return
-    known = [jax.__version__, jax.config.jax_enable_x64, *settings]
+    known = [jax.__version__, jax.config.read("jax_enable_x64"), *settings]
     content = [repr(known).encode()]
     for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array_like)):
         if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:

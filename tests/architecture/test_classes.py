@@ -15,6 +15,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractMarkovChains.tune",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
     "AbstractKernel._fixed", "AbstractKernel._squared_distances",
+    "AbstractKernel._prepared", "AbstractKernel._force",
     "AbstractScalarKernel.stein_force", "AbstractScalarKernel.matrix",
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",
     "AbstractRadialKernel.pull_back",

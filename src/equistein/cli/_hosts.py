@@ -92,7 +92,7 @@ def join(arguments: Sequence[str]) -> None:
     ]  # fmt: skip
     agree("arguments", "\n".join(others).encode())
     own_version = importlib.metadata.version("equistein")
-    versions = own_version, jax.__version__, jax.config.jax_enable_x64
+    versions = own_version, jax.__version__, jax.config.read("jax_enable_x64")
     agree("versions of equistein or JAX", repr(versions).encode())
 
 

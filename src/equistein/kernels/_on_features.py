@@ -80,8 +80,9 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
         metric = einsum("nfd,ngd->nfg", jac, jac)
         return jax.vmap(self.features)(sources), pushed, metric
 
-    def _force(self, targets, sources, scores, places, pushed, metric):
+    def _force(self, targets, sources, scores, *prepared):
         del sources, scores
+        places, pushed, metric = prepared
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
         here, places = centered(there, places)
         total = map_blocks(

@@ -29,7 +29,8 @@ def write_comparison(
             another kind of file.
     """
     check_comparison(path)
-    named, of_run = _named(folders), dict(zip(_named(folders), words, strict=True))
+    named = _named(folders)
+    of_run = dict(zip(named, words, strict=True))
     labels = {}
     for name, folder in named.items():
         for entry in folder.read_json("metrics.json"):
@@ -67,10 +68,16 @@ def check_comparison(path: pathlib.Path) -> None:
 
 
 def _named(folders: Sequence[RunFolder]) -> dict[str, RunFolder]:
-    """Return the runs by the names of their folders, or by their paths."""
+    """Return the runs by the names of their folders, or by their paths.
+
+    Raises:
+        UserError: If a folder is given twice.
+    """
     names = [each.path.name or str(each.path) for each in folders]
     if len(set(names)) < len(names):
         names = [str(each.path) for each in folders]
+    if len(set(names)) < len(names):
+        raise UserError(f"A run is given twice: compare others, {', '.join(names)}.")
     return dict(zip(names, folders, strict=True))
 
 

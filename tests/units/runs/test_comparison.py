@@ -103,3 +103,8 @@ def test_runs_without_a_history_or_pictures_are_compared(runs, tmp_path):
     text = (tmp_path / "compared.html").read_text()
     assert text.count("base64,") == 1
     assert np.isclose(text.count("history of"), 0)
+
+
+def test_a_run_is_not_compared_with_itself(runs, tmp_path):
+    with pytest.raises(UserError, match="given twice"):
+        write_comparison([runs[0], runs[0]], [WORDS, WORDS], tmp_path / "page.html")
