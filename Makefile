@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.lint-installed
 
-.PHONY: install demo test test-slow test-matrix release-check faults fuzz mutants audit lint format bench docs clean
+.PHONY: install demo test test-slow test-gpu test-matrix release-check faults fuzz mutants audit lint format bench docs clean
 
 # Python compiles what is installed on all cores, pip on one only.
 PIP = --quiet --disable-pip-version-check --no-compile
@@ -40,6 +40,10 @@ test-slow: install
 	$(BIN)/python -m pip install $(PIP) --editable ".[ase,pymc,tensorboard]"
 	$(QUICKLY) -m "slow and not heavy"
 	$(PYTEST) -m heavy
+
+# Where JAX finds a GPU; elsewhere all of them are skipped.
+test-gpu: install
+	$(BIN)/python -m pytest -q -rs -m gpu
 
 lint: $(LINT_STAMP)
 	$(BIN)/ruff format --check src tests benchmarks
