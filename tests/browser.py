@@ -35,6 +35,14 @@ _PLOT = (
     + """<script>addEventListener("load", () => {
   const began = Date.now();
   const look = () => {
+    const slider = document.querySelector("input[type=range]");
+    if (slider) {
+      const canvas = document.querySelector("canvas"), last = canvas.toDataURL();
+      slider.value = 0;
+      slider.dispatchEvent(new Event("input"));
+      return parent.postMessage({errors, moves: canvas.toDataURL() !== last,
+        wide: document.documentElement.scrollWidth > innerWidth}, "*");
+    }
     const plot = document.querySelector(".js-plotly-plot");
     const scenes = plot && plot._fullLayout && plot._fullLayout._subplots.gl3d || [];
     const drawn = scenes.length && Date.now() > began + 1000;
@@ -179,12 +187,19 @@ def check_report(page, folder):
         assert seen["shrunk"]
         assert len(seen["plots"]) == seen["frames"] == seen["titles"]
         for plot in seen["plots"]:
-            check_plot(plot, width)
+            check_frame(plot, width)
 
 
-def check_plot(plot, width):
-    """Assert that molecules fill their frame, in two columns where it is narrow."""
+def check_frame(plot, width):
+    """Assert that particles move, or that molecules fill their frame.
+
+    They do so in two columns where it is narrow.
+    """
     assert plot["errors"] == []
+    if "moves" in plot:
+        assert plot["moves"]
+        assert not plot["wide"]
+        return
     assert plot["scenes"] > 0
     assert plot["columns"] == min(plot["scenes"], 2 if width < 600 else 4)
     assert 0.95 < plot["filled"] <= 1.01

@@ -203,11 +203,11 @@ def density(kinds, kind, draw, folder):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     if kind == "sleeps":
-        for line in process.stdout:
-            if line.startswith("asleep"):
-                time.sleep(random.Random(words[1]).uniform(0, 1))
-                process.send_signal(signal.SIGINT)
-                break
+        line = "begun"
+        while line and not line.startswith("asleep"):
+            line = process.stdout.readline()
+        time.sleep(random.Random(words[1]).uniform(0, 1))
+        process.send_signal(signal.SIGINT)
     told, _ = process.communicate(timeout=SECONDS)
     good = process.returncode == 0 and "as it should" in told
     return [] if good else [f"{process.returncode}: {told[-1500:]}"]

@@ -12,6 +12,7 @@ import concurrent.futures
 import os
 import pathlib
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -28,6 +29,11 @@ SECONDS, BYTES = 20, 2**31
 INTERESTING = [
     b"", b"0", b"-1", b"9" * 30, b"nan", b"1e999", b"\n", b"\0", b"\xff\xff\xff\xff",
     b"\x7f\xff\xff\xff", b"{", b"[" * 2_000, b'"', b",", b"\x93NUMPY", b"PK\x03\x04",
+]  # fmt: skip
+TOKEN = re.compile(rb'"[^"]*"|-?\d[\d.eE+-]*|null|true|false')
+VALUES = [
+    b"null", b"true", b"[]", b"{}", b'"x"', b"[null]", b'{"x": 1}', b"-1", b"0",
+    b"1e400", b"1" * 400, b"-1.5", b"[[1, 2], 3]", b'"' + b"y" * 999 + b'"',
 ]  # fmt: skip
 
 
@@ -102,7 +108,7 @@ def mutated(draw, content):
     """Return content with a few random changes."""
     made = bytearray(content)
     for _ in range(draw.choice([1, 1, 2, 4, 16])):
-        at, kind = draw.randrange(len(made) + 1), draw.randrange(6)
+        at, kind = draw.randrange(len(made) + 1), draw.randrange(8)
         length = draw.choice([1, 2, 4, 20])
         if kind == 0 and at < len(made):
             made[at] ^= 1 << draw.randrange(8)
@@ -114,6 +120,9 @@ def mutated(draw, content):
             del made[at : at + length]
         elif kind == 4:
             made[at : at + length] = draw.choice(INTERESTING)
+        elif kind > 5 and (tokens := list(TOKEN.finditer(made))):
+            token = draw.choice(tokens)
+            made[token.start() : token.end()] = draw.choice(VALUES)
         else:
             made[at:at] = made[at : at + length] * draw.choice([1, 3, 200])
     return bytes(made[: draw.randrange(len(made) + 1)] if draw.random() < 0.1 else made)

@@ -5,6 +5,7 @@ _FILES = "a reader or writer: tests/fuzz.py tries it on files"
 _PARTS = "a piece of another, which is tried"
 _EXTRA = "of an extra that may not be installed: its own tests refuse"
 _NONE = "takes no arguments"
+_FORCES = "its rows are those of data: test_objectives_by_hand and fits refuse"
 _LONG = "takes a trained model, or trains one: tests of the command line refuse"
 _CHECKS = "a check itself, or tried by its own tests"
 
@@ -35,6 +36,7 @@ UNTRIED = {
             "CrossEntropy", "NoiseConditionalScoreMatching", "ScoreMatching",
             "SquaredError",
         },
+        _FORCES: {"ForceMatching"},
         _RESULTS: {"Sum"},
     },
     "negatives": {},
@@ -87,6 +89,7 @@ UNTRIED = {
     },
     "training": {
         _NONE: {"CrossEntropy", "ScoreMatching", "SquaredError"},
+        _FORCES: {"ForceMatching"},
         _RESULTS: {"Batch", "Fitted", "PersistentState", "Sum"},
         _FILES: {"TensorBoard", "check_on_disk", "load_tree"},
         _PARTS: {
@@ -120,7 +123,7 @@ UNTRIED = {
         _NONE: {"cache_folder"},
         _FILES: {
             "cached_array", "has_labels", "is_table", "map_points", "published_clouds",
-            "read_idx", "read_image_folder", "read_labels", "read_points", "read_table",
+            "image_classes", "write_image_folder", "read_idx", "read_image_folder", "read_labels", "read_points", "read_table",
             "write_table",
         },
         "downloads, if it is allowed to": {"labeled_images", "qm9_isomers"},

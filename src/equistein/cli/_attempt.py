@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 
+from equistein._limits import LimitError
 from equistein.cli._output import fail
 from equistein.cli._signals import in_order, INTERRUPTED, was_told
 from equistein.data import DataError
@@ -31,7 +32,7 @@ def attempt(folder: RunFolder, work: Callable[[], None]) -> int:
     except Exception as error:
         if was_told():
             return _stopped(folder)
-        if isinstance(error, CheckpointError | DataError | MissingRDKit):
+        if isinstance(error, CheckpointError | DataError | LimitError | MissingRDKit):
             raise UserError(str(error)) from None
         if not isinstance(error, NonFiniteError | DivergenceError):
             raise

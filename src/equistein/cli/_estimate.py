@@ -8,13 +8,14 @@ import jax
 import jax.random as jr
 
 from equistein._durations import in_words
-from equistein._limits import check_hours, LimitError
+from equistein._limits import check_hours, check_made, LimitError
 from equistein.cli._output import say
 from equistein.experiments import ExpectedTime
 from equistein.models import Dataset, Model
 from equistein.runs import UserError
 
 _LONG = 1_000_000  # batches from which on training is timed beforehand
+_EPOCH = 200  # bytes of an epoch's history, about
 _BATCHES = 5  # of each of two short epochs, the second of which is timed
 
 
@@ -82,9 +83,11 @@ def check_time(model: Model, dataset: Dataset, seed: int) -> None:
     """
     if model.num_epochs * model.epoch_batches < _LONG or jax.process_count() > 1:
         return
-    seconds = estimated(model, dataset, seed).training
+    remedy, what = "take a smaller --num-epochs", "The history of so many epochs"
     try:
-        check_hours("Training", seconds, "take a smaller --num-epochs")
+        check_made(what, _EPOCH * model.num_epochs, remedy)
+        seconds = estimated(model, dataset, seed).training
+        check_hours("Training", seconds, remedy)
     except LimitError as error:
         raise UserError(str(error)) from None
     say(f"Training would take about {in_words(seconds)} ...")

@@ -47,7 +47,7 @@ COMMANDS = {
     "report": _Command(
         "_report",
         "Report",
-        "Write the reports of runs anew, and compare the numbers of several.",
+        "Write the reports of runs anew, and a page that compares several.",
     ),
     "sweep": _Command(
         "_sweep",

@@ -36,6 +36,8 @@ METRIC_WORDS = {
     "heat_capacity_gap": "difference of the starts in heat capacity, in joint errors",
     "held_out_accuracy": "accuracy on held-out points",
     "held_out_denoising_loss": "loss of denoising held-out points",
+    "held_out_energy_error": "error of energies of held-out frames (meV an atom)",
+    "held_out_force_error": "error of forces of held-out frames (eV/Å)",
     "held_out_log_likelihood": "log-likelihood of held-out points (nats)",
     "inner_weight": "weight of the inner shell",
     "inner_weight_error": "error of the weight of the inner shell",

@@ -131,6 +131,8 @@ def check_density(
         reason = raised_in_python(error)
         if reason is None:
             raise
+        if is_interrupt(reason):
+            raise KeyboardInterrupt from None
         raise ValueError(f"`log_density` raised at the start: {reason}") from None
     axes = tuple(range(1, scores.ndim))
     bad = ~(np.isfinite(values) & np.all(np.isfinite(scores), axis=axes))
@@ -149,6 +151,11 @@ def raised_in_python(error: Exception) -> str | None:
     """Return what Python raised below compiled code; None for any other error."""
     told = str(error).strip()
     return told.split("\n")[-1] if "CpuCallback error" in told else None
+
+
+def is_interrupt(reason: str) -> bool:
+    """Whether what Python raised is Ctrl-C, which came while it was called."""
+    return reason.startswith("KeyboardInterrupt")
 
 
 @eqx.filter_jit

@@ -18,6 +18,7 @@ from equistein.samplers._checks import (
     check_density,
     check_history,
     check_ring,
+    is_interrupt,
     raised_in_python,
 )
 from equistein.samplers._first_state import first_state, num_runs, of_runs
@@ -166,6 +167,8 @@ def run(
         if reason is None:
             raise
         samples = _samples(runs, sampler, progress_state, records, done)
+        if is_interrupt(reason):
+            raise RunInterrupted(samples) from None
         raise EvaluationFailed(reason, samples) from None
     if bool(jnp.any(progress_state.failed)):
         samples = _samples(runs, sampler, progress_state, records, done)

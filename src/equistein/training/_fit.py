@@ -158,7 +158,7 @@ def fit(
     history = History.empty(num_epochs, rollback.max_rollbacks, names)
     if checkpoint is not None:
         checkpoint = pathlib.Path(checkpoint)
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.parent.mkdir(exist_ok=True)  # never one that was deleted meanwhile
     header = {
         "num_epochs": num_epochs,
         "trainer": described(trainer),

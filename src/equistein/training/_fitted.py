@@ -161,9 +161,11 @@ class Fitted(eqx.Module):
         """Write the learned density into a file that `es.load` reads.
 
         Args:
-            path: The file; one that is there is replaced.
+            path: The file; one that is there is replaced. Its folder is made if the one
+                above it is there.
 
         Raises:
+            OSError: If it cannot be written.
             ValueError: If a part is a function of its own, which no file can hold.
         """
         save_tree(pathlib.Path(path), self)
@@ -192,6 +194,7 @@ class Fitted(eqx.Module):
         """
         from equistein.training._fitted_report import write_fit_report  # matplotlib
 
+        key = as_key(key)
         write_fit_report(pathlib.Path(path), self, data, key, num_samples)
 
     def __reduce__(self) -> tuple[Any, ...]:

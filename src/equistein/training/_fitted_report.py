@@ -12,9 +12,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from equistein._arrays import as_key
 from equistein._numbers import check_integers
-from equistein._types import AnyKey, Particles
+from equistein._types import Key, Particles
 from equistein.groups import AbstractGroup
 from equistein.metrics import energy_distance
 from equistein.plotting import configurations, curves, planar_samples
@@ -32,7 +31,7 @@ def write_fit_report(
     path: pathlib.Path,
     fitted: Fitted,
     data: ArrayLike | None,
-    key: AnyKey,
+    key: Key,
     num_samples: int,
 ) -> None:
     """Write what was learned, and how near samples come to the data, if they are given.
@@ -45,7 +44,7 @@ def write_fit_report(
     check_integers("`report`", num_samples=num_samples)
     points = None if data is None else _checked(fitted, data)
     numbers, floor, samples = _numbers(fitted), {}, None
-    sample_key, compare_key = jr.split(as_key(key))
+    sample_key, compare_key = jr.split(key)
     if points is not None:
         samples = fitted.sample(sample_key, num_samples)
         near, floor = _compared(compare_key, fitted.group, points, samples)

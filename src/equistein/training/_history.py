@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from equistein._limits import check_made
+
+_BYTES = 24  # of a number, with the copy that a checkpoint is written from
 _REASONS = ("not finite", "energy limit")
 
 
@@ -26,6 +29,9 @@ class History:
         cls, num_epochs: int, max_rollbacks: int, columns: Sequence[str]
     ) -> "History":
         """Return the history of a fit that has not begun."""
+        needed = _BYTES * num_epochs * len(columns)
+        what = f"The history of {num_epochs} epochs"
+        check_made(what, needed, "take a smaller `num_epochs`")
         rows = {name: np.full(num_epochs, np.nan) for name in columns}
         events = np.full((max_rollbacks + 1, 5), np.nan)
         return cls({"rows": rows, "events": events})

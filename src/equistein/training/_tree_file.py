@@ -54,13 +54,14 @@ MIGRATIONS: dict[int, Callable[[dict], dict]] = {
 
 
 def save_tree(path: pathlib.Path, tree: Any) -> None:
-    """Write a tree into a file.
+    """Write a tree into a file, whose folder is made if the one above it is there.
 
     Raises:
+        OSError: If it cannot be written.
         ValueError: As `packed_tree` does.
     """
     content = packed_tree(tree)[0]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     write_whole(path, content)
 
 

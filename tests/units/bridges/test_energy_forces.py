@@ -114,17 +114,27 @@ def test_without_species_there_is_no_group(density):
 # ------------------------------------------------------ what does not do
 
 
-def failing(after):
+def failing(after, error=RuntimeError):
     """A spring that raises from some call on."""
     calls = []
 
     def function(points):
         calls.append(len(points))
         if len(calls) > after:
-            raise RuntimeError("no convergence")
+            raise error("no convergence")
         return spring(points)
 
     return function
+
+
+def test_control_c_while_the_function_is_called_interrupts_the_run():
+    density = from_energy_forces(failing(60, KeyboardInterrupt), temperature=KELVIN)
+    with pytest.raises(es.RunInterrupted) as caught:
+        es.run(jr.key(0), es.MALA(0.1), density, jnp.zeros((3, 2)), num_steps=200)
+    assert 0 < caught.value.samples.num_steps < 60
+    at_once = from_energy_forces(failing(0, KeyboardInterrupt), temperature=KELVIN)
+    with pytest.raises(KeyboardInterrupt):
+        es.run(jr.key(0), es.MALA(0.1), at_once, jnp.zeros((3, 2)), num_steps=200)
 
 
 def test_what_a_run_gave_before_the_function_raised_is_kept():

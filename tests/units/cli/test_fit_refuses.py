@@ -235,6 +235,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch, capsys):
         (["--num-particles", "1000000000"], "take a smaller `num_particles`"),
         (["--widths", "100000", "100000"], "take a smaller `widths`"),
         (["--num-samples", "1000000000"], "Drawing 1000000000 samples would need"),
+        (["--num-epochs", "1000000000"], "The history of so many epochs"),
         (["--num-epochs", "10000000000"], "no setting raises that"),
     ],
 )
@@ -263,6 +264,7 @@ def test_a_training_of_years_is_refused_by_the_time_of_a_few_batches(
     )
     np.save(tmp_path / "x.npy", POINTS)
     arguments = ["--group", "trivial", "--num-epochs", "1000000000"]
+    monkeypatch.setattr("equistein._limits._machine", lambda: 2**40)
     assert status("fit", tmp_path / "x.npy", *arguments, "--out", tmp_path / "a") == 2
     told = " ".join(capsys.readouterr().err.split())
     assert "Training would take about 1.39e+04 hours, and at most 8760" in told
