@@ -1,11 +1,13 @@
 """The commands that `make faults` disturbs, and what they must give all the same."""
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -65,15 +67,25 @@ class Kinds:
             out = self.place / f"{kind}-{name}"
             if kind == "report":
                 shutil.copytree(self.alone["run"], out)
-            began = time.monotonic()
+            began = _of_children()
             told, _ = (process := self.begin(self.arguments[kind], out)).communicate(
                 timeout=SECONDS
             )
             assert process.returncode == 0, told
-            self.seconds[kind] = time.monotonic() - began
+            self.seconds[kind] = _of_children() - began
             reports.append(given(out))
         assert reports[0] == reports[1], differing(*reports)
         self.alone[kind] = out
+
+    def wait(self, kind, process, part):
+        """Wait until a command has done a part of its work, by its processor time.
+
+        How much others use the machine then changes nothing.
+        """
+        while process.poll() is None:
+            if spent(process.pid) > part * self.seconds[kind]:
+                return
+            time.sleep(0.01)
 
     def gone_on(self, kind, out):
         """Go on, by resume or the same command; return what was wrong."""
@@ -91,6 +103,22 @@ class Kinds:
         if list(out.rglob("*.part")):
             wrong.append("partial files stay")
         return wrong
+
+
+def _of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def spent(session):
+    """Return the processor time of all processes that a command has begun."""
+    ticks = 0
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # one that has just ended
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def unclear(told, status, good):

@@ -13,9 +13,8 @@ from fault_commands import COMMAND, SECONDS, unclear
 
 _DENSITY = pathlib.Path(__file__).with_name("fault_density.py")
 _CLOCK = """import time
-_now, _began = time.time, time.monotonic()
-_jump = {after!r}
-time.time = lambda: _now() - (86_400 if time.monotonic() - _began > _jump else 0)
+_now = time.time
+time.time = lambda: _now() - (86_400 if time.process_time() > {after!r} else 0)
 """
 _CACHE = """import numpy as np
 from equistein.data import cached_array
@@ -104,7 +103,7 @@ def moved(kinds, kind, draw, folder):
     out, there = folder / "out", folder / "there"
     process = kinds.begin(kinds.arguments[kind], out)
     _wait_for(out, process)
-    time.sleep(draw.uniform(0, 0.7 * kinds.seconds[kind]))
+    kinds.wait(kind, process, draw.uniform(0.3, 0.95))
     out.rename(there)
     told, _ = process.communicate(timeout=SECONDS)
     wrong = unclear(told, process.returncode, {0, 2})
@@ -118,7 +117,7 @@ def deleted(kinds, kind, draw, folder):
     out = folder / "out"
     process = kinds.begin(kinds.arguments[kind], out)
     _wait_for(out, process)
-    time.sleep(draw.uniform(0, 0.7 * kinds.seconds[kind]))
+    kinds.wait(kind, process, draw.uniform(0.3, 0.95))
     shutil.rmtree(out.rename(folder / "gone"))
     told, _ = process.communicate(timeout=SECONDS)
     wrong = unclear(told, process.returncode, {0, 2})
@@ -132,7 +131,7 @@ def two_processes(kinds, kind, draw, folder):
     out = folder / "out"
     first = kinds.begin(kinds.arguments[kind], out)
     _wait_for(out, first)
-    time.sleep(draw.uniform(0, 0.5 * kinds.seconds[kind]))
+    kinds.wait(kind, first, draw.uniform(0.2, 0.8))
     second = kinds.begin(["resume", "OUT"], out)
     later, _ = second.communicate(timeout=SECONDS)
     told, _ = first.communicate(timeout=SECONDS)
@@ -145,7 +144,7 @@ def two_processes(kinds, kind, draw, folder):
 
 def clock_set_back(kinds, kind, draw, folder):
     """A clock that is set back by a day while the command runs."""
-    after = draw.uniform(0, kinds.seconds[kind])
+    after = draw.uniform(0.1, 0.9) * kinds.seconds[kind]
     (folder / "sitecustomize.py").write_text(_CLOCK.format(after=after))
     paths = [str(folder), *filter(None, [kinds.environment.get("PYTHONPATH")])]
     process = kinds.begin(

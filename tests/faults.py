@@ -35,7 +35,7 @@ def faulted(kinds, kind, name, draw, folder):
     if kind == "report":
         shutil.copytree(kinds.alone[kind], out)
     process = kinds.begin(kinds.arguments[kind], out)
-    time.sleep(draw.uniform(0.05, 1.02 * kinds.seconds[kind]))
+    kinds.wait(kind, process, draw.uniform(0.02, 0.98))
     process.send_signal(number)
     told, _ = process.communicate(timeout=fault_commands.SECONDS)
     good = {-signal.SIGKILL} if number == signal.SIGKILL else fault_commands.STOPPED

@@ -123,8 +123,8 @@ UNTRIED = {
         _NONE: {"cache_folder"},
         _FILES: {
             "cached_array", "has_labels", "is_table", "map_points", "published_clouds",
-            "image_classes", "write_image_folder", "read_idx", "read_image_folder", "read_labels", "read_points", "read_table",
-            "write_table",
+            "image_classes", "read_idx", "read_image_folder", "read_labels",
+            "read_points", "read_table", "write_image_folder", "write_table",
         },
         "downloads, if it is allowed to": {"labeled_images", "qm9_isomers"},
         _PARTS: {"as_labeled", "as_particles", "class_names"},

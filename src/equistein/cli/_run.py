@@ -152,7 +152,7 @@ def read_run(described: Mapping[str, Any]) -> tuple[Experiment, Any, int]:
         ValueError: If they are not what they should be.
     """
     name, seed = described.get("experiment"), described.get("seed", 0)
-    if name not in EXPERIMENTS:
+    if not isinstance(name, str) or name not in EXPERIMENTS:
         raise ValueError(f"there is no experiment {name!r}")
     experiment = EXPERIMENTS[name]
     like = next(iter(experiment.presets.values()))

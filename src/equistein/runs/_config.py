@@ -115,7 +115,8 @@ def _stored(name: str, default: Any, value: Any) -> Any:
 def _is_like(value: Any, default: Any) -> bool:
     """Whether a stored value is of the kind of a default; None stands for anything."""
     if default is None or value is None:
-        return isinstance(value, int | float | str | tuple | type(None))
+        parts = value if isinstance(value, tuple) else (value,)
+        return all(isinstance(part, int | float | str | type(None)) for part in parts)
     if isinstance(default, tuple):
         kind = default[0] if default else 1.0
         return isinstance(value, tuple) and all(_is_like(v, kind) for v in value)

@@ -7,6 +7,7 @@ import pytest
 
 from equistein.runs import UserError
 
+pytestmark = pytest.mark.usefixtures("unchecked")
 TESTS = pathlib.Path(__file__).parents[2]
 CORPUS = sorted((TESTS / "corpus").iterdir())
 
@@ -49,7 +50,6 @@ def test_a_reader_has_a_good_file(reader, seeds, fuzz, tmp_path):
     fuzz.fuzz_readers.read(reader, path)
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("reader", READERS, indirect=True)
 def test_a_reader_stands_malformed_files(reader, seeds, fuzz):
     assert fuzz.search(reader, *seeds[reader], number=30, seed=1) == {}
