@@ -7,7 +7,6 @@ import sys
 import pytest
 
 import equistein as es
-from equistein.experiments import EXPERIMENTS
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -124,12 +123,6 @@ def test_every_code_block_of_a_guide_is_run():
     listed = re.findall(r'^        (?:pytest.param)?\("(\w+)", \d', pathlib.Path(
         __file__).read_text(), re.MULTILINE)  # fmt: skip
     assert with_code == set(listed)
-
-
-def test_the_gallery_has_every_experiment():
-    gallery = (ROOT / "docs" / "gallery.md").read_text()
-    named = set(re.findall(r"`(?:equistein run )?([\w-]+)[^`\n]*`", gallery))
-    assert set(EXPERIMENTS) - named == set()
 
 
 def test_the_readme_fits_on_a_few_screens():
