@@ -36,6 +36,8 @@ _PLOT = (
   const began = Date.now();
   const look = () => {
     const slider = document.querySelector("input[type=range]");
+    if (slider && !innerWidth && Date.now() < began + 40000)
+      return setTimeout(look, 200);
     if (slider) {
       const canvas = document.querySelector("canvas"), last = canvas.toDataURL();
       slider.value = 0;
