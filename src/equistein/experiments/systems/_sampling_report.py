@@ -40,11 +40,13 @@ def conclusion(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> str:
     )
     if FLOOR in outcomes:
         text += f"; as many exact samples are at {floor.mean():.3g}"
-    text += f" ({config.num_particles:,} particles, {ends[best].size} seeds). "
-    others = ", ".join(as_good)
-    text += (
-        f"Within two standard errors of it, or of exact samples: {others or 'none'}."
-    )
+    one = ends[best].size == 1
+    seeds = "one seed" if one else f"{ends[best].size} seeds"
+    text += f" ({config.num_particles:,} particles, {seeds}). "
+    near = "As low as exact samples, of one seed, which tells no error"
+    if not one:
+        near = "Within two standard errors of it, or of exact samples"
+    text += f"{near}: {', '.join(as_good) or 'none'}."
     for name in _PLAIN:
         if name in ends and name != best:
             is_good = "one of them" if name in as_good else "worse"
