@@ -90,9 +90,10 @@ def _print_metrics(folder: RunFolder) -> None:
     for name, numbers in metrics.items():
         if name in ("seeds", "num_samples"):
             continue
+        spreads = {f"{key}{of}" for key in numbers for of in ("_sd", "_min", "_max")}
         shown = {
             key: "–" if value is None else f"{value:.4g}"
             for key, value in numbers.items()
-            if not key.endswith(("_sd", "_min", "_max"))
+            if key not in spreads
         }
         say(f"  {name:<22}" + "  ".join(f"{k} {v}" for k, v in shown.items()))
