@@ -47,11 +47,13 @@ _PLOT = (
     }
     const plot = document.querySelector(".js-plotly-plot");
     const scenes = plot && plot._fullLayout && plot._fullLayout._subplots.gl3d || [];
-    const drawn = scenes.length && Date.now() > began + 1000;
-    if (!drawn && Date.now() < began + 40000) return setTimeout(look, 200);
     const domains = scenes.map(name => plot._fullLayout[name].domain);
-    parent.postMessage({errors, scenes: scenes.length,
-      columns: new Set(domains.map(domain => domain.x[0])).size,
+    const columns = new Set(domains.map(domain => domain.x[0])).size;
+    // A frame is narrow before it is laid out.
+    const settled = columns === Math.min(scenes.length, innerWidth < 600 ? 2 : 4);
+    const drawn = scenes.length && settled && Date.now() > began + 1000;
+    if (!drawn && Date.now() < began + 40000) return setTimeout(look, 200);
+    parent.postMessage({errors, scenes: scenes.length, columns,
       filled: plot ? plot.offsetHeight / innerHeight : 0,
       wide: document.documentElement.scrollWidth > innerWidth}, "*");
   };

@@ -9,7 +9,8 @@ import time
 import pytest
 
 COMMAND = [sys.executable, "-m", "equistein"]
-RUN = "run c4-gaussians --preset smoke --num-seeds 1".split()
+# Long enough that a signal comes before the end, on a fast machine too.
+RUN = "run c4-gaussians --preset smoke --num-seeds 1 --num-steps 20000".split()
 
 
 def begun(*arguments):
