@@ -51,7 +51,7 @@ from equistein.runs import (
 from equistein.samplers import NonFiniteError
 from equistein.training import DivergenceError
 
-MODEL = "checkpoint/model.eqx"
+MODEL = RunFolder.MODEL
 _TRAINING = "checkpoint/training.eqx"
 
 

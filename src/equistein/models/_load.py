@@ -10,6 +10,7 @@ import equinox as eqx
 
 from equistein._gate import gate
 from equistein.models._samplers import descend, no_state
+from equistein.runs import RunFolder
 from equistein.samplers import everywhere
 from equistein.training import Fitted, LIBRARY_PARTS, load_tree, ModelFileError
 
@@ -26,7 +27,7 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     Equinox's common layers, or among the given classes.
 
     Args:
-        path: The file.
+        path: The file, or the run folder of `equistein fit`.
         classes: Classes and functions of your own, such as a network's, that the
             density is made of.
 
@@ -35,6 +36,8 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
             classes that are not given.
     """
     path = pathlib.Path(path)
+    if path.is_dir():
+        path = path / RunFolder.MODEL
     if not path.is_file():
         raise ModelFileError(f"There is no file {path}.")
     found = load_tree(path, (*_known(), *classes))

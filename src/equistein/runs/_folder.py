@@ -28,6 +28,8 @@ _MOVABLE = ("data",)  # what may be edited: where data are, whose checksum is ke
 class RunFolder:
     """A directory that holds one run, in which one process works at a time."""
 
+    MODEL = "checkpoint/model.eqx"  # where a fit leaves what it learned
+
     def __init__(self, path: pathlib.Path):
         self.path = path
         self._lock: FolderLock | None = None

@@ -176,6 +176,8 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "model.eqx"
     with pytest.raises(ModelFileError, match="There is no file .*model.eqx"):
         es.load(path)
+    with pytest.raises(ModelFileError, match="There is no file .*checkpoint/model"):
+        es.load(tmp_path)  # of a run in which nothing was learned
     save_tree(path, RBF(1.0))
     with pytest.raises(ModelFileError, match="holds RBF, not a learned density"):
         es.load(path)
