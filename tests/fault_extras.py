@@ -196,7 +196,7 @@ def damage(path, draw):
 
 def density(kinds, kind, draw, folder):
     """A log density that raises, sleeps, or is not a number after some calls."""
-    words = [kind, str(draw.randrange(100, 1_500))]
+    words = [kind, str(draw.randrange(100, 1_000))]
     process = subprocess.Popen(
         [sys.executable, str(_DENSITY), *words], text=True, env=kinds.environment,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
