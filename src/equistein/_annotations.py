@@ -159,5 +159,7 @@ def in_words(hint: Any, sizes: Sizes) -> str:
         int: "an integer", float: "a number", bool: "True or False", str: "a text",
         collections.abc.Hashable: "a label",
     }  # fmt: skip
-    name = getattr(hint, "__name__", str(hint)).removeprefix("Abstract")
+    name = getattr(hint, "__name__", str(hint))
+    if name.startswith("Abstract"):
+        return f"a {name.removeprefix('Abstract')} (a subclass of `{name}`)"
     return words.get(hint, f"a {name}")

@@ -93,7 +93,9 @@ def test_a_class_checks_its_fields():
         size: float = eqx.field(default=1.0, converter=float)
 
     assert Part(Cyclic(4), 2).size == 2.0
-    with pytest.raises(ValueError, match="`Part` needs `group`, a Group, but got 'c4'"):
+    with pytest.raises(
+        ValueError, match="`Part` needs `group`, a Group .*, but got 'c4'"
+    ):
         Part("c4")
     with pytest.raises(ValueError, match="`Part` needs `size`, a number"):
         Part(Cyclic(4), "much")

@@ -100,7 +100,18 @@ class EnergyForces(eqx.Module):
     _evaluated: _Evaluated = eqx.field(static=True)
 
     def __call__(self, point: Point) -> Scalar:
-        """Return the log density of a point, up to a constant."""
+        """Return the log density of a point, up to a constant.
+
+        Raises:
+            ValueError: If the point does not hold the atoms.
+        """
+        if self.species is not None and point.shape != (len(self.species), 3):
+            raise ValueError(
+                f"This density is of one configuration of {len(self.species)} atoms, "
+                f"shape ({len(self.species)}, 3), but got shape {point.shape}. "
+                "Samplers take configurations stacked on axis 0: of one alone, "
+                "`positions[None]`."
+            )
         energy = _energy(self._evaluated, point) + self._wall(point)
         return -energy / (BOLTZMANN * self.temperature)
 

@@ -13,12 +13,23 @@ class PlainEnergy(AbstractEnergy):
 
     Args:
         network: The network $f$.
+
+    Raises:
+        ValueError: If the value of the network at a point is not one number.
     """
 
     network: AbstractNetwork
 
     def __call__(self, point: Point) -> Scalar:
-        return -self.network(point)
+        value = self.network(point)
+        if value.shape != ():
+            raise ValueError(
+                "`PlainEnergy` needs `network`, a function with one number as its "
+                f"value, but of a point of shape {point.shape} it is of shape "
+                f"{value.shape}: sum it, or take `JointEnergy` for a value of each "
+                "class."
+            )
+        return -value
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)

@@ -17,6 +17,7 @@ _MAX_ELEMENTS = 64
 _MAX_POINTS = 64
 # In single precision, what breaks a symmetry by more may be rounding.
 _DOUBTED = 1e-5
+_FAR = 1e-2  # from what an axiom says, which is no rounding
 
 
 class InvarianceError(ValueError):
@@ -48,7 +49,7 @@ def check_invariance(
 
     Raises:
         InvarianceError: With the element and the size of the largest violation.
-        ValueError: If the group does not act on points of this shape.
+        ValueError: If the group does not act on points of this shape, or is none.
     """
     if points.ndim < 1 or len(points) == 0:
         raise ValueError("check_invariance needs `points`, at least one, on axis 0.")
@@ -60,13 +61,13 @@ def check_invariance(
         if points.dtype == jnp.float32 and _DOUBTED < worst.relative <= limit:
             worst, limit = _in_double(log_density, group, points) or (worst, limit)
     if worst.relative > limit:
+        _check_action(group, points)
         raise InvarianceError(
             f"`log_density` is not invariant under {group}: at the point\n"
             f"{worst.point}\nit is {worst.before:.6g}, and after the element\n"
             f"{_describe(worst.element)}\nit is {worst.after:.6g}, a violation of "
             f"{worst.error:.3g} (allowed: {limit:.1g} relative to 1 + |log p|). Choose "
-            "the group this density has, or mend the density; "
-            "`es.run(..., check=False)` goes on without this check."
+            "the group this density has, or mend the density."
         )
 
 
@@ -137,6 +138,46 @@ def _evaluate(
     move = jax.vmap(jax.vmap(group.act, (None, 0)), (0, None))
     values = jax.vmap(log_density)
     return values(points), jax.vmap(values)(move(elements, points))
+
+
+def _check_action(group: AbstractGroup, points: Particles) -> None:
+    """Raise if what lacks an invariant density is no group.
+
+    Raises:
+        ValueError: With the axiom that half of some elements and points violate.
+    """
+    elements = jax.jit(lambda key: group.sample(key, 16))(jr.key(0))
+    for axiom, error in _axioms(group, elements, points[:16]).items():
+        if float(jnp.median(error)) > _FAR:
+            raise ValueError(
+                f"{group} is no group that acts on these points: {axiom} does not "
+                "hold, so that no density could have it as a symmetry. Mend its `act`, "
+                "`compose` or `inverse`."
+            )
+
+
+@eqx.filter_jit
+def _axioms(
+    group: AbstractGroup, elements: PyTree, points: Particles
+) -> dict[str, Float[Array, "element point"]]:
+    """Return by how much, relative to a point, axioms of an action are violated."""
+    after = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), elements)
+
+    def errors(g, h, x):
+        size = jnp.linalg.norm(x) + jnp.finfo(x.dtype).tiny
+        away = lambda a, b: jnp.linalg.norm(a - b) / size
+        gx = group.act(g, x)
+        once, twice = group.act(group.compose(h, g), x), group.act(h, gx)
+        pushed = jnp.linalg.norm(group.push(g, x))
+        return {
+            "|g v| = |v| for a displacement v": jnp.abs(pushed - size) / size,
+            "act(inverse(g), act(g, x)) = x": away(group.act(group.inverse(g), gx), x),
+            "act(compose(h, g), x) = act(h, act(g, x))": away(once, twice),
+        }
+
+    projected = jax.vmap(group.project)(points)
+    over = jax.vmap(jax.vmap(errors, (None, None, 0)), (0, 0, None))
+    return over(elements, after, projected)
 
 
 def _describe(element: PyTree) -> str:

@@ -1,6 +1,6 @@
 """Kernels made from a radial kernel."""
 
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import equinox as eqx
 
@@ -8,7 +8,7 @@ from equistein._types import LogDensity, Particles, Point
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels._bandwidth import Bandwidth, SquaredDistances
 from equistein.kernels._base import AbstractKernel
-from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._radial import AbstractRadialKernel, check_radial
 from equistein.kernels.averages._base import AbstractAverage
 
 Average = TypeVar("Average", bound=AbstractAverage)
@@ -20,18 +20,17 @@ class AbstractDerivedKernel(AbstractKernel):
     base: eqx.AbstractVar[AbstractRadialKernel]
 
     def __check_init__(self):
-        if not isinstance(self.base, AbstractRadialKernel):
-            raise ValueError(
-                f"{type(self).__name__} needs `base`, a kernel of the distance such as "
-                f"RBF(0.2), but got {self.base!r}."
-            )
+        check_radial(type(self).__name__, self.base)
 
     @property
     def bandwidth(self) -> Bandwidth:
         """That of the base."""
         return self.base.bandwidth
 
-    def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractDerivedKernel":
+    def check(self, log_density: LogDensity, points: Particles) -> None:
+        self.base.check(log_density, points)
+
+    def with_bandwidth(self, bandwidth: Bandwidth) -> Self:
         return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
 
 
@@ -46,6 +45,7 @@ class AbstractGroupKernel(AbstractDerivedKernel, Generic[Average]):
         return self.average.project(point)
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
+        super().check(log_density, points)
         check_invariance(log_density, self.group, points)
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:

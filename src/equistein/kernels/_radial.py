@@ -1,7 +1,7 @@
 """Kernels of the distance: Gaussian and inverse multiquadric."""
 
 import abc
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 
 from equistein._gate import gate
 from equistein._products import matmul
-from equistein._types import Point, Scalar
+from equistein._types import LogDensity, Particles, Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
-from equistein.kernels._base import AbstractScalarKernel
+from equistein.kernels._base import AbstractScalarKernel, check_slope
 from equistein.kernels._pairs import (
     centered,
     flatten,
@@ -53,6 +53,10 @@ class AbstractRadialKernel(AbstractScalarKernel):
         total = sum_blocks(self._block_sum, x, y, s)
         return (total / len(y)).reshape(targets.shape)
 
+    def check(self, log_density: LogDensity, points: Particles) -> None:
+        slope = _slope_at_zero(self.with_bandwidth(1.0), points.dtype)
+        check_slope(type(self).__name__, slope)
+
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
         """Return where the kernel sees points: in themselves, unless they wrap."""
         return points[None]
@@ -87,6 +91,11 @@ class AbstractRadialKernel(AbstractScalarKernel):
         ones = jnp.ones((len(sources), 1), sources.dtype)
         pull = matmul(slope, jnp.concatenate([sources, ones], axis=1))
         return matmul(value, scores) + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
+
+
+@eqx.filter_jit
+def _slope_at_zero(kernel: AbstractRadialKernel, dtype: Any) -> Scalar:
+    return kernel.profile(jnp.zeros((), dtype))[1]
 
 
 @gate
@@ -162,6 +171,20 @@ def gaussian(squared: Squared, bandwidth: Scalar) -> tuple[Squared, Squared]:
     inverse = 0.5 / bandwidth**2
     value = jnp.exp(-squared * inverse)
     return value, -inverse * value
+
+
+def check_radial(name: str, base: Any) -> None:
+    """Raise unless a kernel is one of the distance.
+
+    Raises:
+        ValueError: If it is not, naming the kernel that is made from it.
+    """
+    if not isinstance(base, AbstractRadialKernel):
+        raise ValueError(
+            f"{name} needs `base`, a kernel of the distance such as RBF(0.2), but got "
+            f"{base!r}. One of yours is derived from `es.kernels.AbstractRadialKernel`,"
+            " whose `profile` says how it falls with the squared distance."
+        )
 
 
 def as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:

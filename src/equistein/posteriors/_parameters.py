@@ -130,6 +130,11 @@ class Parameters(eqx.Module):
         wraps = bool(np.any(np.isfinite(self.periods)))
         self.periodic = Periodic(self.periods) if wraps else None
 
+    def __repr__(self) -> str:
+        pairs = zip(self.names, self.shapes, strict=True)
+        told = ", ".join(f"{name} {shape}" for name, shape in pairs)
+        return f"Parameters({told}; a flat point of {self.dim} numbers)"
+
     @property
     def dim(self) -> int:
         return len(self.example)

@@ -86,6 +86,9 @@ class Posterior(eqx.Module):
         self.parameters = parameters
         self.draw_start = draw_start
 
+    def __repr__(self) -> str:
+        return f"Posterior({self.parameters}, symmetric under {self.group})"
+
     @property
     def group(self) -> AbstractGroup:
         """The symmetry, on flat points."""

@@ -124,7 +124,15 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         repellers: Float[Array, "repeller *shape"] | None = None,
     ):
         if not isinstance(kernel, AbstractKernel):
-            raise ValueError(f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}.")
+            made = ""
+            if callable(kernel):
+                made = (
+                    " A function is made one by a class: `class Mine(es.kernels."
+                    "AbstractScalarKernel)` with `def __call__(self, x, y)`."
+                )
+            raise ValueError(
+                f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}.{made}"
+            )
         if not isinstance(optimizer, optax.GradientTransformation):
             raise ValueError(
                 "SVGD needs `optimizer`, an Optax transformation such as "
@@ -212,8 +220,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
-        jax.eval_shape(self.kernel.project, point)
+        self.kernel.check_shape(shape)
         if self.project is not None:
             check_projection("SVGD", self.project, shape)
         if self.repellers is not None and self.repellers.shape[1:] != shape:

@@ -28,12 +28,12 @@ class SamplingWarning(RuntimeWarning):
 
 def zero_scores(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
     """Return a warning if the score vanishes at most particles, in several places."""
-    still = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
-    zero, num = int(np.sum(still)), len(scores)
-    if 2 * zero <= num or np.all(particles[still] == particles[still][:1]):
+    zero = _num_unguided(particles, scores)
+    if not zero:
         return ()
     return (
-        f"the gradient of `log_density` is exactly zero at {zero} of {num} particles "
+        f"the gradient of `log_density` is exactly zero at {zero} of {len(scores)} "
+        "particles "
         "at the start: a density that is constant or rounded there guides no particle.",
     )
 
@@ -128,6 +128,8 @@ def _doubts(samples: Samples, start: np.ndarray) -> list[str]:
             found.append(_unmixed(history["particles"]))
     else:
         found.append(_still(start, end, int(samples.num_steps)))
+    if getattr(samples.state, "scores", None) is not None and samples.num_steps:
+        found.append(_flat(end, np.asarray(samples.state.scores)))
     if "weights" in samples.summary:
         found.append(_few_effective(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]
@@ -178,6 +180,27 @@ def _drift(start: np.ndarray, end: np.ndarray) -> str:
         "mean square: has the density a finite integral? If so, begin nearer to where "
         "it is large."
     )
+
+
+def _flat(end: np.ndarray, scores: np.ndarray) -> str:
+    """Tell of particles that came to where nothing pulls them back."""
+    zero = _num_unguided(end, scores)
+    if not zero:
+        return ""
+    return (
+        f"the gradient of `log_density` is exactly zero at {zero} of {len(scores)} "
+        "particles at the end: they came to where the density is constant and walk "
+        "at random, as the atoms of a cluster that evaporated do. Bound the density, "
+        "as the `container` of `es.from_ase` does."
+    )
+
+
+def _num_unguided(particles: np.ndarray, scores: np.ndarray) -> int:
+    """Return at how many particles the score is zero: most, in several places, or 0."""
+    still = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
+    zero = int(np.sum(still))
+    several = np.any(particles[still] != particles[still][:1])
+    return zero if 2 * zero > len(scores) and several else 0
 
 
 def _undefined(counts: np.ndarray) -> str:

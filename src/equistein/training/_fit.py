@@ -123,7 +123,9 @@ def fit(
     if not isinstance(energy, AbstractEnergies):
         raise ValueError(
             "`fit` needs `energy`, such as one of es.energies, or "
-            f"es.models.for_data(...).energy, but got {energy!r}."
+            f"es.models.for_data(...).energy, but got one of {type(energy)}. A network "
+            "of yours is a subclass of es.networks.AbstractNetwork, and "
+            "es.energies.PlainEnergy(network) its energy."
         )
     mesh = None if mesh is None else checked_mesh("fit", mesh)
     source, everything = opened(

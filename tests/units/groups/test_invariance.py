@@ -3,10 +3,13 @@ import re
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
 import pytest
 
 import equistein as es
 from equistein.groups import Cyclic, Dihedral, PointCloud, SpecialOrthogonal
+
+SGD = optax.sgd(0.1)
 
 
 def bowl(x):
@@ -32,7 +35,47 @@ def test_the_message_names_the_point_the_element_and_the_size():
     assert "[[-1. -0.]\n [ 0. -1.]]" in message
     assert "it is 3, and after" in message
     assert "it is -3, a violation of 6 " in message
-    assert "check=False" in message
+    assert "check=False" not in message  # which is an argument of `es.run` alone
+    with pytest.raises(es.InvarianceError, match="check=False"):
+        es.run(
+            0, es.SVGD(es.kernels.Equivariant(es.kernels.RBF(1.0), Cyclic(2)), SGD),
+            ramp, jnp.array([[3.0, 0.5]]), num_steps=1,
+        )  # fmt: skip
+
+
+class Stretch(es.groups.AbstractFiniteGroup):
+    """What is no group: its factor is its own inverse only if it is -1."""
+
+    factor: float
+
+    @property
+    def order(self):
+        return 2
+
+    def elements(self):
+        return jnp.array([1.0, self.factor])
+
+    def act(self, element, point):
+        return element * point
+
+    def compose(self, left, right):
+        return left * right
+
+    def inverse(self, element):
+        return element
+
+    def canonicalize(self, point):
+        return jnp.abs(point)
+
+
+def test_what_is_no_group_is_blamed_itself(key):
+    x = jr.normal(key, (10, 2))
+    with pytest.raises(ValueError, match="no group that acts") as caught:
+        es.check_invariance(bowl, Stretch(-1.5), x)
+    assert not isinstance(caught.value, es.InvarianceError)
+    assert es.check_invariance(bowl, Stretch(-1.0), x) is None
+    with pytest.raises(es.InvarianceError, match="not invariant under Stretch"):
+        es.check_invariance(ramp, Stretch(-1.0), x)
 
 
 def test_an_element_of_a_point_cloud_is_described(key):

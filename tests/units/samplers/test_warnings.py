@@ -116,6 +116,19 @@ def test_few_effective_weights_are_told():
     assert _few_effective(np.full(100, 0.01)) == ""
 
 
+def hollow(x):
+    """A hollow in a plain without an end, which keeps no chain."""
+    return 1e-3 * (4 - jnp.minimum(jnp.sum(x**2), 4.0))
+
+
+def test_chains_that_left_for_where_nothing_guides_them_are_doubted():
+    start = 0.5 * jr.normal(jr.key(0), (16, 2))
+    with pytest.warns(es.SamplingWarning, match="zero at 1. of 16 .* at the end"):
+        es.run(0, es.MALA(1.0), hollow, start, num_steps=60)
+    kept = es.run(0, es.MALA(1.0), normal, start, num_steps=60)
+    assert kept.warnings == ()
+
+
 def test_warnings_of_several_runs_name_the_runs_and_are_saved(tmp_path):
     keys, start = jr.split(jr.key(0), 2), jnp.stack([START, START])
     with pytest.warns(es.SamplingWarning, match="MALA: in run 0, 1: only"):

@@ -13,7 +13,7 @@ from equistein.groups import (
     TorusTranslations,
 )
 from equistein.kernels._periodic_rbf import PeriodicRBF
-from equistein.kernels._radial import AbstractRadialKernel, RBF
+from equistein.kernels._radial import AbstractRadialKernel, check_radial, RBF
 from equistein.kernels.averages._base import AbstractAverage
 from equistein.kernels.averages._closed_form import AbstractClosedForm
 from equistein.kernels.averages._cloud_copies import enumerable, MAX_PERMUTATIONS
@@ -47,6 +47,7 @@ def average_over(
         ValueError: If `base` is not radial, `group` is no group, or no average over it
             is exact and no sample is asked for.
     """
+    check_radial(name, base)
     if num_samples is None:
         form = label_average(base, group) or torus_average(base, group)
         form = form or closed_form(base, group)

@@ -1,0 +1,75 @@
+"""What is said of a kernel of a user's own that cannot work."""
+
+import jax.numpy as jnp
+import optax
+import pytest
+
+import equistein as es
+from equistein.kernels import AbstractRadialKernel, AbstractScalarKernel
+
+START = jnp.array([[0.5, 1.0], [-1.0, 0.25], [2.0, -0.5]])
+QUARTERS = es.groups.Cyclic(4)
+
+
+def normal(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+class Smooth(AbstractScalarKernel):
+    def __call__(self, x, y):
+        return 1 / (1 + jnp.sum((x - y) ** 2))
+
+
+class WithKink(AbstractScalarKernel):
+    def __call__(self, x, y):
+        return jnp.exp(-jnp.linalg.norm(x - y))
+
+
+class OfVectors(AbstractScalarKernel):
+    def __call__(self, x, y):
+        return jnp.exp(-((x - y) ** 2))
+
+
+class RadialWithKink(AbstractRadialKernel):
+    def profile(self, squared):
+        distance = jnp.sqrt(squared)
+        value = jnp.exp(-distance)
+        return value, -value / (2 * distance)
+
+
+def step(kernel):
+    sampler = es.SVGD(kernel, optax.sgd(0.1))
+    return es.run(0, sampler, normal, START, num_steps=1)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        WithKink(), RadialWithKink(), es.kernels.Equivariant(RadialWithKink(), QUARTERS)
+    ],
+    ids=["scalar", "radial", "averaged"],
+)  # fmt: skip
+def test_a_kernel_without_a_gradient_at_its_center_is_refused(kernel):
+    with pytest.raises(ValueError, match="WithKink` must have a gradient at x = y"):
+        step(kernel)
+
+
+def test_a_smooth_kernel_is_not():
+    assert jnp.all(jnp.isfinite(step(Smooth()).particles))
+
+
+def test_a_kernel_must_return_one_number():
+    with pytest.raises(ValueError, match="`OfVectors` must return one number k"):
+        step(OfVectors())
+
+
+def test_a_function_is_told_how_to_become_a_kernel(unchecked):
+    with pytest.raises(ValueError, match="AbstractScalarKernel"):
+        es.SVGD(lambda x, y: normal(x - y), optax.sgd(0.1))
+
+
+@pytest.mark.parametrize("average", [es.kernels.Equivariant, es.kernels.Invariant])
+def test_an_average_names_the_kernel_it_is_made_from(average, unchecked):
+    name = average.__name__
+    with pytest.raises(ValueError, match=f"^{name} needs `base`.*AbstractRadialKernel"):
+        average(Smooth(), QUARTERS)
