@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -40,6 +41,15 @@ class _Bar(tqdm):
             self.set_description_str("", refresh=False)
         return super().update(n)
 
+    def tell(self, text: str) -> None:
+        """Show a text behind the numbers, no more often than a bar or a line is."""
+        if self.disable:
+            return
+        self.set_postfix_str(text, refresh=False)
+        if time.time() - self.last_print_t >= self.mininterval:
+            self.refresh()
+            self.last_print_t = time.time()
+
 
 class _PlainLines:
     """What a bar is written to where it cannot be redrawn: each time a line."""
@@ -57,7 +67,7 @@ class _PlainLines:
         self.file.flush()
 
 
-def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
+def progress_bar(items: Iterable | None = None, **options: Any) -> _Bar:
     """Return a tqdm bar, which says "compiling" until the first step is done.
 
     It has what `desc` says in that word's place. Where the standard error is no

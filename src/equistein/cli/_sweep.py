@@ -19,7 +19,7 @@ from equistein.cli._run import default_folder
 from equistein.cli._signals import in_order, INTERRUPTED
 from equistein.cli._sweep_time import sweep_time
 from equistein.cli._words import words_of_sweep
-from equistein.cli._workers import executor_of, log_of, run_here, run_jobs
+from equistein.cli._workers import executor_of, last_lines, log_of, run_here, run_jobs
 from equistein.runs import (
     Member,
     members,
@@ -148,15 +148,20 @@ def _go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
     cluster = str(described.get("cluster", "here"))
     workers = described.get("workers") or os.cpu_count() or 1
     failed = []
+    bar = progress_bar(initial=done, total=len(names), unit="run", desc="")
+
+    def show_runs() -> None:
+        going = [name for name in todo if name not in (*finished, *failed)]
+        bar.tell(last_lines(folder, going))
+
     try:
         if cluster == "here":
-            results = run_here(folder, begin, todo, workers)
+            results = run_here(folder, begin, todo, workers, show_runs)
         else:
             options = [str(text) for text in described.get("cluster_options", ())]
             executor = executor_of(folder.path / "jobs", cluster, options)
             executor.update_parameters(slurm_array_parallelism=workers)
             results = run_jobs(executor, begin, todo)
-        bar = progress_bar(initial=done, total=len(names), unit="run", desc="")
         with bar:
             for name, status in results:
                 bar.update(1)

@@ -26,6 +26,8 @@ threading.Thread(target=watch, daemon=True).start()
 from equistein.cli import main
 sys.exit(main())
 """  # a run does not outlive its sweep, which begins it again when it goes on
+_SECONDS = 2.0  # between two looks at what the runs say
+_TAIL, _SHOWN = 2_000, 60  # bytes of a log that are read, letters that are shown
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -34,8 +36,17 @@ def run_here(
     begin: Callable[[str], list[str]],
     todo: Sequence[str],
     workers: int,
+    while_waiting: Callable[[], object],
 ) -> Any:
-    """Yield the name and the exit status of each run as it ends."""
+    """Yield the name and the exit status of each run as it ends.
+
+    Args:
+        folder: That of the sweep.
+        begin: What returns the arguments of a run.
+        todo: The names of the runs.
+        workers: How many go at a time.
+        while_waiting: What is called every few seconds in between.
+    """
     workers = min(workers, max(1, len(todo)))
     affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     cores = sorted(affinity(0))
@@ -54,8 +65,13 @@ def run_here(
     pool = concurrent.futures.ThreadPoolExecutor(workers)
     try:
         jobs = [pool.submit(run, name) for name in todo]
-        for job in concurrent.futures.as_completed(jobs):
-            yield job.result()
+        waiting = set(jobs)
+        while waiting:
+            done, waiting = concurrent.futures.wait(
+                waiting, _SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
+            )
+            while_waiting()
+            yield from (job.result() for job in done)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in tuple(running):  # where the sweep itself was stopped
@@ -122,6 +138,22 @@ def run_jobs(
             yield name, job.result()
         except Exception:  # submitit's own, or what ended the job
             yield name, 1
+
+
+def last_lines(folder: RunFolder, names: Sequence[str]) -> str:
+    """Return the last thing that each of some runs said, if it has begun."""
+    told = []
+    for name in names:
+        try:
+            with open(log_of(folder, name), "rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
+                lines = log.read().decode("utf-8", "replace").split("\n")
+        except OSError:
+            continue
+        said = [line.strip() for line in lines if line.strip()]
+        if said and not said[-1].startswith("$ "):
+            told.append(f"{name}: {said[-1][:_SHOWN]}")
+    return "; ".join(told)
 
 
 def log_of(folder: RunFolder, name: str) -> pathlib.Path:

@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import Self
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -53,7 +53,7 @@ class AbstractKernel(eqx.Module):
         point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
         jax.eval_shape(self.project, point)
 
-    def with_bandwidth(self, bandwidth: Bandwidth) -> Self:
+    def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractKernel":
         """Return this kernel with another bandwidth, or itself where it has none."""
         if all(field.name != "bandwidth" for field in dataclasses.fields(self)):
             return self
@@ -113,7 +113,7 @@ def check_slope(name: str, slope: Array) -> None:
 
 @eqx.filter_jit
 def _slope_at(kernel: "AbstractScalarKernel", point: Point) -> Point:
-    return jax.grad(kernel.__call__, argnums=1)(point, point)
+    return jax.grad(kernel._value, argnums=1)(point, point)
 
 
 class AbstractScalarKernel(AbstractKernel):
@@ -152,7 +152,7 @@ class AbstractScalarKernel(AbstractKernel):
         if not self._is_differentiated():
             return
         point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
-        value = jax.eval_shape(self.with_bandwidth(1.0).__call__, point, point)
+        value = jax.eval_shape(self._value, point, point)
         if getattr(value, "shape", None) != ():
             raise ValueError(
                 f"`{type(self).__name__}` must return one number k(x, y), but of two "
@@ -162,8 +162,13 @@ class AbstractScalarKernel(AbstractKernel):
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
         if self._is_differentiated():
-            slope = _slope_at(self.with_bandwidth(1.0), points[0])
+            slope = _slope_at(self, points[0])
             check_slope(type(self).__name__, slope)
+
+    def _value(self, x: Point, y: Point) -> Any:
+        """Return the value at bandwidth 1, where that may be a rule."""
+        kernel: Any = self.with_bandwidth(1.0)
+        return kernel(x, y)
 
     def _is_differentiated(self) -> bool:
         """Whether the force is that of this class, by derivatives pair by pair."""

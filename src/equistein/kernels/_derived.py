@@ -1,6 +1,6 @@
 """Kernels made from a radial kernel."""
 
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import equinox as eqx
 
@@ -30,7 +30,7 @@ class AbstractDerivedKernel(AbstractKernel):
     def check(self, log_density: LogDensity, points: Particles) -> None:
         self.base.check(log_density, points)
 
-    def with_bandwidth(self, bandwidth: Bandwidth) -> Self:
+    def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractDerivedKernel":
         return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
 
 

@@ -54,7 +54,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return (total / len(y)).reshape(targets.shape)
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
-        slope = _slope_at_zero(self.with_bandwidth(1.0), points.dtype)
+        slope = _slope_at_zero(self, points.dtype)
         check_slope(type(self).__name__, slope)
 
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
@@ -95,7 +95,8 @@ class AbstractRadialKernel(AbstractScalarKernel):
 
 @eqx.filter_jit
 def _slope_at_zero(kernel: AbstractRadialKernel, dtype: Any) -> Scalar:
-    return kernel.profile(jnp.zeros((), dtype))[1]
+    unit: Any = kernel.with_bandwidth(1.0)  # where it may be a rule
+    return unit.profile(jnp.zeros((), dtype))[1]
 
 
 @gate

@@ -196,3 +196,16 @@ def test_a_dry_run_tells_the_runs_and_writes_nothing(tmp_path, monkeypatch, caps
     assert status("sweep", "c4-gaussians", "--dry-run", "--json", *over[:2]) == 0
     assert json.loads(capsys.readouterr().out)["seconds_each"] < told["seconds_each"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_words_of_runs_are_read_from_their_logs(tmp_path):
+    folder = RunFolder.create(tmp_path)
+    (tmp_path / "logs").mkdir()
+    for name, text in {
+        "a": "$ equistein run\n[1/5] vanilla: 2.0 s\n\n",
+        "b": "$ equistein run --out b\n",
+        "long": "x" * 9_999 + "\n" + "12 of 300 epochs\n",
+    }.items():
+        _workers.log_of(folder, name).write_text(text)
+    told = _workers.last_lines(folder, ["a", "b", "none", "long"])
+    assert told == "a: [1/5] vanilla: 2.0 s; long: 12 of 300 epochs"
