@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LINT_STAMP := $(VENV)/.lint-installed
 
-.PHONY: install demo test test-slow test-gpu test-matrix release-check faults fuzz mutants audit lint format bench docs clean
+.PHONY: install demo test test-slow test-gpu test-matrix coverage release-check faults fuzz mutants audit lint format bench docs clean
 
 # Python compiles what is installed on all cores, pip on one only.
 PIP = --quiet --disable-pip-version-check --no-compile
@@ -30,9 +30,9 @@ demo: install
 FLAGS = $$($(BIN)/python tests/xla_flags.py)
 PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
 QUICKLY = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(PYTEST)
-test test-slow mutants: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
-test test-slow mutants: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
-test test-slow mutants: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+test test-slow coverage mutants: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
+test test-slow coverage mutants: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
+test test-slow coverage mutants: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 test: install
 	$(QUICKLY) -m "not slow and not gpu"
 
@@ -40,6 +40,13 @@ test-slow: install
 	$(BIN)/python -m pip install $(PIP) --editable ".[ase,pymc,tensorboard]"
 	$(QUICKLY) -m "slow and not heavy"
 	$(PYTEST) -m heavy
+
+# The branches that the quick tests take, apart from plotting and texts; with
+# MARKS="not gpu" those of all tests. What runs in other processes is not seen.
+MARKS ?= not slow and not gpu
+coverage: install
+	$(BIN)/python -m pip install $(PIP) "pytest-cov>=6"
+	$(QUICKLY) -m "$(MARKS)" --cov --cov-report=term:skip-covered --cov-report=html
 
 # Where JAX finds a GPU; elsewhere all of them are skipped.
 test-gpu: install

@@ -170,15 +170,23 @@ def training():
             clouds,
         ),
     ]  # fmt: skip
+    epochs_taken = []
     for model, data in cases:
         shared, alone = flops(model, data, mesh)
         assert shared < 0.2 * alone, (shared, alone)
 
-        def fit(epochs, checkpoint=None, mesh=None, model=model, data=data):
+        def fit(
+            epochs, checkpoint=None, mesh=None, stop=None, *, model=model, data=data
+        ):
+            def until(told):
+                epochs_taken.append(told["epoch"])
+                if told["epoch"] == stop:
+                    raise KeyboardInterrupt
+
             return es.fit(
                 key, model.energy, data, model.objective, num_epochs=epochs,
                 batch_size=model.batch_size, epoch_batches=3, mesh=mesh,
-                optimizer=optax.sgd(1e-2), checkpoint=checkpoint,
+                optimizer=optax.sgd(1e-2), checkpoint=checkpoint, callbacks=[until],
             )  # fmt: skip
 
         one = fit(2)
@@ -189,6 +197,16 @@ def training():
             for devices in (None, es.device_mesh(2)) if data is plane else ():
                 again = fit(2, path, devices)
                 assert np.array_equal(weights(again), weights(many))
+            if data is plane:  # stopped twice, and gone on with fewer devices
+                path = pathlib.Path(folder) / "stopped.eqx"
+                for number, devices in enumerate((mesh, es.device_mesh(2)), start=2):
+                    with pytest.raises(KeyboardInterrupt):
+                        fit(4, path, devices, number)
+                    assert path.exists()
+                epochs_taken.clear()
+                rest = fit(4, path)
+                assert epochs_taken == [3, 4]
+                assert close(weights(rest), weights(fit(4)))
         assert close(weights(many), weights(one))
     with pytest.raises(ValueError, match="5 devices cannot share a batch of 32"):
         fit(1, mesh=es.device_mesh(5))

@@ -78,6 +78,7 @@ METRIC_WORDS = {
     "w1_folded_y": "distance of y, folded to one mode (Wasserstein-1)",
     "w1_of_a_feature": "distance of an invariant feature (Wasserstein-1)",
     "w1_radius": "distance of the radii (Wasserstein-1)",
+    "weights_worth": "samples that importance weights to the true energy are worth",
     "weight_error": "largest error of a mode's weight",
     "weights_within_tolerance": "runs whose weights of modes are within .03",
 }

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from equistein.experiments.engine._checks import AbstractConfig, has_blackjax
 from equistein.experiments.engine._experiment import Entry, Trial
 from equistein.experiments.engine._figures import Curves
 from equistein.groups import AbstractGroup, Trivial
+from equistein.metrics import reweight
 from equistein.models import (
     AbstractSettings,
     ContrastiveSettings,
@@ -62,7 +64,9 @@ class CloudConfig(AbstractConfig):
             make as many parameters.
         twin_batches: The batches of the twin that take as much time.
         evaluations: Evaluations of the true energy that correct a sample, where it is
-            known: `energy_w2_corrected` is after them.
+            known: `energy_w2_corrected` is after them. `weights_worth` is the
+            effective number of samples by importance weights, without evaluations
+            beyond one a sample.
         trajectory: The evaluations of a trajectory of the Hamiltonian chains that do.
         leapfrog_step_size: Their step size.
     """
@@ -218,6 +222,20 @@ def corrected(
     return run(key, chains, log_density, points, num_steps=num // length).particles
 
 
+def worth_of_weights(
+    fitted: Fitted, log_density: LogDensity, samples: Particles
+) -> float:
+    """Return how many equal weights those are worth that make samples of a density.
+
+    Of samples that are of the learned density; those that are only nearly so can be
+    worth little, which Markov chains do not mind.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the number tells
+        weighted = reweight(samples, fitted.log_density, log_density)
+    return float(weighted.effective_sample_size)
+
+
 def cloud_models(
     config: CloudConfig,
     group: AbstractGroup,
@@ -240,6 +258,7 @@ def cloud_models(
         if known is not None:
             moved = corrected(jr.fold_in(key, 1), known, group, samples, config)
             more["energy_w2_corrected"] = describe(moved).metrics["energy_w2"][0]
+            more["weights_worth"] = worth_of_weights(fitted, known, samples)
         return describe(
             samples, more=more, history=fitted.history, events=fitted.events
         )
