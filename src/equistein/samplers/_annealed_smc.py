@@ -48,7 +48,8 @@ class SMCInfo(eqx.Module):
 
     The inverse temperature is the least of all runs; `effective_share` is that of the
     worst run, before it chose its particles anew; `evaluations` counts those of the
-    score for each particle.
+    score for each particle, and `undefined` the moves of this step that went where the
+    log density is NaN.
     """
 
     log_density: Scalar
@@ -57,6 +58,7 @@ class SMCInfo(eqx.Module):
     inverse_temperature: Scalar
     effective_share: Scalar
     evaluations: Int[Array, ""]
+    undefined: Int[Array, ""]
 
 
 @gate
@@ -163,9 +165,10 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             state.step == 0, tune_key, self.inner, path, walkers.point,
             state.inverse_temperatures, state.parameters,
         )  # fmt: skip
-        walkers, log_weights, betas, log_z, shares, parameters, rates, spent = jax.vmap(
-            lambda *run: self._one_run(path, *run)
-        )(
+        (
+            walkers, log_weights, betas, log_z, shares, parameters, rates, spent,
+            undefined,
+        ) = jax.vmap(lambda *run: self._one_run(path, *run))(
             jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
             state.log_normalizers, parameters,
         )  # fmt: skip
@@ -179,7 +182,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         )  # fmt: skip
         info = SMCInfo(
             _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
-            jnp.min(betas), jnp.min(shares), evaluations,
+            jnp.min(betas), jnp.min(shares), evaluations, jnp.sum(undefined),
         )  # fmt: skip
         return new, info
 
@@ -242,7 +245,9 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
 
     def _one_run(
         self, path, key, walkers, log_weights, beta, log_z, parameters
-    ) -> tuple[PathWalker, Array, Scalar, Scalar, Scalar, Parameters, Scalar, Array]:
+    ) -> tuple[
+        PathWalker, Array, Scalar, Scalar, Scalar, Parameters, Scalar, Array, Array
+    ]:
         """Weigh, choose and move the particles of one run."""
         choose_key, key = jr.split(key)
         new_beta = next_temperature(walkers.log_ratio, log_weights, beta, self.share)
@@ -262,19 +267,20 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         def move(carry, key):
             walkers, parameters = carry
             keys = jr.split(key, len(index))
-            walkers, chances, spent, _ = moved(
+            walkers, chances, spent, defined = moved(
                 keys, self.inner, path, walkers, new_beta, parameters
             )
             rate = jnp.mean(chances)
-            return (walkers, self.inner.adapted(parameters, rate)), (rate, spent)
+            told = rate, spent, jnp.sum(~defined)
+            return (walkers, self.inner.adapted(parameters, rate)), told
 
-        (walkers, parameters), (rates, spent) = jax.lax.scan(
+        (walkers, parameters), (rates, spent, undefined) = jax.lax.scan(
             move, (walkers, parameters), jr.split(key, self.num_moves)
         )
         spent = jnp.mean(jnp.sum(spent, axis=0).astype(float))
         return (
             walkers, log_weights, new_beta, log_z, share, parameters, jnp.mean(rates),
-            spent,
+            spent, jnp.sum(undefined),
         )  # fmt: skip
 
 

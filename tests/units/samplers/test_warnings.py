@@ -101,6 +101,15 @@ def test_moves_of_blackjax_into_nan_are_told(name):
     assert es.run(jr.key(1), sampler, normal, START, num_steps=20).warnings == ()
 
 
+@pytest.mark.filterwarnings("ignore::equistein.SamplingWarning")
+def test_sequential_monte_carlo_counts_moves_to_where_there_is_no_density():
+    sampler = es.AnnealedSMC(MALA, num_runs=2, num_moves=2)
+    samples = es.run(jr.key(1), sampler, outside_nan, START, num_steps=20)
+    assert any("`log_density` was NaN at" in text for text in samples.warnings)
+    sound = es.run(jr.key(1), sampler, normal, START, num_steps=20)
+    assert not np.any(sound.history["undefined"])
+
+
 def test_draws_that_are_nearly_alike_are_told():
     """Chains in one place, so that R-hat is content, each of which creeps."""
     noise = np.asarray(jr.normal(jr.key(0), (400, 30, 1)))
