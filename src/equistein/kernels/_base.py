@@ -2,12 +2,10 @@
 
 import abc
 import dataclasses
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import LogDensity, Particles, Point, Scalar
@@ -47,11 +45,6 @@ class AbstractKernel(eqx.Module):
     @abc.abstractmethod
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         """Return $K(x, y)$ on flattened points; $k(x, y) I$ for a scalar kernel."""
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise `ValueError` unless the kernel is defined on points of this shape."""
-        point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
-        jax.eval_shape(self.project, point)
 
     def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractKernel":
         """Return this kernel with another bandwidth, or itself where it has none."""
@@ -96,26 +89,6 @@ class AbstractKernel(eqx.Module):
         return squared_distances(*centered(rows, rows))
 
 
-def check_slope(name: str, slope: Array) -> None:
-    """Raise if a kernel has no slope where a particle meets itself.
-
-    Raises:
-        ValueError: If it is not finite, with what has none.
-    """
-    if not np.all(np.isfinite(slope)):
-        raise ValueError(
-            f"`{name}` must have a gradient at x = y, where each particle meets "
-            f"itself, but there it is {np.ravel(slope)}: a kernel with a kink or a "
-            "root at 0, as exp(-|x - y|), has none. Round it, as "
-            "exp(-sqrt(1 + |x - y|^2)), or take RBF() or IMQ()."
-        )
-
-
-@eqx.filter_jit
-def _slope_at(kernel: "AbstractScalarKernel", point: Point) -> Point:
-    return jax.grad(kernel._value, argnums=1)(point, point)
-
-
 class AbstractScalarKernel(AbstractKernel):
     r"""A real-valued kernel: $K(x, y) = k(x, y) I$.
 
@@ -146,30 +119,3 @@ class AbstractScalarKernel(AbstractKernel):
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self(x, y) * jnp.eye(x.size, dtype=x.dtype)
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        super().check_shape(shape)
-        if not self._is_differentiated():
-            return
-        point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
-        value = jax.eval_shape(self._value, point, point)
-        if getattr(value, "shape", None) != ():
-            raise ValueError(
-                f"`{type(self).__name__}` must return one number k(x, y), but of two "
-                f"points of shape {shape} it returned {value}: sum over the axes of a "
-                "point. A matrix-valued kernel is an `AbstractKernel`."
-            )
-
-    def check(self, log_density: LogDensity, points: Particles) -> None:
-        if self._is_differentiated():
-            slope = _slope_at(self, points[0])
-            check_slope(type(self).__name__, slope)
-
-    def _value(self, x: Point, y: Point) -> Any:
-        """Return the value at bandwidth 1, where that may be a rule."""
-        kernel: Any = self.with_bandwidth(1.0)
-        return kernel(x, y)
-
-    def _is_differentiated(self) -> bool:
-        """Whether the force is that of this class, by derivatives pair by pair."""
-        return type(self).stein_force is AbstractScalarKernel.stein_force

@@ -27,9 +27,6 @@ class AbstractDerivedKernel(AbstractKernel):
         """That of the base."""
         return self.base.bandwidth
 
-    def check(self, log_density: LogDensity, points: Particles) -> None:
-        self.base.check(log_density, points)
-
     def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractDerivedKernel":
         return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))
 
@@ -45,7 +42,6 @@ class AbstractGroupKernel(AbstractDerivedKernel, Generic[Average]):
         return self.average.project(point)
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
-        super().check(log_density, points)
         check_invariance(log_density, self.group, points)
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:

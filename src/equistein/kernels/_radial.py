@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 
 from equistein._gate import gate
 from equistein._products import matmul
-from equistein._types import LogDensity, Particles, Point, Scalar
+from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
-from equistein.kernels._base import AbstractScalarKernel, check_slope
+from equistein.kernels._base import AbstractScalarKernel
 from equistein.kernels._pairs import (
     centered,
     flatten,
@@ -53,10 +53,6 @@ class AbstractRadialKernel(AbstractScalarKernel):
         total = sum_blocks(self._block_sum, x, y, s)
         return (total / len(y)).reshape(targets.shape)
 
-    def check(self, log_density: LogDensity, points: Particles) -> None:
-        slope = _slope_at_zero(self, points.dtype)
-        check_slope(type(self).__name__, slope)
-
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
         """Return where the kernel sees points: in themselves, unless they wrap."""
         return points[None]
@@ -91,12 +87,6 @@ class AbstractRadialKernel(AbstractScalarKernel):
         ones = jnp.ones((len(sources), 1), sources.dtype)
         pull = matmul(slope, jnp.concatenate([sources, ones], axis=1))
         return matmul(value, scores) + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
-
-
-@eqx.filter_jit
-def _slope_at_zero(kernel: AbstractRadialKernel, dtype: Any) -> Scalar:
-    unit: Any = kernel.with_bandwidth(1.0)  # where it may be a rule
-    return unit.profile(jnp.zeros((), dtype))[1]
 
 
 @gate

@@ -12,7 +12,6 @@ from equistein._arrays import as_keys
 from equistein._devices import at_home, check_agreed, checked_mesh, on_all
 from equistein._progress import progress_bar
 from equistein._types import AnyKey, Keys, LogDensity, Particles
-from equistein.groups import InvarianceError
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._checks import (
     check_counts,
@@ -137,9 +136,9 @@ def run(
         doubts = zero_scores(np.asarray(starts), scores)
         try:
             sampler.check(log_density, starts)
-        except InvarianceError as error:
-            remedy = "`es.run(..., check=False)` goes on without this check."
-            raise InvarianceError(f"{error} {remedy}") from None
+        except ValueError as error:
+            error.add_note("`es.run(..., check=False)` goes on without this check.")
+            raise
     if mesh is not None:
         keys, sampler, log_density = on_all((keys, sampler, log_density), mesh)
         state = on_all(state, mesh, len(state.particles) if ring else None)

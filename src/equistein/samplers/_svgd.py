@@ -18,6 +18,7 @@ from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._check_kernel import check_kernel
 from equistein.samplers._checks import check_density
 from equistein.samplers._scores import (
     check_annealing,
@@ -220,7 +221,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.kernel.check_shape(shape)
+        check_kernel(self.kernel, shape)
         if self.project is not None:
             check_projection("SVGD", self.project, shape)
         if self.repellers is not None and self.repellers.shape[1:] != shape:
