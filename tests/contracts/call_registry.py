@@ -282,6 +282,7 @@ CALLS = {
             langevin=jnp.asarray(0.1), stein=jnp.asarray(0.0), score_clip=jnp.ones(())
         ),
         DiffusionSteps=dict(step_sizes=STEP_SIZES, num_steps=4),
+        HeunSteps=dict(num_steps=4, score_clip=jnp.ones(())),
         DiffusionContrastiveDivergence=dict(
             steps=diffusion.DiffusionSteps(STEP_SIZES, 4), num_particles=4
         ),

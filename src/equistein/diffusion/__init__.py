@@ -5,6 +5,7 @@ from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormal
 from equistein.diffusion._contrastive_divergence import (
     DiffusionContrastiveDivergence as DiffusionContrastiveDivergence,
 )
+from equistein.diffusion._heun_steps import HeunSteps as HeunSteps
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy as MaskedNoiseEnergy
 from equistein.diffusion._mixture_energy import (
     MixtureNoiseEnergy as MixtureNoiseEnergy,
@@ -19,6 +20,7 @@ from equistein.diffusion._score_matching import (
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
 )
 from equistein.diffusion._steps import (
+    AbstractDiffusionSteps as AbstractDiffusionSteps,
     DiffusionSteps as DiffusionSteps,
     StepSizes as StepSizes,
 )

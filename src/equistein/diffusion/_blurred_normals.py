@@ -14,7 +14,8 @@ from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
 from equistein.samplers import AbstractReference
 
-_RANK = 128  # the directions of a class's covariance
+_MOST_NUMBERS = 2**23  # of all directions, 32 MiB: all of 28 x 28 pixels and 13 classes
+_FEWEST = 16  # directions of a class
 _ROWS = 2_000  # points of a class that they are taken from, at most
 
 
@@ -26,8 +27,9 @@ class BlurredNormals(eqx.Module):
       \mathcal N(g x;\; \mu_y,\; \Sigma_y + \sigma^2 I)$$
 
     It is invariant, normalized, and exact for all levels $\sigma$ if it is for one. A
-    covariance is that of the points of a class along its 128 largest directions, and
-    the same in all others.
+    covariance is that of the points of a class along its largest directions, and the
+    same in all others: at most half as many as points, and as fit into 32 MiB. Of
+    many small images none are left, where white noise would be seen.
 
     Args:
         data: The data, stacked on axis 0.
@@ -60,10 +62,11 @@ class BlurredNormals(eqx.Module):
         points = np.asarray(data, np.float64).reshape(len(data), -1)
         known = np.zeros(len(data), int) if labels is None else np.asarray(labels)
         laws, counts = [], []
+        rank = max(_FEWEST, _MOST_NUMBERS // (points.shape[1] * num_classes))
         for label in range(num_classes):
             chosen = points[known == label]
             counts.append(len(chosen) + 1)  # a class without examples is like all
-            laws.append(_law(chosen if len(chosen) > 1 else points))
+            laws.append(_law(chosen if len(chosen) > 1 else points, rank))
         means, axes, variances, rest = map(np.stack, zip(*laws, strict=True))
         shape = data.shape[1:]
         self.group = group
@@ -156,13 +159,13 @@ class NormalsAtNoise(AbstractReference):
         return point
 
 
-def _law(points: Float[np.ndarray, "point size"]) -> tuple[np.ndarray, ...]:
+def _law(points: Float[np.ndarray, "point size"], most: int) -> tuple[np.ndarray, ...]:
     """Return the mean, the largest directions, their variances, and that beyond."""
     rows = np.linspace(0, len(points) - 1, min(_ROWS, len(points))).astype(int)
     mean, size = points.mean(axis=0), points.shape[1]
     centered = points[rows] - mean
     _, widths, found = np.linalg.svd(centered, full_matrices=False)
-    rank = min(_RANK, size - 1)
+    rank = min(most, size - 1, max(1, len(centered) // 2))
     variances = np.zeros(rank)
     # Fewer points than directions: the others are any that are orthogonal.
     axes = np.linalg.qr(np.concatenate([found[:rank], np.eye(rank, size)]).T)[0].T

@@ -1,7 +1,6 @@
 """Energies of all levels of noise that correct a mixture of normal laws."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
@@ -82,8 +81,9 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         if not self.has_classes:
             return Evaluation(energy)
         scale, noise = fixed((self.scale, self.noise))
-        classes = jax.nn.log_softmax(self.network.classes(point, noise / scale))
-        return Evaluation(energy, classes - energy)
+        # Without the energy, which cancels in p(y | x) and would cost a cross-entropy
+        # as much as the rest.
+        return Evaluation(energy, self.network.classes(point, noise / scale))
 
     def at(
         self, noise: Scalar, label: Int[Array, ""] | None = None

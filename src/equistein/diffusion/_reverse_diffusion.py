@@ -14,7 +14,7 @@ from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy
-from equistein.diffusion._steps import DiffusionSteps
+from equistein.diffusion._steps import AbstractDiffusionSteps
 from equistein.samplers import NonFiniteError, Samples
 from equistein.training import AbstractGenerator, Clamp, Condition, parts_of
 
@@ -35,7 +35,7 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
     a normal law to the order of $\sigma^4$.
 
     Args:
-        steps: The steps, such as `DiffusionSteps(step_sizes, 800)`.
+        steps: The steps, such as `DiffusionSteps(step_sizes, 800)` or `HeunSteps`.
         shape: The shape of a point.
         num_at_once: The number of points drawn together; their Stein forces join.
         ending: `mean`, for points such as molecules at rest; or `flow`, for densities.
@@ -48,14 +48,14 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
         differential equations, section 4.3, for the flow.
     """
 
-    steps: DiffusionSteps
+    steps: AbstractDiffusionSteps
     shape: tuple[int, ...]
     num_at_once: int
     ending: Ending
 
     def __init__(
         self,
-        steps: DiffusionSteps,
+        steps: AbstractDiffusionSteps,
         shape: tuple[int, ...],
         num_at_once: int = 128,
         ending: Ending = "mean",
@@ -140,7 +140,7 @@ class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
 def _reversed(
     key: Key,
     energy: AbstractNoiseEnergy,
-    steps: DiffusionSteps,
+    steps: AbstractDiffusionSteps,
     start: Particles,
     clamp: Clamp | None,
     part: float,
@@ -170,7 +170,7 @@ class _Hold(eqx.Module):
 
     key: Key
     energy: AbstractNoiseEnergy
-    steps: DiffusionSteps
+    steps: AbstractDiffusionSteps
     clamp: Clamp
 
     def __call__(self, number: Int[Array, ""], particles: Particles) -> Particles:

@@ -1,5 +1,7 @@
 """Steps of particles while the noise falls."""
 
+import abc
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -52,9 +54,65 @@ class StepSizes(eqx.Module):
         )
 
 
+class AbstractDiffusionSteps(eqx.Module):
+    r"""Steps of particles from the largest noise to the least.
+
+    Step i of n goes from $\sigma_i$ to $\sigma_{i+1}$, with
+    $\sigma_i = \sigma_{max}^{1-t} \sigma_{min}^t$ and $t = i / n$.
+    """
+
+    num_steps: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def step(
+        self,
+        key: Key,
+        energy: AbstractNoiseEnergy,
+        number: Int[Array, ""],
+        particles: Particles,
+    ) -> Particles:
+        """Move particles from a step's level to the next; all steps share the key."""
+
+    @abc.abstractmethod
+    def scaled(self, factor: Scalar) -> "AbstractDiffusionSteps":
+        """Return the same with step sizes multiplied by a factor."""
+
+    def level(self, energy: AbstractNoiseEnergy, number: Int[Array, ""]) -> Scalar:
+        """Return the noise before a step; `num_steps` gives the least."""
+        fraction = number / self.num_steps
+        return energy.level(jnp.minimum(fraction, 1).astype(energy.noise.dtype))
+
+    @keyed
+    def run(
+        self,
+        key: Key,
+        energy: AbstractNoiseEnergy,
+        particles: Particles,
+        first: Int[Array, ""],
+        num_steps: int,
+        hold: Hold = lambda number, particles: particles,
+    ) -> Particles:
+        """Take some steps, from step number `first` on.
+
+        Args:
+            key: The source of randomness, of all steps.
+            energy: The energies.
+            particles: The particles.
+            first: The number of the first step.
+            num_steps: How many to take.
+            hold: What is done to particles before each step, given its number.
+        """
+
+        def body(i, particles):
+            held = hold(first + i, particles)
+            return self.step(key, energy, first + i, held)
+
+        return jax.lax.fori_loop(0, num_steps, body, particles)
+
+
 @gate
-class DiffusionSteps(eqx.Module):
-    r"""Steps of particles while the noise falls.
+class DiffusionSteps(AbstractDiffusionSteps):
+    r"""Steps of particles while the noise falls, which Langevin steps may mend.
 
     Step i of n goes from $\sigma_i$ to $\sigma_{i+1}$, with
     $\sigma_i = \sigma_{max}^{1-t} \sigma_{min}^t$ and $t = i / n$:
@@ -101,11 +159,6 @@ class DiffusionSteps(eqx.Module):
     def __check_init__(self):
         check_positive("DiffusionSteps", temperature=self.temperature)
 
-    def level(self, energy: AbstractNoiseEnergy, number: Int[Array, ""]) -> Scalar:
-        """Return the noise before a step; `num_steps` gives the least."""
-        fraction = number / self.num_steps
-        return energy.level(jnp.minimum(fraction, 1).astype(energy.noise.dtype))
-
     @keyed
     def step(
         self,
@@ -114,7 +167,6 @@ class DiffusionSteps(eqx.Module):
         number: Int[Array, ""],
         particles: Particles,
     ) -> Particles:
-        """Move particles from a step's level to the next; all steps share the key."""
         now, after = self.level(energy, number), self.level(energy, number + 1)
         here = self.step_sizes.at(now / energy.noise)
         project = jax.vmap(energy.project)
@@ -138,37 +190,9 @@ class DiffusionSteps(eqx.Module):
 
         return jax.lax.cond(here.stein > 0, pushed, lambda: moved)
 
-    @keyed
-    def run(
-        self,
-        key: Key,
-        energy: AbstractNoiseEnergy,
-        particles: Particles,
-        first: Int[Array, ""],
-        num_steps: int,
-        hold: Hold = lambda number, particles: particles,
-    ) -> Particles:
-        """Take some steps, from step number `first` on.
-
-        Args:
-            key: The source of randomness, of all steps.
-            energy: The energies.
-            particles: The particles.
-            first: The number of the first step.
-            num_steps: How many to take.
-            hold: What is done to particles before each step, given its number.
-        """
-
-        def body(i, particles):
-            held = hold(first + i, particles)
-            return self.step(key, energy, first + i, held)
-
-        return jax.lax.fori_loop(0, num_steps, body, particles)
-
     def scaled(self, factor: Scalar) -> "DiffusionSteps":
-        """Return the same with step sizes multiplied by a factor."""
         sizes = self.step_sizes.scaled(factor)
-        return DiffusionSteps(sizes, self.num_steps, self.kernel, self.temperature)
+        return dataclasses.replace(self, step_sizes=sizes)
 
     def _noise(
         self, key: Key, number: Int[Array, ""], like: Particles

@@ -18,7 +18,7 @@ class Evaluation(eqx.Module):
 
     Attributes:
         energy: $E(x)$.
-        logits: What a joint energy has it from, $f(x)$; None for others.
+        logits: Of an energy with classes, whose softmax is $p(y | x)$; None for others.
     """
 
     energy: Float[Array, "*batch"]

@@ -82,7 +82,10 @@ def diffusion_steps(
         settings.stein_step_size is None and _of_atoms(energy)
     ):
         kernel = kernel_for(energy, shape, settings.bandwidth)
-    return DiffusionSteps(_step_sizes(energy, settings), settings.sample_steps, kernel)
+    sizes = _step_sizes(energy, settings)
+    return DiffusionSteps(
+        step_sizes=sizes, num_steps=settings.sample_steps, kernel=kernel
+    )
 
 
 def _of_atoms(energy: NoiseEnergy) -> bool:

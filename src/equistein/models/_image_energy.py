@@ -8,11 +8,10 @@ from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.diffusion import (
     BlurredNormals,
-    DiffusionSteps,
+    HeunSteps,
     MixtureNoiseEnergy,
     NoiseConditionalScoreMatching,
     ReverseDiffusion,
-    StepSizes,
 )
 from equistein.groups import ImageRotations, Trivial
 from equistein.models._model import Model, model_of
@@ -79,12 +78,9 @@ def image_model(
     if labels is not None and energy.has_classes and settings.label_weight > 0:
         seen = Blurred(CrossEntropy(), settings.noise)
         objective = objective + settings.label_weight * seen
-    noise, nothing = energy.noise, jnp.zeros_like(energy.noise)
-    sizes = StepSizes(nothing, nothing, _CLIP * data[0].size ** 0.5 / noise)
-    generator = ReverseDiffusion(
-        DiffusionSteps(sizes, settings.sample_steps), data.shape[1:],
-        settings.sample_at_once,
-    )  # fmt: skip
+    clip = _CLIP * data[0].size ** 0.5 / energy.noise
+    steps = HeunSteps(settings.sample_steps, clip)
+    generator = ReverseDiffusion(steps, data.shape[1:], settings.sample_at_once)
     batches = settings.epoch_batches
     num_epochs = settings.num_epochs or -(-4_000 // batches)
     return model_of(energy, objective, generator, settings, num_epochs, batches)

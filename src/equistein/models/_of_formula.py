@@ -9,6 +9,7 @@ import numpy as np
 
 from equistein._gate import gate
 from equistein.diffusion import (
+    DiffusionSteps,
     FormulaGenerator,
     MaskedNoiseEnergy,
     NoiseEnergy,
@@ -88,7 +89,7 @@ def _of_new_formula(fitted: Fitted, wanted: str) -> Fitted:
     one = eqx.tree_at(lambda e: e.network, energy, network.of(kinds))
     shape = (len(kinds), *generator.shape[1:])
     steps = generator.steps
-    if steps.kernel is not None:
+    if isinstance(steps, DiffusionSteps) and steps.kernel is not None:
         steps = dataclasses.replace(steps, kernel=kernel_for(one, shape))
     new = ReverseDiffusion(steps, shape, generator.num_at_once)
     return _of_one(fitted, one, new, len(kinds), numbers)

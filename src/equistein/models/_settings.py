@@ -233,8 +233,9 @@ class ImageSettings(AbstractSettings):
         noise: The least noise, in the units of the pixels: the energy is that of the
             images blurred by it.
         noise_max: The largest noise, where samples start.
-        label_weight: The weight of the cross-entropy of classes.
-        sample_steps: Steps from the largest noise to the least.
+        label_weight: The weight of the cross-entropy of classes beside a loss that is a
+            mean over pixels: at 1 it alone would shape what both share.
+        sample_steps: Steps from the largest noise to the least, of two evaluations.
     """
 
     epoch_batches: int = 100
@@ -248,8 +249,8 @@ class ImageSettings(AbstractSettings):
     num_blocks: int = 2
     noise: float = 0.05
     noise_max: float = 4.0
-    label_weight: float = 1.0
-    sample_steps: int = 100
+    label_weight: float = 0.01
+    sample_steps: int = 50
     sample_at_once: int = 128
 
     or_zero: ClassVar[Collection[str]] = (*AbstractSettings.or_zero, "label_weight")

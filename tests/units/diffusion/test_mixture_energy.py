@@ -104,7 +104,8 @@ def test_held_pixels_keep_their_values_and_others_are_drawn(key):
 def test_classes_share_the_energy_by_the_network_s_softmax(key):
     energy, point = energies(key), jr.normal(key, (SIDE, SIDE))
     found = energy.evaluate(point)
-    assert np.isclose(logsumexp(found.logits), -energy(point))
+    told = energy.network.classes(point, energy.noise / energy.scale)
+    assert np.allclose(found.logits, told)
     assert np.isclose(found.energy, energy(point))
     assert energy.num_classes((SIDE, SIDE)) == 2
     assert energies(key, None).evaluate(point).logits is None
@@ -122,3 +123,13 @@ def test_classes_share_the_energy_by_the_network_s_softmax(key):
 def test_what_does_not_fit_is_refused(make, words, key):
     with pytest.raises(ValueError, match=words):
         make(key)
+
+
+def test_few_points_leave_no_direction_without_width(key):
+    """Of 8 points in 64 directions: 4 of their own, and the same in all others."""
+    data = jr.normal(key, (8, 8, 8))
+    found = BlurredNormals(data, GROUP)
+    assert found.variances.shape == (1, 4)
+    assert float(found.rest[0]) > 0.01
+    spread = jnp.sum(found.variances) + 60 * found.rest[0]
+    assert np.isclose(spread, jnp.sum(jnp.var(data, axis=0)), rtol=1e-4)
