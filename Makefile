@@ -30,7 +30,7 @@ demo: install
 FLAGS = $$($(BIN)/python tests/xla_flags.py)
 PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal -rs
 QUICKLY = XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(PYTEST)
-test test-slow coverage mutants: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
+test test-slow test-matrix coverage mutants: export EQUISTEIN_DATA ?= $(abspath $(wildcard ../shared/data))
 test test-slow coverage mutants: export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/compiled
 test test-slow coverage mutants: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 test: install

@@ -31,8 +31,15 @@ def passes(python: str, pins: list[str], arguments: list[str]) -> bool:
         installed = subprocess.run([*pip, "--editable", f"{ROOT}[dev]", *pins])
         if installed.returncode:
             return False
+        flags = [binary, str(ROOT / "tests" / "xla_flags.py")]
+        told = subprocess.run(flags, capture_output=True, text=True, check=True)
+        environment = {
+            "XLA_FLAGS": told.stdout.strip(),
+            "JAX_COMPILATION_CACHE_DIR": str(pathlib.Path(folder) / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        } | os.environ
         tests = [binary, "-m", "pytest", *QUICK, *arguments]
-        return subprocess.run(tests, cwd=ROOT).returncode == 0
+        return subprocess.run(tests, cwd=ROOT, env=environment).returncode == 0
 
 
 def found(name: str) -> str | None:
