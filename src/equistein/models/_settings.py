@@ -239,13 +239,13 @@ class ImageSettings(AbstractSettings):
     """
 
     epoch_batches: int = 100
-    batch_size: int = 64
-    learning_rate: float = 4e-3
+    batch_size: int = 32
+    learning_rate: float = 6e-3
     warm_up: int = 100
     gradient_clip: float = 1.0
     ema: float = 0.99
     energy_limit: float = 1e9
-    fields: tuple[int, ...] = (4, 12)
+    fields: tuple[int, ...] = (8, 16)
     num_blocks: int = 2
     noise: float = 0.05
     noise_max: float = 4.0

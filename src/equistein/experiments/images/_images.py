@@ -275,7 +275,7 @@ IMAGES = Experiment(
             ),
         ),
         "quick": ImagesConfig(
-            density=ImageSettings(num_epochs=30, sample_steps=30), fit=_QUICK
+            density=ImageSettings(num_epochs=36, sample_steps=30), fit=_QUICK
         ),
         "paper": ImagesConfig(
             fields=(16, 16, 16, 32, 32, 32, 32, 32),
