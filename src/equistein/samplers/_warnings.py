@@ -33,8 +33,8 @@ def zero_scores(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
         return ()
     return (
         f"the gradient of `log_density` is exactly zero at {zero} of {len(scores)} "
-        "particles "
-        "at the start: a density that is constant or rounded there guides no particle.",
+        "particles at the start: a density that is constant or rounded there guides no "
+        "particle.",
     )
 
 
