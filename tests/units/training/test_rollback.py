@@ -102,7 +102,8 @@ def test_a_fit_that_does_not_diverge_warns_of_nothing(key):
 
 @pytest.mark.parametrize(
     ("factor", "limit", "reason"),
-    [(4_000.0, 1e6, "beyond `energy_limit`"), (1e9, 1e300, "not finite")],
+    # With 4 000 the first energy is infinite, by some versions of XLA.
+    [(2_000.0, 1e6, "beyond `energy_limit`"), (1e9, 1e300, "not finite")],
 )
 def test_a_fit_that_diverges_too_often_gives_up_with_its_last_good_state(
     factor, limit, reason, key, tmp_path
