@@ -9,8 +9,7 @@ from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
-from equistein.diffusion._steps import AbstractDiffusionSteps
-from equistein.samplers import clipped
+from equistein.diffusion._steps import AbstractDiffusionSteps, clipped_scores
 
 
 @gate
@@ -22,10 +21,10 @@ class HeunSteps(AbstractDiffusionSteps):
     $$y = x + v\, s_i(x) + \sqrt v\, \xi, \qquad
       x \leftarrow x + \tfrac v2 \bigl(s_i(x) + s_{i+1}(y)\bigr) + \sqrt v\, \xi$$
 
-    Narrow directions come out too wide by a share of their variance that falls with
-    the square of the number of steps, where that of `DiffusionSteps` falls with the
-    number: for images, which have such directions, the better use of as many
-    evaluations. Nothing mends what the learned score gets wrong.
+    The variance of narrow directions is off by a share that falls with the square of
+    the number of steps, where that of `DiffusionSteps` falls with the number: for
+    images, which have such directions, the better use of as many evaluations. Nothing
+    mends what the learned score gets wrong.
 
     Args:
         num_steps: The number of steps from the largest noise to the least.
@@ -59,18 +58,13 @@ class HeunSteps(AbstractDiffusionSteps):
         noise = jr.normal(jr.fold_in(key, number), particles.shape, particles.dtype)
         variance = now**2 - after**2
         jump = jnp.sqrt(variance) * jax.vmap(energy.project)(noise)
-        here = self._scores(energy, now, particles)
-        there = self._scores(energy, after, particles + variance * here + jump)
+        clip = self.score_clip * energy.noise
+        here = clipped_scores(energy, now, particles, clip / now)
+        moved = particles + variance * here + jump
+        there = clipped_scores(energy, after, moved, clip / after)
         return particles + variance / 2 * (here + there) + jump
 
     def scaled(self, factor: Scalar) -> "HeunSteps":
         """Return the same: there are no step sizes but those of the levels."""
         del factor
         return self
-
-    def _scores(
-        self, energy: AbstractNoiseEnergy, noise: Scalar, particles: Particles
-    ) -> Particles:
-        scores = jax.vmap(jax.grad(energy.at(noise).log_density))(particles)
-        scores = jax.vmap(energy.project)(scores)
-        return clipped(scores, self.score_clip * energy.noise / noise)

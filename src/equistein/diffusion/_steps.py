@@ -110,6 +110,14 @@ class AbstractDiffusionSteps(eqx.Module):
         return jax.lax.fori_loop(0, num_steps, body, particles)
 
 
+def clipped_scores(
+    energy: AbstractNoiseEnergy, noise: Scalar, particles: Particles, clip: Scalar
+) -> Particles:
+    """Return the scores at a level of noise, projected, and shortened to a norm."""
+    scores = jax.vmap(jax.grad(energy.at(noise).log_density))(particles)
+    return clipped(jax.vmap(energy.project)(scores), clip)
+
+
 @gate
 class DiffusionSteps(AbstractDiffusionSteps):
     r"""Steps of particles while the noise falls, which Langevin steps may mend.
@@ -170,8 +178,7 @@ class DiffusionSteps(AbstractDiffusionSteps):
         now, after = self.level(energy, number), self.level(energy, number + 1)
         here = self.step_sizes.at(now / energy.noise)
         project = jax.vmap(energy.project)
-        scores = jax.vmap(jax.grad(energy.at(now).log_density))(particles)
-        scores = clipped(project(scores), here.score_clip)
+        scores = clipped_scores(energy, now, particles, here.score_clip)
         noise = project(self._noise(key, number, particles))
         flow = (now**2 - after**2) / 2
         langevin = flow + here.langevin
