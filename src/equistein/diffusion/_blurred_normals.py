@@ -61,12 +61,13 @@ class BlurredNormals(eqx.Module):
             )
         points = np.asarray(data, np.float64).reshape(len(data), -1)
         known = np.zeros(len(data), int) if labels is None else np.asarray(labels)
-        laws, counts = [], []
-        rank = max(_FEWEST, _MOST_NUMBERS // (points.shape[1] * num_classes))
-        for label in range(num_classes):
-            chosen = points[known == label]
-            counts.append(len(chosen) + 1)  # a class without examples is like all
-            laws.append(_law(chosen if len(chosen) > 1 else points, rank))
+        sets = [points[known == label] for label in range(num_classes)]
+        counts = [len(chosen) + 1 for chosen in sets]
+        # A class without examples is like all.
+        sets = [chosen if len(chosen) > 1 else points for chosen in sets]
+        most = max(_FEWEST, _MOST_NUMBERS // (points.shape[1] * num_classes))
+        rank = min(most, max(map(_num_directions, sets)))
+        laws = [_law(chosen, rank) for chosen in sets]
         means, axes, variances, rest = map(np.stack, zip(*laws, strict=True))
         shape = data.shape[1:]
         self.group = group
@@ -159,19 +160,25 @@ class NormalsAtNoise(AbstractReference):
         return point
 
 
-def _law(points: Float[np.ndarray, "point size"], most: int) -> tuple[np.ndarray, ...]:
-    """Return the mean, the largest directions, their variances, and that beyond."""
+def _num_directions(points: Float[np.ndarray, "point size"]) -> int:
+    """Return how many directions have a variance of their own."""
+    return min(points.shape[1] - 1, max(1, min(_ROWS, len(points)) // 2))
+
+
+def _law(points: Float[np.ndarray, "point size"], rank: int) -> tuple[np.ndarray, ...]:
+    """Return the mean, `rank` directions, their variances, and that beyond.
+
+    Where points are too few for so many, the last directions are any that are
+    orthogonal, with the variance of all beyond.
+    """
     rows = np.linspace(0, len(points) - 1, min(_ROWS, len(points))).astype(int)
     mean, size = points.mean(axis=0), points.shape[1]
     centered = points[rows] - mean
     _, widths, found = np.linalg.svd(centered, full_matrices=False)
-    rank = min(most, size - 1, max(1, len(centered) // 2))
-    variances = np.zeros(rank)
-    # Fewer points than directions: the others are any that are orthogonal.
-    axes = np.linalg.qr(np.concatenate([found[:rank], np.eye(rank, size)]).T)[0].T
-    axes = axes[:rank]
-    kept = min(rank, len(widths))
-    variances[:kept] = widths[:kept] ** 2 / len(centered)
-    total = (centered**2).sum() / len(centered)
-    rest = max(total - variances.sum(), 0.0) / (size - rank)
-    return mean, axes, np.maximum(variances, rest), np.asarray(rest)
+    own = min(rank, _num_directions(points))
+    axes = np.linalg.qr(np.concatenate([found[:own], np.eye(rank, size)]).T)[0].T
+    squares = widths**2 / len(centered)
+    rest = squares[own:].sum() / (size - own)
+    variances = np.full(rank, rest)
+    variances[:own] = np.maximum(squares[:own], rest)
+    return mean, axes[:rank], variances, np.asarray(rest)

@@ -133,3 +133,22 @@ def test_few_points_leave_no_direction_without_width(key):
     assert float(found.rest[0]) > 0.01
     spread = jnp.sum(found.variances) + 60 * found.rest[0]
     assert np.isclose(spread, jnp.sum(jnp.var(data, axis=0)), rtol=1e-4)
+
+
+def test_classes_of_unequal_numbers_have_the_law_that_each_has_alone(key):
+    """Of 8 and 3 points in 64 directions: 4 and 1 of their own."""
+    data, labels = jr.normal(key, (11, 8, 8)), jnp.arange(11) // 8
+    data = data * jnp.array([1.0, 2.0])[labels][:, None, None]
+    together, noise = BlurredNormals(data, GROUP, labels, 2), jnp.array(0.5)
+    point = data[0] / 2
+    alone = [
+        BlurredNormals(data[labels == label], GROUP).log_density(point, noise)
+        for label in range(2)
+    ]
+    for label in range(2):
+        found = together.of_class(label).log_density(point, noise)
+        assert np.isclose(found, alone[label], rtol=1e-5)
+    assert not np.isclose(alone[0], alone[1], rtol=1e-2)
+    shares = np.log(np.array([9, 4]) / 13)
+    found = together.log_density(point, noise)
+    assert np.isclose(found, logsumexp(np.array(alone) + shares), rtol=1e-5)
