@@ -8,15 +8,37 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
+from jaxtyping import Array
 
 from benchmarks._page import show
-from benchmarks._timing import exponent, seconds
-from equistein.features import PairHistogram
+from benchmarks._timing import (
+    Compiled,
+    compiled,
+    Contestant,
+    exponent,
+    interleaved,
+    seconds,
+)
+from equistein.features import PairHistogram, Periodic
+from equistein.groups import (
+    AbstractGroup,
+    Cyclic,
+    Dihedral,
+    ImageRotations,
+    Orthogonal,
+    Permutations,
+    PointCloud,
+    SignedPermutations,
+    Signs,
+    SpecialOrthogonal,
+    TorusTranslations,
+)
 from equistein.kernels import (
     AbstractKernel,
     Equivariant,
     Gradient,
     Moments,
+    PeriodicRBF,
     Pullback,
     RBF,
 )
@@ -28,6 +50,23 @@ _NUMBERS = (100, 316, 1_000, 3_162, 10_000)
 _LARGE = 1_000  # the exponent is fitted from here on
 _SECONDS = 1.0  # to measure for, at least
 _TOO_LONG = 60.0  # seconds for a single step
+_PERIODS = (1.0,) * 4
+_NUM = 1_000  # particles, beside those of each group
+_GROUPS: dict[str, tuple[AbstractGroup, tuple[int, ...]]] = {
+    "C4 of points": (Cyclic(4), (2,)),
+    "D5 of points": (Dihedral(5), (2,)),
+    "SO(2) of points": (SpecialOrthogonal(2), (2,)),
+    "O(2) of points": (Orthogonal(2), (2,)),
+    "SO(3) of points": (SpecialOrthogonal(3), (3,)),
+    "O(3) of points": (Orthogonal(3), (3,)),
+    "4 like particles in the plane": (PointCloud((0,) * 4, 2), (4, 2)),
+    "3 particles in space, 2 alike": (PointCloud((0, 0, 1), 3), (3, 3)),
+    "labels of 3 parts": (Permutations(3), (3, 2)),
+    "signs of 4 numbers": (Signs(4), (4,)),
+    "signed labels of 3 parts": (SignedPermutations(3), (3, 2)),
+    "4 phases together": (TorusTranslations(_PERIODS), (4,)),
+    "C4 of images, 8 x 8": (ImageRotations(), (8, 8)),
+}
 
 
 def kernel_cost() -> None:
@@ -64,6 +103,43 @@ def kernel_cost() -> None:
         log_y=True,
     )
     show("kernel-cost", figure)
+    _averages()
+
+
+def _averages() -> None:
+    """Print what a step costs with the average over each group, and without it."""
+    print(
+        f"\nOne step of SVGD of {_NUM} particles with Equivariant(RBF, group), beside"
+    )
+    print("RBF alone; compiling apart; MiB beside the particles")
+    print(
+        f"{'':<32}{'RBF, ms':>10}{'ms':>10}{'ratio':>8}{'MiB':>8}{'compiling, s':>14}",
+        flush=True,
+    )
+    for name, (group, shape) in _GROUPS.items():
+        x = jr.normal(jr.key(2), (_NUM, *shape))
+        base = RBF(1.0)
+        if isinstance(group, TorusTranslations):
+            base = PeriodicRBF(1.0, periodic=Periodic(_PERIODS))
+        made = {
+            which: _compiled_step(kernel, x)
+            for which, kernel in (("base", base), ("mean", Equivariant(base, group)))
+        }
+        times = interleaved({w: Contestant(m.run, repeats=3) for w, m in made.items()})
+        base_time, time = times["base"].median, times["mean"].median
+        print(
+            f"{name:<32}{1e3 * base_time:>10.3g}{1e3 * time:>10.3g}"
+            f"{time / base_time:>8.1f}{made['mean'].memory / 2**20:>8.1f}"
+            f"{made['mean'].compiling:>14.2f}",
+            flush=True,
+        )
+
+
+def _compiled_step(kernel: AbstractKernel, x: Array) -> Compiled:
+    sampler = SVGD(kernel, optax.sgd(1e-4))
+    log_density = lambda point: -0.5 * jnp.sum(point**2)
+    step = lambda state: sampler.step(jr.key(0), state, log_density)[0]
+    return compiled(step, sampler.init(x))
 
 
 def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:

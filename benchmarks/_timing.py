@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 REPEATS = 5
@@ -58,6 +59,31 @@ def interleaved(contestants: Mapping[str, Contestant]) -> dict[str, Times]:
             if turn < one.repeats:
                 later[name].append(seconds(one.run) / one.calls)
     return {name: Times(first[name], np.array(later[name])) for name in contestants}
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """A function of fixed arguments, compiled.
+
+    Attributes:
+        run: Calls it, and waits until it is done.
+        memory: The bytes that it takes beside arguments and results; NaN if unknown.
+        compiling: The seconds that compilation took.
+    """
+
+    run: Callable[[], Any]
+    memory: float
+    compiling: float = float("nan")
+
+
+def compiled(function: Callable[..., Any], *arguments: Any) -> Compiled:
+    """Compile a function for its arguments."""
+    began = time.perf_counter()
+    program = jax.jit(function).lower(*arguments).compile()
+    took = time.perf_counter() - began
+    analysis = program.memory_analysis()
+    memory = float(analysis.temp_size_in_bytes) if analysis else float("nan")
+    return Compiled(lambda: jax.block_until_ready(program(*arguments)), memory, took)
 
 
 def print_times(

@@ -14,7 +14,14 @@ from jaxtyping import Array
 from benchmarks._blocks import force_by_hand
 from benchmarks._page import show
 from benchmarks._rates import product_rate
-from benchmarks._timing import Contestant, exponent, interleaved, is_installed
+from benchmarks._timing import (
+    Compiled,
+    compiled,
+    Contestant,
+    exponent,
+    interleaved,
+    is_installed,
+)
 from equistein.groups import Cyclic, ImageRotations
 from equistein.kernels import AbstractKernel, Equivariant, RBF
 from equistein.plotting import curves
@@ -36,55 +43,64 @@ def updates() -> None:
         print(
             f"\nOne update of SVGD, d = {dim}: seconds, and MiB beside the particles;"
         )
-        print("in the last column the exponent of the time from n = 4 000 on")
-        print(f"{'':<22}" + "".join(f"{n:>18}" for n in _NUMBERS) + f"{'exponent':>10}")
-        ideal = [num**2 * (4 * dim + 2) / rate for num in _NUMBERS]
-        table = {"a product's rate": (np.array(ideal), np.full(len(ideal), np.nan))}
-        table |= _measured(shape)
-        for name, (times, memory) in table.items():
-            cells = "".join(map(_cell, times, memory))
-            print(
-                f"{name:<22}{cells}{exponent(_NUMBERS, times, _LARGE):>10.2f}",
-                flush=True,
-            )
-        numbers = np.array(_NUMBERS)
-        lines = {name: (numbers, times[None]) for name, (times, _) in table.items()}
-        figure = curves(
-            lines, f"seconds of an update, d = {dim}", x_label="particles", log_x=True,
-            log_y=True,
-        )  # fmt: skip
-        show(f"update-{dim}", figure)
+        print("then the exponent of the time from n = 4 000 on, and the seconds that")
+        print("compiling takes, apart from the others: the longest of the row")
+        numbers = "".join(f"{num:>18}" for num in _NUMBERS)
+        print(f"{'':<22}{numbers}{'exponent':>10}{'compiling':>11}")
+        table = {"a product's rate": _row()} | _measured(shape)
+        table["a product's rate"]["seconds"] = np.array(
+            [num**2 * (4 * dim + 2) / rate for num in _NUMBERS]
+        )
+        for name, row in table.items():
+            cells = "".join(map(_cell, row["seconds"], row["MiB"]))
+            power = exponent(_NUMBERS, row["seconds"], _LARGE)
+            known = row["compiling"][np.isfinite(row["compiling"])]
+            took = f"{known.max():>11.2f}" if len(known) else f"{'-':>11}"
+            print(f"{name:<22}{cells}{power:>10.2f}{took}", flush=True)
+        for what, file in (("seconds", "update"), ("MiB", "memory")):
+            lines = {
+                name: (np.array(_NUMBERS), row[what][None])
+                for name, row in table.items()
+                if np.any(row[what] > 0)
+            }
+            figure = curves(
+                lines, f"{what} of an update, d = {dim}", x_label="particles",
+                log_x=True, log_y=True,
+            )  # fmt: skip
+            show(f"{file}-{dim}", figure)
 
 
-def _measured(shape: tuple[int, ...]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return seconds and MiB of each contestant, for each number of particles."""
+def _row() -> dict[str, np.ndarray]:
+    """Return a row of the table in which nothing is known yet."""
+    nothing = np.full(len(_NUMBERS), np.nan)
+    return {what: nothing.copy() for what in ("seconds", "MiB", "compiling")}
+
+
+def _measured(shape: tuple[int, ...]) -> dict[str, dict[str, np.ndarray]]:
+    """Return the row of each contestant."""
     makers = _makers(shape)
-    times = {name: np.full(len(_NUMBERS), np.nan) for name in makers}
-    memory = {name: np.full(len(_NUMBERS), np.nan) for name in makers}
+    rows = {name: _row() for name in makers}
     left = dict(makers)
     for place, num in enumerate(_NUMBERS):
         x, contestants = jr.normal(jr.key(num), (num, *shape)), {}
         for name, make in left.items():
-            run, bytes_ = make(x)
-            memory[name][place] = bytes_ / 2**20
-            if not bytes_ > _TOO_LARGE:
+            made = make(x)
+            rows[name]["MiB"][place] = made.memory / 2**20
+            rows[name]["compiling"][place] = made.compiling
+            if not made.memory > _TOO_LARGE:
                 repeats = 5 if place < 2 else 1
-                contestants[name] = Contestant(run, repeats=repeats)
+                contestants[name] = Contestant(made.run, repeats=repeats)
         for name, found in interleaved(contestants).items():
-            times[name][place] = found.median
+            rows[name]["seconds"][place] = found.median
         grown = (_NUMBERS[min(place + 1, len(_NUMBERS) - 1)] / num) ** 2
         left = {
             name: make for name, make in left.items()
-            if times[name][place] * grown < _TOO_LONG
+            if rows[name]["seconds"][place] * grown < _TOO_LONG
         }  # fmt: skip
-    return {name: (times[name], memory[name]) for name in makers}
+    return rows
 
 
-Made = tuple[Callable[[], Any], float]
-"""What runs an update, and the bytes that it takes."""
-
-
-def _makers(shape: tuple[int, ...]) -> dict[str, Callable[[Array], Made]]:
+def _makers(shape: tuple[int, ...]) -> dict[str, Callable[[Array], Compiled]]:
     """Return what makes each contestant's update for some particles."""
     group = Cyclic(4) if len(shape) == 1 else ImageRotations()
     found = {
@@ -101,30 +117,23 @@ def _makers(shape: tuple[int, ...]) -> dict[str, Callable[[Array], Made]]:
     return found
 
 
-def _compiled(update: Callable[..., Any], *arguments: Any) -> Made:
-    compiled = jax.jit(update).lower(*arguments).compile()
-    analysis = compiled.memory_analysis()
-    bytes_ = float(analysis.temp_size_in_bytes) if analysis else float("nan")
-    return lambda: jax.block_until_ready(compiled(*arguments)), bytes_
-
-
 def _log_density(x: Array) -> Array:
     return -0.5 * jnp.sum(x**2)
 
 
-def _by_hand(x: Array) -> Made:
+def _by_hand(x: Array) -> Compiled:
     side = next(side for side in (1_000, 500, 250) if not len(x) % side)
     rows = x.reshape(len(x), -1)
-    return _compiled(lambda rows: rows + _STEP * force_by_hand(rows, side), rows)
+    return compiled(lambda rows: rows + _STEP * force_by_hand(rows, side), rows)
 
 
-def _ours(kernel: AbstractKernel) -> Callable[[Array], Made]:
+def _ours(kernel: AbstractKernel) -> Callable[[Array], Compiled]:
     sampler = SVGD(kernel, optax.sgd(_STEP))
     step = lambda state: sampler.step(jr.key(0), state, _log_density)[0]
-    return lambda x: _compiled(step, sampler.init(x))
+    return lambda x: compiled(step, sampler.init(x))
 
 
-def _blackjax(x: Array) -> Made:
+def _blackjax(x: Array) -> Compiled:
     import blackjax
 
     algorithm = blackjax.svgd(
@@ -133,10 +142,10 @@ def _blackjax(x: Array) -> Made:
     )  # fmt: skip
     # Its length scale is that of exp(-|x - y|^2 / l).
     parameters: Any = {"length_scale": 2.0}
-    return _compiled(algorithm.step, algorithm.init(x, parameters))
+    return compiled(algorithm.step, algorithm.init(x, parameters))
 
 
-def _numpyro(x: Array) -> Made:
+def _numpyro(x: Array) -> Compiled:
     import numpyro
     from numpyro import distributions
     from numpyro.contrib.einstein import RBFKernel, SteinVI
@@ -151,10 +160,10 @@ def _numpyro(x: Array) -> Made:
         num_stein_particles=len(x), num_elbo_particles=1,
     )  # fmt: skip
     state = flow.init(jr.key(0))
-    return _compiled(lambda state: flow.update(state)[0], state)
+    return compiled(lambda state: flow.update(state)[0], state)
 
 
-def _torch(x: Array) -> Made:
+def _torch(x: Array) -> Compiled:
     torch = importlib.import_module("torch")
 
     rows = torch.tensor(np.array(x.reshape(len(x), -1)))
@@ -165,7 +174,7 @@ def _torch(x: Array) -> Made:
             pull = gram.sum(1, keepdim=True) * rows - gram @ rows
             return rows + _STEP * (gram @ -rows + pull) / len(rows)
 
-    return update, 3.0 * 4 * len(x) ** 2
+    return Compiled(update, 3.0 * 4 * len(x) ** 2)
 
 
 def _cell(seconds_: float, memory: float) -> str:

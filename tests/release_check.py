@@ -79,9 +79,9 @@ model = sklearn.base.clone(es.EnergyModel("cyclic:4", ais_steps=0))
 assert model.get_params()["group"] == "cyclic:4"
 """,
     "slurm": """
-import pathlib
-from equistein.cli._workers import executor_of
-executor_of(pathlib.Path("jobs"), "local", ["timeout_min=3"])
+from equistein.cli import main
+sweep = "sweep two-circles --preset smoke --over seed=0..1 --cluster local --out jobs"
+assert main(sweep.split()) == 0
 """,
     "tables": """
 import numpy as np
