@@ -102,7 +102,7 @@ def tf32(monkeypatch):
 @pytest.mark.parametrize("kernel", [RBF(0.2), Equivariant(RBF(0.2), Cyclic(4))])
 def test_the_force_is_right_where_products_are_rounded(kernel, tf32, key):
     target = RotatedGaussians(Cyclic(4))
-    points = 3 * jr.normal(key, (40, 2), jnp.float32)
+    points = 3 * jr.normal(key, (80, 2), jnp.float32)  # so many: by a product
     scores = jax.vmap(jax.grad(target.log_density))(points)
     right = kernel.stein_force(points, points, scores)
     size = jnp.max(jnp.abs(right))

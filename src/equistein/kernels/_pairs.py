@@ -17,6 +17,7 @@ Pairs: TypeAlias = Float[Array, "target source"]
 
 _SIDE = 2**10  # of a block's Gram matrix on a processor: 4 MiB in float32
 _SIDE_OF_A_CARD = 2**13  # 256 MiB, so that a block has work for all of a GPU
+_FEW_POINTS, _FEW_NUMBERS = 2**6, 6  # points, and numbers of each
 
 
 def map_blocks(
@@ -85,12 +86,26 @@ def flatten(particles: Float[Array, "n *shape"]) -> Float[Array, "n dim"]:
 
 
 def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
-    r"""Return $|x_i - y_j|^2$ by one matmul.
+    r"""Return $|x_i - y_j|^2$, of many pairs by one matmul.
 
-    Center the points first: the terms cancel, and in float32 a cloud far from the
+    Center the points first: there the terms cancel, and in float32 a cloud far from the
     origin would lose all digits.
     """
+    if are_few(x, y):
+        total = jnp.zeros((len(x), len(y)), x.dtype)
+        for i in range(x.shape[1]):  # not one sum over an axis: it would not be fused
+            total += (x[:, None, i] - y[None, :, i]) ** 2
+        return total
     return jnp.maximum(squared_norms(x, y) - matmul(2 * x, y.T), 0)
+
+
+def are_few(x: TargetRows, y: SourceRows) -> bool:
+    """Whether differences of these points take less time than a product of matrices.
+
+    A product costs more in being begun, where a step takes microseconds. Copies by a
+    group, which are more than the points, would be made anew for each difference.
+    """
+    return len(x) == len(y) <= _FEW_POINTS and x.shape[1] <= _FEW_NUMBERS
 
 
 def squared_norms(x: TargetRows, y: SourceRows) -> Pairs:
