@@ -28,7 +28,9 @@ class AbstractNoiseEnergy(AbstractEnergies):
     noise_max: eqx.AbstractVar[Scalar]
 
     @abc.abstractmethod
-    def at(self, noise: Scalar, label: Int[Array, ""] | None = None) -> AbstractEnergy:
+    def at(
+        self, noise: Scalar | float, label: Int[Array, ""] | None = None
+    ) -> AbstractEnergy:
         """Return the energy of data with so much noise, of the kind that a label tells.
 
         Labels are for energies of several kinds of points.

@@ -106,9 +106,9 @@ class BlurredNormals(eqx.Module):
         elements = self.group.sample(group_key, num)
         return jax.vmap(draw)(classes, normal, rest, elements)
 
-    def at(self, noise: Scalar) -> "NormalsAtNoise":
+    def at(self, noise: Scalar | float) -> "NormalsAtNoise":
         """Return the normalized density at one level of noise."""
-        return NormalsAtNoise(self, noise)
+        return NormalsAtNoise(self, jnp.asarray(noise, self.rest.dtype))
 
     def of_class(self, label: int) -> "BlurredNormals":
         """Return the law of one class."""

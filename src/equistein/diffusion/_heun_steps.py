@@ -9,7 +9,11 @@ from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
-from equistein.diffusion._steps import AbstractDiffusionSteps, clipped_scores
+from equistein.diffusion._steps import (
+    AbstractDiffusionSteps,
+    as_score_clip,
+    clipped_scores,
+)
 
 
 @gate
@@ -32,7 +36,8 @@ class HeunSteps(AbstractDiffusionSteps):
             the points; at other levels as much smaller as the noise is larger.
 
     Raises:
-        ValueError: If `num_steps` is not a positive integer.
+        ValueError: If `num_steps` is not a positive integer, or `score_clip` not
+            positive.
 
     References:
         Kloeden and Platen (1992), Numerical Solution of Stochastic Differential
@@ -43,8 +48,10 @@ class HeunSteps(AbstractDiffusionSteps):
     num_steps: int
     score_clip: Scalar
 
-    def __check_init__(self):
-        check_integers("HeunSteps", num_steps=self.num_steps)
+    def __init__(self, num_steps: int, score_clip: Scalar | float):
+        check_integers("HeunSteps", num_steps=num_steps)
+        self.num_steps = num_steps
+        self.score_clip = as_score_clip("HeunSteps", score_clip)
 
     @keyed
     def step(

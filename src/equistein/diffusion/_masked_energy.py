@@ -71,12 +71,14 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
         """Which rows of a point hold an atom, for each formula."""
         return self.kinds >= 0
 
-    def at(self, noise: Scalar, label: Int[Array, ""] | None = None) -> NoiseEnergy:
+    def at(
+        self, noise: Scalar | float, label: Int[Array, ""] | None = None
+    ) -> NoiseEnergy:
         """Return the energy of one formula, for points with rows left over."""
         return eqx.tree_at(
             lambda energy: (energy.network.kinds, energy.noise),
             self.energy,
-            (self.kinds[self._checked(label)], noise),
+            (self.kinds[self._checked(label)], jnp.asarray(noise, self.noise.dtype)),
         )
 
     def given(self, label: int | np.integer) -> NoiseEnergy:

@@ -86,9 +86,10 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         return Evaluation(energy, self.network.classes(point, noise / scale))
 
     def at(
-        self, noise: Scalar, label: Int[Array, ""] | None = None
+        self, noise: Scalar | float, label: Int[Array, ""] | None = None
     ) -> "MixtureNoiseEnergy":
         del label  # all classes are of one kind of points
+        noise = jnp.asarray(noise, self.noise.dtype)
         return eqx.tree_at(lambda energy: energy.noise, self, noise)
 
     def given(self, label: int | np.integer) -> "MixtureNoiseEnergy":

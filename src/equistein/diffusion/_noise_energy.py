@@ -72,8 +72,11 @@ class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         confining = jnp.sum(centered**2) / (2 * (noise**2 + scale**2))
         return confining - scale / noise * self.network(point, noise / scale)
 
-    def at(self, noise: Scalar, label: Int[Array, ""] | None = None) -> "NoiseEnergy":
+    def at(
+        self, noise: Scalar | float, label: Int[Array, ""] | None = None
+    ) -> "NoiseEnergy":
         del label  # there is one kind of points
+        noise = jnp.asarray(noise, self.noise.dtype)
         return eqx.tree_at(lambda energy: energy.noise, self, noise)
 
     def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -25,17 +26,34 @@ _COLD = 20.0  # the same for the temperature
 
 @gate
 class StepSizes(eqx.Module):
-    """Step sizes at the least noise, as arrays: others need no other compilation.
+    """Step sizes at the least noise, kept as arrays: others are not compiled anew.
 
     Args:
         langevin: The Langevin step, in squared units of the points.
         stein: The step of the Stein force, in the same.
         score_clip: The largest norm of a score, in inverse units of the points.
+
+    Raises:
+        ValueError: If a step is negative, or `score_clip` not positive.
     """
 
     langevin: Scalar
     stein: Scalar
     score_clip: Scalar
+
+    def __init__(
+        self,
+        langevin: Scalar | float,
+        stein: Scalar | float,
+        score_clip: Scalar | float,
+    ):
+        steps = {"langevin": langevin, "stein": stein}
+        known: dict[str, Any] = {
+            name: x for name, x in steps.items() if not isinstance(x, jax.Array)
+        }
+        check_positive("StepSizes", zero=True, **known)
+        self.langevin, self.stein = jnp.asarray(langevin), jnp.asarray(stein)
+        self.score_clip = as_score_clip("StepSizes", score_clip)
 
     def scaled(self, factor: Scalar) -> "StepSizes":
         """Return the same with both steps multiplied by a factor."""
@@ -52,6 +70,17 @@ class StepSizes(eqx.Module):
         return StepSizes(
             self.langevin * factor, self.stein * factor, self.score_clip / ratio
         )
+
+
+def as_score_clip(owner: str, score_clip: Scalar | float) -> Scalar:
+    """Return the largest norm of a score as an array.
+
+    Raises:
+        ValueError: If it is a number that is not positive.
+    """
+    if not isinstance(score_clip, jax.Array) and not score_clip > 0:
+        raise ValueError(f"{owner} needs `score_clip` > 0, but got {score_clip!r}.")
+    return jnp.asarray(score_clip)
 
 
 class AbstractDiffusionSteps(eqx.Module):

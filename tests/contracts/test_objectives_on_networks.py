@@ -1,0 +1,150 @@
+"""Every objective on the networks that learn clouds and images."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from equistein.diffusion import (
+    DiffusionContrastiveDivergence,
+    DiffusionSteps,
+    NoiseConditionalScoreMatching,
+    StepSizes,
+)
+from equistein.energies import JointEnergy, PlainEnergy
+from equistein.groups import ImageRotations, PointCloud, Trivial
+from equistein.kernels import RBF
+from equistein.models import (
+    energy_for,
+    graph_energy_for,
+    image_energy_for,
+    ImageSettings,
+)
+from equistein.networks import AbstractNetwork, SteerableCNN
+from equistein.samplers import Langevin
+from equistein.training import (
+    Batch,
+    ContrastiveDivergence,
+    CrossEntropy,
+    DenoisingScoreMatching,
+    EnergyMatching,
+    ForceMatching,
+    FromData,
+    ScoreMatching,
+    SquaredError,
+)
+
+NUM = 4
+CLASSES, ENERGIES = jnp.arange(NUM) % 2, jnp.linspace(-1.0, 1.0, NUM)
+CLOUDS = 2 * jr.normal(jr.key(0), (NUM, 4, 3))
+IMAGES = jr.uniform(jr.key(0), (NUM, 6, 6, 1))
+CLOUD = PointCloud((0, 0, 1, 1), 3)
+pytestmark = pytest.mark.slow
+
+
+def cnn(out_size=None):
+    return SteerableCNN((6, 6, 1), (2, 2), out_size=out_size, key=jr.key(1))
+
+
+class Cornered(AbstractNetwork):
+    """The broken twin: its slope has no derivative where two numbers are equal."""
+
+    weight: jax.Array
+
+    def group(self, shape):
+        return Trivial()
+
+    def __call__(self, point):
+        return jnp.sum(self.weight * jnp.sqrt(jnp.sum((point - point) ** 2)))
+
+
+ONE_LEVEL = {
+    "contrastive": lambda data: ContrastiveDivergence(FromData(Langevin(0.1), 2)),
+    "denoising": lambda data: DenoisingScoreMatching(0.3),
+    "denoising over levels": lambda data: DenoisingScoreMatching(0.3, 2.0),
+    "score matching": lambda data: ScoreMatching(),
+    "energy matching": lambda data: EnergyMatching(0.1),
+    "force matching": lambda data: ForceMatching(-data),
+    "squared error": lambda data: SquaredError(),
+}
+ALL_LEVELS = {
+    "score matching": NoiseConditionalScoreMatching,
+    "contrastive": lambda: DiffusionContrastiveDivergence(
+        DiffusionSteps(StepSizes(0.1, 0.01, 50.0), 4, RBF(1.0)),
+        num_particles=4, num_steps=2,
+    ),
+}  # fmt: skip
+
+
+def trained(objective, energy, data, labels=None):
+    """Return the loss of a batch, and the largest number of each weight's gradient."""
+    batch = Batch(data, labels, jnp.arange(NUM))
+    state = objective.init(jr.key(2), energy, batch)
+
+    @eqx.filter_jit
+    @eqx.filter_value_and_grad
+    def loss(energy):
+        return objective.loss(jr.key(3), energy, state, batch)[0]
+
+    value, gradient = loss(energy)
+    leaves = jax.tree.leaves(eqx.filter(gradient, eqx.is_inexact_array))
+    return float(value), np.array([float(jnp.max(jnp.abs(leaf))) for leaf in leaves])
+
+
+def learns(value, gradients):
+    """Whether a loss is a number, and half of the arrays, of whom none fails, move.
+
+    Means and widths of features stay, and so do constants that a slope does not see.
+    """
+    finite = np.isfinite(value) and np.all(np.isfinite(gradients))
+    return bool(finite and np.mean(gradients > 0) >= 0.5)
+
+
+@pytest.mark.parametrize("make", ONE_LEVEL.values(), ids=ONE_LEVEL.keys())
+@pytest.mark.parametrize("kind", ["images", "distances"])
+def test_an_energy_of_one_level_learns_by_it(make, kind):
+    data = IMAGES if kind == "images" else CLOUDS
+    energy = PlainEnergy(cnn())
+    if kind == "distances":
+        energy = energy_for(jr.key(1), CLOUD, CLOUDS, widths=(8, 8))
+    objective = make(data)
+    labels = ENERGIES if objective.uses_labels else None
+    assert learns(*trained(objective, energy, data, labels))
+
+
+def test_a_joint_energy_of_images_learns_by_a_sum():
+    objective = ONE_LEVEL["contrastive"](IMAGES) + CrossEntropy()
+    energy = JointEnergy(cnn(out_size=2))
+    assert learns(*trained(objective, energy, IMAGES, CLASSES))
+
+
+@pytest.mark.parametrize("make", ALL_LEVELS.values(), ids=ALL_LEVELS.keys())
+def test_an_energy_of_clouds_at_all_levels_learns_by_it(make):
+    energy = graph_energy_for(jr.key(1), CLOUD, CLOUDS, width=8, depth=2, noise=0.3)
+    assert learns(*trained(make(), energy, CLOUDS))
+
+
+@pytest.mark.parametrize(
+    "make", [NoiseConditionalScoreMatching, lambda: ONE_LEVEL["contrastive"](IMAGES)]
+)
+def test_an_energy_of_images_at_all_levels_learns_by_it(make):
+    energy = image_energy_for(
+        jr.key(1), ImageRotations(), IMAGES, CLASSES, num_classes=2,
+        settings=ImageSettings(fields=(2, 2), num_blocks=1),
+    )  # fmt: skip
+    energy = eqx.tree_at(lambda e: e.network, energy, awake(energy.network))
+    assert learns(*trained(make(), energy, IMAGES))
+
+
+def awake(network):
+    """Return a network whose last layer, zero at first, is not."""
+    nudged = lambda leaf: leaf + 0.01 if eqx.is_inexact_array(leaf) else leaf
+    return jax.tree.map(nudged, network)
+
+
+@pytest.mark.parametrize("make", [ONE_LEVEL["score matching"], ONE_LEVEL["denoising"]])
+def test_a_slope_without_a_derivative_is_seen(make):
+    energy = PlainEnergy(Cornered(jnp.ones(3)))
+    assert not learns(*trained(make(IMAGES), energy, IMAGES))
