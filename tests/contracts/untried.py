@@ -74,7 +74,7 @@ UNTRIED = {
         _NONE: {"pretrained_names"},
         _PARTS: {
             "CoolingStep", "descent", "diffusion_steps", "features_of", "kernel_for",
-            "network_of", "objective_for",
+            "network_of", "objective_for", "usual_network",
         },
         _EXTRA: {
             "known_graphs", "molecule_numbers", "shape_numbers", "shape_panels",

@@ -34,6 +34,7 @@ from equistein.models import (
     of_formula,
     Problem,
     read_dataset,
+    usual_network,
 )
 from equistein.molecules import formula
 from equistein.runs import (
@@ -60,10 +61,9 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
 
     The command line tells what the energy is made of, and this which settings it has.
     """
-    clouds = given(arguments, "group") == "point-cloud"
     named = given(arguments, "label") is not None or any(map(has_labels, arguments))
     classes = named and "--no-labels" not in arguments
-    usual = "graph" if clouds and not classes else "features"
+    usual = usual_network(given(arguments, "group"), classes)
     network = given(arguments, "network") or usual
     defaults = FIT_SETTINGS.get(network, FIT_SETTINGS["features"])
 
@@ -72,7 +72,7 @@ def fit_arguments(arguments: Sequence[str]) -> Any:
         """Learn an invariant energy from data, and draw new points.
 
         Other networks have other settings: equistein fit --network graph --help, or
-        --network unet for images.
+        --network unet.
 
         Attributes:
             data: An .npy file; an .npz file with an array `x`, and classes `y` if there

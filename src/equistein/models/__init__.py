@@ -21,6 +21,7 @@ from equistein.models._for_data import (
 from equistein.models._for_dataset import (
     for_dataset as for_dataset,
     network_of as network_of,
+    usual_network as usual_network,
 )
 from equistein.models._graph_energy import (
     graph_energy_for as graph_energy_for,

@@ -66,7 +66,8 @@ def for_data(
         labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
             its known energy (floating point, NaN where unknown), or None.
         network: `features`, `graph` or `unet`; None is what the settings are for, and
-            without settings `graph` for point clouds without labels, else `features`.
+            without settings `graph` for point clouds without labels, `unet` for images
+            without known energies, else `features`.
         settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`,
             `ImageSettings` for `unet`.
         atomic_numbers: For `graph`, the atomic number of each particle, if it is
@@ -107,8 +108,10 @@ def for_data(
 
 def _usual(group: AbstractGroup, labels: Any) -> Network:
     """Return what an energy is made of if nobody says."""
-    clouds = isinstance(group, PointCloud) and group.reflections
-    return "graph" if clouds and labels is None else "features"
+    if isinstance(group, PointCloud) and group.reflections and labels is None:
+        return "graph"
+    classes = labels is None or _num_classes(labels) is not None
+    return "unet" if isinstance(group, ImageRotations) and classes else "features"
 
 
 @gate

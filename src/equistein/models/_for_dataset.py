@@ -12,6 +12,7 @@ from equistein.models._energies_and_forces import with_forces
 from equistein.models._for_data import for_data, for_formulas
 from equistein.models._model import Model
 from equistein.models._problem import Problem
+from equistein.models._read_dataset import IMAGE_GROUPS
 from equistein.models._settings import AbstractSettings
 from equistein.molecules import atomic_numbers_of
 
@@ -25,8 +26,17 @@ def network_of(
         return "graph"  # features are of one formula
     if problem.network is not None:
         return problem.network
-    graph = problem.group == "point-cloud" and dataset.labels is None
-    return "graph" if graph else "features"
+    return usual_network(problem.group, dataset.labels is not None)
+
+
+@gate
+def usual_network(
+    group: str | None, has_labels: bool
+) -> Literal["graph", "features", "unet"]:
+    """Return what an energy is made of if nobody says."""
+    if group in IMAGE_GROUPS:
+        return "unet"
+    return "graph" if group == "point-cloud" and not has_labels else "features"
 
 
 @gate

@@ -23,7 +23,7 @@ class Problem:
             of all particles with an energy for each level of noise; `unet`, for images,
             a U-shaped network with one energy for all levels; or `features`, a
             perceptron of invariant features, or convolutions. None is `graph` for
-            clouds without classes, else `features`.
+            clouds without classes, `unet` for images, else `features`.
         labels: Whether classes in the file, the array `y`, are learned too; or, at a
             temperature, its energies.
         columns: Of a table those to read, by name, such as "x [nm],y [nm]"; by default
