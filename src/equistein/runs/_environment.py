@@ -47,7 +47,7 @@ def write_environment(folder: RunFolder) -> None:
             "variables": {
                 name: os.environ[name]
                 for name in sorted(os.environ)
-                if name.startswith(("JAX_", "XLA_"))
+                if name.startswith(("EQUISTEIN_", "JAX_", "XLA_"))
             },
             "versions": _versions(),
         },
