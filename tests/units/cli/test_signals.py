@@ -10,7 +10,7 @@ import pytest
 
 COMMAND = [sys.executable, "-m", "equistein"]
 # Long enough that a signal comes before the end, on a fast machine too.
-RUN = "run c4-gaussians --preset smoke --num-seeds 1 --num-steps 20000".split()
+RUN = "run c4-gaussians --preset smoke --num-seeds 1 --num-steps 100000".split()
 
 
 def begun(*arguments):
