@@ -57,6 +57,12 @@ def check_positive(
             )
 
 
+def check_score_clip(owner: str, score_clip: Any) -> None:
+    """Raise `ValueError` unless the largest norm is positive, an array or None."""
+    if isinstance(score_clip, int | float | np.number) and not score_clip > 0:
+        raise ValueError(f"{owner} needs `score_clip` > 0, but got {score_clip!r}.")
+
+
 def check_periods(owner: str, periods: Any) -> tuple[float, ...]:
     """Return periods as numbers; raise `ValueError` unless they are positive.
 

@@ -6,14 +6,10 @@ import jax.random as jr
 from jaxtyping import Array, Int
 
 from equistein._gate import gate, keyed
-from equistein._numbers import check_integers
+from equistein._numbers import check_integers, check_score_clip
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
-from equistein.diffusion._steps import (
-    AbstractDiffusionSteps,
-    as_score_clip,
-    clipped_scores,
-)
+from equistein.diffusion._steps import AbstractDiffusionSteps, clipped_scores
 
 
 @gate
@@ -50,8 +46,9 @@ class HeunSteps(AbstractDiffusionSteps):
 
     def __init__(self, num_steps: int, score_clip: Scalar | float):
         check_integers("HeunSteps", num_steps=num_steps)
+        check_score_clip("HeunSteps", score_clip)
         self.num_steps = num_steps
-        self.score_clip = as_score_clip("HeunSteps", score_clip)
+        self.score_clip = jnp.asarray(score_clip)
 
     @keyed
     def step(

@@ -12,7 +12,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._gate import gate, keyed
-from equistein._numbers import check_positive
+from equistein._numbers import check_positive, check_score_clip
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.kernels import AbstractKernel, measured_bandwidth
@@ -52,8 +52,9 @@ class StepSizes(eqx.Module):
             name: x for name, x in steps.items() if not isinstance(x, jax.Array)
         }
         check_positive("StepSizes", zero=True, **known)
+        check_score_clip("StepSizes", score_clip)
         self.langevin, self.stein = jnp.asarray(langevin), jnp.asarray(stein)
-        self.score_clip = as_score_clip("StepSizes", score_clip)
+        self.score_clip = jnp.asarray(score_clip)
 
     def scaled(self, factor: Scalar) -> "StepSizes":
         """Return the same with both steps multiplied by a factor."""
@@ -70,17 +71,6 @@ class StepSizes(eqx.Module):
         return StepSizes(
             self.langevin * factor, self.stein * factor, self.score_clip / ratio
         )
-
-
-def as_score_clip(owner: str, score_clip: Scalar | float) -> Scalar:
-    """Return the largest norm of a score as an array.
-
-    Raises:
-        ValueError: If it is a number that is not positive.
-    """
-    if not isinstance(score_clip, jax.Array) and not score_clip > 0:
-        raise ValueError(f"{owner} needs `score_clip` > 0, but got {score_clip!r}.")
-    return jnp.asarray(score_clip)
 
 
 class AbstractDiffusionSteps(eqx.Module):

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from equistein._gate import gate, keyed
+from equistein._numbers import check_score_clip
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._scores import (
     check_annealing,
     check_projection,
-    check_score_clip,
     clipped,
     everywhere,
     inverse_temperature,

@@ -9,6 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import gate, keyed
+from equistein._numbers import check_score_clip
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
 from equistein.samplers._markov_chains import AbstractMarkovChains
@@ -23,7 +24,6 @@ from equistein.samplers._metropolis import (
 from equistein.samplers._scores import (
     check_annealing,
     check_projection,
-    check_score_clip,
     everywhere,
     inverse_temperature,
     rms,

@@ -1,7 +1,6 @@
 """What the samplers do with scores."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,16 +42,6 @@ def check_annealing(name: str, annealing: Schedule | None) -> None:
             f"{name} needs `annealing`, a function of the step number such as "
             f"Geometric(1_000), but got {annealing!r}."
         )
-
-
-def check_score_clip(name: str, score_clip: Any) -> None:
-    """Raise `ValueError` unless the largest norm is positive, traced or None.
-
-    Raises:
-        ValueError: If it is a number that is not positive.
-    """
-    if isinstance(score_clip, int | float) and not score_clip > 0:
-        raise ValueError(f"{name} needs `score_clip` > 0, but got {score_clip!r}.")
 
 
 def langevin_update(

@@ -15,6 +15,7 @@ from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
 from equistein._devices import kept_split, ring_sum, split_rows
 from equistein._gate import gate, keyed
+from equistein._numbers import check_score_clip
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
 from equistein.samplers._base import AbstractSampler
@@ -23,7 +24,6 @@ from equistein.samplers._checks import check_density
 from equistein.samplers._scores import (
     check_annealing,
     check_projection,
-    check_score_clip,
     clipped,
     inverse_temperature,
     langevin_update,
