@@ -8,17 +8,15 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jaxtyping import Array
 
 from benchmarks._page import show
 from benchmarks._timing import (
-    Compiled,
-    compiled,
     Contestant,
     exponent,
     interleaved,
     seconds,
 )
+from benchmarks._updates import update_of
 from equistein.features import PairHistogram, Periodic
 from equistein.groups import (
     AbstractGroup,
@@ -122,7 +120,7 @@ def _averages() -> None:
         if isinstance(group, TorusTranslations):
             base = PeriodicRBF(1.0, periodic=Periodic(_PERIODS))
         made = {
-            which: _compiled_step(kernel, x)
+            which: update_of(kernel)(x)
             for which, kernel in (("base", base), ("mean", Equivariant(base, group)))
         }
         times = interleaved({w: Contestant(m.run, repeats=3) for w, m in made.items()})
@@ -133,13 +131,6 @@ def _averages() -> None:
             f"{made['mean'].compiling:>14.2f}",
             flush=True,
         )
-
-
-def _compiled_step(kernel: AbstractKernel, x: Array) -> Compiled:
-    sampler = SVGD(kernel, optax.sgd(1e-4))
-    log_density = lambda point: -0.5 * jnp.sum(point**2)
-    step = lambda state: sampler.step(jr.key(0), state, log_density)[0]
-    return compiled(step, sampler.init(x))
 
 
 def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:

@@ -105,8 +105,8 @@ def _makers(shape: tuple[int, ...]) -> dict[str, Callable[[Array], Compiled]]:
     group = Cyclic(4) if len(shape) == 1 else ImageRotations()
     found = {
         "blocks by hand": _by_hand,
-        "equistein, RBF": _ours(RBF(1.0)),
-        "equistein, C4": _ours(Equivariant(RBF(1.0), group)),
+        "equistein, RBF": update_of(RBF(1.0)),
+        "equistein, C4": update_of(Equivariant(RBF(1.0), group)),
     }
     if is_installed("blackjax", "BlackJAX"):
         found["BlackJAX"] = _blackjax
@@ -127,7 +127,8 @@ def _by_hand(x: Array) -> Compiled:
     return compiled(lambda rows: rows + _STEP * force_by_hand(rows, side), rows)
 
 
-def _ours(kernel: AbstractKernel) -> Callable[[Array], Compiled]:
+def update_of(kernel: AbstractKernel) -> Callable[[Array], Compiled]:
+    """Return what compiles an update of SVGD on a normal density."""
     sampler = SVGD(kernel, optax.sgd(_STEP))
     step = lambda state: sampler.step(jr.key(0), state, _log_density)[0]
     return lambda x: compiled(step, sampler.init(x))
