@@ -12,6 +12,7 @@ from equistein.cli._words import words_of
 from equistein.runs import (
     check_comparison,
     RunFolder,
+    SPREAD,
     UserError,
     write_comparison,
     write_report,
@@ -90,7 +91,7 @@ def _print_metrics(folder: RunFolder) -> None:
     for name, numbers in metrics.items():
         if name in ("seeds", "num_samples"):
             continue
-        spreads = {f"{key}{of}" for key in numbers for of in ("_sd", "_min", "_max")}
+        spreads = {f"{key}{of}" for key in numbers for of in SPREAD}
         shown = {
             key: "–" if value is None else f"{value:.4g}"
             for key, value in numbers.items()

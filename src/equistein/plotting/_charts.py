@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from equistein.plotting._style import (
     chart,
@@ -24,7 +25,7 @@ def curves(
     exact: tuple[float, str] | None = None,
     log_x: bool = False,
     log_y: bool = False,
-    limits: tuple[float, float] | None = None,
+    limits: tuple[float | None, float | None] | None = None,
     x_label: str = "step",
     colors: Mapping[str, int] | None = None,
 ) -> Figure:
@@ -36,19 +37,20 @@ def curves(
         exact: A value to draw as a line, such as that of exact samples, and what it is.
         log_x: Whether the steps are on a logarithmic axis.
         log_y: Whether the values are.
-        limits: The range of values shown.
+        limits: The range of values shown, None for an end that is that of the values.
         x_label: What the horizontal axis counts.
         colors: The number of each name's color; by default its place.
     """
-    figure, panel = chart(label, width=6.4, height=3.8)
+    figure, panel = chart(label, width=7.6, height=3.8)
     for index, (name, (steps, values)) in enumerate(series.items()):
         shade = color_of(name, index, colors)
         line = line_of(name, index, colors)
         # A line of one point shows nothing.
         mark = marker_of(name, index, colors) if len(steps) == 1 else None
+        mean = values.mean(axis=0)
         panel.plot(
-            steps, values.mean(axis=0), color=shade, linestyle=line, marker=mark,
-            label=name,
+            steps, mean, color=shade, linestyle=line, marker=mark,
+            label=name if _is_seen(mean, limits) else f"{name} (off the axis)",
         )  # fmt: skip
         low, high = values.min(axis=0), values.max(axis=0)
         panel.fill_between(steps, low, high, color=shade, alpha=0.2, linewidth=0)
@@ -79,7 +81,7 @@ def error_bars(
         marks: Places to mark by a line, by name.
         colors: The number of each name's color; by default its place.
     """
-    figure, panel = chart(label, width=6.4, height=3.8)
+    figure, panel = chart(label, width=7.6, height=3.8)
     for index, (name, (places, values, errors)) in enumerate(series.items()):
         shade, known = color_of(name, index, colors), np.isfinite(errors)
         mark = marker_of(name, index, colors)
@@ -91,8 +93,24 @@ def error_bars(
     for name, place in (marks or {}).items():
         panel.axvline(place, color=EXACT, linewidth=1, linestyle="--", label=name)
     panel.set(xlabel=x_label)
+    if all(np.issubdtype(np.asarray(places).dtype, np.integer)
+           for places, *_ in series.values()):  # fmt: skip
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend(panel)
     return figure
+
+
+def _is_seen(
+    values: np.ndarray, limits: tuple[float | None, float | None] | None
+) -> bool:
+    """Return whether any value is within the limits."""
+    low, high = limits or (None, None)
+    inside = np.ones(np.shape(values), bool)
+    if low is not None:
+        inside &= values >= low
+    if high is not None:
+        inside &= values <= high
+    return bool(inside.any())
 
 
 def histograms(
@@ -114,7 +132,7 @@ def histograms(
         limits: The range shown; by default that of all samples.
         colors: The number of each sampler's color; by default its place.
     """
-    figure, axes = grid(len(samples), 1, width=6.4, height=1.25)
+    figure, axes = grid(len(samples), 1, width=6.4, height=1.4)
     values = np.concatenate([np.ravel(v) for v in samples.values()])
     low, high = limits or (np.nanmin(values), np.nanmax(values))
     edges = np.linspace(low, high, bins + 1)
@@ -125,10 +143,9 @@ def histograms(
         panel.hist(inside, edges, weights=weights, color=shade, alpha=0.7)
         if exact is not None:
             panel.plot(*exact, color=EXACT, linewidth=1.2)
-            panel.set_ylim(0, 2.2 * exact[1].max())
         missing = np.mean((inside < low) | (inside > high) | ~np.isfinite(inside))
         note = f"{name}" + (f" ({missing:.0%} outside)" if missing > 0.005 else "")
-        panel.text(0.99, 0.9, note, transform=panel.transAxes, ha="right", va="top")
+        panel.set_title(note, loc="right", fontsize=9, pad=2)
         panel.set_xlim(low, high)
         panel.set_yticks([])
         plain(panel)
@@ -142,30 +159,37 @@ def boxes(
     *,
     exact: tuple[float, str] | None = None,
     colors: Mapping[str, int] | None = None,
-    log_y: bool = False,
+    log: bool = False,
 ) -> Figure:
-    """Draw a box plot with the values themselves, a box a name.
+    """Draw a box plot with the values themselves, a row a name.
 
     Args:
         groups: For each name its values.
         label: What the values are.
         exact: A value to draw as a line, and what it is.
         colors: The number of each name's color; by default its place.
-        log_y: Whether the axis is logarithmic.
+        log: Whether the axis is logarithmic.
     """
-    figure, panel = chart(label, width=1.2 * len(groups) + 2.2, height=3.6)
-    if log_y:
-        panel.set_yscale("log")
+    figure, panel = chart("", width=7.0, height=0.34 * len(groups) + 1.1)
+    if log:
+        panel.set_xscale("log")
     values = [np.ravel(values) for values in groups.values()]
-    middle = {"color": EXACT}
-    panel.boxplot(values, widths=0.5, showfliers=False, medianprops=middle)
-    panel.set_xticks(range(1, len(groups) + 1), list(groups), fontsize=8)
+    panel.boxplot(
+        values, widths=0.5, showfliers=False, medianprops={"color": EXACT},
+        orientation="horizontal",
+    )  # fmt: skip
+    panel.set_yticks(range(1, len(groups) + 1), list(groups), fontsize=8)
+    panel.invert_yaxis()
+    panel.set_xlabel(label)
     for index, (name, these) in enumerate(zip(groups, values, strict=True)):
         apart = 0.12 if these.size > 1 else 0.0
         places = index + 1 + np.linspace(-apart, apart, these.size)
         shade = color_of(name, index, colors)
-        panel.scatter(places, these, s=10, zorder=3, color=shade)
-    legend(panel, exact)
+        panel.scatter(these, places, s=10, zorder=3, color=shade)
+    if exact is not None:
+        value, name = exact
+        panel.axvline(value, color=EXACT, linewidth=1, linestyle="--", label=name)
+    legend(panel)
     return figure
 
 

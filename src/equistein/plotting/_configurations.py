@@ -31,5 +31,5 @@ def configurations(
             for a, b in zip(first, second, strict=True):
                 panel.plot(*point[[a, b], :2].T, color=shade, linewidth=0.5, alpha=0.35)
             panel.scatter(*point[:, :2].T, s=22, color=shade, zorder=3)
-    label_rows(axes, [name.replace(", ", "\n") for name in samples], fontsize=7.0)
+    label_rows(axes, list(samples), fontsize=7.0)
     return figure

@@ -51,7 +51,7 @@ def molecules(
                 edgecolors="black",
                 linewidths=0.4,
             )
-        reach = max(_REACH, float(np.abs(turned).max()) + 0.4)
+        reach = max(_REACH, 1.1 * float(np.abs(turned).max()) + 0.4)
         frameless(panel)
         panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
     return figure

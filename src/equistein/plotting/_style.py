@@ -1,5 +1,6 @@
 """The look of all figures."""
 
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,8 @@ PALETTE = ("#014a94", "#ae3718", "#00a561", "#c9669d", "#dd7c01", "#458df3")
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
 _ALIKE = 4  # series in a row told apart by their color alone
-_FEW_NAMES = 8
+_FEW_NAMES = 3
+_ROW = 16  # letters of a line of a row's label
 
 
 def grid(
@@ -47,8 +49,8 @@ def planes(
 
 
 def color(index: int) -> str:
-    """Return the color of the index-th series."""
-    return PALETTE[index % len(PALETTE)]
+    """Return the color of the index-th series; what is exact has the number -1."""
+    return EXACT if index < 0 else PALETTE[index % len(PALETTE)]
 
 
 def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
@@ -58,12 +60,12 @@ def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
 
 def line_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
     """Return the style of a series' line, another one for each four series."""
-    return LINES[(colors or {}).get(name, index) // _ALIKE % len(LINES)]
+    return LINES[max((colors or {}).get(name, index), 0) // _ALIKE % len(LINES)]
 
 
 def marker_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
     """Return the marker of a series' points, another one for each four series."""
-    return MARKERS[(colors or {}).get(name, index) // _ALIKE % len(MARKERS)]
+    return MARKERS[max((colors or {}).get(name, index), 0) // _ALIKE % len(MARKERS)]
 
 
 def frameless(axes: Axes) -> None:
@@ -89,6 +91,6 @@ def legend(axes: Axes, exact: tuple[float, str] | None = None) -> None:
 
 
 def label_rows(axes: np.ndarray, labels: Sequence[str], fontsize: float = 10.0) -> None:
-    """Write a label left of each row."""
+    """Write a label left of each row, in lines that are no longer than it is high."""
     for row, label in zip(axes, labels, strict=True):
-        row[0].set_ylabel(label, fontsize=fontsize)
+        row[0].set_ylabel(textwrap.fill(label, _ROW), fontsize=fontsize)

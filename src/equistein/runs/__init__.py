@@ -19,6 +19,7 @@ from equistein.runs._folder import (
     unpacked as unpacked,
     UserError as UserError,
 )
+from equistein.runs._headlines import SPREAD as SPREAD
 from equistein.runs._outcome import (
     FLOOR as FLOOR,
     joined as joined,

@@ -41,8 +41,10 @@ _LOWER = (
     "evaluations_to",
 )
 _SIGNED = ("log_z_error",)  # best at zero
-_NEITHER = ("_of_normals", "_of_zero", "_floor", "_sd", "_min", "_max", "_labels")
+_NEITHER = ("_of_normals", "_of_zero", "_floor", "_labels")
 RESERVED = ("seeds", "num_samples", "floor")
+SPREAD = ("_sd", "_min", "_max", "_num_finite")
+"""What a metric's name ends with where it tells the spread over seeds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +97,7 @@ def headlines(
 
 def lower_is_better(metric: str) -> bool | None:
     """Return whether less of a metric is better, None where it cannot be said."""
-    if metric.endswith(_NEITHER):
+    if metric.endswith((*_NEITHER, *SPREAD)):
         return None
     if any(word in metric for word in _HIGHER):
         return False
@@ -128,7 +130,10 @@ def _headline(
         return None
     level = floor[metric] if isinstance(floor.get(metric), int | float) else None
     order, told = _ranked(metric, values, level, floor_name)
-    best, others = order[0], order[1:]
+    # Below the floor nothing is better: it is as good as what the floor is of.
+    at_floor = [n for n in order if _is_at_floor(metric, values[n], floor)]
+    first = at_floor or order[:1]
+    best, others = order[0], [name for name in order if name not in first]
     if others:
         shown = dict.fromkeys((others[0], others[-1]))
         parts = [f"{labels.get(n, n)} {rounded(values[n])}" for n in shown]
@@ -142,7 +147,19 @@ def _headline(
         of = f" in all, {seeds} seeds" if seeds > 1 else ""
         told.append(f"{count} samples{of}")
     value = rounded(values[best], rows[best].get(f"{metric}_sd"))
-    return Headline(in_words(metric), value, labels.get(best, best), "; ".join(told))
+    entry = ", ".join(labels.get(name, name) for name in first)
+    if len(at_floor) > 1:
+        told.insert(0, "all as good as the floor")
+        value = " … ".join(dict.fromkeys(rounded(values[n]) for n in (best, first[-1])))
+    return Headline(in_words(metric), value, entry, "; ".join(told))
+
+
+def _is_at_floor(metric: str, value: float, floor: Mapping[str, Any]) -> bool:
+    """Return whether less is better, and less than the floor."""
+    level = floor.get(metric)
+    if not isinstance(level, int | float) or not lower_is_better(metric):
+        return False
+    return value <= level
 
 
 def _ranked(

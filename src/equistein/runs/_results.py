@@ -133,16 +133,20 @@ def write_figures(folder: RunFolder, figures: Mapping[str, Any]) -> None:
 def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float | None]:
     """Return each metric's mean over seeds, and with several seeds its spread.
 
-    What is not finite is None, which JSON has a word for.
+    What is not finite is None, which JSON has a word for; where some seeds are, the
+    spread is theirs, and there is the number of them.
     """
     summary = {}
     for name, values in metrics.items():
         summary[name] = _json_number(np.mean(values))
         if np.size(values) > 1:
-            with np.errstate(invalid="ignore"):  # what was never reached is infinite
-                summary[f"{name}_sd"] = _json_number(np.std(values, ddof=1))
-            summary[f"{name}_min"] = _json_number(np.min(values))
-            summary[f"{name}_max"] = _json_number(np.max(values))
+            known = values[np.isfinite(values)]
+            if 0 < len(known) < len(values):  # some never reached it
+                summary[f"{name}_num_finite"] = len(known)
+            spread = np.std(known, ddof=1) if len(known) > 1 else np.nan
+            summary[f"{name}_sd"] = _json_number(spread)
+            summary[f"{name}_min"] = _json_number(np.min(known, initial=np.inf))
+            summary[f"{name}_max"] = _json_number(np.max(known, initial=-np.inf))
     return summary
 
 

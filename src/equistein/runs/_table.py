@@ -4,9 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from equistein.runs._headlines import lower_is_better, RESERVED, rounded
-
-_EXTRA = ("_sd", "_min", "_max")
+from equistein.runs._headlines import lower_is_better, RESERVED, rounded, SPREAD
 
 
 def table_columns(metrics: Mapping[str, Any]) -> list[str]:
@@ -14,7 +12,7 @@ def table_columns(metrics: Mapping[str, Any]) -> list[str]:
     rows = [row for name, row in metrics.items() if name not in RESERVED]
     rows.append(metrics.get("floor", {}))
     names = dict.fromkeys(name for row in rows for name in row)
-    spreads = {f"{name}{extra}" for name in names for extra in _EXTRA}
+    spreads = {f"{name}{extra}" for name in names for extra in SPREAD}
     return [name for name in names if name not in spreads]
 
 
@@ -34,7 +32,7 @@ def table_rows(
             continue
         cells = [
             {
-                "value": rounded(row[c], row.get(f"{c}_sd")) if c in row else "",
+                "value": _value(row, c),
                 "range": _range(row, c),
                 "best": not is_floor and best[c] == name,
             }
@@ -76,8 +74,24 @@ def _best(entries: Mapping[str, Any], column: str) -> str | None:
     return (min if lower else max)(values, key=values.__getitem__)
 
 
-def _range(row: Mapping[str, Any], column: str) -> str:
-    """Return the smallest and the largest of several seeds."""
-    if not all(f"{column}{extra}" in row for extra in _EXTRA):
+def _value(row: Mapping[str, Any], column: str) -> str:
+    """Return the mean and its spread, or the range where some seeds have no number."""
+    if column not in row:
         return ""
-    return f"{rounded(row[f'{column}_min'])} … {rounded(row[f'{column}_max'])}"
+    if f"{column}_num_finite" in row:
+        return _ends(row, column)
+    return rounded(row[column], row.get(f"{column}_sd"))
+
+
+def _range(row: Mapping[str, Any], column: str) -> str:
+    """Return the smallest and the largest of several seeds, or how many there are."""
+    if f"{column}_min" not in row:
+        return ""
+    if f"{column}_num_finite" in row:
+        return f"in {row[f'{column}_num_finite']} seeds; no number in others"
+    return _ends(row, column)
+
+
+def _ends(row: Mapping[str, Any], column: str) -> str:
+    ends = [rounded(row[f"{column}_{end}"]) for end in ("min", "max")]
+    return " … ".join(dict.fromkeys(ends))

@@ -112,7 +112,7 @@ def test_a_histogram_says_what_is_outside():
     values = np.array([0.2, 0.4, 0.6, 5.0])
     figure = plotting.histograms({"a": values}, None, "x", limits=(0.0, 1.0))
     (panel,) = figure.axes
-    assert panel.texts[0].get_text() == "a (25% outside)"
+    assert panel.get_title(loc="right") == "a (25% outside)"
     # Its area is what is inside.
     area = sum(bar.get_height() * bar.get_width() for bar in panel.patches)
     assert np.isclose(area, 0.75)

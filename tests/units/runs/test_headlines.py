@@ -91,6 +91,23 @@ def test_what_is_best_where_neither_less_nor_more_is(metric, floor, best, said):
     assert said in only.beside
 
 
+def test_what_is_below_the_floor_is_all_as_good():
+    values = {"a": 0.5, "b": 0.9, "c": 2.0}
+    rows = {name: {"energy_w2": value} for name, value in values.items()}
+    floor = {"energy_w2": 1.0}
+    (only,) = headlines(rows | {"floor": floor}, ["energy_w2"], "exact samples")
+    assert (only.entry, only.value) == ("a, b", "0.5 … 0.9")
+    assert only.beside.startswith("all as good as the floor; lower is better; beside")
+    assert "beside it c 2" in only.beside
+
+
+def test_a_metric_that_some_seeds_never_reach_has_the_range_of_the_others(folder):
+    numbers = {"steps": None, "steps_sd": 0.2, "steps_min": 1.0, "steps_max": 3.0}
+    folder.write_json("metrics.json", {"a": numbers | {"steps_num_finite": 2}})
+    text = write_report(folder, Words(title="t")).read_text()
+    assert "1 … 3<br><small>in 2 seeds; no number in others" in text
+
+
 def test_chosen_headlines_are_taken_and_others_left():
     (only,) = headlines(METRICS, ("steps", "nothing"), "data")
     assert (only.metric, only.value) == ("steps", "3")

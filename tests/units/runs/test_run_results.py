@@ -113,8 +113,11 @@ def test_a_history_holds_null_where_a_value_is_infinite(tmp_path):
 
 
 def test_what_is_not_finite_is_null():
-    found = summarize({"w1": np.array([2.0, np.inf])})
-    assert found == {"w1": None, "w1_sd": None, "w1_min": 2.0, "w1_max": None}
+    found = summarize({"w1": np.array([2.0, np.inf, 4.0])})
+    spread = {"w1_sd": 2**0.5, "w1_min": 2.0, "w1_max": 4.0}
+    assert found.pop("w1") is None
+    assert found.pop("w1_num_finite") == 2
+    assert found == pytest.approx(spread)
     assert summarize({"w1": np.array([np.nan])}) == {"w1": None}
 
 

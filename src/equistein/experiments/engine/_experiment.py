@@ -49,6 +49,9 @@ class Trial:
         return self.folder and self.folder / f"{self.name}{part}.eqx"
 
 
+EXACT = -1
+"""The number of the color of what is exact, as the floor is."""
+
 Stage = Callable[[Trial], Outcome]
 """What makes the outcome of one seed."""
 Stages = Callable[[Sequence[Trial]], Sequence[Outcome]]
@@ -147,16 +150,19 @@ class Experiment:
             config: The configuration.
             outcomes: The outcome of each entry, with its seeds joined.
         """
+        listed = self.entries(config)
+        names = [entry.name for entry in listed if entry.name != FLOOR]
+        colors = {name: place for place, name in enumerate(names)} | {FLOOR: EXACT}
         shown = [
             (
                 dataclasses.replace(
                     entry,
                     label=entry.label or entry.name,
-                    color=place if entry.color is None else entry.color,
+                    color=colors[entry.name] if entry.color is None else entry.color,
                 ),
                 outcomes[entry.name],
             )
-            for place, entry in enumerate(self.entries(config))
+            for entry in listed
             if entry.name in outcomes
         ]
         drawn = {figure.name: figure.draw(config, shown) for figure in self.figures}

@@ -16,6 +16,9 @@ Shown = Sequence[tuple[Any, Outcome]]
 Values = str | Callable[[Outcome], np.ndarray | None]
 """The name of an array of an outcome, or what makes one; None where there is none."""
 
+Limits = tuple[float | None, float | None]
+"""The ends of an axis; None is that of the values."""
+
 
 @dataclasses.dataclass(frozen=True)
 class AbstractFigure(abc.ABC):
@@ -81,7 +84,7 @@ class Curves(AbstractFigure):
     x_label: str = "step"
     level: float | str | None = None
     level_label: str = ""
-    limits: tuple[float, float] | Callable[[float], tuple[float, float]] | None = None
+    limits: Limits | Callable[[float], Limits] | None = None
     log_x: bool = False
     log_y: bool = False
 
@@ -170,12 +173,12 @@ class Boxes(AbstractFigure):
     Attributes:
         metric: The name of the metric.
         label: What it is, with its unit.
-        log_y: Whether its axis is logarithmic, where all values are positive.
+        log: Whether its axis is logarithmic, where all values are positive.
     """
 
     metric: str
     label: str
-    log_y: bool = False
+    log: bool = False
 
     usual: ClassVar[str] = "{label}, a point a seed; the line is the floor."
 
@@ -188,7 +191,7 @@ class Boxes(AbstractFigure):
         positive = all(np.all(values > 0) for values in groups.values())
         return boxes(
             groups, self.label, colors=_colors(shown), exact=line,
-            log_y=self.log_y and positive,
+            log=self.log and positive,
         )  # fmt: skip
 
 

@@ -225,7 +225,7 @@ def entries(task_of: Callable[[Any], Task], config: ObjectivesConfig) -> list[En
             text = (
                 NOTES[name] if not suffix else "Its twin: the network sees coordinates."
             )
-            found.append(Entry(name + suffix, part, text, color=1 + color, trains=True))
+            found.append(Entry(name + suffix, part, text, color=color, trains=True))
     return found
 
 
@@ -266,9 +266,9 @@ OBJECTIVES = Experiment(
     figures=(
         Boxes(
             "likelihood", "likelihood_gap", "log-likelihood below the exact (nats)",
-            log_y=True,
+            log=True,
         ),
-        Boxes("distance", "energy_distance", "energy distance of samples", log_y=True),
+        Boxes("distance", "energy_distance", "energy distance of samples", log=True),
     ),
 )  # fmt: skip
 
@@ -287,7 +287,7 @@ DW4_OBJECTIVES = Experiment(
     ),
     entries=functools.partial(entries, dw4_task),
     figures=(
-        Boxes("energies", "energy_w2", "W2 of the energies", log_y=True),
+        Boxes("energies", "energy_w2", "W2 of the energies", log=True),
         Boxes("states", "near_a_state", "fraction near a state"),
         Boxes("shares", "smallest_share", "share of the rarest state"),
     ),

@@ -22,7 +22,7 @@ def _molecules(outcome: Outcome) -> tuple[tuple[str, ...], np.ndarray]:
     return symbols_of(numbers), np.asarray(outcome.samples, np.float64)
 
 
-def _pictures(name: str, model: str, draw: Any, caption: str) -> Own:
+def pictures_of(name: str, model: str, draw: Any, caption: str) -> Own:
     """Return a picture of the first molecules of a model, with inferred bonds."""
 
     def function(config: Any, shown: Shown) -> Any | None:
@@ -76,24 +76,24 @@ _DISTANCE = (1.0, 6.0), "Distances between all pairs of two elements, bonded or 
 _ANGLE = (40.0, 180.0), "Angles between bonds, in degrees."
 
 FIGURES = (
-    _pictures(
+    pictures_of(
         "molecules",
         "equivariant",
         molecules,
         "New molecules of the equivariant model, the first 64, with the bonds that the "
         "paper's three steps infer.",
     ),
-    _pictures(
+    pictures_of(
         "formulas",
         "equivariant",
         _formulas,
         "The same molecules as RDKit draws the inferred bonds; below, whether RDKit "
         "itself accepts the positions.",
     ),
-    _pictures(
+    pictures_of(
         "turned", "equivariant", _turned, "New molecules, to turn with the mouse."
     ),
-    _pictures(
+    pictures_of(
         "authors",
         "authors",
         molecules,

@@ -11,6 +11,7 @@ import numpy as np
 from equistein.diffusion import DiffusionContrastiveDivergence, NoiseEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Boxes
+from equistein.experiments.molecules._figures import pictures_of
 from equistein.experiments.molecules._learning import (
     check,
     floor_of_data,
@@ -25,6 +26,7 @@ from equistein.models import (
     diffusion_steps,
     Model,
 )
+from equistein.plotting import molecules
 from equistein.runs import Outcome
 
 
@@ -172,15 +174,19 @@ MOLECULES_TRAINING = Experiment(
         ),
     },
     entries=entries,
-    figures=tuple(
-        Boxes(name.replace("_", "-"), name, label)
+    figures=(
+        *(pictures_of(
+            f"molecules-{name}", name, molecules,
+            f"New molecules by `{name}`, the first 64, with inferred bonds.",
+        ) for name in ("denoising", "contrastive")),
+        *(Boxes(name.replace("_", "-"), name, label)
         for name, label in (
             ("atom_stability", "fraction of stable atoms"),
             ("molecule_stability", "fraction of stable molecules"),
             ("validity", "fraction of valid molecules"),
             ("w1_c_c", "Wasserstein-1 distance of the C–C distances / Å"),
             ("w1_c_o", "Wasserstein-1 distance of the C–O distances / Å"),
-        )
+        )),
     ),
     check=check,
 )  # fmt: skip

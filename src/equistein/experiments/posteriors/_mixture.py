@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from equistein.experiments.engine._experiment import Entry, Experiment, Trial
+from equistein.experiments.engine._experiment import (
+    Entry,
+    EXACT,
+    Experiment,
+    Trial,
+)
 from equistein.experiments.engine._figures import Own, Shown
 from equistein.experiments.posteriors._config import PAPER, SMOKE
 from equistein.experiments.posteriors._entries import Assembly, entries
@@ -57,7 +62,7 @@ def _draw_evidence(config: MixtureConfig, shown: Shown) -> Any | None:
     if known and config.data == "galaxies":
         where, values = np.array(list(known)), np.array(list(known.values()))
         series["Neal (1999)"] = where, values, np.full(len(known), np.nan)
-        colors["Neal (1999)"] = len(shown)  # that of no sampler
+        colors["Neal (1999)"] = EXACT
     return error_bars(
         series, "log evidence", x_label="number of components", colors=colors
     )

@@ -80,7 +80,7 @@ DW4_BANDWIDTHS = Experiment(
     },
     entries=entries,
     figures=(
-        Boxes("energy-w2", "energy_w2", "Wasserstein-2 of the energies"),
+        Boxes("energy-w2", "energy_w2", "Wasserstein-2 of the energies", log=True),
         Boxes("distance-tv", "distance_tv", "total variation of the distances"),
         Curves("bandwidth", "bandwidth", "bandwidth", log_y=True),
     ),

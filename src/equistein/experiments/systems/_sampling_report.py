@@ -95,7 +95,7 @@ def figures(system: System) -> tuple[AbstractFigure, ...]:
         return Curves(
             name, metric, label, level=metric, caption=caption,
             x_label="score evaluations a particle", log_x=True, log_y=True,
-            limits=lambda level: (0.5 * level, 100 * level),
+            limits=lambda level: (None, 100 * level),
         )  # fmt: skip
 
     def histogram(
