@@ -229,7 +229,8 @@ class Configurations(AbstractFigure):
     Attributes:
         num: How many of each.
         reach: Half the side of a panel; by default what holds nearly all particles.
-        colors: The name of the array that sets their colors.
+        colors: The name of the array that sets their colors; by default they are those
+            of the entries.
     """
 
     num: int
@@ -246,7 +247,8 @@ class Configurations(AbstractFigure):
         def pick(outcome: Outcome, values: np.ndarray) -> np.ndarray:
             return values[np.linspace(0, len(outcome.samples) - 1, num).astype(int)]
 
-        name, colors = self.colors, None
+        name = self.colors
+        colors = np.array([[entry.color] * num for entry, _ in shown])
         if name is not None:
             colors = np.stack([pick(out, out.arrays[name]) for _, out in shown])
         first = np.abs(shown[0][1].samples)
