@@ -27,6 +27,7 @@ from equistein.models._graph_energy import (
     graph_energy_for as graph_energy_for,
     masked_energy_for as masked_energy_for,
 )
+from equistein.models._image_bits import image_bits as image_bits
 from equistein.models._image_energy import (
     image_energy_for as image_energy_for,
     image_model as image_model,

@@ -13,12 +13,12 @@ from equistein.energies import AbstractEnergy
 from equistein.models._dataset import Dataset
 from equistein.models._model import Model
 from equistein.models._problem import Problem
-from equistein.models._scores import values_at
 from equistein.models._settings import (
     AbstractParticleSettings,
     AbstractSettings,
     ContrastiveSettings,
 )
+from equistein.models._values import values_at
 from equistein.molecules import BOLTZMANN
 from equistein.training import AbstractObjective, Blurred, Fitted, ForceMatching
 

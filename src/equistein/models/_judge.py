@@ -19,7 +19,8 @@ from equistein.models._dataset import Dataset
 from equistein.models._energies_and_forces import force_errors
 from equistein.models._features import features_of
 from equistein.models._molecules import report_molecules
-from equistein.models._scores import scores, values_at
+from equistein.models._scores import scores
+from equistein.models._values import values_at
 from equistein.runs import FLOOR, Outcome, seed_outcome, WARNING
 from equistein.samplers import kept_doubts, SamplingWarning
 from equistein.training import Fitted

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -10,7 +9,11 @@ import numpy as np
 
 from equistein._gate import gate
 from equistein._types import Key, Particles
-from equistein.diffusion import AbstractNoiseEnergy, denoising_loss
+from equistein.diffusion import (
+    AbstractNoiseEnergy,
+    denoising_loss,
+    MixtureNoiseEnergy,
+)
 from equistein.energies import AbstractEnergy
 from equistein.metrics import (
     accuracy,
@@ -19,9 +22,12 @@ from equistein.metrics import (
     outlier_scores,
 )
 from equistein.models._dataset import Dataset
+from equistein.models._image_bits import image_bits
+from equistein.models._values import values_at
 from equistein.training import Box, Fitted
 
 _DENOISED = 512  # points to judge denoising by
+_STEPS_OF_IMAGES = 100  # temperatures, at most
 
 
 @gate
@@ -33,7 +39,7 @@ def scores(
     The log-likelihood, with an error of two standard errors over the points and the
     bound of that of log Z, found by annealing both ways; AUROC, accuracy and
     calibration. An energy of all levels of noise is judged by the loss that it was
-    trained with.
+    trained with, and one of images with pixels from 0 to 1 by their bits too.
 
     Args:
         key: The source of randomness.
@@ -44,6 +50,7 @@ def scores(
     energy = fitted.energy
     if isinstance(energy, AbstractNoiseEnergy):
         numbers = _denoising(key, fitted, dataset)
+        numbers |= _bits(jr.fold_in(key, 1), energy, dataset.held_out(), num_steps)
         return numbers | _classification(fitted, dataset.held_out())
     assert isinstance(energy, AbstractEnergy)
     normalizer_key, box_key = jr.split(key)
@@ -77,10 +84,18 @@ def scores(
     return {name: float(value) for name, value in numbers.items()}
 
 
-@eqx.filter_jit
-def values_at(function: Any, points: Particles) -> Any:
-    """Return the value at each point, in blocks of 256."""
-    return jax.lax.map(function, points, batch_size=256)
+def _bits(
+    key: Key, energy: AbstractNoiseEnergy, held_out: Dataset, num_steps: int
+) -> dict[str, float]:
+    """Return the bits of held-out images, where pixels are from 0 to 1."""
+    images = held_out.points
+    if not isinstance(energy, MixtureNoiseEnergy) or len(images) < 2:
+        return {}
+    if float(jnp.min(images)) < 0 or float(jnp.max(images)) > 1:
+        return {}
+    num_steps = min(num_steps, _STEPS_OF_IMAGES)
+    found = image_bits(key, energy, images, num_steps=num_steps)
+    return {name: float(value) for name, value in found.items()}
 
 
 def _classification(fitted: Fitted, held_out: Dataset) -> dict[str, Any]:

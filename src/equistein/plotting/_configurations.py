@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from equistein.plotting._style import color, frameless, grid, label_rows
@@ -28,8 +29,9 @@ def configurations(
             panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
             shade = color(i if colors is None else int(colors[i][j]))
             first, second = np.triu_indices(len(point), k=1)
-            for a, b in zip(first, second, strict=True):
-                panel.plot(*point[[a, b], :2].T, color=shade, linewidth=0.5, alpha=0.35)
+            lines = np.stack([point[first, :2], point[second, :2]], axis=1)
+            look = {"colors": shade, "linewidths": 0.5, "alpha": 0.35}
+            panel.add_collection(LineCollection(list(lines), **look))
             panel.scatter(*point[:, :2].T, s=22, color=shade, zorder=3)
     label_rows(axes, list(samples), fontsize=7.0)
     return figure

@@ -9,6 +9,8 @@ METRIC_WORDS = {
     "atom_stability": "atoms with the bonds of their valence",
     "batches": "batches trained within the time",
     "bits_per_dimension": "bits a dimension",
+    "bits_per_dimension_gap": "bits a dimension between both ways to log Z, half of it",
+    "bits_per_dimension_of_normals": "bits a dimension of the normal laws alone",
     "calibration_error": "expected calibration error",
     "closest_pair": "distance of the closest two particles (median)",
     "copy_error": "largest error of the weight of a copy",

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
+from equistein.diffusion import MixtureNoiseEnergy
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.images._classifier import classifier
@@ -22,7 +23,7 @@ from equistein.experiments.images._config import (
     Trained,
 )
 from equistein.experiments.images._data import few_labels, LabeledPoints, turned
-from equistein.experiments.images._density import bits, completed, long_chains
+from equistein.experiments.images._density import completed, long_chains
 from equistein.experiments.images._figures import CLASS_NORMALS, FIGURES
 from equistein.experiments.images._scores import (
     classification,
@@ -36,6 +37,7 @@ from equistein.groups import ImageRotations, Trivial
 from equistein.models import (
     contrastive_model,
     ContrastiveSettings,
+    image_bits,
     image_energy_for,
     image_model,
     ImageSettings,
@@ -132,7 +134,10 @@ def _learned(config: ImagesConfig, kind: Trained, trial: Trial) -> Outcome:
     numbers, arrays, samples = judged(judge_key, config, fitted, known)
     if kind.density:
         density_key = jr.fold_in(judge_key, 1)
-        numbers |= bits(density_key, fitted.energy, sets, config.num_annealed)
+        assert isinstance(fitted.energy, MixtureNoiseEnergy)
+        numbers |= image_bits(
+            density_key, fitted.energy, sets.upright, num_steps=config.num_annealed
+        )
         if trial.index == 0:
             quality = functools.partial(_quality, config)
             arrays |= long_chains(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
 from equistein._types import Key, LogDensity, Particles
 from equistein.diffusion import NoiseEnergy
+from equistein.experiments.engine._augmented import augmented
 from equistein.experiments.engine._checks import AbstractConfig, has_blackjax
 from equistein.experiments.engine._experiment import Entry, Trial
 from equistein.experiments.engine._figures import Curves
@@ -185,8 +185,7 @@ def denoise_coordinates(
     """Fit the twin without symmetry to the data, or to copies moved by the group."""
     energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
     if copies > 1:
-        elements = group.sample(trial.key(3), copies * len(data))
-        data = jax.vmap(group.act)(elements, jnp.tile(data, (copies, 1, 1)))
+        data = augmented(trial.key(3), group, data, copies)
     settings = config.denoising(config.twin_batches, len(data))
     settings = dataclasses.replace(settings, stein_step_size=0.0)
     network = NoiseMLP(data[0].size, widths=(config.twin_width,) * 3, key=energy_key)

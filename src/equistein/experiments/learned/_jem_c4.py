@@ -69,7 +69,9 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
         held = mode_weights(samples[0], modes)
         # A ring is nearest to all modes in turn, and inside hardly any of them.
         near = jnp.any(jnp.stack([_inside(t, samples[0]) for t in targets]), axis=0)
-        inside = mode_weights(samples[0][near], modes) * jnp.mean(near)
+        apart = jnp.linalg.norm(samples[0][:, None] - modes[None], axis=-1)
+        nearest = jax.nn.one_hot(jnp.argmin(apart, axis=1), len(modes))
+        inside = jnp.mean(nearest * near[:, None], axis=0)
         each = zip(samples[1:], jnp.split(exact, num_classes), strict=True)
         distances = [energy_distance(mine, theirs) for mine, theirs in each]
         return {

@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergy
+from equistein.experiments.engine._augmented import augmented
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Curves
@@ -49,14 +49,6 @@ class LearningCurvesConfig(AbstractConfig):
     num_samples: int = 512
     radii: tuple[float, float] = (7.0, 15.0)
     fit: ContrastiveSettings = dataclasses.replace(REWEIGHTED, batch_size=100)
-
-
-def augmented(
-    key: Key, group: AbstractGroup, data: Particles, copies: int
-) -> Float[Array, "copy *shape"]:
-    """Return `copies` of each point, each moved by a random element of a group."""
-    points = jnp.repeat(data, copies, axis=0)
-    return jax.vmap(group.act)(group.sample(key, len(points)), points)
 
 
 def entries(config: LearningCurvesConfig) -> list[Entry]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
+from equistein.experiments.engine._augmented import augmented
 from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._experiment import Entry, Trial
 from equistein.experiments.learned._algorithm_1 import Algorithm1
@@ -40,6 +41,7 @@ REWEIGHTED = ContrastiveSettings(
 """Chains with weights, exact in law: nothing else holds the energy back."""
 
 REACH = 2.5  # half the side of the plane, over the largest radius
+_COPIES = 100  # of each point, where data is augmented
 _DRAWN = 140  # points along a side of a density that is drawn
 _NUM_EXACT = 4_000
 _FAMILY = (
@@ -49,6 +51,7 @@ _FAMILY = (
 _REWEIGHTED = (
     "The network of `plain`, against Metropolis-adjusted chains that carry weights, "
     "which are exact.",
+    "The same, from a hundred copies of each point, each moved by the group at random.",
     "The equivariant network, against the same chains. likelihood_gap: how far the "
     "held-out likelihood is below that of `family`.",
 )
@@ -151,20 +154,24 @@ class PlanarTarget:
             for kernel in ("plain", "equivariant")
         )
         models = (
-            ("plain", "plain EBM, SVGD", Trivial(), svgd),
-            ("equivariant-svgd", "equivariant EBM, SVGD", group, svgd),
-            ("equivariant", "equivariant EBM, E-SVGD", group, kernels),
-            ("plain-reweighted", "plain EBM, weights", Trivial(), config.reweighted),
-            ("reweighted", "equivariant EBM, weights", group, config.reweighted),
-        )
+            ("plain", "plain EBM, SVGD", Trivial(), svgd, 1),
+            ("equivariant-svgd", "equivariant EBM, SVGD", group, svgd, 1),
+            ("equivariant", "equivariant EBM, E-SVGD", group, kernels, 1),
+            ("plain-reweighted", "plain EBM, weights", Trivial(), config.reweighted, 1),
+            (
+                "augmented-reweighted", "plain EBM, weights, augmented", Trivial(),
+                config.reweighted, _COPIES,
+            ),
+            ("reweighted", "equivariant EBM, weights", group, config.reweighted, 1),
+        )  # fmt: skip
         entries = [
             Entry(FLOOR, partial(self._exact, config), label="target"),
             Entry("family", partial(self._family, config), _FAMILY, label="family"),
         ]
-        for (name, label, group, settings), note in zip(
+        for (name, label, group, settings, copies), note in zip(
             models, (*notes, *_REWEIGHTED), strict=True
         ):
-            stage = partial(self._learned, config, group, settings)
+            stage = partial(self._learned, config, group, settings, copies)
             entries.append(Entry(name, stage, note, label=label, trains=True))
         return entries
 
@@ -210,17 +217,22 @@ class PlanarTarget:
         config: PlanarConfig,
         group: AbstractGroup,
         settings: ContrastiveSettings,
+        copies: int,
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
         data, labels, points, classes = self._data(config, trial)
-        model = for_data(keys[3], group, data, labels, settings=settings)
+        seen, known = data, labels
+        if copies > 1:
+            seen = augmented(trial.key(3), self.group, data, copies)
+            known = jnp.repeat(labels, copies)
+        model = for_data(keys[3], group, seen, known, settings=settings)
         # A partial's arrays are inputs of the compiled function, not constants in it.
         likelihood = eqx.Partial(held_out_likelihood, self.plane, points)
         if settings.negatives == "persistent":
             model = config.algorithm.applied(model, settings.learning_rate)
         fitted = model.fit(
-            keys[4], data, labels, progress=True, checkpoint=trial.checkpoint(),
+            keys[4], seen, known, progress=True, checkpoint=trial.checkpoint(),
             callbacks=[Monitor(likelihood, config.monitor_every)],
         )  # fmt: skip
         sample_key, normalizer_key, exact_key = jr.split(keys[5], 3)

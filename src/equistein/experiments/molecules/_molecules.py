@@ -8,6 +8,7 @@ import jax.random as jr
 
 from equistein._types import Key
 from equistein.diffusion import NoiseEnergy
+from equistein.experiments.engine._augmented import augmented
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.molecules._figures import FIGURES
 from equistein.experiments.molecules._learning import (
@@ -19,6 +20,7 @@ from equistein.experiments.molecules._learning import (
     outcome_of_fits,
 )
 from equistein.experiments.molecules._reference import authors_molecules
+from equistein.groups import PointCloud
 from equistein.models import denoising_model
 from equistein.networks import NoiseMLP
 from equistein.runs import Outcome
@@ -30,18 +32,21 @@ class MoleculesConfig(MoleculeConfig):
 
     Attributes:
         num_epochs: Epochs of `equivariant`.
-        plain_epochs: Those of `plain`.
+        plain_epochs: Those of `plain` and `augmented`, which take as much time.
         learning_rate: Adam's, at first.
-        plain_width: The number of units of the plain network, of three layers.
+        plain_width: The number of units of their networks, of three layers, which make
+            as many parameters.
+        copies: Copies of each molecule that `augmented` learns from.
         stein_step: The step of the Stein force, in squares of the noise; 0 for none.
         langevin: The Langevin step, in squares of the noise; 0 for none. Both steps are
             taken up to six times the least noise.
     """
 
     num_epochs: int = 200
-    plain_epochs: int = 60
+    plain_epochs: int = 4_000
     learning_rate: float = 3e-3
-    plain_width: int = 512
+    plain_width: int = 216
+    copies: int = 1_000
     stein_step: float = 0.04
     langevin: float = 1.0
 
@@ -54,10 +59,14 @@ def entries(config: MoleculesConfig) -> list[Entry]:
         energy_for: Callable[[Key, MoleculesConfig], NoiseEnergy],
         num_epochs: int,
         note: str,
+        copies: int = 1,
     ) -> Entry:
         def stage(trial: Trial) -> Outcome:
             network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
             energy, data = energy_for(network_key, config), config.data
+            if copies > 1:
+                group = PointCloud(config.reference.symbols, 3)
+                data = augmented(trial.key(3), group, data, copies)
             settings = config.denoising(
                 num_epochs, learning_rate=config.learning_rate,
                 stein_step_size=config.stein_step * config.noise**2,
@@ -87,6 +96,14 @@ def entries(config: MoleculesConfig) -> list[Entry]:
             "sees each training molecule in one place and order only, and gives these "
             "back.",
         ),
+        learned(
+            "augmented",
+            _plain,
+            config.plain_epochs,
+            "The same twin, which learns from copies of each molecule, turned and with "
+            "its like atoms swapped at random.",
+            config.copies,
+        ),
     ]
     published = authors_molecules() if config.formula == "C5H8O" else None
     if published is not None:
@@ -114,10 +131,10 @@ MOLECULES = Experiment(
     presets={
         "smoke": MoleculesConfig(
             download=False, num_samples=8, num_epochs=2, plain_epochs=2, width=8,
-            depth=1, plain_width=16, sample_steps=20,
+            depth=1, plain_width=16, sample_steps=20, copies=2,
         ),
         "quick": MoleculesConfig(),
-        "paper": MoleculesConfig(num_seeds=3, num_epochs=2_500, plain_epochs=250),
+        "paper": MoleculesConfig(num_seeds=3, num_epochs=2_500, plain_epochs=50_000),
     },
     entries=entries,
     figures=FIGURES,
