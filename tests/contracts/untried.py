@@ -83,8 +83,8 @@ UNTRIED = {
         _LONG: {
             "contrastive_model", "denoising_model", "for_dataset", "for_formulas",
             "formulas_of", "graph_energy_for", "image_bits", "image_energy_for",
-            "image_invariants", "image_model", "judge", "masked_energy_for", "network_for", "of_formula",
-            "scores",
+            "image_invariants", "image_model", "judge", "masked_energy_for",
+            "network_for", "of_formula", "scores",
         },
     },
     "training": {

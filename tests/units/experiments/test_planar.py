@@ -86,3 +86,20 @@ def test_the_family_is_fitted_by_maximum_likelihood():
         twin = target.family(1.2 * data, labels)
         assert 512 * (mean(twin) - mean(target.law)) < -100
         assert law.samples(jax.random.key(2), 5)[0].shape == (5, 2)
+
+
+def test_a_ring_has_no_modes():
+    target = classes((7.0, 15.0))
+    points, labels = target.sample(jax.random.key(3), 512)
+    angles = jnp.linspace(0, 2 * jnp.pi, 512)
+    ring = 7 * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+
+    def modes_found(drawn):
+        of_classes = [points[labels == 0], points[labels == 1]]
+        samples = [drawn, *of_classes]
+        logs = target.law.log_densities
+        numbers, _ = target.measure(logs, samples, points, labels, points)
+        return numbers["modes_found"]
+
+    assert modes_found(points) == 8
+    assert modes_found(ring) == 0

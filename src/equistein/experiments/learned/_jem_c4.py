@@ -1,12 +1,12 @@
 """A joint energy model of two classes with C4 symmetry (paper, section 4, D.1)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
@@ -36,7 +36,7 @@ from equistein.metrics import (
 from equistein.models import ContrastiveSettings
 from equistein.targets import RotatedGaussians
 
-_INSIDE = 1 - np.exp(-2)  # of a mode's points are within two standard deviations
+_INSIDE = 1 - math.exp(-2)  # of a mode's points are within two standard deviations
 
 
 def classes(radii: tuple[float, float]) -> PlanarTarget:
@@ -71,7 +71,7 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
         near = jnp.any(jnp.stack([_inside(t, samples[0]) for t in targets]), axis=0)
         apart = jnp.linalg.norm(samples[0][:, None] - modes[None], axis=-1)
         nearest = jax.nn.one_hot(jnp.argmin(apart, axis=1), len(modes))
-        inside = jnp.mean(nearest * near[:, None], axis=0)
+        inside = jnp.mean(jnp.where(near[:, None], nearest, 0), axis=0)
         each = zip(samples[1:], jnp.split(exact, num_classes), strict=True)
         distances = [energy_distance(mine, theirs) for mine, theirs in each]
         return {
