@@ -189,6 +189,21 @@ def test_an_interrupted_run_holds_what_it_did_and_can_go_on(key, monkeypatch):
     assert np.array_equal(rest.particles, straight.particles)
 
 
+def test_the_next_call_is_begun_before_the_last_one_is_looked_at(key, monkeypatch):
+    import equistein.samplers._run as driver
+
+    said, advance, fetch = [], driver.record_steps, jax.device_get
+    monkeypatch.setattr(
+        driver, "record_steps", lambda *given: said.append("step") or advance(*given)
+    )
+    monkeypatch.setattr(
+        driver.jax, "device_get", lambda told: said.append("look") or fetch(told)
+    )
+    sampler = SAMPLERS["noisy"]
+    run(key, sampler, log_density, start(key), num_steps=6, record_every=2)
+    assert said[:5] == ["step", "step", "look", "step", "look"]
+
+
 def test_progress_is_shown_on_standard_error(key, capsys):
     run(key, SAMPLERS["svgd"], log_density, start(key), num_steps=5, progress=True)
     first, *_, last = capsys.readouterr().err.strip().splitlines()

@@ -1,6 +1,8 @@
 """What drives every sampler, and records what it did."""
 
 import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -149,16 +151,19 @@ def run(
     recorded = record_steps if runs is None else record_steps_of_many
     records = []
     static_tol = None if tol is None else float(tol)
+
+    def stepped(progress_state, ends):
+        return recorded(
+            keys, sampler, log_density, progress_state, ends, static_tol, keep
+        )
+
     try:
         with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
-            for ends in calls:
-                progress_state, info, valid = recorded(
-                    keys, sampler, log_density, progress_state, ends, static_tol, keep
-                )
-                now = progress_state
-                told = (info, valid), now.state.step, now.failed, now.converged
+            for now, record in _one_ahead(stepped, progress_state, calls):
+                told = record, now.state.step, now.failed, now.converged
                 # Fetched at once: each array by itself would wait for the device.
                 record, step, failed, converged = jax.device_get(at_home(told))
+                progress_state = now
                 records.append(record)
                 bar.update(int(np.min(step)) - done - bar.n)
                 if np.any(failed) or np.all(converged):
@@ -183,6 +188,31 @@ def run(
         ends = ends if runs is None else ends.reshape(-1, *ends.shape[2:])
         doubts += lost_symmetry(*given, ends)
     return doubted(samples, began, doubts, type(given[0]).__name__)
+
+
+def _one_ahead(
+    stepped: Callable[..., tuple[Progress, Any, Any]],
+    progress_state: Progress,
+    calls: Sequence[Int[Array, " record"]],
+) -> Iterator[tuple[Progress, tuple[Any, Any]]]:
+    """Yield the state after each call and what was recorded, while the next one runs.
+
+    The device does not wait for the host to look at the last call. A run that failed or
+    converged takes no step in the call that was begun before anyone saw it.
+    """
+    last = None
+    for ends in calls:
+        try:
+            progress_state, info, valid = stepped(progress_state, ends)
+        except (KeyboardInterrupt, RuntimeError, ValueError):
+            if last is not None:  # what was done before is kept
+                yield last
+            raise
+        if last is not None:
+            yield last
+        last = progress_state, (info, valid)
+    if last is not None:
+        yield last
 
 
 def _calls(
