@@ -55,7 +55,8 @@ MODELS = {
     ),
     "density-plain": Trained(
         label="plain energy, denoising",
-        note="Its twin without symmetry, of as many parameters.",
+        note="Its twin without symmetry, of as many parameters and trained for as much "
+        "time.",
         density=True,
         steerable=False,
     ),
@@ -158,6 +159,8 @@ class ImagesConfig(AbstractConfig):
         num_attacked: Test images that are changed to mislead the model.
         radii: The largest change of a pixel in these attacks.
         density: How the energies made for densities are trained.
+        twin_epochs: Epochs of their twins without symmetry, for as much time; None is
+            as many.
         fit: How the others are trained; the model sets kernel, weights and epochs.
     """
 
@@ -183,6 +186,7 @@ class ImagesConfig(AbstractConfig):
     num_attacked: int = 300
     radii: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08)
     density: ImageSettings = ImageSettings()
+    twin_epochs: int | None = None
     fit: ContrastiveSettings
 
     below_one: ClassVar[Sequence[str]] = ("labeled_fraction",)

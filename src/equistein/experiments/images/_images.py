@@ -195,7 +195,11 @@ def _density_model(
     if not kind.steerable:  # of half the channels a layer, and as many parameters
         group = Trivial()
         fields = tuple(2 * num for num in settings.fields)
-        settings = dataclasses.replace(settings, fields=fields)
+        settings = dataclasses.replace(
+            settings,
+            fields=fields,
+            num_epochs=config.twin_epochs or settings.num_epochs,
+        )
     energy = image_energy_for(
         key, group, *known, num_classes=len(config.sets.names), settings=settings
     )
@@ -280,7 +284,8 @@ IMAGES = Experiment(
             ),
         ),
         "quick": ImagesConfig(
-            density=ImageSettings(num_epochs=36, sample_steps=30), fit=_QUICK
+            density=ImageSettings(num_epochs=36, sample_steps=30), twin_epochs=64,
+            fit=_QUICK,
         ),
         "paper": ImagesConfig(
             fields=(16, 16, 16, 32, 32, 32, 32, 32),
