@@ -77,6 +77,14 @@ class PointCloud(AbstractGroup):
     def __check_init__(self):
         check_integers("PointCloud", dim=self.dim)
 
+    def __repr__(self) -> str:
+        runs = [
+            (label, len(tuple(run))) for label, run in itertools.groupby(self.species)
+        ]
+        species = " + ".join(f"({label},) * {num}" for label, num in runs)
+        mirrored = "" if self.reflections else ", reflections=False"
+        return f"PointCloud({species}, dim={self.dim}{mirrored})"
+
     def act(self, element: PyTree, point: Point) -> Point:
         self.check_shape(point.shape)
         return rotate(element.rotation, point)[element.permutation]

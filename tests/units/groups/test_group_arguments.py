@@ -119,3 +119,13 @@ def test_combinations_need_groups(make, unchecked):
         make()
     with pytest.raises(ValueError, match="needs"):
         make((3, (2,)))
+
+
+def test_a_cloud_of_many_particles_is_told_in_a_line():
+    for cloud in (
+        PointCloud((0,) * 55, 3),
+        PointCloud("CCOCHH", 2, reflections=False),
+    ):
+        told = repr(cloud)
+        assert len(told) < 80
+        assert eval(told, {"PointCloud": PointCloud}) == cloud
