@@ -60,12 +60,17 @@ def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
 
 def line_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
     """Return the style of a series' line, another one for each four series."""
-    return LINES[max((colors or {}).get(name, index), 0) // _ALIKE % len(LINES)]
+    return LINES[_kind(name, index, colors) % len(LINES)]
 
 
 def marker_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
     """Return the marker of a series' points, another one for each four series."""
-    return MARKERS[max((colors or {}).get(name, index), 0) // _ALIKE % len(MARKERS)]
+    return MARKERS[_kind(name, index, colors) % len(MARKERS)]
+
+
+def _kind(name: str, index: int, colors: Mapping[str, int] | None) -> int:
+    """Return which four series one is of; what is exact is of the first."""
+    return max((colors or {}).get(name, index), 0) // _ALIKE
 
 
 def frameless(axes: Axes) -> None:

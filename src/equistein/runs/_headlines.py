@@ -131,7 +131,8 @@ def _headline(
     level = floor[metric] if isinstance(floor.get(metric), int | float) else None
     order, told = _ranked(metric, values, level, floor_name)
     # Below the floor nothing is better: it is as good as what the floor is of.
-    at_floor = [n for n in order if _is_at_floor(metric, values[n], floor)]
+    below = level is not None and lower_is_better(metric)
+    at_floor = [name for name in order if below and values[name] <= level]
     first = at_floor or order[:1]
     best, others = order[0], [name for name in order if name not in first]
     if others:
@@ -152,14 +153,6 @@ def _headline(
         told.insert(0, "all as good as the floor")
         value = " … ".join(dict.fromkeys(rounded(values[n]) for n in (best, first[-1])))
     return Headline(in_words(metric), value, entry, "; ".join(told))
-
-
-def _is_at_floor(metric: str, value: float, floor: Mapping[str, Any]) -> bool:
-    """Return whether less is better, and less than the floor."""
-    level = floor.get(metric)
-    if not isinstance(level, int | float) or not lower_is_better(metric):
-        return False
-    return value <= level
 
 
 def _ranked(

@@ -32,6 +32,7 @@ from equistein.metrics import (
     energy_distance,
     expected_calibration_error,
     mode_weights,
+    proportions,
 )
 from equistein.models import ContrastiveSettings
 from equistein.targets import RotatedGaussians
@@ -70,8 +71,8 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
         # A ring is nearest to all modes in turn, and inside hardly any of them.
         near = jnp.any(jnp.stack([_inside(t, samples[0]) for t in targets]), axis=0)
         apart = jnp.linalg.norm(samples[0][:, None] - modes[None], axis=-1)
-        nearest = jax.nn.one_hot(jnp.argmin(apart, axis=1), len(modes))
-        inside = jnp.mean(jnp.where(near[:, None], nearest, 0), axis=0)
+        nearest = jnp.where(near, jnp.argmin(apart, axis=1), len(modes))
+        inside = proportions(nearest, len(modes) + 1)[:-1]
         each = zip(samples[1:], jnp.split(exact, num_classes), strict=True)
         distances = [energy_distance(mine, theirs) for mine, theirs in each]
         return {
