@@ -61,9 +61,11 @@ def on_all(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     Args:
         tree: The tree.
         mesh: The devices.
-        num: Arrays of so many rows are split over the devices; what else there is, is
-            whole on each.
+        num: Arrays of so many rows are split over the devices, where these can share
+            them equally; what else there is, is whole on each.
     """
+    if num is not None and num % mesh.shape[AXIS]:
+        num = None
     whole = NamedSharding(mesh, PartitionSpec())
     rows = NamedSharding(mesh, PartitionSpec(AXIS))
 
@@ -168,28 +170,14 @@ def sent(content: bytes, sender: int) -> bytes:
     return np.asarray(found).astype(np.uint8).tobytes()
 
 
-def check_shared(owner: str, num: int, mesh: Mesh | None) -> None:
-    """Raise unless the devices can have equally many particles.
-
-    Raises:
-        ValueError: If they cannot.
-    """
-    devices = 1 if mesh is None else mesh.shape[AXIS]
-    if num % devices:
-        raise ValueError(
-            f"{devices} devices cannot share {num} `particles` of {owner} equally: "
-            f"give a multiple of {devices}. Those of SVGD without a ring may be any "
-            "number."
-        )
-
-
 def kept_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     """Return a tree whose arrays of rows are split over the devices.
 
     Args:
         tree: The tree.
         mesh: The devices.
-        num: The number of the rows; by default any that the devices can share.
+        num: The number of the rows, of which the last device may have fewer; by default
+            any that the devices share equally.
     """
     rows = NamedSharding(mesh, PartitionSpec(AXIS))
 
@@ -252,30 +240,52 @@ def ring_sum(
     """Return the sum of `function(rows, *part, *whole)` over the devices' parts.
 
     Each device keeps its rows, and the parts pass round all of them: none ever has more
-    than its own rows and one part.
+    than its own rows and one part. Where the devices cannot have equally many, the last
+    parts are filled up with rows that the function does not see.
 
     Args:
         mesh: The devices.
         function: From some rows and a part, an array like the rows.
-        rows: The rows, as many for each device.
-        parts: Arrays of as many rows each, the devices' parts one after another.
+        rows: The rows.
+        parts: Arrays of as many rows each.
         whole: What each device has.
     """
     arrays, static = eqx.partition(whole, eqx.is_array)
-    devices = mesh.shape[AXIS]
+    num, devices = len(rows), mesh.shape[AXIS]
+    size = -(-num // devices)
+    rest = num % size  # of the part after the last whole one
     onward = [(i, (i + 1) % devices) for i in range(devices)]
+    filled = lambda x: kept_split(
+        jnp.pad(x, [(0, devices * size - num)] + [(0, 0)] * (x.ndim - 1)), mesh
+    )
 
     def of_device(rows, parts, arrays):
-        def add(carry, _):
+        whole = eqx.combine(arrays, static)
+
+        def of_rows(count):
+            def sum_of(parts):
+                if not count:
+                    return jnp.zeros_like(rows)
+                return function(rows, *(part[:count] for part in parts), *whole)
+
+            return sum_of
+
+        def add(carry, turn):
             total, parts = carry
-            total = total + function(rows, *parts, *eqx.combine(arrays, static))
-            return (total, jax.lax.ppermute(parts, AXIS, onward)), None
+            if num == devices * size:
+                found = of_rows(size)(parts)
+            else:
+                origin = (jax.lax.axis_index(AXIS) - turn) % devices
+                kind = jnp.clip(origin - num // size, -1, 1) + 1
+                sums = [of_rows(count) for count in (size, rest, 0)]
+                found = jax.lax.switch(kind, sums, parts)
+            return (total + found, jax.lax.ppermute(parts, AXIS, onward)), None
 
         start = jnp.zeros_like(rows), parts
-        return jax.lax.scan(add, start, length=devices)[0][0]
+        return jax.lax.scan(add, start, jnp.arange(devices))[0][0]
 
     split, everywhere = PartitionSpec(AXIS), PartitionSpec()
     return jax.shard_map(
         of_device, mesh=mesh, in_specs=(split, split, everywhere), out_specs=split,
         check_vma=False,
-    )(rows, parts, arrays)  # fmt: skip
+    )(filled(rows), tuple(map(filled, parts)), arrays)[:num]  # fmt: skip

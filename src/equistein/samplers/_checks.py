@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from equistein._devices import check_shared
 from equistein._limits import check_made, MOST
 from equistein._numbers import is_integer
 from equistein._types import LogDensity, Particles
@@ -58,22 +57,17 @@ def check_history(
     )  # fmt: skip
 
 
-def check_ring(
-    mesh: Mesh | None, runs: int | None, particles: Any, initial_state: Any
-) -> None:
-    """Raise unless devices can share the particles of one run.
+def check_ring(mesh: Mesh | None, runs: int | None) -> None:
+    """Raise unless there are devices to form a ring, and one run.
 
     Raises:
-        ValueError: If they cannot, or there are none, or several runs.
+        ValueError: If there are none, or several runs.
     """
     if mesh is None or runs is not None:
         raise ValueError(
             "`ring` is for one run on a `mesh` of devices, such as es.device_mesh(): "
             "give `mesh`, and one key."
         )
-    given = particles if initial_state is None else initial_state.particles
-    if given is not None:
-        check_shared("SVGD in a ring", len(given), mesh)
 
 
 def check_state(sampler: AbstractSampler, state: Any) -> None:

@@ -17,12 +17,24 @@ CHUNK = 64
 
 
 class Progress(eqx.Module):
-    """The state of a run, and the last one known to be finite."""
+    """How far a run is: the last state known to be finite, and whether it is over.
+
+    A call keeps the one before it, to go back to. A failed run has no other state: it
+    takes no more steps.
+    """
+
+    state: PyTree
+    converged: Bool[Array, "*run"]
+    failed: Bool[Array, "*run"]
+
+
+class _Watched(eqx.Module):
+    """The state within a call, and the last one known to be finite."""
 
     state: PyTree
     good: PyTree
-    converged: Bool[Array, "*run"]
-    failed: Bool[Array, "*run"]
+    converged: Bool[Array, ""]
+    failed: Bool[Array, ""]
 
 
 def _steps_recorded(
@@ -37,48 +49,51 @@ def _steps_recorded(
     """Step to each of `ends` in turn and record the info of the last step before it."""
     arrays_of = lambda tree: eqx.filter(tree, eqx.is_array)
 
-    def unrecorded_steps(progress, end):
-        state = progress.state
+    def unrecorded_steps(watched, end):
+        state = watched.state
         last = jnp.minimum(state.step + CHUNK, end - 1)
         state, converged = advance_watched(key, sampler, log_density, state, last, tol)
-        return _judged(progress, state, converged)
+        return _judged(watched, state, converged)
 
-    def recorded_step(key, sampler, log_density, progress):
-        state = progress.state
+    def recorded_step(key, sampler, log_density, watched):
+        state = watched.state
         step_key, density = of_step(jr.fold_in(key, state.step), log_density)
         state, info = sampler.step(step_key, state, density)
-        converged = progress.converged
+        converged = watched.converged
         if tol is not None:
             converged = converged | (info.update_norm < tol)
+        watched = _judged(watched, state, converged, info.log_density)
         record = {"step": state.step} | vars(info)
         if keep:
-            record["particles"] = state.particles[:keep]
-        return arrays_of(_judged(progress, state, converged, info.log_density)), record
+            record["particles"] = watched.good.particles[:keep]
+        return arrays_of(watched), record
 
-    def segment(progress, end):
-        progress = jax.lax.while_loop(
-            lambda p: (p.state.step < end - 1) & ~p.converged & ~p.failed,
-            lambda p: unrecorded_steps(p, end),
-            progress,
+    def segment(watched, end):
+        watched = jax.lax.while_loop(
+            lambda w: (w.state.step < end - 1) & ~w.converged & ~w.failed,
+            lambda w: unrecorded_steps(w, end),
+            watched,
         )
         # A run that converged on the way takes one more step, the one to record.
-        go_on = (progress.state.step < end) & ~progress.failed
-        given = key, sampler, log_density, progress
+        go_on = (watched.state.step < end) & ~watched.failed
+        given = key, sampler, log_density, watched
         blank = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
             eqx.filter_eval_shape(recorded_step, *given)[1],
         )
-        before = arrays_of(progress), blank
+        before = arrays_of(watched), blank
         arrays, info = when_due(go_on, recorded_step, before, *given)
-        progress = eqx.combine(arrays, progress)
-        return progress, (info, go_on & ~progress.failed)
+        watched = eqx.combine(arrays, watched)
+        return watched, (info, go_on & ~watched.failed)
 
-    def unless_over(progress, end):
-        over = progress.converged | progress.failed
-        return segment(progress, jnp.where(over, progress.state.step, end))
+    def unless_over(watched, end):
+        over = watched.converged | watched.failed
+        return segment(watched, jnp.where(over, watched.state.step, end))
 
-    progress, (info, valid) = jax.lax.scan(unless_over, progress, ends)
-    return progress, info, valid
+    state = progress.state
+    watched = _Watched(state, state, progress.converged, progress.failed)
+    watched, (info, valid) = jax.lax.scan(unless_over, watched, ends)
+    return Progress(watched.good, watched.converged, watched.failed), info, valid
 
 
 record_steps = eqx.filter_jit(_steps_recorded)
@@ -90,14 +105,14 @@ record_steps_of_many = eqx.filter_jit(
 
 
 def _judged(
-    progress: Progress,
+    watched: _Watched,
     state: PyTree,
     converged: Bool[Array, ""],
     log_density: Scalar | float = 0.0,
-) -> Progress:
+) -> _Watched:
     """Keep `state` as the last good one if all is finite; otherwise the run failed."""
     finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)
     good = jax.tree.map(
-        lambda new, old: jnp.where(finite, new, old), state, progress.good
+        lambda new, old: jnp.where(finite, new, old), state, watched.good
     )
-    return Progress(state, good, converged & finite, ~finite)
+    return _Watched(state, good, converged & finite, ~finite)

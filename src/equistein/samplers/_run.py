@@ -126,7 +126,7 @@ def run(
         sampler = sampler.on(mesh, ring=ring)
     runs = num_runs(keys)
     if ring:
-        check_ring(mesh, runs, particles, initial_state)
+        check_ring(mesh, runs)
     state = first_state(runs, sampler, log_density, particles, initial_state)
     every = record_every or max(1, num_steps // _NUM_RECORDS)
     check_history(state, runs, num_steps, every, keep)
@@ -146,7 +146,7 @@ def run(
         state = on_all(state, mesh, len(state.particles) if ring else None)
     done = int(jnp.min(state.step))
     no = jnp.zeros(() if runs is None else runs, bool)
-    progress_state = Progress(state, state, no, no)
+    progress_state = Progress(state, no, no)
     calls = _calls(done, num_steps, every, 1 if record_every else _LENGTH)
     recorded = record_steps if runs is None else record_steps_of_many
     records = []
@@ -156,6 +156,9 @@ def run(
         return recorded(
             keys, sampler, log_density, progress_state, ends, static_tol, keep
         )
+
+    def so_far():
+        return _samples(runs, sampler, progress_state, records, done)
 
     try:
         with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
@@ -169,20 +172,17 @@ def run(
                 if np.any(failed) or np.all(converged):
                     break
     except KeyboardInterrupt:
-        samples = _samples(runs, sampler, progress_state, records, done)
-        raise RunInterrupted(samples) from None
+        raise RunInterrupted(so_far()) from None
     except (RuntimeError, ValueError) as error:
         reason = raised_in_python(error)
         if reason is None:
             raise
-        samples = _samples(runs, sampler, progress_state, records, done)
         if is_interrupt(reason):
-            raise RunInterrupted(samples) from None
-        raise EvaluationFailed(reason, samples) from None
+            raise RunInterrupted(so_far()) from None
+        raise EvaluationFailed(reason, so_far()) from None
+    samples = so_far()
     if bool(jnp.any(progress_state.failed)):
-        samples = _samples(runs, sampler, progress_state, records, done)
         raise _failure(runs, keys, sampler, log_density, progress_state, samples)
-    samples = _samples(runs, sampler, progress_state, records, done)
     if check:
         ends = samples.particles
         ends = ends if runs is None else ends.reshape(-1, *ends.shape[2:])
@@ -241,7 +241,7 @@ def _samples(
     done: int,
 ) -> Samples:
     """Return what the runs gave so far."""
-    state, converged = at_home((progress.good, progress.converged))
+    state, converged = at_home((progress.state, progress.converged))
     summary = of_runs(runs, sampler.summary)(state)
     return collected(state, converged, records, summary, done)
 
@@ -255,23 +255,23 @@ def _failure(
     samples: Samples,
 ) -> NonFiniteError:
     """Replay from the last good state to find the step that failed."""
-    good, where = progress.good, ""
+    good, where = progress.state, ""
     if runs is not None:
         failed = int(jnp.argmax(progress.failed))
         key, good, where = key[failed], samples[failed].state, f" of run {failed}"
     chunk = jnp.arange(1, CHUNK + 1) + good.step
     no = jnp.zeros((), bool)
-    replay = Progress(good, good, no, no)
+    replay = Progress(good, no, no)
     replay, _, _ = record_steps(key, sampler, log_density, replay, chunk, None, 0)
-    step = int(replay.good.step) + 1
+    step = int(replay.state.step) + 1
     held = "the last good particles of each run"
     if runs is None:
         held = f"the particles after step {step - 1}"
         samples = dataclasses.replace(
             samples,
-            particles=replay.good.particles,
-            state=replay.good,
-            num_steps=samples.num_steps + int(replay.good.step - good.step),
+            particles=replay.state.particles,
+            state=replay.state,
+            num_steps=samples.num_steps + int(replay.state.step - good.step),
         )
     return NonFiniteError(
         f"A particle or its density stopped being finite in step {step}{where}; the "

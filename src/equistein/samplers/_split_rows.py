@@ -7,7 +7,7 @@ import jax
 from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
-from equistein._devices import check_shared, kept_split
+from equistein._devices import kept_split
 from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
@@ -16,7 +16,8 @@ from equistein.samplers._base import AbstractSampler
 class SplitRows(AbstractSampler[Any, Any]):
     """A sampler whose particles do not see each other, on several devices.
 
-    Each device moves its particles; what is a mean over all of them is gathered.
+    Each device moves its particles, the last one perhaps fewer; what is a mean over all
+    of them is gathered.
 
     Args:
         inner: The sampler.
@@ -27,14 +28,7 @@ class SplitRows(AbstractSampler[Any, Any]):
     mesh: Mesh = eqx.field(static=True)
 
     def init(self, particles: Particles) -> PyTree:
-        """Return the inner sampler's state.
-
-        Raises:
-            ValueError: If the devices cannot have equally many particles.
-        """
-        num = len(particles)
-        check_shared(type(self.inner).__name__, num, self.mesh)
-        return kept_split(self.inner.init(particles), self.mesh, num)
+        return kept_split(self.inner.init(particles), self.mesh, len(particles))
 
     @keyed
     def step(

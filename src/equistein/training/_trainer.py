@@ -12,7 +12,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
-from equistein._devices import AXIS, kept_split
+from equistein._devices import kept_split
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.samplers import on_mesh
@@ -75,17 +75,7 @@ class Trainer(eqx.Module):
     mesh: Mesh | None = eqx.field(static=True, default=None)
 
     def on(self, mesh: Mesh) -> "Trainer":
-        """Return this trainer with its work split over the devices of a mesh.
-
-        Raises:
-            ValueError: If the devices cannot have equally many points of a batch.
-        """
-        devices = mesh.shape[AXIS]
-        if self.batch_size % devices:
-            raise ValueError(
-                f"{devices} devices cannot share a batch of {self.batch_size} equally: "
-                f"give `batch_size` as a multiple of {devices}."
-            )
+        """Return this trainer with its work split over the devices of a mesh."""
         objective = on_mesh(self.objective, mesh)
         return dataclasses.replace(self, objective=objective, mesh=mesh)
 
