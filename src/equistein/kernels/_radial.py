@@ -14,6 +14,7 @@ from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
 from equistein.kernels._base import AbstractScalarKernel
+from equistein.kernels._fused import fused_sum, is_fused
 from equistein.kernels._pairs import (
     are_few,
     centered,
@@ -51,7 +52,10 @@ class AbstractRadialKernel(AbstractScalarKernel):
     ) -> Targets:
         x, y = centered(flatten(targets), flatten(sources))
         s = flatten(scores)
-        total = sum_blocks(self._block_sum, x, y, s)
+        if is_fused(self, x):
+            total = fused_sum(self, x, y, s)
+        else:
+            total = sum_blocks(self._block_sum, x, y, s)
         return (total / len(y)).reshape(targets.shape)
 
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
