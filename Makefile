@@ -86,7 +86,7 @@ fuzz: install
 
 # Changes of the code that tests must notice; ARGS="--num 20" is shorter.
 mutants: install
-	$(BIN)/python -m pip install $(PIP) "cosmic-ray>=8.4"
+	$(BIN)/python -m pip install $(PIP) "cosmic-ray>=8.4" "pytest-cov>=6"
 	XLA_FLAGS="$${XLA_FLAGS-$(FLAGS)}" $(BIN)/python tests/mutants.py $(ARGS)
 
 # Known flaws of what is installed, where the package index tells of them.

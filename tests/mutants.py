@@ -29,11 +29,15 @@ import cosmic_ray.mutating
 import cosmic_ray.plugins
 import parso
 
+from tests_of_lines import TestsOfLines
+
 ROOT = pathlib.Path(__file__).parents[1]
 SOURCE = "src/equistein/"
 MOST_SURVIVORS = 0.15
 PASSED = (0, 5)  # exit statuses of pytest: all passed, or there was none
-SECONDS = 900  # for the tests of one change
+SECONDS = 600  # for the tests of one change
+MARKS = {"quick": "not slow and not gpu", "slow": "slow and not heavy and not gpu"}
+KEPT = ROOT / ".venv/mutants"  # which tests run which lines
 PACKAGES = {  # what is changed, and the tests that must notice
     "groups": (
         ["groups"], ["units/groups", "contracts/test_groups.py",
@@ -136,6 +140,12 @@ class Mutant:
     path: str
     text: str
 
+    def line(self) -> int:
+        """Return the number of the first line that changes."""
+        before = (ROOT / SOURCE / self.path).read_text().splitlines()
+        pairs = enumerate(zip(before, self.text.splitlines(), strict=False), start=1)
+        return next((i for i, (old, new) in pairs if old != new), len(before))
+
     def difference(self) -> str:
         """Return the lines that change."""
         before = (ROOT / SOURCE / self.path).read_text().splitlines()
@@ -212,63 +222,94 @@ def drawn(num: int, seed: int) -> list[Mutant]:
     return found
 
 
-def survives(mutant: Mutant, copy: pathlib.Path) -> bool:
-    """Return whether all tests pass with the change, in a copy of the repository."""
+def survives(
+    mutant: Mutant, tests: list[str] | None, marks: str, copy: pathlib.Path
+) -> bool:
+    """Return whether all tests pass with the change, in a copy of the repository.
+
+    Args:
+        mutant: The change.
+        tests: The names of the tests; None for all of the package.
+        marks: Those of them that are run.
+        copy: The copy.
+    """
+    if tests is None:
+        tests = [f"tests/{test}" for test in TESTS[mutant.package]]
     path = copy / SOURCE / mutant.path
     kept = path.read_text()
     path.write_text(mutant.text)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += [f"tests/{test}" for test in TESTS[mutant.package]]
     environment = os.environ | {"PYTHONPATH": str(copy / "src")}
     try:
-        return all(
-            subprocess.run(
-                [*command, "-m", f"{tests} and not gpu"], cwd=copy, env=environment,
-                timeout=SECONDS, capture_output=True,
-            ).returncode in PASSED
-            for tests in ("not slow", "slow and not heavy")
+        ran = subprocess.run(
+            [*command, "-m", marks, *tests], cwd=copy, env=environment,
+            timeout=SECONDS, capture_output=True,
         )  # fmt: skip
+        return ran.returncode in PASSED
     except subprocess.TimeoutExpired:
         return False
     finally:
         path.write_text(kept)
 
 
-def judged(mutants: list[Mutant], jobs: int, out: pathlib.Path) -> dict[str, bool]:
-    """Return for each change whether it survived, and tell each as it is known."""
+def copied(folder: pathlib.Path) -> pathlib.Path:
+    """Return a copy of what the tests need of the repository."""
+    for part in ("src", "tests", "docs", "benchmarks"):
+        shutil.copytree(ROOT / part, folder / part)
+    for part in ("pyproject.toml", "README.md", "mkdocs.yml", "CHANGELOG.md"):
+        shutil.copy(ROOT / part, folder / part)
+    return folder
+
+
+def judged(
+    mutants: list[Mutant], speed: str, jobs: int, out: pathlib.Path
+) -> dict[str, bool]:
+    """Return for each change whether it survived, and tell each as it is known.
+
+    Args:
+        mutants: The changes.
+        speed: The tests that must notice, `quick` or `slow`. A change that they were
+            run for before, or that was killed, is not tried again.
+        jobs: How many changes are tried at a time.
+        out: The file of what is known.
+    """
     lines = out.read_text().splitlines() if out.exists() else []
-    known = {entry["name"]: entry["survived"] for entry in map(json.loads, lines)}
+    known = {entry["name"]: entry for entry in map(json.loads, lines)}
+    tried = lambda entry: not entry["survived"] or entry["tests"] in (speed, "slow")
+    todo = [m for m in mutants if m.name not in known or not tried(known[m.name])]
+    tests_of = {
+        package: TestsOfLines(
+            TESTS[package], MARKS[speed], KEPT / f"{package}-{speed}", jobs
+        )
+        for package in sorted({mutant.package for mutant in todo})
+    }
     with tempfile.TemporaryDirectory() as folder:
         copies: queue.Queue[pathlib.Path] = queue.Queue()
         for number in range(jobs):
-            copy = pathlib.Path(folder) / str(number)
-            for part in ("src", "tests", "docs", "benchmarks"):
-                shutil.copytree(ROOT / part, copy / part)
-            for part in ("pyproject.toml", "README.md", "mkdocs.yml", "CHANGELOG.md"):
-                shutil.copy(ROOT / part, copy / part)
-            copies.put(copy)
+            copies.put(copied(pathlib.Path(folder) / str(number)))
 
         def judge(mutant: Mutant) -> None:
             copy, begun = copies.get(), time.monotonic()
-            survived = survives(mutant, copy)
+            tests = tests_of[mutant.package].of(mutant.path, mutant.line())
+            survived = tests == [] or survives(mutant, tests, MARKS[speed], copy)
             copies.put(copy)
             entry = {
                 "name": mutant.name, "package": mutant.package, "survived": survived,
+                "tests": speed, "num_tests": None if tests is None else len(tests),
                 "seconds": round(time.monotonic() - begun),
                 "change": mutant.difference(),
             }  # fmt: skip
             with out.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
-            known[mutant.name] = survived
+            known[mutant.name] = entry
             word = "SURVIVED" if survived else "killed"
             print(f"{word} {mutant.name} ({entry['seconds']} s)", flush=True)
             if survived:
                 print(entry["change"], flush=True)
 
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            new = [mutant for mutant in mutants if mutant.name not in known]
-            list(pool.map(judge, new))
-    return {mutant.name: known[mutant.name] for mutant in mutants}
+            list(pool.map(judge, todo))
+    return {mutant.name: known[mutant.name]["survived"] for mutant in mutants}
 
 
 def main(arguments: list[str]) -> int:
@@ -278,9 +319,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=pathlib.Path, default="mutants.jsonl")
+    parser.add_argument("--quick", action="store_true", help="leave slow tests out")
     options = parser.parse_args(arguments)
     by_hand, random_ones = named(), drawn(options.num, options.seed)
-    survived = judged(by_hand + random_ones, options.jobs, options.out)
+    for speed in ("quick",) if options.quick else ("quick", "slow"):
+        survived = judged(by_hand + random_ones, speed, options.jobs, options.out)
     for package in PACKAGES:
         those = [survived[m.name] for m in random_ones if m.package == package]
         print(f"{package}: {those.count(False)} of {len(those)} killed")
