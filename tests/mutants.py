@@ -29,6 +29,7 @@ import cosmic_ray.mutating
 import cosmic_ray.plugins
 import parso
 
+from named_mutants import NAMED
 from tests_of_lines import TestsOfLines
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -76,59 +77,6 @@ OPERATORS = (
 # Of arithmetic one change each: others seldom run at all.
 ARITHMETIC = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Pow_Mul")
 NO_CODE = {"string", "annassign", "tfpdef", "import_name", "import_from", "fstring"}
-NAMED = {  # what the change is about: package, file, before, after
-    "score clipping": (
-        "samplers", "samplers/_scores.py", "largest / jnp.maximum(norms, largest)",
-        "largest / jnp.maximum(norms, 2 * largest)",
-    ),
-    "score clipping in SVGD": (
-        "samplers", "samplers/_svgd.py", "beta * clipped(scores, self.score_clip)",
-        "beta * scores",
-    ),
-    "repellers": (
-        "samplers", "samplers/_svgd.py",
-        "repellers, beta * clipped(found[1], self.score_clip)",
-        "repellers, 0 * clipped(found[1], self.score_clip)",
-    ),
-    "score clipping of repellers": (
-        "samplers", "samplers/_svgd.py",
-        "repellers, beta * clipped(found[1], self.score_clip)",
-        "repellers, beta * found[1]",
-    ),
-    "a log density that is not finite": (
-        "samplers", "samplers/_recorded_steps.py",
-        "jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)",
-        "jnp.all(jnp.isfinite(state.particles))",
-    ),
-    "a proposal whose density is infinite": (
-        "samplers", "samplers/_metropolis.py", "finite = jnp.isfinite(log_ratio)",
-        "finite = ~jnp.isnan(log_ratio)",
-    ),
-    "unlabelled points": (
-        "training", "training/objectives/_cross_entropy.py",
-        "known = (labels >= 0)", "known = (labels >= -1)",
-    ),
-    "points of unknown energy": (
-        "training", "training/objectives/_squared_error.py",
-        "known = jnp.isfinite(batch.labels)", "known = batch.labels == batch.labels[0]",
-    ),
-    "temperature of an energy": (
-        "energies", "energies/_tempered.py", "/ self.temperature",
-        "* self.temperature",
-    ),
-    "degrees of freedom": (
-        "targets", "targets/_particle_system.py", "(self.num_particles - 1)",
-        "self.num_particles",
-    ),
-    "escaping": ("runs", "runs/_report.py", "autoescape=True", "autoescape=False"),
-    "limit of readers": (
-        "readers", "_limits.py", "if needed > most:", "if needed > 4 * most:",
-    ),
-    "grid of shells": ("targets", "targets/_shells.py", "(-9.0, 9.0,", "(-2.0, 2.0,"),
-    "grid of bins": (
-        "metrics", "metrics/_distances.py", "num_bins + 1)", "num_bins)",
-    ),
-}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

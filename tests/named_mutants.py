@@ -1,0 +1,54 @@
+"""Changes of the code made by hand, which `mutants` tries before its random ones."""
+
+NAMED = {  # what the change is about: package, file, before, after
+    "score clipping": (
+        "samplers", "samplers/_scores.py", "largest / jnp.maximum(norms, largest)",
+        "largest / jnp.maximum(norms, 2 * largest)",
+    ),
+    "score clipping in SVGD": (
+        "samplers", "samplers/_svgd.py",
+        "scores = beta * clipped(scores, score_clip)", "scores = beta * scores",
+    ),
+    "repellers": (
+        "samplers", "samplers/_svgd.py",
+        "fixed = repellers, *found", "fixed = repellers, 0 * found[0], *found[1:]",
+    ),
+    "score clipping of repellers": (
+        "samplers", "samplers/_svgd.py",
+        "split_rows(mesh, _values_and_sources, repellers, *how)",
+        "split_rows(mesh, _values_and_sources, repellers, *how[:-1], None)",
+    ),
+    "a log density that is not finite": (
+        "samplers", "samplers/_recorded_steps.py",
+        "jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)",
+        "jnp.all(jnp.isfinite(state.particles))",
+    ),
+    "a proposal whose density is infinite": (
+        "samplers", "samplers/_metropolis.py", "finite = jnp.isfinite(log_ratio)",
+        "finite = ~jnp.isnan(log_ratio)",
+    ),
+    "unlabelled points": (
+        "training", "training/objectives/_cross_entropy.py",
+        "known = (labels >= 0)", "known = (labels >= -1)",
+    ),
+    "points of unknown energy": (
+        "training", "training/objectives/_squared_error.py",
+        "known = jnp.isfinite(batch.labels)", "known = batch.labels == batch.labels[0]",
+    ),
+    "temperature of an energy": (
+        "energies", "energies/_tempered.py", "/ self.temperature",
+        "* self.temperature",
+    ),
+    "degrees of freedom": (
+        "targets", "targets/_particle_system.py", "(self.num_particles - 1)",
+        "self.num_particles",
+    ),
+    "escaping": ("runs", "runs/_page.py", "autoescape=True", "autoescape=False"),
+    "limit of readers": (
+        "readers", "_limits.py", "if needed > most:", "if needed > 4 * most:",
+    ),
+    "grid of shells": ("targets", "targets/_shells.py", "(-9.0, 9.0,", "(-2.0, 2.0,"),
+    "grid of bins": (
+        "metrics", "metrics/_distances.py", "num_bins + 1)", "num_bins)",
+    ),
+}  # fmt: skip
