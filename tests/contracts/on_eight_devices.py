@@ -239,6 +239,14 @@ def hosts():
         alone = run(key, sampler, density, x, **options)
         shared = run(key, sampler, density, x, mesh=mesh, **options)
         assert close(shared.particles, alone.particles), kernel
+    # Eight devices cannot share 50 particles equally.
+    for sampler, ring in (
+        (SVGD(RBF(0.3), optax.adam(0.1)), True),
+        (es.MALA(0.1), False),
+    ):
+        alone = run(key, sampler, density, x, **options)
+        shared = run(key, sampler, density, x, mesh=mesh, ring=ring, **options)
+        assert close(shared.particles, alone.particles), sampler
     with pytest.raises(ValueError, match="Processes 1 were given another run"):
         run(key, sampler, density, x + own, mesh=mesh, **options)
     sys.stdout.write("all the same\n")
