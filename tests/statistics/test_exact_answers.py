@@ -153,9 +153,7 @@ def drawn(key, num):
     return parameters, parameters[:, :1] + jnp.exp(parameters[:, 1:]) * noise
 
 
-@pytest.mark.parametrize(
-    "name", ["mala", "hmc", "nuts", "mclmc", "tempering", "smc"]
-)
+@pytest.mark.parametrize("name", ["mala", "hmc", "nuts", "mclmc", "tempering", "smc"])
 def test_samplers_are_calibrated(name, key):
     """Ranks of parameters among samples of their posterior are uniform."""
     sampler, _ = SAMPLERS[name]
