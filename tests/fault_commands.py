@@ -151,6 +151,7 @@ def given(folder):
                 base64.b64decode(figure)
             ).hexdigest()
         places = [word for word in began["command"] if word.startswith("--out=")]
+        places += [began["variables"].get("EQUISTEIN_CACHE", "")]
         for told in (began["started"], *places):
             text = text.replace(told, "")
         found["report.html"] = text
