@@ -4,7 +4,6 @@ Prints "as it should" if the run ends with its own error, which holds finite par
 and goes on from there to the same numbers.
 """
 
-import signal
 import sys
 import time
 
@@ -57,8 +56,6 @@ def run(log_density, num_steps, *start, **options):
 
 
 def main(way, number):
-    # A shell has what it begins in the background ignore Ctrl-C.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     start = jax.random.normal(jax.random.key(1), (4, 2))
     sound = lambda x: -0.5 * jnp.sum(x**2)
     whole = run(sound, STEPS, start)

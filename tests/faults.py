@@ -106,6 +106,8 @@ def main():
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 1)))
     parser.add_argument("--out", type=pathlib.Path, default="faults.jsonl")
     chosen = parser.parse_args()
+    # What a shell begins in the background ignores Ctrl-C, and so would the commands.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     lines = []
     if chosen.out.exists():
         lines = [json.loads(line) for line in chosen.out.read_text().splitlines()]

@@ -68,6 +68,7 @@ def trouble(reader, name, content, place=None):
     def too_long(*_):
         raise TimeoutError(f"more than {SECONDS} s")
 
+    before = _most_bytes()
     signal.signal(signal.SIGALRM, too_long)
     path = laid(place, reader, name, content)
     signal.alarm(SECONDS)
@@ -84,8 +85,13 @@ def trouble(reader, name, content, place=None):
         return f"{type(cause).__name__}: {cause}"[:300]
     finally:
         signal.alarm(0)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return f"{used} bytes of memory" if used > BYTES else None
+    used = _most_bytes()
+    return f"{used} bytes of memory" if used > max(before, BYTES) else None
+
+
+def _most_bytes():
+    """Return the most memory that this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _hidden(error):

@@ -13,6 +13,14 @@ COMMAND = [sys.executable, "-m", "equistein"]
 RUN = "run c4-gaussians --preset smoke --num-seeds 1 --num-steps 100000".split()
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard():
+    """Let commands hear Ctrl-C, which what a shell began in the background ignores."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def begun(*arguments):
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE,
