@@ -52,7 +52,8 @@ PACKAGES = {  # what is changed, and the tests that must notice
     "samplers": (
         ["samplers"], ["units/samplers", "contracts/test_sampler_steps.py",
         "contracts/test_samplers.py", "contracts/test_many_runs.py",
-        "contracts/test_sampler_loops.py", "units/test_bad_input.py"],
+        "contracts/test_sampler_loops.py", "contracts/test_devices.py",
+        "units/test_bad_input.py"],
     ),
     "metrics": (["metrics"], ["units/metrics", "contracts/test_metrics.py"]),
     "training": (
