@@ -120,7 +120,7 @@ def test_tables_are_known_by_their_names():
     assert not is_table("a.npz")
 
 
-@pytest.mark.parametrize("word", ["inf", "1e999", "1e300"])
+@pytest.mark.parametrize("word", ["inf", "1e999", "1e300", "9007199254740992.0"])
 def test_a_class_that_is_no_whole_number_is_told(word, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,kind\n1,{word}\n2,3\n")
     with pytest.raises(DataError, match="whole numbers, but has"):

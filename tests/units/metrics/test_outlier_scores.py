@@ -22,6 +22,12 @@ def test_a_class_without_data_is_left_out_of_typicality():
     assert np.array_equal(*given)
 
 
+def test_a_class_of_one_point_counts_in_typicality():
+    labels, data = jnp.array([0, 0, 1]), jnp.array([[1.0], [-1.0], [8.0]])
+    found = typicality(lambda x: x, data[2:], data, labels, 2)
+    assert np.allclose(found, 0, atol=1e-6)
+
+
 def test_points_of_higher_density_may_be_untypical(key):
     data = jr.normal(key, (2_000, 30))
     labels = jnp.arange(2_000) % 2

@@ -89,6 +89,11 @@ def test_harmless_differences_do_no_harm(change, write):
     assert same(frame)
 
 
+def test_the_first_and_the_last_element_may_be_numbers(write):
+    (frame,) = read_xyz(write("2\n\n1 0 0 0\n118 0 0 1\n"))
+    assert tuple(frame.symbols) == ("H", "Og")
+
+
 def test_frames_may_be_apart(write):
     frames = read_xyz(write(WATER + "\n\n" + WATER + WATER + "\n"))
     assert len(frames) == 3
