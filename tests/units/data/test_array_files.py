@@ -178,7 +178,12 @@ def test_rows_become_particles(points):
 
 @pytest.mark.parametrize(
     ("shape", "dim", "words"),
-    [((6, 4), 3, "do not divide"), ((6, 2, 2), 3, "dimension is 3"), ((6, 4), 0, "1")],
+    [
+        ((6, 4), 3, "do not divide"),
+        ((6, 2, 2), 3, "dimension is 3"),
+        ((6, 2, 3), 2, "dimension is 2"),
+        ((6, 4), 0, "1"),
+    ],  # fmt: skip
 )
 def test_rows_that_are_no_particles_are_refused(shape, dim, words):
     with pytest.raises(DataError, match=words):
