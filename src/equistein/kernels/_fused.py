@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from equistein._products import matmul
-from equistein.kernels._pairs import SourceRows, sum_blocks, TargetRows
+from equistein.kernels._pairs import (
+    SourceRows,
+    squared_distances,
+    sum_blocks,
+    TargetRows,
+)
 
 if TYPE_CHECKING:
     from equistein.kernels._radial import AbstractRadialKernel
@@ -116,13 +121,11 @@ def _body(structure, static, num_sources, x_ref, *refs) -> None:
     numbers = [ref[0] for ref in number_refs]
     kernel = eqx.combine(jax.tree.unflatten(structure, numbers), static)
     x = x_ref[...]
-    norms = jnp.sum(x**2, axis=1)[:, None]
 
     def add(j, sums):
         here = pallas.ds(j * _SOURCES, _SOURCES)
         y, s = y_ref[here, :], s_ref[here, :]
-        pairs = norms + jnp.sum(y**2, axis=1)[None, :] - 2 * matmul(x, y.T)
-        value, slope = kernel.profile(jnp.maximum(pairs, 0))
+        value, slope = kernel.profile(squared_distances(x, y))
         # The last block is filled up with sources that are none.
         known = j * _SOURCES + jnp.arange(_SOURCES)[None, :] < num_sources
         value, slope = jnp.where(known, value, 0), jnp.where(known, slope, 0)
@@ -130,8 +133,7 @@ def _body(structure, static, num_sources, x_ref, *refs) -> None:
         weight = weight + jnp.sum(slope, axis=1)[:, None]
         return pushed + matmul(value, s), pulled + matmul(slope, y), weight
 
-    zero: Float[Array, "target column"] = jnp.zeros_like(x)
-    sums = zero, zero, jnp.zeros((len(x), 1), x.dtype)
+    sums = jnp.zeros_like(x), jnp.zeros_like(x), jnp.zeros((len(x), 1), x.dtype)
     num_blocks = y_ref.shape[0] // _SOURCES
     pushed, pulled, weight = jax.lax.fori_loop(0, num_blocks, add, sums)
     # grad_y k = 2 kappa' (y - x)
