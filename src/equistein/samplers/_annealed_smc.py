@@ -26,6 +26,7 @@ from equistein.samplers._normal import fitted_normal
 from equistein.samplers._reference import AbstractReference
 from equistein.samplers._scores import rms
 from equistein.samplers._systematic_resampling import systematic_resampling
+from equistein.samplers._when_due import when_due
 
 
 class SMCState(eqx.Module):
@@ -234,13 +235,11 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
                 lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), walkers
             )
 
-        return jax.lax.switch(
-            jnp.where(state.step == 0, 0, jnp.where(state.has_values, 1, 2)),
-            [
-                drawn,
-                lambda: state.walkers,
-                lambda: jax.vmap(jax.vmap(path.walker_at))(state.walkers.point),
-            ],
+        walkers = when_due(state.step == 0, drawn, state.walkers)
+        return when_due(
+            (state.step > 0) & ~state.has_values,
+            lambda: jax.vmap(jax.vmap(path.walker_at))(state.walkers.point),
+            walkers,
         )
 
     def _one_run(

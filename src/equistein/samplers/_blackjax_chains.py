@@ -18,6 +18,7 @@ from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
 from equistein.samplers._markov_chains import AbstractMarkovChains
 from equistein.samplers._metropolis import has_density, Walker
 from equistein.samplers._scores import check_projection, rms
+from equistein.samplers._when_due import when_due
 
 _GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
 _NUM_CHAINS = 8  # of the warm-up
@@ -102,15 +103,15 @@ class BlackJAXChains(AbstractMarkovChains[BlackJAXState, BlackJAXInfo]):
         path, beta = GeometricPath(log_density, Flat()), jnp.ones((), x.dtype)
         density = _Within(path.at(beta), coordinates)
         z = jax.vmap(coordinates.of)(x)
-        values, scores = jax.lax.cond(
-            state.has_values,
-            lambda: (state.values, state.scores),
+        values, scores = when_due(
+            ~state.has_values,
             lambda: jax.vmap(jax.value_and_grad(density))(z),
+            (state.values, state.scores),
         )
-        parameters, tuning = jax.lax.cond(
+        parameters, tuning = when_due(
             state.step == 0,
             lambda: self.tune(tune_key, path, x, beta, state.parameters),
-            lambda: (state.parameters, jnp.zeros((), int)),
+            (state.parameters, jnp.zeros((), int)),
         )
         ends, chances, spent, defined = jax.vmap(
             lambda key, walker: self._transition(key, density, walker, parameters)

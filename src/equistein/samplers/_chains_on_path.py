@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float, Int, Key as Keys
 from equistein._types import Key, Particles, Scalar
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
 from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
+from equistein.samplers._when_due import when_due
 
 
 def first_parameters(
@@ -35,12 +36,12 @@ def tuned_if(
         The parameters, and the evaluations of the score that it took, a chain.
     """
     num = len(betas)
-    return jax.lax.cond(
+    return when_due(
         due,
         lambda: jax.vmap(inner.tune, (0, None, 0, 0, 0))(
             jr.split(key, num), path, points, betas, parameters
         ),
-        lambda: (parameters, jnp.zeros(num, int)),
+        (parameters, jnp.zeros(num, int)),
     )
 
 

@@ -29,6 +29,7 @@ from equistein.samplers._scores import (
     rms,
 )
 from equistein.samplers._step_sizes import check_step_size, Schedule
+from equistein.samplers._when_due import when_due
 
 _GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
 
@@ -150,10 +151,10 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
     ) -> tuple[MALAState, MALAInfo]:
         x = state.particles
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
-        walkers = jax.lax.cond(
-            state.has_values,
-            lambda: jax.vmap(Walker)(x, state.values, state.scores),
+        walkers = when_due(
+            ~state.has_values,
             lambda: jax.vmap(lambda point: walker_at(log_density, point))(x),
+            jax.vmap(Walker)(x, state.values, state.scores),
         )
         step_size = jnp.exp(state.log_step_size)
 

@@ -36,6 +36,7 @@ from equistein.samplers._path_statistics import PathStatistics
 from equistein.samplers._reference import AbstractReference
 from equistein.samplers._scores import rms
 from equistein.samplers._swaps import Replicas, swapped
+from equistein.samplers._when_due import when_due
 
 
 class TemperingState(eqx.Module):
@@ -179,10 +180,10 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         like = self._reference_for(state.particles)
         path = path_with(log_density, like, state.reference)
         betas, warm = state.inverse_temperatures, state.step < self.num_adapt
-        walkers = jax.lax.cond(
-            state.has_values,
-            lambda: state.replicas.walker,
+        walkers = when_due(
+            ~state.has_values,
             lambda: jax.vmap(jax.vmap(path.walker_at))(state.replicas.walker.point),
+            state.replicas.walker,
         )
         before = walkers.value[0]
         parameters, tuning = tuned_if(

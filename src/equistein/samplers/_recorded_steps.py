@@ -55,7 +55,7 @@ def _steps_recorded(
         state, converged = advance_watched(key, sampler, log_density, state, last, tol)
         return _judged(watched, state, converged)
 
-    def recorded_step(key, sampler, log_density, watched):
+    def recorded_step(watched):
         state = watched.state
         step_key, density = of_step(jr.fold_in(key, state.step), log_density)
         state, info = sampler.step(step_key, state, density)
@@ -76,13 +76,12 @@ def _steps_recorded(
         )
         # A run that converged on the way takes one more step, the one to record.
         go_on = (watched.state.step < end) & ~watched.failed
-        given = key, sampler, log_density, watched
         blank = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-            eqx.filter_eval_shape(recorded_step, *given)[1],
+            eqx.filter_eval_shape(recorded_step, watched)[1],
         )
         before = arrays_of(watched), blank
-        arrays, info = when_due(go_on, recorded_step, before, *given)
+        arrays, info = when_due(go_on, lambda: recorded_step(watched), before)
         watched = eqx.combine(arrays, watched)
         return watched, (info, go_on & ~watched.failed)
 

@@ -246,9 +246,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         rule = self.kernel.bandwidth
         if not isinstance(rule, AbstractBandwidth):
             return measured_bandwidth(self.kernel, state.particles, scores)
-        due, kernel = state.step % rule.every == 0, self.kernel
         return when_due(
-            due, measured_bandwidth, state.bandwidth, kernel, state.particles, scores
+            state.step % rule.every == 0,
+            lambda: measured_bandwidth(self.kernel, state.particles, scores),
+            state.bandwidth,
         )
 
     def _force(

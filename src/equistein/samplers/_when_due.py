@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
@@ -12,52 +11,34 @@ Value = TypeVar("Value", bound=PyTree)
 
 
 def when_due(
-    due: Bool[Array, ""],
-    compute: Callable[..., Value],
-    otherwise: Value,
-    *operands: PyTree,
+    due: Bool[Array, ""], compute: Callable[[], Value], otherwise: Value
 ) -> Value:
-    """Return `compute(*operands)` where it is due, and else what there was.
+    """Return `compute()` where it is due, and else what there was.
 
     `lax.cond` does that too, but under `vmap` it computes at every step and chooses
     afterwards. Here nothing is computed while it is due in none of the runs.
 
     Args:
         due: Whether to compute.
-        compute: A function of the operands alone; it holds no array that is traced.
+        compute: What gives the new value.
         otherwise: The value where it is not due, a tree of arrays.
-        operands: Trees of arrays and of what else the function needs.
     """
-    arrays, static = eqx.partition(operands, eqx.is_array)
-    return _chosen(
-        due, lambda *arrays: compute(*eqx.combine(arrays, static)), otherwise, arrays
-    )
+
+    def chosen():
+        pick = lambda new, old: jnp.where(due, new, old)
+        return jax.tree.map(pick, compute(), otherwise)
+
+    return jax.lax.cond(_in_any_run(due), chosen, lambda: otherwise)
 
 
-def _chosen(
-    due: Bool[Array, ""],
-    compute: Callable[..., Value],
-    otherwise: Value,
-    operands: tuple[PyTree, ...],
-) -> Value:
-    @jax.custom_batching.custom_vmap
-    def chosen(due, otherwise, *operands):
-        return jax.lax.cond(due, compute, lambda *_: otherwise, *operands)
+@jax.custom_batching.custom_vmap
+def _in_any_run(due: Bool[Array, ""]) -> Bool[Array, ""]:
+    """Return whether it is due, or in any of the runs, then one value for all."""
+    return due
 
-    @chosen.def_vmap
-    def of_many(size, batched, due, otherwise, *operands):
-        del size
-        axes = jax.tree.map(lambda each: 0 if each else None, batched)
 
-        def each(due, value, *operands):
-            new = compute(*operands)
-            return jax.tree.map(lambda n, old: jnp.where(due, n, old), new, value)
-
-        kept = jax.vmap(lambda due, value, *_: value, in_axes=axes)
-        value = _chosen(
-            jnp.any(due), jax.vmap(each, in_axes=axes),
-            kept(due, otherwise, *operands), (due, otherwise, *operands),
-        )  # fmt: skip
-        return value, jax.tree.map(lambda _: True, value)
-
-    return chosen(due, otherwise, *operands)
+@_in_any_run.def_vmap
+def _in_any_of_many(size, batched, due):
+    del size
+    (is_batched,) = batched
+    return _in_any_run(jnp.any(due, axis=0) if is_batched else due), False
