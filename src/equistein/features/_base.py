@@ -36,14 +36,21 @@ class AbstractFeatures(eqx.Module):
         """
 
 
-def pair_differences(point: Float[Array, "atom dim"]) -> Float[Array, "pair dim"]:
-    """Return the difference of each pair, as `np.triu_indices(n, k=1)` lists them.
+def pair_differences(
+    point: Float[Array, "atom dim"], pairs: tuple[np.ndarray, np.ndarray] | None = None
+) -> Float[Array, "pair dim"]:
+    """Return the difference of each pair.
 
     Of few particles by a product with the pairs' incidence matrix, whose derivative is
     a product too; that of indexing is a scatter, which is slow.
+
+    Args:
+        point: The particles.
+        pairs: The first and the second particle of each pair; by default all pairs, as
+            `np.triu_indices(n, k=1)` lists them.
     """
     num = len(point)
-    first, second = np.triu_indices(num, k=1)
+    first, second = np.triu_indices(num, k=1) if pairs is None else pairs
     if num > _MAX_PRODUCT:
         return point[first] - point[second]
     rows = np.arange(len(first))

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
+from equistein._products import matmul
 from equistein._types import Features, Point
 from equistein.features._base import smooth_norm_laplacian
 from equistein.features._pair_features import AbstractPairFeatures
@@ -92,10 +93,10 @@ class PairHistogram(AbstractPairFeatures):
         self, bins: Float[Array, "pair center"], tails: Float[Array, " pair"]
     ) -> Features:
         """Return the sums over the pairs of each pair of species."""
-        columns = jnp.concatenate([bins, tails[:, None]], axis=1)
-        return jnp.concatenate(
-            [
-                jnp.sum(columns[like], axis=0) / len(like) ** 0.5
-                for like in self.blocks()
-            ]
-        )
+        parts = []
+        for like in self.blocks():
+            # A product, so that what is summed up is not computed for each sum anew.
+            num = like.stop - like.start
+            equal = jnp.full(num, num**-0.5, bins.dtype)
+            parts += [matmul(equal, bins[like]), matmul(equal, tails[like])[None]]
+        return jnp.concatenate(parts)
