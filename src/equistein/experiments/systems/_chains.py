@@ -1,6 +1,7 @@
 """Samplers that go on from one budget to the next: chains, tempering, Monte Carlo."""
 
 import dataclasses
+import functools
 import time
 from typing import Any, Literal
 
@@ -10,14 +11,16 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
-from equistein._types import Key, LogDensity, Particles
+from equistein._types import Key, Keys, LogDensity, Particles
 from equistein.experiments.systems._config import SystemConfig
 from equistein.experiments.systems._samplers import (
     Budget,
     budgets_of,
-    Curve,
+    Curves,
+    each_run,
+    side_by_side,
     Snapshot,
     SystemSamplers,
 )
@@ -63,11 +66,12 @@ class Chains:
         return self.kind in _ACCEPTANCE or config.inner == "hmc"
 
 
-def through_budgets(config: SystemConfig, system: System, name: str) -> Curve:
+def through_budgets(config: SystemConfig, system: System, name: str) -> Curves:
     """Return what runs one of `CHAINS`, and looks at it when each budget is spent.
 
     The particles are those of as many chains; of tempering, whose ladders are fewer,
-    they are the cold ends at several moments since the budget before.
+    they are the cold ends at several moments since the budget before. Runs go side by
+    side, and each stops by itself when it has spent a budget.
     """
     chains, num = CHAINS[name], config.num_particles
     samplers, sampler = SystemSamplers(config, system), _sampler(config, system, name)
@@ -78,19 +82,24 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Curve:
     spent_before = descent * per_particle
     budgets = [b for b in budgets_of(config, config.num_steps) if b > spent_before]
     flows = chains.start == "equivariant"
-    down = eqx.filter_jit(samplers.flowed if flows else samplers.descended)
-    density = system.target.log_density
+    descended = samplers.flowed if flows else samplers.descended
+    begun = side_by_side(lambda *start: sampler.init(descended(*start)))
+    until = side_by_side(functools.partial(_until, sampler, system.target.log_density))
+    polished = side_by_side(functools.partial(_polished, samplers))
+    summary = eqx.filter_vmap(sampler.summary)
 
-    def curve(key: Key, start: Particles) -> list[Snapshot]:
-        down_key, key = jr.split(key)
-        start = start[:num_chains]
+    def curves(
+        keys: Keys, starts: Float[Array, "run particle *shape"]
+    ) -> list[list[Snapshot]]:
+        down_keys, keys = jnp.moveaxis(jax.vmap(jr.split)(keys), 1, 0)
+        starts, runs = starts[:, :num_chains], len(keys)
         # All is compiled before the clock starts.
-        warm = down(down_key, start, jnp.asarray(0))
+        nothing = jnp.asarray(0)
+        states = until(keys, begun(down_keys, starts, nothing), nothing)
         if chains.polished:
-            _polished(key, samplers, warm, jnp.asarray(0))
-        _until(key, sampler, density, sampler.init(warm), jnp.asarray(0))
+            polished(keys, states.particles, nothing)
         began = time.perf_counter()
-        state = sampler.init(down(down_key, start, jnp.asarray(descent)))
+        states = begun(down_keys, starts, jnp.asarray(descent))
         snapshots, before = [], spent_before
         for budget in budgets:
             polishing = round(_POLISHING * budget) if chains.polished else 0
@@ -98,27 +107,31 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Curve:
             pool = []
             for moment in looks:
                 limit = jnp.asarray(round(moment / per_particle) - descent)
-                state = _until(key, sampler, density, state, limit)
-                pool.append(state.particles)
-            points = jnp.concatenate(pool)[:num]
+                states = until(keys, states, limit)
+                pool.append(states.particles)
+            points = jnp.concatenate(pool, axis=1)[:, :num]
             if polishing:
-                points = _polished(key, samplers, points, jnp.asarray(polishing))
+                points = polished(keys, points, jnp.asarray(polishing))
             jax.block_until_ready(points)
-            spent = (descent + int(state.evaluations)) * per_particle + polishing
-            seconds = time.perf_counter() - began
-            numbers = _numbers(sampler.summary(state))
-            snapshots.append(Snapshot(points, spent, seconds, numbers))
+            spent = (descent + states.evaluations) * per_particle + polishing
+            seconds = (time.perf_counter() - began) / runs
+            told = points, spent, _numbers(summary(states))
+            snapshots.append(
+                [
+                    Snapshot(points, float(spent), seconds, numbers)
+                    for points, spent, numbers in each_run(told, runs)
+                ]
+            )
             before = budget
-        return snapshots
+        return list(map(list, zip(*snapshots, strict=True)))
 
-    return curve
+    return curves
 
 
-@eqx.filter_jit
 def _until(
-    key: Key,
     sampler: AbstractSampler,
     log_density: LogDensity,
+    key: Key,
     state: PyTree,
     evaluations: Budget,
 ) -> PyTree:
@@ -130,9 +143,8 @@ def _until(
     )
 
 
-@eqx.filter_jit
 def _polished(
-    key: Key, samplers: SystemSamplers, particles: Particles, num_steps: Budget
+    samplers: SystemSamplers, key: Key, particles: Particles, num_steps: Budget
 ) -> Particles:
     """Return what E-SVGD without noise makes of particles that are samples."""
     config = samplers.config
@@ -188,11 +200,12 @@ def _blackjax(
     )  # fmt: skip
 
 
-def _numbers(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return what a summary says in single numbers."""
-    found = {name: x for name, x in summary.items() if np.ndim(x) == 0}
-    if "inverse_temperatures" in summary and "log_z_of_runs" in summary:
-        found["inverse_temperature"] = jnp.min(summary["inverse_temperatures"])
+def _numbers(summaries: dict[str, Any]) -> dict[str, Any]:
+    """Return what summaries say in single numbers, one a run."""
+    found = {name: x for name, x in summaries.items() if np.ndim(x) == 1}
+    if "inverse_temperatures" in summaries and "log_z_of_runs" in summaries:
+        coldest = jnp.min(summaries["inverse_temperatures"], axis=1)
+        found["inverse_temperature"] = coldest
     return found
 
 

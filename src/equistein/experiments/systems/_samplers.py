@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import operator
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._types import Key, Particles, Scalar
+from equistein._types import Key, Keys, Particles, Scalar
 from equistein.diagnostics import effective_sample_size
 from equistein.experiments.systems._config import SystemConfig
 from equistein.experiments.systems._system import System
@@ -46,7 +47,7 @@ class Snapshot(NamedTuple):
     Attributes:
         points: The particles.
         evaluations: Evaluations of the score, a particle.
-        seconds: Without compilation.
+        seconds: Without compilation; of runs side by side one's share.
         numbers: Further numbers.
     """
 
@@ -56,8 +57,8 @@ class Snapshot(NamedTuple):
     numbers: dict[str, Scalar]
 
 
-Curve = Callable[[Key, Particles], list[Snapshot]]
-"""From a key and a start, the particles after more and more evaluations."""
+Curves = Callable[[Keys, Float[Array, "run particle *shape"]], list[list[Snapshot]]]
+"""From keys and starts, for each run the particles after more and more evaluations."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,24 +203,41 @@ def budgets_of(config: SystemConfig, last: int) -> list[int]:
     return sorted({budget for budget in config.budgets if budget < last} | {last})
 
 
-def over_budgets(config: SystemConfig, system: System, name: str) -> Curve:
+def over_budgets(config: SystemConfig, system: System, name: str) -> Curves:
     """Return what runs one of `ANNEALED` anew for each number of evaluations."""
     samplers, over_pairs = SystemSamplers(config, system), ANNEALED[name][0]
     last = min(config.pair_budget, config.num_steps) if over_pairs else config.num_steps
     # One compilation serves all numbers of steps.
-    move = eqx.filter_jit(samplers.named(name))
+    move = side_by_side(samplers.named(name))
 
-    def curve(key: Key, start: Particles) -> list[Snapshot]:
-        jax.block_until_ready(move(key, start, jnp.asarray(1)))  # compile
-        snapshots = []
+    def curves(
+        keys: Keys, starts: Float[Array, "run particle *shape"]
+    ) -> list[list[Snapshot]]:
+        jax.block_until_ready(move(keys, starts, jnp.asarray(1)))  # compile
+        looks = []
         for budget in budgets_of(config, last):
             began = time.perf_counter()
-            moved = jax.block_until_ready(move(key, start, jnp.asarray(budget)))
-            seconds = time.perf_counter() - began
-            snapshots.append(Snapshot(moved[0], budget, seconds, moved[1]))
-        return snapshots
+            moved = jax.block_until_ready(move(keys, starts, jnp.asarray(budget)))
+            seconds = (time.perf_counter() - began) / len(keys)
+            looks.append(
+                [
+                    Snapshot(points, budget, seconds, numbers)
+                    for points, numbers in each_run(moved, len(keys))
+                ]
+            )
+        return list(map(list, zip(*looks, strict=True)))
 
-    return curve
+    return curves
+
+
+def side_by_side(function: Callable) -> Callable:
+    """Return a compiled function of keys, states of as many runs, and a budget."""
+    return eqx.filter_jit(eqx.filter_vmap(function, in_axes=(0, eqx.if_array(0), None)))
+
+
+def each_run(tree: PyTree, num: int) -> list[PyTree]:
+    """Return the part of each run, in a tree whose arrays have an axis of runs."""
+    return [jax.tree.map(operator.itemgetter(i), tree) for i in range(num)]
 
 
 ANNEALED = {

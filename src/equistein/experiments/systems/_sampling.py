@@ -3,16 +3,17 @@
 import dataclasses
 from collections.abc import Sequence
 
+import jax.numpy as jnp
 import numpy as np
 
 from equistein._types import Particles
 from equistein.experiments.engine._checks import has_blackjax
-from equistein.experiments.engine._experiment import Entry, Stage, Trial
+from equistein.experiments.engine._experiment import Entry, Stages, Trial
 from equistein.experiments.systems._chains import CHAINS, through_budgets
 from equistein.experiments.systems._config import SystemConfig
 from equistein.experiments.systems._samplers import (
     ANNEALED,
-    Curve,
+    Curves,
     over_budgets,
     Snapshot,
 )
@@ -44,26 +45,29 @@ def entries(system: System, config: SystemConfig) -> list[Entry]:
         }
         return dataclasses.replace(outcome, metrics=outcome.metrics | means)
 
-    def sampled(curve: Curve) -> Stage:
-        def stage(trial: Trial) -> Outcome:
-            start = system.target.start(trial.key(0), config.num_particles)
-            snapshots = [
-                snapshot._replace(
-                    evaluations=snapshot.evaluations + system.start_evaluations
-                )
-                for snapshot in curve(trial.key(1), start)
+    def sampled(curves: Curves) -> Stages:
+        def stages(trials: Sequence[Trial]) -> list[Outcome]:
+            starts = [
+                system.target.start(trial.key(0), config.num_particles)
+                for trial in trials
             ]
-            return _outcome(config, system, snapshots[-1].points, snapshots)
+            keys = jnp.stack([trial.key(1) for trial in trials])
+            return list(map(outcome, curves(keys, jnp.stack(starts))))
 
-        return stage
+        return stages
+
+    def outcome(snapshots: list[Snapshot]) -> Outcome:
+        before = system.start_evaluations
+        snapshots = [s._replace(evaluations=s.evaluations + before) for s in snapshots]
+        return _outcome(config, system, snapshots[-1].points, snapshots)
 
     listed = [Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors)]
     for name in _that_can_run(config):
         if name in ANNEALED:
-            curve, note = over_budgets(config, system, name), ANNEALED[name][1]
+            curves, note = over_budgets(config, system, name), ANNEALED[name][1]
         else:
-            curve, note = through_budgets(config, system, name), CHAINS[name].note
-        listed.append(Entry(name, sampled(curve), note))
+            curves, note = through_budgets(config, system, name), CHAINS[name].note
+        listed.append(Entry(name, sampled(curves), note, together=True))
     return listed
 
 

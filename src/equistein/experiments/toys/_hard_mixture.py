@@ -1,13 +1,20 @@
 """A mixture whose modes differ in weight and width, too far apart for plain chains."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from equistein.experiments.engine._checks import has_blackjax
-from equistein.experiments.engine._experiment import Entry, Experiment, Stage, Trial
+from equistein.experiments.engine._experiment import (
+    Entry,
+    Experiment,
+    Stage,
+    Stages,
+    Trial,
+)
 from equistein.experiments.engine._figures import Bars, Curves
 from equistein.experiments.toys._hard_config import HardMixtureConfig
 from equistein.experiments.toys._hard_samplers import (
@@ -18,6 +25,7 @@ from equistein.experiments.toys._hard_samplers import (
     mala,
     nuts,
     Sampling,
+    Samplings,
     svgd,
     tempering,
 )
@@ -37,18 +45,22 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
         points = target.sample(trial.key(2), config.num_exact)
         return _outcome(target, exact(target, points), {})
 
-    def over_ratios(sampling: Sampling) -> Callable[[Trial], dict[str, Any]]:
-        return lambda trial: _over_ratios(config, sampling, trial)
-
-    def sampled(sampling: Sampling, ratios: Sampling | None = None) -> Stage:
+    def sampled(sampling: Sampling, ratios: Sampling) -> Stage:
         def stage(trial: Trial) -> Outcome:
             start = target.start(trial.key(0), config.num_starts)
             found = sampling(trial.key(1), target, start)
-            if ratios is None:
-                return _outcome(target, found, {})
-            return _outcome(target, found, over_ratios(ratios)(trial))
+            return _outcome(target, found, _over_ratios(config, ratios, trial))
 
         return stage
+
+    def side_by_side(samplings: Samplings) -> Stages:
+        def stages(trials: Sequence[Trial]) -> list[Outcome]:
+            starts = [target.start(trial.key(0), config.num_starts) for trial in trials]
+            keys = jnp.stack([trial.key(1) for trial in trials])
+            found = samplings(keys, target, jnp.stack(starts))
+            return [_outcome(target, each, {}) for each in found]
+
+        return stages
 
     def tempered(reach: float) -> Stage:
         return sampled(
@@ -68,11 +80,12 @@ def entries(config: HardMixtureConfig) -> list[Entry]:
             "wide", tempered(config.wide_reach), _WIDE, num_seeds=wide, trains=True,
             label="tempering, wide",
         ),
-        Entry("mala", sampled(mala(config)), _MALA),
-        Entry("svgd", sampled(svgd(config)), _SVGD),
+        Entry("mala", side_by_side(mala(config)), _MALA, together=True),
+        Entry("svgd", side_by_side(svgd(config)), _SVGD, together=True),
     ]  # fmt: skip
     if has_blackjax():
-        listed.append(Entry("nuts", sampled(nuts(config)), _NUTS))
+        nuts_stages = side_by_side(nuts(config))
+        listed.append(Entry("nuts", nuts_stages, _NUTS, together=True))
     return listed
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._types import Key, Particles, Scalar
+from equistein._types import Key, Keys, Particles, Scalar
 from equistein.experiments.engine._annealed import annealed_to_target
 from equistein.experiments.toys._hard_config import HardMixtureConfig
 from equistein.kernels import RBF
@@ -48,6 +48,8 @@ class Found(NamedTuple):
 
 Sampling = Callable[[Key, HardMixture, Particles], Found]
 """From a key, the mixture and a start, what a sampler found."""
+Samplings = Callable[[Keys, HardMixture, Float[Array, "run particle dim"]], list[Found]]
+"""From keys, the mixture and starts, what a sampler found in runs side by side."""
 
 
 def tempering(config: HardMixtureConfig, reach: float, num_steps: int) -> Sampling:
@@ -111,14 +113,14 @@ def annealed(
     return sample
 
 
-def mala(config: HardMixtureConfig) -> Sampling:
+def mala(config: HardMixtureConfig) -> Samplings:
     """Return plain chains."""
     half = config.chain_steps // 2
     sampler = MALA(0.5, num_adapt=half)
     return _chains(sampler, config.num_chains, config.chain_steps, half)
 
 
-def nuts(config: HardMixtureConfig) -> Sampling:
+def nuts(config: HardMixtureConfig) -> Samplings:
     """Return the chains of BlackJAX's NUTS, with its own warm-up."""
     import blackjax
 
@@ -129,7 +131,7 @@ def nuts(config: HardMixtureConfig) -> Sampling:
     return _chains(sampler, config.nuts_chains, steps, steps // 2)
 
 
-def svgd(config: HardMixtureConfig) -> Sampling:
+def svgd(config: HardMixtureConfig) -> Samplings:
     """Return vanilla SVGD with the median rule."""
     sampler = SVGD(RBF(), vector_adam(config.svgd_step_size))
     steps = config.svgd_steps
@@ -164,13 +166,17 @@ def exact(target: HardMixture, points: Particles) -> Found:
     return Found(points, weights, 0.0, _spread(target, points), {})
 
 
-def _chains(sampler: AbstractSampler, num: int, num_steps: int, after: int) -> Sampling:
-    def sample(key: Key, target: HardMixture, start: Particles) -> Found:
+def _chains(
+    sampler: AbstractSampler, num: int, num_steps: int, after: int
+) -> Samplings:
+    def sample(
+        keys: Keys, target: HardMixture, starts: Float[Array, "run particle dim"]
+    ) -> list[Found]:
         samples = run(
-            key, sampler, target.log_density, start[:num], num_steps=num_steps,
+            keys, sampler, target.log_density, starts[:, :num], num_steps=num_steps,
             record_every=max(1, num_steps // 100), keep=num, progress=True,
         )  # fmt: skip
-        return averaged(target, samples, after)
+        return [averaged(target, samples[i], after) for i in range(len(keys))]
 
     return sample
 
