@@ -38,10 +38,10 @@ class _Watched(eqx.Module):
 
 
 def _steps_recorded(
+    progress: Progress,
     key: Key,
     sampler: AbstractSampler,
     log_density: LogDensity,
-    progress: Progress,
     ends: Int[Array, " record"],
     tol: float | None,
     keep: int,
@@ -98,7 +98,7 @@ def _steps_recorded(
 record_steps = eqx.filter_jit(_steps_recorded)
 record_steps_of_many = eqx.filter_jit(
     eqx.filter_vmap(
-        _steps_recorded, in_axes=(0, None, None, eqx.if_array(0), None, None, None)
+        _steps_recorded, in_axes=(eqx.if_array(0), 0, None, None, None, None, None)
     )
 )
 

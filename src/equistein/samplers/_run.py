@@ -12,6 +12,13 @@ from jaxtyping import Array, Int, PyTree
 
 from equistein._arrays import as_keys
 from equistein._devices import at_home, check_agreed, checked_mesh, on_all
+from equistein._donation import (
+    brought_back,
+    copied,
+    gives_away,
+    giving_away,
+    set_aside,
+)
 from equistein._progress import progress_bar
 from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
@@ -149,12 +156,17 @@ def run(
     progress_state = Progress(state, no, no)
     calls = _calls(done, num_steps, every, 1 if record_every else _LENGTH)
     recorded = record_steps if runs is None else record_steps_of_many
+    begin, kept = progress_state, lambda progress: progress
+    if gives_away(state):
+        recorded, kept = giving_away(recorded), set_aside
+        begin = copied(begin)  # the start may be the caller's
+    del state
     records = []
     static_tol = None if tol is None else float(tol)
 
     def stepped(progress_state, ends):
         return recorded(
-            keys, sampler, log_density, progress_state, ends, static_tol, keep
+            progress_state, keys, sampler, log_density, ends, static_tol, keep
         )
 
     def so_far():
@@ -162,7 +174,7 @@ def run(
 
     try:
         with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
-            for now, record in _one_ahead(stepped, progress_state, calls):
+            for now, record in _one_ahead(stepped, begin, calls, kept):
                 told = record, now.state.step, now.failed, now.converged
                 # Fetched at once: each array by itself would wait for the device.
                 record, step, failed, converged = jax.device_get(at_home(told))
@@ -180,7 +192,7 @@ def run(
         if is_interrupt(reason):
             raise RunInterrupted(so_far()) from None
         raise EvaluationFailed(reason, so_far()) from None
-    samples = so_far()
+    samples, progress_state = so_far(), brought_back(progress_state)
     if bool(jnp.any(progress_state.failed)):
         raise _failure(runs, keys, sampler, log_density, progress_state, samples)
     if check:
@@ -194,14 +206,23 @@ def _one_ahead(
     stepped: Callable[..., tuple[Progress, Any, Any]],
     progress_state: Progress,
     calls: Sequence[Int[Array, " record"]],
+    kept: Callable[[Progress], Progress],
 ) -> Iterator[tuple[Progress, tuple[Any, Any]]]:
     """Yield the state after each call and what was recorded, while the next one runs.
 
     The device does not wait for the host to look at the last call. A run that failed or
     converged takes no step in the call that was begun before anyone saw it.
+
+    Args:
+        stepped: A call.
+        progress_state: The state before the first one.
+        calls: The steps to record in each.
+        kept: What of a state is yielded, that the next call may take over.
     """
     last = None
     for ends in calls:
+        if last is not None:
+            last = kept(last[0]), last[1]
         try:
             progress_state, info, valid = stepped(progress_state, ends)
         except (KeyboardInterrupt, RuntimeError, ValueError):
@@ -241,7 +262,7 @@ def _samples(
     done: int,
 ) -> Samples:
     """Return what the runs gave so far."""
-    state, converged = at_home((progress.state, progress.converged))
+    state, converged = at_home(brought_back((progress.state, progress.converged)))
     summary = of_runs(runs, sampler.summary)(state)
     return collected(state, converged, records, summary, done)
 
@@ -262,7 +283,7 @@ def _failure(
     chunk = jnp.arange(1, CHUNK + 1) + good.step
     no = jnp.zeros((), bool)
     replay = Progress(good, no, no)
-    replay, _, _ = record_steps(key, sampler, log_density, replay, chunk, None, 0)
+    replay, _, _ = record_steps(replay, key, sampler, log_density, chunk, None, 0)
     step = int(replay.state.step) + 1
     held = "the last good particles of each run"
     if runs is None:
