@@ -67,6 +67,7 @@ def test_a_wrong_density_is_refused(log_density, words):
     ("options", "words"),
     [
         ({"num_steps": -1}, "`num_steps`, an integer from 0 to .*, but got -1"),
+        ({"keep": -1}, "`keep`"),
         ({"num_steps": 2.5}, "`num_steps`"),
         ({"num_steps": True}, "`num_steps`"),
         ({"tol": 0.0}, "`tol` > 0"),

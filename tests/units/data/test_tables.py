@@ -61,6 +61,9 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
     else:
         assert again.classes == table.classes
         assert np.array_equal(again.labels, labels)
+        separator = {"csv": ",", "tsv": "\t"}[suffix]
+        last = path.read_text().splitlines()[-1]
+        assert len(last.split(separator)) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import jax.numpy as jnp
 import pytest
 
 from equistein.features import Periodic
@@ -126,6 +127,15 @@ def test_combinations_need_groups(make, unchecked):
         make()
     with pytest.raises(ValueError, match="needs"):
         make((3, (2,)))
+
+
+def test_copies_are_of_groups_with_an_end_and_as_many_as_fit(monkeypatch):
+    with pytest.raises(ValueError, match="no end of elements"):
+        SpecialOrthogonal(2).orbit(jnp.ones(2))
+    monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "4000")
+    assert len(Signs(3).orbit(jnp.ones((3, 2)))) == 8
+    with pytest.raises(ValueError, match="The 8 copies of a point"):
+        Signs(3).orbit(jnp.ones((3, 100)))
 
 
 def test_a_cloud_of_many_particles_is_told_in_a_line():

@@ -1,8 +1,26 @@
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.metrics import auroc, typicality
+from equistein.energies import JointEnergy, KnownEnergy
+from equistein.groups import Trivial
+from equistein.metrics import auroc, outlier_scores, typicality
+from equistein.networks import MLP
+
+
+def test_outlier_scores_are_those_of_the_energy(key):
+    points = jr.normal(key, (5, 2))
+    bowl = KnownEnergy(lambda x: -1.5 * jnp.sum(x**2), Trivial())
+    found = outlier_scores(bowl, points)
+    assert set(found) == {"log_density", "gradient_norm"}
+    norms = np.linalg.norm(points, axis=1)
+    assert np.allclose(found["log_density"], -1.5 * norms**2)
+    assert np.allclose(found["gradient_norm"], -3 * norms)
+    joint = JointEnergy(MLP(2, widths=(4,), out_size=3, key=key))
+    logits = jax.vmap(lambda x: joint.evaluate(x).logits)(points)
+    confidence = np.max(jax.nn.softmax(logits, axis=1), axis=1)
+    assert np.allclose(outlier_scores(joint, points)["confidence"], confidence)
 
 
 def test_typicality_is_the_distance_within_classes():

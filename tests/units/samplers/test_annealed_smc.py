@@ -92,6 +92,7 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
         ({"num_runs": 0}, "`num_runs` >= 1"),
         ({"num_moves": 0}, "`num_moves` >= 1"),
         ({"share": 1.0}, "0 < `share` < 1"),
+        ({"share": 0.0}, "0 < `share` < 1"),
         ({"reference": two_modes}, "`reference`, a normalized density"),
     ],
 )

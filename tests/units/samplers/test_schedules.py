@@ -66,3 +66,8 @@ def test_thermal_schedule_serves_optax():
 def test_a_wrong_schedule_is_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize("kind", [Geometric, Power])
+def test_one_step_is_a_schedule(kind):
+    assert kind(1)(jnp.asarray(1)) == 1

@@ -1,0 +1,36 @@
+"""Ladders of temperatures and the journeys through them, by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from equistein.samplers import MALA, ParallelTempering
+from equistein.samplers._geometric_path import unvalued
+from equistein.samplers._ladder import equal_rejection
+from equistein.samplers._swaps import _arrived, Replicas
+
+
+def test_a_ladder_of_equal_rejection_divides_the_barrier():
+    # The barrier is 0, .3, .4; its half is two thirds of the way to .5.
+    found = equal_rejection(jnp.array([1.0, 0.5, 0.0]), jnp.array([0.3, 0.1]))
+    assert np.allclose(found, [1, 2 / 3, 0])
+
+
+def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
+    heading = jnp.array([[0, 2, 1], [1, 0, 2], [0, 1, 2]])
+    trips = jnp.array([[0, 3, 1], [1, 0, 0], [0, 0, 5]])
+    walker = unvalued(jnp.zeros((3, 3, 2)))
+    found = _arrived(Replicas(walker, heading, trips))
+    assert np.array_equal(found.heading, [[1, 1, 1], [1, 0, 2], [0, 2, 2]])
+    assert np.array_equal(found.round_trips, [[0, 4, 1], [1, 0, 0], [0, 0, 5]])
+    walker = unvalued(jnp.zeros((1, 3, 2)))
+    alone = _arrived(Replicas(walker, heading[:1], trips[:1]))
+    assert np.array_equal(alone.heading, [[1, 1, 1]])
+
+
+def test_chains_are_tuned_first_and_when_the_ladder_was_last_moved():
+    steps = range(12)
+    adaptive = ParallelTempering(MALA(0.1), num_temperatures=3, num_adapt=10)
+    fixed = ParallelTempering(MALA(0.1), [1.0, 0.5, 0.0], num_adapt=10)
+    for sampler, due in ((adaptive, [0, 5]), (fixed, [0])):
+        found = [step for step in steps if sampler._tunes(jnp.asarray(step))]
+        assert found == due
