@@ -19,7 +19,7 @@ def bowl(point):
 
 @pytest.fixture
 def giving_away(monkeypatch):
-    monkeypatch.setattr("equistein.samplers._run.gives_away", lambda state: True)
+    monkeypatch.setattr("equistein.samplers._calls.gives_away", lambda state: True)
 
 
 def test_what_is_set_aside_outlives_what_is_given_away():

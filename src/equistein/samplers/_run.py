@@ -1,8 +1,7 @@
 """What drives every sampler, and records what it did."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +11,11 @@ from jaxtyping import Array, Int, PyTree
 
 from equistein._arrays import as_keys
 from equistein._devices import at_home, check_agreed, checked_mesh, on_all
-from equistein._donation import (
-    brought_back,
-    copied,
-    gives_away,
-    giving_away,
-    set_aside,
-)
+from equistein._donation import brought_back
 from equistein._progress import progress_bar
 from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._calls import Call, Calls, calls_of
 from equistein.samplers._checks import (
     check_counts,
     check_density,
@@ -154,28 +148,23 @@ def run(
     done = int(jnp.min(state.step))
     no = jnp.zeros(() if runs is None else runs, bool)
     progress_state = Progress(state, no, no)
-    calls = _calls(done, num_steps, every, 1 if record_every else _LENGTH)
+    ends = _ends(done, num_steps, every, 1 if record_every else _LENGTH)
     recorded = record_steps if runs is None else record_steps_of_many
-    begin, kept = progress_state, lambda progress: progress
-    if gives_away(state):
-        recorded, kept = giving_away(recorded), set_aside
-        begin = copied(begin)  # the start may be the caller's
+    calls = calls_of(
+        progress_state, runs, mesh is not None, recorded, keys, (sampler, log_density),
+        (None if tol is None else float(tol), keep),
+    )  # fmt: skip
     del state
     records = []
-    static_tol = None if tol is None else float(tol)
-
-    def stepped(progress_state, ends):
-        return recorded(
-            progress_state, keys, sampler, log_density, ends, static_tol, keep
-        )
 
     def so_far():
         return _samples(runs, sampler, progress_state, records, done)
 
     try:
         with progress_bar(total=num_steps, disable=not progress, unit="step") as bar:
-            for now, record in _one_ahead(stepped, begin, calls, kept):
-                told = record, now.state.step, now.failed, now.converged
+            for call in _one_ahead(calls, progress_state, ends):
+                now, *record = calls.found(call)
+                told = tuple(record), now.state.step, now.failed, now.converged
                 # Fetched at once: each array by itself would wait for the device.
                 record, step, failed, converged = jax.device_get(at_home(told))
                 progress_state = now
@@ -192,51 +181,45 @@ def run(
         if is_interrupt(reason):
             raise RunInterrupted(so_far()) from None
         raise EvaluationFailed(reason, so_far()) from None
+    finally:
+        calls.close()
     samples, progress_state = so_far(), brought_back(progress_state)
     if bool(jnp.any(progress_state.failed)):
         raise _failure(runs, keys, sampler, log_density, progress_state, samples)
     if check:
-        ends = samples.particles
-        ends = ends if runs is None else ends.reshape(-1, *ends.shape[2:])
-        doubts += lost_symmetry(*given, ends)
+        found = samples.particles
+        found = found if runs is None else found.reshape(-1, *found.shape[2:])
+        doubts += lost_symmetry(*given, found)
     return doubted(samples, began, doubts, type(given[0]).__name__)
 
 
 def _one_ahead(
-    stepped: Callable[..., tuple[Progress, Any, Any]],
-    progress_state: Progress,
-    calls: Sequence[Int[Array, " record"]],
-    kept: Callable[[Progress], Progress],
-) -> Iterator[tuple[Progress, tuple[Any, Any]]]:
-    """Yield the state after each call and what was recorded, while the next one runs.
+    calls: Calls, progress_state: Progress, all_ends: Sequence[Int[Array, " record"]]
+) -> Iterator[Call]:
+    """Yield each call when the next one has begun.
 
     The device does not wait for the host to look at the last call. A run that failed or
     converged takes no step in the call that was begun before anyone saw it.
-
-    Args:
-        stepped: A call.
-        progress_state: The state before the first one.
-        calls: The steps to record in each.
-        kept: What of a state is yielded, that the next call may take over.
     """
-    last = None
-    for ends in calls:
-        if last is not None:
-            last = kept(last[0]), last[1]
+    if not all_ends:
+        return
+    last, before = calls.first(progress_state, all_ends[0]), None
+    for ends in all_ends:
+        if before is not None:
+            before = calls.kept(last)
         try:
-            progress_state, info, valid = stepped(progress_state, ends)
+            last = calls.begin(last, ends)
         except (KeyboardInterrupt, RuntimeError, ValueError):
-            if last is not None:  # what was done before is kept
-                yield last
+            if before is not None:  # what was done before is kept
+                yield before
             raise
-        if last is not None:
-            yield last
-        last = progress_state, (info, valid)
-    if last is not None:
-        yield last
+        if before is not None:
+            yield before
+        before = last
+    yield last
 
 
-def _calls(
+def _ends(
     done: int, num_steps: int, every: int, least: int
 ) -> list[Int[Array, " record"]]:
     """Split the steps to record at into the ends of a few calls of equal length.

@@ -14,6 +14,7 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._cores import shared_by_cores
 from equistein._types import Key, Keys, Particles, Scalar
 from equistein.diagnostics import effective_sample_size
 from equistein.experiments.systems._config import SystemConfig
@@ -232,7 +233,8 @@ def over_budgets(config: SystemConfig, system: System, name: str) -> Curves:
 
 def side_by_side(function: Callable) -> Callable:
     """Return a compiled function of keys, states of as many runs, and a budget."""
-    return eqx.filter_jit(eqx.filter_vmap(function, in_axes=(0, eqx.if_array(0), None)))
+    of_runs = eqx.filter_vmap(function, in_axes=(0, eqx.if_array(0), None))
+    return shared_by_cores(eqx.filter_jit(of_runs))
 
 
 def each_run(tree: PyTree, num: int) -> list[PyTree]:

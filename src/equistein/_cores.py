@@ -1,0 +1,137 @@
+"""Several runs at once, shared by the cores of a processor."""
+
+import concurrent.futures
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from equistein._types import LogDensity, Point
+
+Part = concurrent.futures.Future[PyTree] | PyTree
+"""What a core has of a tree whose arrays have an axis of runs; it may be on its way."""
+
+
+class Cores:
+    """Threads, one a core, each of which moves some of several runs.
+
+    Otherwise all cores share each operation of a step, and wait for each other at each.
+    What the threads call must not call Python, which may not expect several of them.
+
+    Attributes:
+        sizes: How many runs each core has.
+    """
+
+    def __init__(self, runs: int, num: int):
+        """Divide the runs as equally as they can be."""
+        self.sizes = tuple(map(len, np.array_split(np.arange(runs), num)))
+        make = concurrent.futures.ThreadPoolExecutor
+        self._threads = [make(1) for _ in self.sizes]
+
+    def split(self, tree: PyTree) -> list[PyTree]:
+        """Return the part of each core."""
+        arrays, rest = eqx.partition(tree, eqx.is_array)
+        return [eqx.combine(part, rest) for part in _split(arrays, self.sizes)]
+
+    def begin(
+        self, function: Callable[..., PyTree], *lists: Sequence[Part]
+    ) -> list[Part]:
+        """Begin to call a function of the parts, on each core after what it does."""
+
+        def call(*parts: Part) -> PyTree:
+            return jax.block_until_ready(function(*map(_here, parts)))
+
+        return [
+            thread.submit(call, *parts)
+            for thread, *parts in zip(self._threads, *lists, strict=True)
+        ]
+
+    def joined(self, parts: Sequence[Part]) -> PyTree:
+        """Wait for all parts, and return the tree of all runs."""
+        found = [eqx.partition(_here(part), eqx.is_array) for part in parts]
+        return eqx.combine(_joined([arrays for arrays, _ in found]), found[0][1])
+
+    def close(self) -> None:
+        """Wait for what is called, and leave out what is not yet."""
+        for thread in self._threads:
+            thread.shutdown(cancel_futures=True)
+
+
+def num_shares(runs: int, like: jax.Array) -> int:
+    """Return by how many cores runs may be shared, where an array like one of them is.
+
+    By one on a GPU, and where this thread has settings of JAX of its own, such as
+    `with jax.enable_x64(True)`, which other threads do not see.
+    """
+    on_processor = all(device.platform == "cpu" for device in like.devices())
+    if not on_processor or runs == 1:
+        return 1
+    known = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    num = min(runs, len(known(0)))
+    if num > 1:
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            if thread.submit(_settings).result() != _settings():
+                return 1
+    return num
+
+
+def shared_by_cores(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """Return a function of several runs of which each core has some.
+
+    Args:
+        function: A compiled function whose first two arguments have an axis of runs in
+            front, and so has what it returns.
+    """
+    compiled = set()
+
+    def of_all(first: PyTree, second: PyTree, *others: PyTree) -> PyTree:
+        leaf = jax.tree.leaves(eqx.filter(first, eqx.is_array))[0]
+        num = num_shares(len(leaf), leaf)
+        if num == 1:
+            return function(first, second, *others)
+        cores = Cores(len(leaf), num)
+        parts = cores.split(first), cores.split(second)
+        call = lambda *parts: function(*parts, *others)
+        if cores.sizes not in compiled:  # once, and not by each thread
+            call(*(part[0] for part in parts))
+            compiled.add(cores.sizes)
+        try:
+            return cores.joined(cores.begin(call, *parts))
+        finally:
+            cores.close()
+
+    return of_all
+
+
+@eqx.filter_jit  # looked at once for each kind of density
+def calls_python(log_density: LogDensity, point: Point) -> bool:
+    """Return whether a density calls code of Python when it is evaluated."""
+    return "callback" in str(jax.make_jaxpr(log_density)(point))
+
+
+def _here(part: Part) -> PyTree:
+    is_coming = isinstance(part, concurrent.futures.Future)
+    return part.result() if is_coming else part
+
+
+def _settings() -> dict[str, Any]:
+    """Return the settings of JAX in this thread."""
+    return dict(jax.config.values)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _split(tree: PyTree, sizes: tuple[int, ...]) -> list[PyTree]:
+    ends = np.cumsum(sizes)
+    some = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    return [jax.tree.map(lambda leaf, rows=rows: leaf[rows], tree) for rows in some]
+
+
+@jax.jit
+def _joined(parts: list[PyTree]) -> PyTree:
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
