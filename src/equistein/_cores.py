@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import functools
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,20 +25,25 @@ class Cores:
     Otherwise all cores share each operation of a step, and wait for each other at each.
     What the threads call must not call Python, which may not expect several of them.
 
-    Attributes:
-        sizes: How many runs each core has.
+    Where the runs cannot be shared equally the last core repeats some, so that there is
+    one program to compile.
+
+    Args:
+        runs: The number of runs.
+        num: The most cores that share them.
     """
 
     def __init__(self, runs: int, num: int):
-        """Divide the runs as equally as they can be."""
-        self.sizes = tuple(map(len, np.array_split(np.arange(runs), num)))
+        self._size = -(-runs // num)
+        self._num_runs = runs
         make = concurrent.futures.ThreadPoolExecutor
-        self._threads = [make(1) for _ in self.sizes]
+        self._threads = [make(1) for _ in range(-(-runs // self._size))]
 
     def split(self, tree: PyTree) -> list[PyTree]:
         """Return the part of each core."""
         arrays, rest = eqx.partition(tree, eqx.is_array)
-        return [eqx.combine(part, rest) for part in _split(arrays, self.sizes)]
+        parts = _split(arrays, len(self._threads), self._size)
+        return [eqx.combine(part, rest) for part in parts]
 
     def begin(
         self, function: Callable[..., PyTree], *lists: Sequence[Part]
@@ -55,7 +61,8 @@ class Cores:
     def joined(self, parts: Sequence[Part]) -> PyTree:
         """Wait for all parts, and return the tree of all runs."""
         found = [eqx.partition(_here(part), eqx.is_array) for part in parts]
-        return eqx.combine(_joined([arrays for arrays, _ in found]), found[0][1])
+        arrays = _joined([arrays for arrays, _ in found], self._num_runs)
+        return eqx.combine(arrays, found[0][1])
 
     def close(self) -> None:
         """Wait for what is called, and leave out what is not yet."""
@@ -88,9 +95,10 @@ def shared_by_cores(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         function: A compiled function whose first two arguments have an axis of runs in
             front, and so has what it returns.
     """
-    compiled = set()
+    is_compiled = False
 
     def of_all(first: PyTree, second: PyTree, *others: PyTree) -> PyTree:
+        nonlocal is_compiled
         leaf = jax.tree.leaves(eqx.filter(first, eqx.is_array))[0]
         num = num_shares(len(leaf), leaf)
         if num == 1:
@@ -98,9 +106,9 @@ def shared_by_cores(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         cores = Cores(len(leaf), num)
         parts = cores.split(first), cores.split(second)
         call = lambda *parts: function(*parts, *others)
-        if cores.sizes not in compiled:  # once, and not by each thread
+        if not is_compiled:  # once, and not by each thread
             call(*(part[0] for part in parts))
-            compiled.add(cores.sizes)
+            is_compiled = True
         try:
             return cores.joined(cores.begin(call, *parts))
         finally:
@@ -125,13 +133,13 @@ def _settings() -> dict[str, Any]:
     return dict(jax.config.values)
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _split(tree: PyTree, num: int, size: int) -> list[PyTree]:
+    last = len(jax.tree.leaves(tree)[0]) - 1
+    rows = np.minimum(np.arange(num * size), last).reshape(num, size)
+    return [jax.tree.map(operator.itemgetter(some), tree) for some in rows]
+
+
 @functools.partial(jax.jit, static_argnums=1)
-def _split(tree: PyTree, sizes: tuple[int, ...]) -> list[PyTree]:
-    ends = np.cumsum(sizes)
-    some = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-    return [jax.tree.map(lambda leaf, rows=rows: leaf[rows], tree) for rows in some]
-
-
-@jax.jit
-def _joined(parts: list[PyTree]) -> PyTree:
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+def _joined(parts: list[PyTree], num: int) -> PyTree:
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:num], *parts)

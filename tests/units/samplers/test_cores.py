@@ -118,8 +118,8 @@ def test_parts_are_joined_in_their_order(runs, num):
     shared = cores.Cores(runs, num)
     tree = {"x": jnp.arange(2 * runs).reshape(runs, 2), "name": "a state"}
     parts = shared.split(tree)
-    assert sum(shared.sizes) == runs
-    assert max(shared.sizes) - min(shared.sizes) <= 1
+    assert len(parts) <= num
+    assert len({len(part["x"]) for part in parts}) == 1  # one program
     doubled = lambda part: part | {"x": 2 * part["x"]}
     twice = shared.begin(doubled, shared.begin(doubled, parts))
     joined = shared.joined(twice)
