@@ -74,6 +74,7 @@ def test_a_wrong_density_is_refused(log_density, words):
         ({"tol": -1e-3}, "`tol` > 0"),
         ({"tol": float("nan")}, "`tol` > 0"),
         ({"record_every": 0}, "`record_every`, an integer > 0"),
+        ({"record_every": -1}, "`record_every`, an integer > 0"),
         ({"record_every": 1.5}, "`record_every`"),
     ],
 )

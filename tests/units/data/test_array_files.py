@@ -4,7 +4,13 @@ import zipfile
 import numpy as np
 import pytest
 
-from equistein.data import as_particles, DataError, map_points, read_points
+from equistein.data import (
+    as_particles,
+    DataError,
+    map_points,
+    read_labels,
+    read_points,
+)
 
 
 @pytest.fixture
@@ -213,3 +219,10 @@ def test_what_cannot_stay_on_disk_is_refused(tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(DataError, match=message):
             map_points(tmp_path / name)
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [0, 1, 0, 1], [[0, 1, 0]]])
+def test_labels_must_be_one_a_point(labels, tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones((3, 2)), y=np.array(labels))
+    with pytest.raises(DataError, match="one class for each of its 3 points"):
+        read_labels(tmp_path / "x.npz", 3)

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from equistein.samplers import MALA, ParallelTempering
-from equistein.samplers._geometric_path import unvalued
-from equistein.samplers._ladder import equal_rejection
+from equistein.samplers._geometric_path import effective_share, unvalued
+from equistein.samplers._ladder import equal_rejection, first_ladder
 from equistein.samplers._swaps import _arrived, Replicas
 
 
@@ -13,6 +13,16 @@ def test_a_ladder_of_equal_rejection_divides_the_barrier():
     # The barrier is 0, .3, .4; its half is two thirds of the way to .5.
     found = equal_rejection(jnp.array([1.0, 0.5, 0.0]), jnp.array([0.3, 0.1]))
     assert np.allclose(found, [1, 2 / 3, 0])
+
+
+def test_the_first_ladder_is_closest_at_the_hot_end():
+    assert np.allclose(first_ladder(3), [1, 1 / 16, 0])
+
+
+def test_the_effective_share_of_equal_weights_is_all_of_them():
+    assert np.allclose(effective_share(jnp.zeros(5)), 1)
+    one = jnp.array([0.0, -jnp.inf, -jnp.inf, -jnp.inf])
+    assert np.allclose(effective_share(one), 1 / 4)
 
 
 def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
