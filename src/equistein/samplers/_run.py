@@ -63,9 +63,9 @@ def run(
 ) -> Samples:
     """Move particles towards a density for a number of steps, in compiled loops.
 
-    Several keys are several runs, which go side by side in one compiled loop: with
-    `jr.split(key, r)` and particles of shape (r, n, *shape) the samples have a leading
-    axis of runs, and `samples[i]` are those of one.
+    Several keys are several runs, which go side by side: with `jr.split(key, r)` and
+    particles of shape (r, n, *shape) the samples have a leading axis of runs, and
+    `samples[i]` are those of one. The cores of a processor share the runs.
 
     Args:
         key: The source of randomness, `jax.random.key(0)` or an integer; step i uses
