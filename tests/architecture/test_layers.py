@@ -9,7 +9,8 @@ ROOT = pathlib.Path(equistein.__file__).parent
 LEVEL = {
     "_types": 0, "_alike": 0, "_annotations": 0, "_archive": 0, "_arrays": 0,
     "_cores": 0, "_devices": 0, "_donation": 0, "_durations": 0, "_errors": 0,
-    "_files": 0, "_gate": 0, "_limits": 0, "_numbers": 0, "_products": 0, "_progress": 0,
+    "_files": 0, "_gate": 0, "_limits": 0, "_numbers": 0, "_products": 0,
+    "_progress": 0,
     "groups": 1, "molecules": 1, "plotting": 1, "diagnostics": 1, "data": 2, "runs": 2,
     "features": 2, "kernels": 3, "networks": 3, "samplers": 4, "energies": 4,
     "metrics": 5, "targets": 6, "posteriors": 6, "training": 6, "diffusion": 7,
