@@ -70,6 +70,12 @@ class Cores:
             thread.shutdown(cancel_futures=True)
 
 
+def num_cores() -> int:
+    """Return the number of cores that this process may use."""
+    every = lambda _: range(os.cpu_count() or 1)
+    return len(getattr(os, "sched_getaffinity", every)(0))
+
+
 def num_shares(runs: int, like: jax.Array) -> int:
     """Return by how many cores runs may be shared, where an array like one of them is.
 
@@ -79,8 +85,7 @@ def num_shares(runs: int, like: jax.Array) -> int:
     on_processor = all(device.platform == "cpu" for device in like.devices())
     if not on_processor or runs == 1:
         return 1
-    known = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    num = min(runs, len(known(0)))
+    num = min(runs, num_cores())
     if num > 1:
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
             if thread.submit(_settings).result() != _settings():

@@ -12,7 +12,7 @@ from equistein._files import write_whole
 from equistein.cli._output import answer, finite, say
 from equistein.data import DataError, published_clouds, read_points
 from equistein.metrics import published_scores, score_against, Scores
-from equistein.plotting import against_exact
+from equistein.plotting import against_exact, figure_file
 from equistein.runs import UserError
 from equistein.targets import AbstractParticleSystem, DoubleWell, LennardJones
 
@@ -187,7 +187,7 @@ def _write(out: pathlib.Path, scores: Scores, described: dict[str, Any]) -> None
     try:
         out.mkdir(parents=True, exist_ok=True)
         for suffix in ("png", "svg"):
-            figure.savefig(out / f"score.{suffix}", dpi=150)
+            write_whole(out / f"score.{suffix}", figure_file(figure, suffix))
         content = json.dumps(finite(described), indent=1) + "\n"
         write_whole(out / "metrics.json", content.encode())
     except OSError as error:

@@ -9,6 +9,7 @@ from equistein.plotting._charts import (
     histograms as histograms,
 )
 from equistein.plotting._configurations import configurations as configurations
+from equistein.plotting._figure_file import figure_file as figure_file
 from equistein.plotting._images import image_rows as image_rows, picture as picture
 from equistein.plotting._marginals import marginals as marginals
 from equistein.plotting._molecule_viewer import molecule_viewer as molecule_viewer

@@ -13,6 +13,7 @@ import sys
 import jax
 import numpy as np
 
+from equistein._cores import num_cores
 from equistein._errors import UserError
 from equistein.runs._folder import RunFolder
 
@@ -42,6 +43,7 @@ def write_environment(folder: RunFolder) -> None:
             "platform": platform.platform(),
             "processor": _processor(),
             "cpus": os.cpu_count(),
+            "cores": num_cores(),
             "devices": [str(device) for device in jax.devices()],
             "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
             "variables": {

@@ -1,6 +1,5 @@
 """Curves of what several runs recorded alike."""
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -77,7 +76,7 @@ def _varies(entries: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> bool:
 def _figure(
     column: str, found: Mapping[str, Curves], labels: Mapping[str, str]
 ) -> PageFigure:
-    from equistein.plotting import curves  # loads matplotlib
+    from equistein.plotting import curves, figure_file  # loads matplotlib
 
     series = {}
     for name, columns in found.items():
@@ -87,13 +86,12 @@ def _figure(
                     steps, values,
                 )  # fmt: skip
     most = dict(list(series.items())[:_MOST_CURVES])
-    drawn = io.BytesIO()
-    curves(most, in_words(column)).savefig(drawn, format="png", dpi=110)
+    drawn = figure_file(curves(most, in_words(column)), "png", dpi=110)
     caption = f"{in_words(column)}: mean and range over the seeds."
     if len(series) > len(most):
         caption += f" The first {len(most)} of {len(series)} curves."
     caption = caption[0].upper() + caption[1:]
-    return PageFigure(f"history of {column}", [Picture(drawn.getvalue())], "", caption)
+    return PageFigure(f"history of {column}", [Picture(drawn)], "", caption)
 
 
 def _is_number(value: Any) -> bool:

@@ -1,6 +1,5 @@
 """The results of a run as files: stages, numbers, history, samples, figures."""
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -118,16 +117,14 @@ def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
 
 def write_figures(folder: RunFolder, figures: Mapping[str, Any]) -> None:
     """Write each matplotlib figure as .png and .svg, and each `Page` as .html."""
-    from equistein.plotting import Page  # loads matplotlib
+    from equistein.plotting import figure_file, Page  # loads matplotlib
 
     for name, figure in figures.items():
         if isinstance(figure, Page):
             folder.write(f"figures/{name}.html", figure.html)
             continue
         for suffix in ("png", "svg"):
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format=suffix, dpi=150)
-            folder.write(f"figures/{name}.{suffix}", drawn.getvalue())
+            folder.write(f"figures/{name}.{suffix}", figure_file(figure, suffix))
 
 
 def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float | None]:

@@ -1,7 +1,6 @@
 """The report of a learned density: one HTML file."""
 
 import dataclasses
-import io
 import pathlib
 from typing import Any
 
@@ -16,7 +15,12 @@ from equistein._numbers import check_integers
 from equistein._types import Key, Particles
 from equistein.groups import AbstractGroup
 from equistein.metrics import energy_distance
-from equistein.plotting import configurations, curves, planar_samples
+from equistein.plotting import (
+    configurations,
+    curves,
+    figure_file,
+    planar_samples,
+)
 from equistein.runs import Circumstances, PageFigure, Picture, Words, write_page
 from equistein.training._fitted import Fitted
 
@@ -137,15 +141,9 @@ def _figures(
             figure = configurations(some, reach)
             drawn.append(("configurations", figure, "Configurations as drawn."))
     return [
-        PageFigure(name, [Picture(_png(figure))], caption=caption)
+        PageFigure(name, [Picture(figure_file(figure, "png"))], caption=caption)
         for name, figure, caption in drawn
     ]
-
-
-def _png(figure: Any) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150)
-    return content.getvalue()
 
 
 def _words(fitted: Fitted) -> Words:
