@@ -77,7 +77,8 @@ def test_rows_and_clouds_anywhere_are_made_centered_clouds_and_told(good):
     shifts = np.random.default_rng(0).normal(size=(NUM, 1, 2))
     found = score((exact(3, NUM) + 5 * shifts).reshape(NUM, 4))
     assert "cut into 2 particles" in found.notes[0]
-    assert "were moved" in found.notes[1]
+    farthest = 5 * np.max(np.linalg.norm(shifts, axis=-1))
+    assert f"up to {farthest:.3g} from the origin, were moved" in found.notes[1]
     assert good.notes == ()
     for name, one in good.scores.items():
         assert np.isclose(found.scores[name].value, one.value, atol=1e-3), name

@@ -51,6 +51,9 @@ def test_the_flow_of_energy_matching_takes_noise_to_one_point(key):
     assert np.isclose(loss, 2.0, atol=5 * (2 / 64) ** 0.5)
     right, _, _ = loss_of(EnergyMatching(0.1), key, bowl(0.0, (-30.0, -40.0)), points)
     assert np.isclose(right, 1.0, atol=5 * (2 / 64) ** 0.5)  # the noise's own spread
+    # About y, with T a = 1: -T grad E is (1 - t) (y - x0), and t (y - x0) is left.
+    bent, _, _ = loss_of(EnergyMatching(0.1), key, bowl(10.0, (-30.0, -40.0)), points)
+    assert np.isclose(bent, 2 / 3, atol=0.3)
 
 
 def test_pairs_are_the_nearest(key):

@@ -29,7 +29,7 @@ class Tilted(AbstractEnergy):
         return Cyclic(4)
 
 
-def test_a_fit_gives_an_energy_a_history_and_samples(key):
+def test_a_fit_gives_an_energy_a_history_and_samples(key, capsys):
     group, told = Cyclic(4), []
     data = jr.normal(key, (20, 2))
     energy = energy_for(key, group, data, widths=(4,))
@@ -55,6 +55,9 @@ def test_a_fit_gives_an_energy_a_history_and_samples(key):
     assert np.all(np.isfinite(samples))
     assert len(np.unique(samples, axis=0)) == 7
     assert np.array_equal(fitted.sample(key, 7), samples)
+    assert not capsys.readouterr().err
+    fitted.sample(key, 7, progress=True)
+    assert "2 of 2" in capsys.readouterr().err
 
 
 def test_the_defaults_make_one_pass_over_the_data_an_epoch(key):
