@@ -61,7 +61,8 @@ PACKAGES = {  # what is changed, and the tests that must notice
     ),
     "readers": (
         ["data", "molecules/_xyz.py", "molecules/_extended_comment.py", "_limits.py"],
-        ["units/data", "units/molecules/test_xyz.py", "units/test_bad_input.py"],
+        ["units/data", "units/molecules/test_xyz.py", "units/test_bad_input.py",
+        "units/test_limits.py"],
     ),
 }  # fmt: skip
 TESTS = {name: tests for name, (_, tests) in PACKAGES.items()} | {
