@@ -125,10 +125,11 @@ class Loop:
             self.good = before
         self.state = new
         row["scale"] = float(scale)
-        last, average = number + 1 == self.num_epochs, at_home(new.average)
-        if self.gives_away and self.callbacks:
-            average = copied(average)  # which a callback may keep
+        last = number + 1 == self.num_epochs
         for callback in self.callbacks:
+            average = at_home(new.average)
+            if self.gives_away:
+                average = copied(average)  # which the callback may keep
             row |= callback(number + 1, average, row, last=last)
         self.history.add_row(number, row)
         self._save()
