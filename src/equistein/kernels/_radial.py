@@ -19,10 +19,10 @@ from equistein.kernels._pairs import (
     are_few,
     centered,
     flatten,
+    Pairs,
     SourceRows,
     Sources,
     squared_distances,
-    squared_norms,
     sum_blocks,
     TargetRows,
     Targets,
@@ -124,14 +124,24 @@ class RBF(AbstractRadialKernel):
         inverse = 1 / self.fixed_bandwidth(targets) ** 2
         if are_few(targets, sources):
             gram = jnp.exp(-0.5 * inverse * squared_distances(targets, sources))
-        else:  # by another order of the same numbers, which takes less time
-            half = 0.5 * inverse * squared_norms(targets, sources)
-            exponent = matmul(inverse * targets, sources.T) - half
-            gram = jnp.exp(jnp.minimum(exponent, 0))
+        else:
+            gram = jnp.exp(_exponents(inverse, targets, sources))
         # grad_y k = k (x - y) / h^2, so all three sums come from one product.
         ones = jnp.full((len(sources), 1), inverse)
         sums = matmul(gram, jnp.concatenate([scores - inverse * sources, ones], axis=1))
         return sums[:, :-1] + sums[:, -1:] * targets
+
+
+def _exponents(inverse: Scalar, x: TargetRows, y: SourceRows) -> Pairs:
+    r"""Return $-|x_i - y_j|^2 / 2 h^2$ by one matmul, given $1 / h^2$.
+
+    The squares of y are a column of it: in few dimensions a Stein sum takes a tenth
+    longer for each pass over all pairs.
+    """
+    half = lambda rows: 0.5 * inverse * jnp.sum(rows**2, axis=1, keepdims=True)
+    left = jnp.concatenate([jnp.ones((len(x), 1), x.dtype), inverse * x], axis=1)
+    product = matmul(left, jnp.concatenate([-half(y), y], axis=1).T)
+    return jnp.minimum(product - half(x), 0)
 
 
 @gate
