@@ -86,7 +86,7 @@ class AbstractKernel(eqx.Module):
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
         """Return the distances that a bandwidth rule measures."""
         rows = flatten(particles)
-        return squared_distances(*centered(rows, rows))
+        return squared_distances(*centered(rows, rows, rows))
 
 
 class AbstractScalarKernel(AbstractKernel):

@@ -84,7 +84,7 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
         del sources, scores
         places, pushed, metric = prepared
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
-        here, places = centered(there, places)
+        here, places = centered(there, places, places)
         total = map_blocks(
             lambda rows: self._block_sum(rows, places, pushed, metric),
             here,

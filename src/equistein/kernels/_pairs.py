@@ -113,11 +113,13 @@ def squared_norms(x: TargetRows, y: SourceRows) -> Pairs:
     return jnp.sum(x**2, axis=1)[:, None] + jnp.sum(y**2, axis=1)[None, :]
 
 
-def centered(x: TargetRows, y: SourceRows) -> tuple[TargetRows, SourceRows]:
-    """Return both clouds with the mean of the targets at the origin.
+def centered(
+    x: TargetRows, y: SourceRows, about: Float[Array, "row dim"]
+) -> tuple[TargetRows, SourceRows]:
+    """Return both clouds with the mean of a third at the origin.
 
-    Of the sources only those near the targets count; a group's copies of a cloud far
-    from the origin have their own mean where no particle is.
+    That of all particles: devices that have some targets each round alike so. It is
+    not that of a group's copies of them, which may be where no particle is.
     """
-    mean = jax.lax.stop_gradient(jnp.mean(x, axis=0, keepdims=True))
+    mean = jax.lax.stop_gradient(jnp.mean(about, axis=0, keepdims=True))
     return x - mean, y - mean

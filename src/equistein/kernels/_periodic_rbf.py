@@ -59,16 +59,15 @@ class PeriodicRBF(AbstractRadialKernel):
         gap = self.embed(x) - self.embed(y)
         return self.profile(jnp.sum(gap**2))[0]
 
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
+    def _force_about(self, particles, targets, sources, scores):
+        del particles
         inverse = 1 / self.fixed_bandwidth(targets) ** 2
         y, s = self._circles(sources), flatten(scores)
 
         def block(rows: Float[Array, "block dim"]) -> Float[Array, "block dim"]:
             points = rows.reshape(-1, *targets.shape[1:])
             x = self._circles(points)
-            gram = self.profile(squared_distances(*centered(x, y)))[0]
+            gram = self.profile(squared_distances(*centered(x, y, y)))[0]
             pull = jnp.sum(gram, axis=1)[:, None] * x - matmul(gram, y)
             charts = jnp.moveaxis(pull.reshape(len(x), 2, *targets.shape[1:]), 1, 0)
             along = flatten(self.pull_back(points, charts))
@@ -89,7 +88,7 @@ class PeriodicRBF(AbstractRadialKernel):
 
     def _squared_distances(self, particles: Sources) -> SquaredDistances:
         rows = self._circles(particles)
-        return squared_distances(*centered(rows, rows))
+        return squared_distances(*centered(rows, rows, rows))
 
     def _circles(self, particles: Sources) -> Float[Array, "n two_dim"]:
         """Return the places on the circles, as rows."""

@@ -50,7 +50,16 @@ class AbstractRadialKernel(AbstractScalarKernel):
     def stein_force(
         self, targets: Targets, sources: Sources, scores: Sources
     ) -> Targets:
-        x, y = centered(flatten(targets), flatten(sources))
+        return self._force_about(sources, targets, sources, scores)
+
+    def _force_about(
+        self, particles: Sources, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
+        """Return `stein_force`, computed with the mean of the particles at the origin.
+
+        The sources are the particles, or a group's copies of them.
+        """
+        x, y = centered(flatten(targets), flatten(sources), flatten(particles))
         s = flatten(scores)
         if is_fused(self, x):
             total = fused_sum(self, x, y, s)

@@ -50,7 +50,8 @@ class Elements(AbstractAverage):
     def stein_force(self, base, targets, sources, scores):
         orbits, moved = self.act(sources), self.push(scores)
         targets, shape = jax.vmap(self.project)(targets), (-1, *sources.shape[1:])
-        return base.stein_force(targets, orbits.reshape(shape), moved.reshape(shape))
+        copies = orbits.reshape(shape), moved.reshape(shape)
+        return base._force_about(orbits[0], targets, *copies)
 
     def matrix(self, base, x, y):
         weights = jax.vmap(base, (None, 0))(self.project(x), self.act(y[None])[:, 0])
@@ -65,7 +66,7 @@ class Elements(AbstractAverage):
         rows = embedded(jax.vmap(self.project)(x))
 
         def closer(least, moved):
-            distances = squared_distances(*centered(rows, embedded(moved)))
+            distances = squared_distances(*centered(rows, embedded(moved), rows))
             return jnp.minimum(least, distances), None
 
         start = jnp.full((len(x), len(y)), jnp.inf, x.dtype)
