@@ -49,8 +49,8 @@ UNTRIED = {
         },
         _FILES: {"load_samples"},
         _PARTS: {
-            "SplitRows", "advance", "clipped", "everywhere", "kept_doubts", "on_mesh",
-            "undoubted",
+            "SplitRows", "advance", "clipped", "doubt", "everywhere", "kept_doubts",
+            "on_mesh", "undoubted",
         },
         _EXTRA: {"BlackJAXChains", "from_blackjax"},
     },

@@ -1,7 +1,5 @@
 """Importance weights: samples of one density as samples of another."""
 
-import warnings
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,6 +10,7 @@ from equistein._arrays import check_particles
 from equistein._gate import finite_gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein.samplers import doubt
 
 _FEWEST = 2.0  # of equal weights that are as good
 _ALIKE = 1e-6  # the spread of log weights that says that nothing was weighted
@@ -58,7 +57,7 @@ def reweight(
         target: The log density of p.
 
     Warns:
-        RuntimeWarning: If all weight is on one particle, or all weights are alike; the
+        SamplingWarning: If all weight is on one particle, or all weights are alike; the
             text names the effective number.
 
     Raises:
@@ -79,20 +78,16 @@ def reweight(
     weights = jax.nn.softmax(log_weights)
     effective = 1 / jnp.sum(weights**2)
     if float(effective) < _FEWEST:
-        warnings.warn(
+        doubt(
             f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
             "of the target: nearly all weight is on one. Give more samples; or, where "
             "the densities hardly overlap, go on with chains of the target, such as "
             "MALA.",
-            RuntimeWarning,
-            stacklevel=2,
         )
     elif float(jnp.ptp(log_weights)) < _ALIKE:
-        warnings.warn(
+        doubt(
             f"All {len(weights)} weights are alike (effective number "
             f"{float(effective):.1f}): `target` and `log_density` are one density.",
-            RuntimeWarning,
-            stacklevel=2,
         )
     return Weighted(particles, weights, effective)
 

@@ -1,7 +1,6 @@
 """What a fit of a user's data is judged by: numbers, samples, pictures."""
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from equistein.models._molecules import report_molecules
 from equistein.models._scores import scores
 from equistein.models._values import values_at
 from equistein.runs import FLOOR, Outcome, seed_outcome, WARNING
-from equistein.samplers import kept_doubts, SamplingWarning
+from equistein.samplers import doubt, kept_doubts
 from equistein.training import Fitted
 
 _KNOWN = 5_000  # molecules of the data that new ones are compared with
@@ -72,7 +71,7 @@ def judge(
     with kept_doubts() as doubts:
         samples = fitted.sample(sample_key, num_samples, progress=progress)
     for text in doubts:
-        warnings.warn(text, SamplingWarning, stacklevel=2)
+        doubt(text)
     warned = [{"event": WARNING, "text": text} for text in doubts]
     data = jax.vmap(fitted.group.project)(dataset.points)
     described = _description(turn_key, fitted)

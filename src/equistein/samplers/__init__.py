@@ -75,6 +75,7 @@ from equistein.samplers._vector_adam import (
     vector_adam as vector_adam,
 )
 from equistein.samplers._warnings import (
+    doubt as doubt,
     kept_doubts as kept_doubts,
     SamplingWarning as SamplingWarning,
     undoubted as undoubted,

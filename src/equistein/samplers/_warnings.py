@@ -1,10 +1,12 @@
 """What a run should be doubted for, in words."""
 
 import contextlib
+import contextvars
 import dataclasses
 import math
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -22,8 +24,23 @@ _EFFECTIVE = 0.1  # of the particles
 _INDEPENDENT = 8  # draws of a chain, at least
 
 
+_listening: contextvars.ContextVar[tuple[Callable[[str], bool], ...]]
+_listening = contextvars.ContextVar("listening", default=())
+
+
 class SamplingWarning(RuntimeWarning):
     """A run ended, but its samples should be doubted."""
+
+
+def doubt(text: str, stacklevel: int = 2) -> None:
+    """Warn of what samples should be doubted for, unless this thread wants it kept.
+
+    Args:
+        text: What is warned of.
+        stacklevel: Whose line is told, as in `warnings.warn`.
+    """
+    if not any(keeps(text) for keeps in _listening.get()):
+        warnings.warn(text, SamplingWarning, stacklevel=stacklevel + 1)
 
 
 def zero_scores(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
@@ -83,7 +100,7 @@ def doubted(
         found = _doubts(samples, start)
     told = tuple(f"{name}: {text}" for text in (*doubts, *found))
     for text in told:
-        warnings.warn(text, SamplingWarning, stacklevel=3)
+        doubt(text, stacklevel=3)
     return dataclasses.replace(samples, warnings=told)
 
 
@@ -94,25 +111,31 @@ def undoubted(about: str = "") -> Iterator[None]:
     Args:
         about: What is in those warnings, such as R-hat; by default of anything.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", f".*{about}", SamplingWarning)
+    with _listen(lambda text: re.search(about, text) is not None):
         yield
 
 
 @contextlib.contextmanager
 def kept_doubts() -> Iterator[dict[str, None]]:
-    """Keep what runs warn of, each text once, without a warning; others go on."""
+    """Keep what this thread's runs warn of, each text once, without a warning."""
     found: dict[str, None] = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SamplingWarning)
+
+    def keep(text: str) -> bool:
+        found[text] = None
+        return True
+
+    with _listen(keep):
         yield found
-    for each in caught:
-        if issubclass(each.category, SamplingWarning):
-            found[str(each.message)] = None
-        else:
-            warnings.warn_explicit(
-                each.message, each.category, each.filename, each.lineno
-            )
+
+
+@contextlib.contextmanager
+def _listen(keeps: Callable[[str], bool]) -> Iterator[None]:
+    """Let a function say first of each text whether it is kept."""
+    token = _listening.set((keeps, *_listening.get()))
+    try:
+        yield
+    finally:
+        _listening.reset(token)
 
 
 def _doubts(samples: Samples, start: np.ndarray) -> list[str]:
