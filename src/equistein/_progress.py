@@ -1,5 +1,7 @@
 """The progress of long work: a bar on a terminal, lines elsewhere."""
 
+import contextlib
+import contextvars
 import shutil
 import sys
 import time
@@ -16,6 +18,19 @@ _NARROW = 60  # columns, where the line is the short one
 _SECONDS = 15.0  # between two lines
 
 
+_label: contextvars.ContextVar[str] = contextvars.ContextVar("label", default="")
+
+
+@contextlib.contextmanager
+def labeled(name: str) -> Iterator[None]:
+    """Let the bars of this thread begin with a name, beside those of others."""
+    token = _label.set(f"{name}: ")
+    try:
+        yield
+    finally:
+        _label.reset(token)
+
+
 class _Shown:
     """Whether this process shows progress at all."""
 
@@ -30,6 +45,8 @@ def show_progress(shown: bool) -> None:
 class _Bar(tqdm):
     """A bar that says what a step waits for until the first is done."""
 
+    label: str = ""
+
     def __iter__(self) -> Iterator:
         with self:
             for item in self.iterable or ():
@@ -37,8 +54,8 @@ class _Bar(tqdm):
                 self.update()
 
     def update(self, n: int | float | None = 1) -> bool | None:
-        if n and not self.disable and self.desc:
-            self.set_description_str("", refresh=False)
+        if n and not self.disable and self.desc != self.label:
+            self.set_description_str(self.label, refresh=False)
         return super().update(n)
 
     def tell(self, text: str) -> None:
@@ -75,10 +92,15 @@ def progress_bar(items: Iterable | None = None, **options: Any) -> _Bar:
     """
     options = {"desc": "compiling", "unit": "step"} | options
     options["disable"] = options.get("disable", False) or not _Shown.value
-    if sys.stderr.isatty():
-        return _Bar(items, mininterval=0.1, maxinterval=0.1, **options)
-    options["desc"] = options["desc"] and f"{options['desc']}: "
-    narrow = shutil.get_terminal_size().columns < _NARROW
-    line = _SHORT_LINE if narrow else _LINE
-    options |= {"bar_format": line, "file": _PlainLines(sys.stderr)}
-    return _Bar(items, mininterval=_SECONDS, maxinterval=_SECONDS, **options)
+    label, waits = _label.get(), options["desc"]
+    seconds = 0.1
+    if not sys.stderr.isatty():
+        waits = waits and f"{waits}: "
+        seconds = _SECONDS
+        narrow = shutil.get_terminal_size().columns < _NARROW
+        line = _SHORT_LINE if narrow else _LINE
+        options |= {"bar_format": line, "file": _PlainLines(sys.stderr)}
+    options["desc"] = label + waits
+    bar = _Bar(items, mininterval=seconds, maxinterval=seconds, **options)
+    bar.label = label
+    return bar

@@ -3,16 +3,18 @@
 import contextlib
 import dataclasses
 import pathlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from equistein._cores import num_shares
 from equistein._durations import in_words
 from equistein.experiments.engine._experiment import Experiment
-from equistein.experiments.engine._shared import shared
+from equistein.experiments.engine._one_by_one import one_by_one
+from equistein.experiments.engine._side_by_side import side_by_side
 from equistein.experiments.engine._time_left import time_left
 from equistein.runs import (
     config_to_json,
@@ -50,7 +52,8 @@ def perform(
     error goes on; performing it again in the same folder goes on from there.
 
     Several processes of `jax.distributed` make a part each, at a time, and each of them
-    has all outcomes; the first writes the results.
+    has all outcomes; the first writes the results. Of one process the cores make a part
+    each, if the experiment goes side by side.
 
     Args:
         experiment: The experiment.
@@ -80,28 +83,30 @@ def perform(
                 tell(f"{label}: done before")
                 parts[name] = done
                 _pass_on(warn, name, done)
-        at_once, taken = jax.process_count(), {}
-        for first in range(0, len(left), at_once):
-            some = list(left)[first : first + at_once]
-            for name in some:
-                tell(f"{left[name]} ...")
-            start = time.perf_counter()
-            found, error = shared({name: stages[name] for name in some})
-            seconds = time.perf_counter() - start
-            taken |= dict.fromkeys(some, seconds)
-            to_come = list(left)[first + at_once :]
+        cores = num_shares(len(left), jnp.zeros(())) if experiment.side_by_side else 1
+        at_once = max(jax.process_count(), cores)
+        taken: dict[str, float] = {}
+
+        def begins(name: str) -> None:
+            tell(f"{left[name]} ...")
+
+        def ends(name: str, outcome: Outcome, seconds: float) -> None:
+            parts[name], taken[name] = outcome, seconds
+            if folder is not None:
+                save_outcome(folder, name, outcome)
+                for state in (folder.path / "checkpoint").glob(f"{name}.*eqx"):
+                    state.unlink()  # what the part's training kept of itself
+            to_come = [name for name in left if name not in taken]
             rest = in_words(time_left(taken, to_come, at_once))
             hint = f", about {rest} left" if to_come else ""
-            for name, outcome in found.items():
-                parts[name] = outcome
-                if folder is not None:
-                    save_outcome(folder, name, outcome)
-                    for state in (folder.path / "checkpoint").glob(f"{name}.*eqx"):
-                        state.unlink()  # what the part's training kept of itself
-                tell(f"{left[name]}: {seconds:.1f} s{hint}")
-                _pass_on(warn, name, outcome)
-            if error is not None:
-                raise error
+            tell(f"{left[name]}: {seconds:.1f} s{hint}")
+            _pass_on(warn, name, outcome)
+
+        to_make = {name: stages[name] for name in left}
+        if jax.process_count() > 1 or cores == 1:
+            one_by_one(to_make, begins, ends)
+        else:
+            side_by_side(to_make, cores, begins, ends)
     except NonFiniteError as error:
         if folder is not None:
             particles = np.asarray(error.samples.particles)

@@ -1,7 +1,6 @@
 """Learn the double-well system from five configurations (paper, section 5, E.1)."""
 
 import dataclasses
-import functools
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from jaxtyping import Array, Float
 from equistein._types import Key, Particles
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Bars, Configurations, Histograms
+from equistein.experiments.engine._once import once
 from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
 from equistein.experiments.systems._system import DW4_SYSTEM
 from equistein.metrics import proportions, wasserstein_1d
@@ -41,7 +41,7 @@ class DW4Config(CloudConfig):
     noise: float = 0.1
 
 
-@functools.cache
+@once
 def minima() -> Minima:
     return TARGET.minima(jr.key(0))
 
@@ -58,7 +58,7 @@ def noisy_copies(
 def entries(config: DW4Config) -> list[Entry]:
     num = config.num_samples
 
-    @functools.cache
+    @once
     def data() -> Particles:
         return noisy_copies(jr.key(1), minima().points, config.copies, config.noise)
 
@@ -123,6 +123,7 @@ def described(
 
 DW4 = Experiment(
     name="dw4",
+    side_by_side=True,
     figure="figure 7, section 5 and appendix E.1",
     headlines=("energy_w2", "largest_error_of_a_share", "states_found"),
     summary="learn DW-4 from noisy copies of its five minima and draw new ones",

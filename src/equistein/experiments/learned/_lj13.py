@@ -1,7 +1,6 @@
 """Learn LJ-13 from samples, as an equivariant EBM on invariant features."""
 
 import dataclasses
-import functools
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from jaxtyping import Array, Float
 from equistein._types import Particles
 from equistein.experiments.engine._experiment import Entry, Experiment, Trial
 from equistein.experiments.engine._figures import Configurations, Histograms
+from equistein.experiments.engine._once import once
 from equistein.experiments.learned._clouds import cloud_models, CloudConfig, GAP, TINY
 from equistein.experiments.systems._system import LJ13_SYSTEM, reference
 from equistein.metrics import pair_distances
@@ -37,7 +37,7 @@ class LJ13Config(CloudConfig):
     num_data: int = 1_000
 
 
-@functools.cache
+@once
 def samples_to_learn(num: int) -> tuple[Particles, Float[Array, "other *shape"]]:
     """Return configurations to learn from, and others to compare with.
 

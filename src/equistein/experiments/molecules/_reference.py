@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
+from equistein.experiments.engine._once import once
 from equistein.models import (
     known_graphs,
     molecule_numbers,
@@ -117,7 +118,7 @@ def _inferred(symbols: Sequence[str], positions: np.ndarray) -> str | None:
         return None
 
 
-@functools.cache
+@once
 def reference_molecules(formula: str, download: bool) -> Reference:
     """Return QM9's molecules of a formula, or the isomers that RDKit builds.
 
