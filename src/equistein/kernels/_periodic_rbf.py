@@ -14,7 +14,6 @@ from equistein.kernels._pairs import (
     map_blocks,
     Sources,
     squared_distances,
-    Targets,
 )
 from equistein.kernels._radial import AbstractRadialKernel, as_bandwidth, gaussian
 

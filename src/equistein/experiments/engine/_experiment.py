@@ -102,7 +102,7 @@ class Experiment:
         conclude: From the configuration and the outcomes, what the report says first.
         check: From a configuration, raise `ValueError` or `DataError` for what the
             stages need and do not have, before anything is written.
-        side_by_side: Whether the cores of a processor make a part each, at a time. It
+        one_a_core: Whether the cores of a processor make a part each, at a time. It
             pays where training is of small operations, which cores cannot share well;
             and it does not do where a stage measures time or a part fills the memory.
         headlines: The three to five metrics that the report begins with, or what gives
@@ -118,7 +118,7 @@ class Experiment:
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
     conclude: Callable[[Any, dict[str, Outcome]], str] = lambda *_: ""
     check: Callable[[Any], None] = lambda config: None
-    side_by_side: bool = False
+    one_a_core: bool = False
     headlines: Sequence[str] | Callable[[Any], Sequence[str]] = ()
 
     def stages(

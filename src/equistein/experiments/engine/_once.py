@@ -21,3 +21,19 @@ def once(function: Function) -> Function:
             return known(*arguments)
 
     return locked  # type: ignore[return-value]
+
+
+class OnceProperty(functools.cached_property):
+    """A property that is computed once for each object.
+
+    Beside `functools.cached_property` of Python 3.12 and later, a thread that asks
+    while another computes waits for it.
+    """
+
+    def __init__(self, function: Callable):
+        super().__init__(function)
+        self._threads = threading.RLock()
+
+    def __get__(self, instance, owner=None):
+        with self._threads:
+            return super().__get__(instance, owner)

@@ -13,8 +13,8 @@ import numpy as np
 from equistein._cores import num_shares
 from equistein._durations import in_words
 from equistein.experiments.engine._experiment import Experiment
+from equistein.experiments.engine._one_a_core import one_a_core
 from equistein.experiments.engine._one_by_one import one_by_one
-from equistein.experiments.engine._side_by_side import side_by_side
 from equistein.experiments.engine._time_left import time_left
 from equistein.runs import (
     config_to_json,
@@ -53,7 +53,7 @@ def perform(
 
     Several processes of `jax.distributed` make a part each, at a time, and each of them
     has all outcomes; the first writes the results. Of one process the cores make a part
-    each, if the experiment goes side by side.
+    each, if the experiment tells them to.
 
     Args:
         experiment: The experiment.
@@ -83,7 +83,7 @@ def perform(
                 tell(f"{label}: done before")
                 parts[name] = done
                 _pass_on(warn, name, done)
-        cores = num_shares(len(left), jnp.zeros(())) if experiment.side_by_side else 1
+        cores = num_shares(len(left), jnp.zeros(())) if experiment.one_a_core else 1
         at_once = max(jax.process_count(), cores)
         taken: dict[str, float] = {}
 
@@ -106,7 +106,7 @@ def perform(
         if jax.process_count() > 1 or cores == 1:
             one_by_one(to_make, begins, ends)
         else:
-            side_by_side(to_make, cores, begins, ends)
+            one_a_core(to_make, cores, begins, ends)
     except NonFiniteError as error:
         if folder is not None:
             particles = np.asarray(error.samples.particles)

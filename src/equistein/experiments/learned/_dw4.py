@@ -123,7 +123,6 @@ def described(
 
 DW4 = Experiment(
     name="dw4",
-    side_by_side=True,
     figure="figure 7, section 5 and appendix E.1",
     headlines=("energy_w2", "largest_error_of_a_share", "states_found"),
     summary="learn DW-4 from noisy copies of its five minima and draw new ones",
@@ -133,6 +132,7 @@ DW4 = Experiment(
         "paper": DW4Config(num_seeds=5, num_weighted=2_048),
     },
     entries=entries,
+    one_a_core=True,
     figures=(
         Configurations(
             "configurations",

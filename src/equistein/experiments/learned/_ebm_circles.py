@@ -137,6 +137,7 @@ EBM_CIRCLES = Experiment(
         _ALGORITHM,
     ),
     entries=lambda config: rings(config.radii).entries(config, _NOTES),
+    one_a_core=True,
     figures=(
         *planar_figures(3.0),
         Histograms(

@@ -160,6 +160,7 @@ JEM_C4 = Experiment(
         _ALGORITHM,
     ),
     entries=lambda config: classes(config.radii).entries(config, _NOTES),
+    one_a_core=True,
     figures=planar_figures(6.0),
     compare=epochs_to_svgd,
 )

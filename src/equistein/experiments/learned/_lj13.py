@@ -111,6 +111,7 @@ LJ13 = Experiment(
         ),
     },
     entries=entries,
+    one_a_core=True,
     figures=(
         Configurations("configurations", 8, 2.5, caption="Configurations as drawn."),
         Histograms(

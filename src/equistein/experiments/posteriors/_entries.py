@@ -11,6 +11,7 @@ import numpy as np
 from equistein._types import Key, Particles
 from equistein.experiments.engine._checks import has_blackjax
 from equistein.experiments.engine._experiment import Entry, Stage, Trial
+from equistein.experiments.engine._once import OnceProperty
 from equistein.experiments.posteriors._config import PosteriorConfig
 from equistein.experiments.posteriors._metrics import Reading, Yardstick
 from equistein.experiments.posteriors._model import AbstractModel
@@ -49,11 +50,11 @@ class Assembly:
         self.model = model
         self.floors: dict[int, dict[str, float]] = {}
 
-    @functools.cached_property
+    @OnceProperty
     def reading(self) -> Reading:
         return Reading(self.model, self.model.posterior())
 
-    @functools.cached_property
+    @OnceProperty
     def references(self) -> list[Particles]:
         """Draws of two sets of runs: to compare with, and for the floor."""
         config, repeats = self.config, self.config.reference_runs
@@ -68,7 +69,7 @@ class Assembly:
             parts.append(thinned(pool, config.num_reference))
         return parts
 
-    @functools.cached_property
+    @OnceProperty
     def yardstick(self) -> Yardstick:
         posterior = self.reading.posterior
         pilot = posterior.pilot(jr.key(_FAR), check=False)

@@ -44,6 +44,7 @@ HIDDEN_UNITS = Experiment(
         "paper": dataclasses.replace(_QUICK, **PAPER),
     },
     entries=_entries,
+    one_a_core=True,
     figures=(
         *figures("output weight of the first unit", "the signs of the output weights"),
         Boxes("test-log-density", "test_log_density", "mean log density of test data"),

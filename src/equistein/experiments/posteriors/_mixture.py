@@ -99,6 +99,7 @@ MIXTURE = Experiment(
         ),
     },
     entries=_entries,
+    one_a_core=True,
     figures=(
         *figures("mean of the first component", "the order of the means"),
         Own(

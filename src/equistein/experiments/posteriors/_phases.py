@@ -42,6 +42,7 @@ PHASES = Experiment(
         "paper": dataclasses.replace(_QUICK, **PAPER),
     },
     entries=_entries,
+    one_a_core=True,
     figures=figures("frequency of the first wave", "the order of the frequencies"),
     compare=compare,
     conclude=conclude,

@@ -266,6 +266,7 @@ HARD_MIXTURE = Experiment(
         ),
     },
     entries=entries,
+    one_a_core=True,
     figures=FIGURES,
     conclude=conclusion,
 )  # fmt: skip

@@ -12,7 +12,8 @@ from equistein._progress import progress_bar
 from equistein.experiments import Entry, Experiment, perform
 from equistein.experiments.engine import _run
 from equistein.experiments.engine._checks import AbstractConfig
-from equistein.experiments.engine._side_by_side import side_by_side
+from equistein.experiments.engine._once import once, OnceProperty
+from equistein.experiments.engine._one_a_core import one_a_core
 from equistein.runs import load_outcome, RunFolder, seed_outcome
 from equistein.samplers import doubt
 
@@ -61,7 +62,7 @@ def test_two_parts_are_made_at_once_and_give_what_they_give_alone(tmp_path):
 
     folder, told, doubts = RunFolder.create(tmp_path), [], []
     folder.write_config({"command": "run"})
-    both = made(meet, side_by_side=True)
+    both = made(meet, one_a_core=True)
     found = perform(
         both, Config(), 0, folder, tell=told.append, warn=doubts.append
     )["model"]  # fmt: skip
@@ -96,7 +97,7 @@ def test_an_error_ends_the_other_part_where_it_is(tmp_path):
     folder.write_config({"command": "run"})
     num_threads = threading.active_count()
     with pytest.raises(ValueError, match="a coin is lost"):
-        perform(made(fail, side_by_side=True), Config(), 0, folder)
+        perform(made(fail, one_a_core=True), Config(), 0, folder)
     assert ended.is_set()
     assert not late
     assert threading.active_count() == num_threads
@@ -121,7 +122,7 @@ def test_what_is_finished_is_kept_when_it_is_interrupted():
         return outcome()
 
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(
+        one_a_core(
             {"first": first, "second": second}, 2, begins,
             lambda name, *_: kept.append(name),
         )  # fmt: skip
@@ -135,10 +136,37 @@ def test_the_bar_of_each_part_begins_with_its_name(capsys):
         return outcome()
 
     names = {"plain@0": stage, "plain@1": stage}
-    side_by_side(names, 2, lambda name: None, lambda *_: None)
+    one_a_core(names, 2, lambda name: None, lambda *_: None)
     stage()
     lines = capsys.readouterr().err.splitlines()
     for name in names:
         assert [line for line in lines if line.startswith(f"{name}: compiling: 0 of 3")]
         assert [line for line in lines if line.startswith(f"{name}: 3 of 3 epochs")]
     assert lines[-1].startswith("3 of 3 epochs")
+
+
+def test_what_parts_share_is_computed_by_one_of_them():
+    calls, both = [], threading.Barrier(2, timeout=_SECONDS)
+
+    @once
+    def square(number):
+        calls.append(number)
+        time.sleep(0.1)
+        return number**2
+
+    class Shared:
+        @OnceProperty
+        def square(self):
+            return square(4)
+
+    shared = Shared()
+
+    def stage():
+        both.wait()
+        assert square(3) == 9
+        assert shared.square == 16
+        return outcome()
+
+    names = {"plain@0": stage, "plain@1": stage}
+    one_a_core(names, 2, lambda name: None, lambda *_: None)
+    assert calls == [3, 4]

@@ -13,7 +13,7 @@ from equistein.experiments.engine._one_by_one import Begins, Ends, Stages
 from equistein.runs import Outcome
 
 
-def side_by_side(
+def one_a_core(
     stages: Stages,
     num: int,
     begins: Begins,
