@@ -19,7 +19,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractScalarKernel.stein_force", "AbstractScalarKernel.matrix",
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",
     "AbstractRadialKernel.pull_back",
-    "AbstractRadialKernel.stein_force",
+    "AbstractRadialKernel._force_about",
     "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
     "AbstractEnergies.given", "AbstractEnergies.num_classes",
     "AbstractNoiseEnergy.check_labels", "AbstractNoiseEnergy.start",

@@ -53,7 +53,11 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return self._force_about(sources, targets, sources, scores)
 
     def _force_about(
-        self, particles: Sources, targets: Targets, sources: Sources, scores: Sources
+        self,
+        particles: Float[Array, "particle *shape"],
+        targets: Targets,
+        sources: Sources,
+        scores: Sources,
     ) -> Targets:
         """Return `stein_force`, computed with the mean of the particles at the origin.
 

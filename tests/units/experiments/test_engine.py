@@ -35,7 +35,7 @@ from equistein.runs import (
     Words,
     write_report,
 )
-from equistein.samplers import SamplingWarning
+from equistein.samplers import doubt
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ def test_what_a_run_warns_of_is_in_its_report(tmp_path):
     """Once for all seeds; other warnings go on as they came."""
 
     def doubtful(trial):
-        warnings.warn("MALA: it stood still.", SamplingWarning, stacklevel=1)
+        doubt("MALA: it stood still.")
         return stage(trial)
 
     made = experiment()

@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable)
 
@@ -34,6 +34,6 @@ class OnceProperty(functools.cached_property):
         super().__init__(function)
         self._threads = threading.RLock()
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
         with self._threads:
             return super().__get__(instance, owner)
