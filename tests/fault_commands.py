@@ -45,6 +45,10 @@ class Kinds:
         sweep = f"sweep two-circles --over seed=0,1 --workers 1 {TINY}"
         self.arguments = {
             "run": f"run two-circles {TINY} --num-seeds 1 --out=OUT".split(),
+            "parts": (
+                "run dw4 --preset smoke --num-seeds 2 --num-epochs 8 --num-samples 8 "
+                "--out=OUT"
+            ).split(),  # one a core
             "fit": f"fit {data} --group cyclic:4 {FIT} --out=OUT".split(),
             "sweep": [*sweep.split(), "--out=OUT"],
             "report": ["report", "OUT"],

@@ -218,10 +218,10 @@ def _wait_for(out, process):
 
 
 EXTRAS = {
-    "a full disk": (("run", "fit", "sweep"), full_disk),
+    "a full disk": (("run", "parts", "fit", "sweep"), full_disk),
     "a read-only disk": (("run", "fit", "report"), read_only),
-    "the folder moved": (("run", "fit"), moved),
-    "the folder deleted": (("run", "fit"), deleted),
+    "the folder moved": (("run", "parts", "fit"), moved),
+    "the folder deleted": (("run", "parts", "fit"), deleted),
     "two processes": (("run", "fit", "sweep"), two_processes),
     "the clock set back": (("run", "fit"), clock_set_back),
     "compiled programs damaged": (("run", "fit"), damaged_compiled),

@@ -1,6 +1,6 @@
 """Disturbs commands, and sees that nothing is lost: `make faults`.
 
-Each of run, fit, sweep and report is started, and told to end by SIGKILL, SIGTERM or
+Each of run, run of parts one a core, fit, sweep and report is started, and told to end by SIGKILL, SIGTERM or
 SIGINT at a random moment; then `resume`, or the same command again, must give the
 numbers, the samples, the history and the report of the command that was let alone.
 Ctrl-C and SIGTERM leave no traceback and no partial file. Then come full disks, folders
@@ -26,7 +26,7 @@ import fault_commands
 import fault_extras
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
-KINDS = ("run", "fit", "sweep", "report")
+KINDS = ("run", "parts", "fit", "sweep", "report")
 
 
 def faulted(kinds, kind, name, draw, folder):
@@ -45,19 +45,20 @@ def faulted(kinds, kind, name, draw, folder):
     return wrong + kinds.gone_on(kind, out)
 
 
-def planned(num, num_extra):
+def planned(num, num_extra, chosen):
     """Return all faults, as kind, name and number, so that some of each come early."""
     some = [
         (kind, name, index)
         for index in range(num)
         for name in SIGNALS
-        for kind in KINDS
+        for kind in chosen
     ]
     more = [
         (kind, name, index)
         for index in range(num_extra)
         for name, (kinds, _) in fault_extras.EXTRAS.items()
         for kind in kinds
+        if kind in chosen or kind not in KINDS
     ]
     return more + some
 
@@ -102,6 +103,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--num", type=int, default=25, help="of each signal and kind")
     parser.add_argument("--num-extra", type=int, default=3, help="of each other fault")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 1)))
     parser.add_argument("--out", type=pathlib.Path, default="faults.jsonl")
@@ -112,11 +114,11 @@ def main():
     if chosen.out.exists():
         lines = [json.loads(line) for line in chosen.out.read_text().splitlines()]
     known = {(line["kind"], line["name"], line["index"]) for line in lines}
-    every = planned(chosen.num, chosen.num_extra)
+    every = planned(chosen.num, chosen.num_extra, chosen.kinds)
     todo = [fault for fault in every if fault not in known]
     with tempfile.TemporaryDirectory() as place:
         kinds = fault_commands.Kinds(pathlib.Path(place))
-        for kind in KINDS:
+        for kind in dict.fromkeys(["run", *chosen.kinds]):  # a report is one of a run
             kinds.let_alone(kind)
             print(f"{kind}: {kinds.seconds[kind]:.1f} s", flush=True)
         spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
