@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
@@ -40,6 +40,12 @@ class _Shown:
 def show_progress(shown: bool) -> None:
     """Choose whether this process shows progress, where work is told to."""
     _Shown.value = shown
+
+
+def print_line(text: str, file: TextIO) -> None:
+    """Print a line above the bars that are there."""
+    tqdm.write(text, file=file)
+    file.flush()
 
 
 class _Bar(tqdm):
@@ -94,7 +100,9 @@ def progress_bar(items: Iterable | None = None, **options: Any) -> _Bar:
     options["disable"] = options.get("disable", False) or not _Shown.value
     label, waits = _label.get(), options["desc"]
     seconds = 0.1
-    if not sys.stderr.isatty():
+    if sys.stderr.isatty():
+        options["leave"] = not label  # else it would stay amid the others
+    else:
         waits = waits and f"{waits}: "
         seconds = _SECONDS
         narrow = shutil.get_terminal_size().columns < _NARROW

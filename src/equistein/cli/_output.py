@@ -5,7 +5,7 @@ import math
 import sys
 from typing import Any
 
-from equistein._progress import show_progress
+from equistein._progress import print_line, show_progress
 
 
 class _Output:
@@ -27,7 +27,7 @@ def set_output(*, quiet: bool, json: bool) -> None:
 def say(line: str) -> None:
     """Print a line while a command works; beside JSON on the standard error."""
     if not _Output.quiet:
-        print(line, file=sys.stderr if _Output.json else sys.stdout, flush=True)
+        print_line(line, sys.stderr if _Output.json else sys.stdout)
 
 
 def answer(text: str, **values: Any) -> None:
@@ -42,7 +42,7 @@ def warn(text: str) -> None:
     if text not in _Output.warnings:
         _Output.warnings.append(text)
         _Output.known["warnings"] = _Output.warnings
-        print(f"equistein: warning: {text}", file=sys.stderr, flush=True)
+        print_line(f"equistein: warning: {text}", sys.stderr)
 
 
 def fail(reason: str) -> None:
