@@ -1,8 +1,9 @@
 """Disturbs commands, and sees that nothing is lost: `make faults`.
 
-Each of run, run of parts one a core, fit, sweep and report is started, and told to end by SIGKILL, SIGTERM or
-SIGINT at a random moment; then `resume`, or the same command again, must give the
-numbers, the samples, the history and the report of the command that was let alone.
+Each of run (also of parts one a core), fit, sweep and report is started, and told to
+end by SIGKILL, SIGTERM or SIGINT at a random moment; then `resume`, or the same command
+again, must give the numbers, the samples, the history and the report of the command
+that was let alone.
 Ctrl-C and SIGTERM leave no traceback and no partial file. Then come full disks, folders
 that are moved, damaged caches and others, of `fault_extras`. Each result is a line of
 `--out`, and what is there is not repeated. Prints a table for docs/reliability.md.

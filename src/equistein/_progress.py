@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from typing import Any
 
 from tqdm import tqdm
 
@@ -16,6 +16,7 @@ _LINE = (
 _SHORT_LINE = "{desc}{n_fmt} of {total_fmt}, {remaining} left"
 _NARROW = 60  # columns, where the line is the short one
 _SECONDS = 15.0  # between two lines
+_UP = "\x1b[A"  # by which tqdm goes back from a bar that is not the first
 
 
 _label: contextvars.ContextVar[str] = contextvars.ContextVar("label", default="")
@@ -42,7 +43,7 @@ def show_progress(shown: bool) -> None:
     _Shown.value = shown
 
 
-def print_line(text: str, file: TextIO) -> None:
+def print_line(text: str, file: Any) -> None:
     """Print a line above the bars that are there."""
     tqdm.write(text, file=file)
     file.flush()
@@ -83,8 +84,9 @@ class _PlainLines:
         self.file = file
 
     def write(self, text: str) -> None:
-        if text.strip():
-            self.file.write(f"{text.strip()}\n")
+        line = text.replace(_UP, "").strip()
+        if line:
+            self.file.write(f"{line}\n")
 
     def flush(self) -> None:
         self.file.flush()

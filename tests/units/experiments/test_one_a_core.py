@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from equistein import _progress
 from equistein._progress import progress_bar
 from equistein.experiments import Entry, Experiment, perform
 from equistein.experiments.engine import _run
@@ -129,7 +130,9 @@ def test_what_is_finished_is_kept_when_it_is_interrupted():
     assert kept == ["first"]
 
 
-def test_the_bar_of_each_part_begins_with_its_name(capsys):
+def test_the_bar_of_each_part_begins_with_its_name(capsys, monkeypatch):
+    monkeypatch.setattr(_progress._Shown, "value", True)  # whatever was run before
+
     def stage():
         for _ in progress_bar(range(3), unit="epoch"):
             pass
@@ -139,6 +142,7 @@ def test_the_bar_of_each_part_begins_with_its_name(capsys):
     one_a_core(names, 2, lambda name: None, lambda *_: None)
     stage()
     lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 6
     for name in names:
         assert [line for line in lines if line.startswith(f"{name}: compiling: 0 of 3")]
         assert [line for line in lines if line.startswith(f"{name}: 3 of 3 epochs")]
