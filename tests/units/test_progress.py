@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from equistein import _progress
 from equistein._progress import progress_bar, show_progress
 
 
@@ -13,6 +14,8 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def told(monkeypatch):
+    monkeypatch.setattr(_progress._Shown, "value", True)  # whatever was run before
+
     def after(file, work):
         monkeypatch.setattr(sys, "stderr", file)
         work()
