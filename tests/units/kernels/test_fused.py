@@ -33,7 +33,7 @@ def given(key, dim, num=83):
     """Return targets, sources and scores, whose numbers fill no block."""
     keys = jr.split(key)
     x, y = jr.normal(keys[0], (70, dim)), jr.normal(keys[1], (num, dim))
-    return *centered(3.0 + x, 3.0 + y), -y
+    return *centered(3.0 + x, 3.0 + y, 3.0 + y), -y
 
 
 def error(found, wanted):
