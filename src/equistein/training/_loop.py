@@ -126,11 +126,12 @@ class Loop:
         self.state = new
         row["scale"] = float(scale)
         last = number + 1 == self.num_epochs
-        for callback in self.callbacks:
+        if self.callbacks:
             average = at_home(new.average)
             if self.gives_away:
-                average = copied(average)  # which the callback may keep
-            row |= callback(number + 1, average, row, last=last)
+                average = copied(average)  # which a callback may keep
+            for callback in self.callbacks:
+                row |= callback(number + 1, average, row, last=last)
         self.history.add_row(number, row)
         self._save()
         return row

@@ -83,8 +83,9 @@ def perform(
                 tell(f"{label}: done before")
                 parts[name] = done
                 _pass_on(warn, name, done)
-        cores = num_shares(len(left), jnp.zeros(())) if experiment.one_a_core else 1
-        at_once = max(jax.process_count(), cores)
+        at_once, is_alone = jax.process_count(), jax.process_count() == 1
+        if experiment.one_a_core and is_alone and left:
+            at_once = num_shares(len(left), jnp.zeros(()))
         taken: dict[str, float] = {}
 
         def begins(name: str) -> None:
@@ -103,10 +104,10 @@ def perform(
             _pass_on(warn, name, outcome)
 
         to_make = {name: stages[name] for name in left}
-        if jax.process_count() > 1 or cores == 1:
-            one_by_one(to_make, begins, ends)
+        if is_alone and at_once > 1:
+            one_a_core(to_make, at_once, begins, ends)
         else:
-            one_a_core(to_make, cores, begins, ends)
+            one_by_one(to_make, begins, ends)
     except NonFiniteError as error:
         if folder is not None:
             particles = np.asarray(error.samples.particles)

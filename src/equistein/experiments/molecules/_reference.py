@@ -1,13 +1,13 @@
 """The molecules that are learned from and compared with, and what is measured."""
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
-from equistein.experiments.engine._once import once, OnceProperty
 from equistein.models import (
     known_graphs,
     molecule_numbers,
@@ -57,7 +57,7 @@ class Reference:
         """The positions of all molecules."""
         return np.concatenate([self.train, self.others])
 
-    @OnceProperty
+    @functools.cached_property
     def shapes(self) -> Shapes:
         """Strain, bonds, angles and rings of all molecules."""
         seen = [perceive(self.symbols, molecule) for molecule in self.everything]
@@ -117,7 +117,7 @@ def _inferred(symbols: Sequence[str], positions: np.ndarray) -> str | None:
         return None
 
 
-@once
+@functools.cache
 def reference_molecules(formula: str, download: bool) -> Reference:
     """Return QM9's molecules of a formula, or the isomers that RDKit builds.
 
