@@ -141,7 +141,9 @@ def _row(target: DoubleWell, kernel: AbstractKernel) -> np.ndarray:
         def step(i, state):
             return sampler.step(jr.key(0), state, target.log_density)[0]
 
-        return jax.lax.fori_loop(0, num, step, sampler.init(x)).particles
+        return jax.lax.fori_loop(
+            0, num, step, sampler.init(x, target.log_density)
+        ).particles
 
     row: list[float] = []
     for num in _NUMBERS:

@@ -1,7 +1,6 @@
 """One update of SVGD from a thousand particles on, beside its peers."""
 
 import importlib
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -109,8 +108,6 @@ def _makers(shape: tuple[int, ...]) -> dict[str, Callable[[Array], Compiled]]:
         "equistein, RBF": update_of(RBF(1.0)),
         "equistein, C4": update_of(Equivariant(RBF(1.0), group)),
     }
-    if jax.default_backend() == "gpu":
-        found["equistein, RBF, fused"] = _fused
     if is_installed("blackjax", "BlackJAX"):
         found["BlackJAX"] = _blackjax
     if is_installed("numpyro", "NumPyro"):
@@ -134,15 +131,7 @@ def update_of(kernel: AbstractKernel) -> Callable[[Array], Compiled]:
     """Return what compiles an update of SVGD on a normal density."""
     sampler = SVGD(kernel, optax.sgd(_STEP))
     step = lambda state: sampler.step(jr.key(0), state, _log_density)[0]
-    return lambda x: compiled(step, sampler.init(x))
-
-
-def _fused(x: Array) -> Compiled:
-    os.environ["EQUISTEIN_FUSED"] = "1"
-    try:
-        return update_of(RBF(1.0))(x)
-    finally:
-        del os.environ["EQUISTEIN_FUSED"]
+    return lambda x: compiled(step, sampler.init(x, _log_density))
 
 
 def _blackjax(x: Array) -> Compiled:

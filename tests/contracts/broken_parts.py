@@ -180,16 +180,16 @@ class Pointed(AbstractRadialKernel):
 
 
 class Rough(RBF):
-    def stein_force(self, targets, sources, scores):
-        force = super().stein_force(targets, sources, scores)
+    def force(self, targets, prepared):
+        force = super().force(targets, prepared)
         if force.dtype == jnp.float32:
             force = force.astype(jnp.bfloat16).astype(jnp.float32)
         return force
 
 
 class Recompiled(RBF):
-    def stein_force(self, targets, sources, scores):
-        return super().stein_force(targets, sources, scores) + is_traced(targets)
+    def force(self, targets, prepared):
+        return super().force(targets, prepared) + is_traced(targets)
 
 
 def of_kernel(contract, make):

@@ -14,7 +14,7 @@ import optax
 import pytest
 
 import equistein as es
-from equistein._devices import on_all, split_rows
+from equistein._sharding import on_all, split_rows
 from equistein.groups import Cyclic
 from equistein.kernels import RBF
 from equistein.samplers import run, SVGD
@@ -63,11 +63,10 @@ def sampling():
         assert close(shared, alone, 1e-6), kernel
     sampler, x = SVGD(RBF(0.3), optax.sgd(0.1)).on(mesh), jr.normal(key, (64, 2))
     step = jax.jit(lambda state: sampler.step(key, state, density)[0])
-    program = step.lower(on_all(sampler.init(x), mesh)).compile().as_text()
+    program = step.lower(on_all(sampler.init(x, density), mesh)).compile().as_text()
     assert program.count(" all-gather(") == 2
     assert not [word for word in ("all-reduce(", "all-to-all(") if word in program]
     work()
-    ring()
     mala = es.MALA(0.05)
     alone = run(key, mala, density, x, num_steps=5)
     shared = run(key, mala, density, x, num_steps=5, mesh=mesh)
@@ -80,7 +79,7 @@ def sampling():
     split = functools.partial(jax.jit, static_argnums=0)(
         lambda sampler, state: sampler.step(key, state, density)[0]
     )
-    lowered = split.lower(mala.on(mesh), on_all(mala.init(some), mesh))
+    lowered = split.lower(mala.on(mesh), on_all(mala.init(some, density), mesh))
     assert "f32[7,2]" in lowered.compile().as_text().replace("f64", "f32")
     keys, starts = jr.split(key, 3), jr.normal(key, (3, 20, 2))
     sampler = SVGD(kernels[0], optax.sgd(0.1))
@@ -101,7 +100,7 @@ def work():
         (es.kernels.Gradient(RBF(0.3), features), system.log_density, (4, 2)),
     ):
         sampler, x = SVGD(kernel, optax.sgd(0.1)), jr.normal(key, (num, *shape))
-        state, found = sampler.init(x), []
+        state, found = sampler.init(x, density), []
         for each, begun in (
             (sampler, state),
             (sampler.on(mesh), on_all(state, mesh)),
@@ -111,42 +110,6 @@ def work():
             found.append(compiled.cost_analysis()["flops"])
         alone, of_one_of_eight = found
         assert 8 * of_one_of_eight < 1.25 * alone, (kernel, found)
-
-
-def ring():
-    """The parts of the particles pass round the devices, none of which has all."""
-    key, mesh = jr.key(0), es.device_mesh()
-    target = es.targets.DoubleWell()
-    density, group = target.log_density, target.group
-    x = jax.vmap(group.project)(2 * jr.normal(key, (48, 4, 2)))
-    features = es.features.PairHistogram((0,) * 4)
-    for kernel, repellers in (
-        (RBF(1.0), x[:3] + 1),
-        (es.kernels.Pullback(RBF(), features), None),
-        (es.kernels.Moments(features), None),
-    ):
-        sampler = SVGD(kernel, optax.adam(0.1), repellers=repellers, langevin=1e-3)
-        options = {"num_steps": 3, "check": False}
-        alone = run(key, sampler, density, x, **options)
-        shared = run(key, sampler, density, x, mesh=mesh, ring=True, **options)
-        assert close(shared.particles, alone.particles), kernel
-        assert not shared.particles.sharding.is_fully_replicated
-    sampler = SVGD(RBF(1.0), optax.adam(0.1), repellers=x[:3] + 1, langevin=1e-3)
-    for num in (43, 9):  # devices with fewer particles, and with none
-        alone = run(key, sampler, density, x[:num], **options)
-        shared = run(key, sampler, density, x[:num], mesh=mesh, ring=True, **options)
-        assert close(shared.particles, alone.particles), num
-        for name, values in alone.history.items():
-            assert close(shared.history[name], values), (num, name)
-    sampler = SVGD(RBF(1.0), optax.adam(0.1)).on(mesh, ring=True)
-    x = jr.normal(key, (4096, 4, 2))
-    step = jax.jit(lambda state: sampler.step(key, state, density)[0])
-    compiled = step.lower(on_all(sampler.init(x), mesh, len(x))).compile()
-    program = compiled.as_text()
-    assert " collective-permute(" in program
-    assert " all-gather(" not in program
-    with pytest.raises(ValueError, match="`ring` is for one run on a `mesh`"):
-        run(key, sampler, density, x, num_steps=1, ring=True)
 
 
 def training():
@@ -247,13 +210,10 @@ def hosts():
         shared = run(key, sampler, density, x, mesh=mesh, **options)
         assert close(shared.particles, alone.particles), kernel
     # Eight devices cannot share 50 particles equally.
-    for sampler, ring in (
-        (SVGD(RBF(0.3), optax.adam(0.1)), True),
-        (es.MALA(0.1), False),
-    ):
-        alone = run(key, sampler, density, x, **options)
-        shared = run(key, sampler, density, x, mesh=mesh, ring=ring, **options)
-        assert close(shared.particles, alone.particles), sampler
+    sampler = es.MALA(0.1)
+    alone = run(key, sampler, density, x, **options)
+    shared = run(key, sampler, density, x, mesh=mesh, **options)
+    assert close(shared.particles, alone.particles)
     with pytest.raises(ValueError, match="Processes 1 were given another run"):
         run(key, sampler, density, x + own, mesh=mesh, **options)
     sys.stdout.write("all the same\n")

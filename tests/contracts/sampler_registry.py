@@ -54,7 +54,7 @@ EVALUATIONS = {  # at the start and in a step, where they are not 0 and 1
     "mala": (1, 1),
     "annealed mala": (1, 1),
     "hmc": (1, 3),
-    "tempering": (3, 3),
+    "tempering": (1, 3),
     "smc": (1, 2),
 }
 every_sampler = pytest.mark.parametrize(

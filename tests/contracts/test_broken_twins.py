@@ -38,13 +38,6 @@ class Narrowed(Langevin):
         return jax.tree.map(narrow, state), info
 
 
-class Begun(Langevin):
-    """It counts its steps anew when it goes on."""
-
-    def renewed(self, state, log_density):
-        return self.init(state.particles)
-
-
 class Deaf(Langevin):
     def step(self, key, state, log_density):
         return super().step(jr.key(0), state, log_density)
@@ -77,9 +70,6 @@ def deaf(key):
 SAMPLING = {
     "a state of another precision": of_sampler(
         "step_gives_a_state_like_the_one_it_took", Narrowed(0.05), jnp.float64
-    ),
-    "a run that begins anew": of_sampler(
-        "going_on_gives_the_numbers_of_a_straight_run", Begun(0.05)
     ),
     "noise that no key changes": deaf,
     "particles that are told apart": of_sampler(

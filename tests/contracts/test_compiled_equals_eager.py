@@ -21,11 +21,13 @@ def alike(first, second):
 
 @pytest.mark.parametrize("sampler", some_slow(SAMPLERS, ["hmc", "tempering", "smc"]))
 def test_a_compiled_step_equals_eager(sampler, key):
-    state = sampler.init(start(key))
+    state = sampler.init(start(key), log_density)
     step_key = jr.fold_in(key, 1)
     eager = sampler.step(step_key, state, log_density)
     assert alike(eager, one_step(sampler, step_key, state))
-    assert not alike(eager, one_step(sampler, key, sampler.init(start(step_key))))
+    assert not alike(
+        eager, one_step(sampler, key, sampler.init(start(step_key), log_density))
+    )
 
 
 @pytest.mark.parametrize(("make", "energy", "labels"), some_slow(OBJECTIVES, DRAWING))

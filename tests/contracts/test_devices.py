@@ -12,7 +12,7 @@ import pytest
 from sampler_registry import log_density, SAMPLERS, start
 
 import equistein as es
-from equistein._devices import split_rows
+from equistein._sharding import split_rows
 from equistein.groups import Cyclic
 from equistein.samplers import run
 

@@ -85,20 +85,18 @@ class Counted(AbstractBandwidth):
         return jnp.mean(squared_distances)
 
 
-def test_a_rule_is_taken_at_its_steps_only(key, monkeypatch):
-    # Each core would tell for its own runs.
-    monkeypatch.setattr("equistein.samplers._calls.num_shares", lambda runs, like: 1)
+def test_a_rule_is_taken_at_its_steps_only(key):
     TOLD.clear()
     sampler, x = SVGD(RBF(Counted()), optax.sgd(0.01)), starts(key)
     run(jr.split(key, RUNS), sampler, log_density, x, num_steps=10)
     jax.effects_barrier()
     assert len(TOLD) == 2  # for all runs at once
     # Chosen by runs that are at different steps, it is taken for all when for one.
-    state = jax.vmap(sampler.init)(x)
+    state = jax.vmap(lambda x: sampler.init(x, log_density))(x)
     TOLD.clear()
 
     def bandwidth(state, step):
-        state = sampler.init(state.particles)
+        state = sampler.init(state.particles, log_density)
         at = type(state)(state.particles, state.opt_state, state.bandwidth, step)
         return sampler.step(key, at, log_density)[0].bandwidth
 

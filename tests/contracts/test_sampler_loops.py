@@ -218,7 +218,7 @@ def test_progress_is_shown_on_standard_error(key, capsys):
 def test_advance_takes_the_steps_that_run_takes(sampler, key):
     x = start(key)
     straight = run(key, sampler, log_density, x, num_steps=5, record_every=5)
-    state = advance(key, sampler, log_density, sampler.init(x), 3)
+    state = advance(key, sampler, log_density, sampler.init(x, log_density), 3)
     assert state.step == 3
     state = jax.jit(lambda s, n: advance(key, sampler, log_density, s, n))(state, 5)
     assert np.allclose(state.particles, straight.particles, atol=1e-12)
@@ -230,9 +230,9 @@ def test_advance_ends_at_the_first_small_update(key):
     sampler, x = SVGD(RBF(1.0), optax.sgd(0.1)), jnp.full((1, 2), 2.0)
     lengths = 0.2 * 2**0.5 * 0.9 ** np.arange(100)
     for tol in (1e-2, jnp.asarray(1e-2)):
-        state = advance(key, sampler, bowl, sampler.init(x), 100, tol)
+        state = advance(key, sampler, bowl, sampler.init(x, bowl), 100, tol)
         assert state.step == np.argmax(lengths < 1e-2) + 1
-    assert advance(key, sampler, bowl, sampler.init(x), 7, 1e-2).step == 7
+    assert advance(key, sampler, bowl, sampler.init(x, bowl), 7, 1e-2).step == 7
 
 
 @pytest.mark.parametrize("factor", [0.5, jnp.asarray(0.5)])
@@ -243,10 +243,10 @@ def test_scaled_sampler_takes_steps_of_another_size(sampler, factor, key):
         return
     x = start(key)
     same, small = sampler.scaled(1.0), sampler.scaled(2.0).scaled(factor / 4)
-    straight, _ = one_step(sampler, key, sampler.init(x))
-    unchanged, _ = one_step(same, key, same.init(x))
+    straight, _ = one_step(sampler, key, sampler.init(x, log_density))
+    unchanged, _ = one_step(same, key, same.init(x, log_density))
     assert np.allclose(unchanged.particles, straight.particles, atol=1e-12)
-    shrunk, _ = one_step(small, key, small.init(x))
+    shrunk, _ = one_step(small, key, small.init(x, log_density))
     gaps = [np.linalg.norm(s.particles - x) for s in (straight, shrunk)]
     assert gaps[1] < 0.6 * gaps[0]  # a quarter, or half of noise
 
@@ -255,8 +255,8 @@ def test_scaled_steps_by_hand(key):
     x = start(key)
     sampler = SVGD(RBF(0.7), optax.sgd(0.1), langevin=lambda step: 0.02)
     halved = SVGD(RBF(0.7), optax.sgd(0.05), langevin=0.01)
-    expected, _ = one_step(halved, key, halved.init(x))
-    scaled, _ = one_step(sampler.scaled(0.5), key, sampler.init(x))
+    expected, _ = one_step(halved, key, halved.init(x, log_density))
+    scaled, _ = one_step(sampler.scaled(0.5), key, sampler.init(x, log_density))
     assert np.allclose(scaled.particles, expected.particles, atol=1e-12)
     assert Langevin(0.3).scaled(0.5).step_size == 0.15
     assert MALA(0.3).scaled(0.5).step_size == 0.15
@@ -275,7 +275,7 @@ class PlainInfo(eqx.Module):
 class Ascent(AbstractSampler):
     """A user's own sampler: no more than the interface asks for."""
 
-    def init(self, particles):
+    def init(self, particles, log_density):
         return PlainState(particles, jnp.zeros((), int))
 
     def step(self, key, state, log_density):

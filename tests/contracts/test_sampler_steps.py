@@ -39,7 +39,7 @@ def test_repellers_join_the_sum_and_stay(key):
     x, y = start(x_key), start(y_key, num=3)
     sampler = SVGD(RBF(0.7), optax.sgd(0.1), score_clip=0.5)
     repelled = sampler.with_repellers(y)
-    state, _ = one_step(repelled, key, repelled.init(x))
+    state, _ = one_step(repelled, key, repelled.init(x, log_density))
     sources = jnp.concatenate([x, y])
     scores = jax.vmap(jax.grad(log_density))(sources)
     norms = jnp.linalg.norm(scores, axis=1, keepdims=True)
@@ -72,12 +72,16 @@ def test_repellers_may_be_traced(key):
     @jax.jit
     def moved(x, y):
         repelled = sampler.with_repellers(y)
-        return advance(key, repelled, log_density, repelled.init(x), 2).particles
+        return advance(
+            key, repelled, log_density, repelled.init(x, log_density), 2
+        ).particles
 
     straight = run(key, sampler.with_repellers(y), log_density, x, num_steps=2)
     assert np.allclose(moved(x, y), straight.particles, atol=1e-12)
     # Inside compiled code even constants are traced.
-    constant = jax.jit(lambda x: sampler.with_repellers(y).init(x).particles)
+    constant = jax.jit(
+        lambda x: sampler.with_repellers(y).init(x, log_density).particles
+    )
     assert np.array_equal(constant(x), x)
 
 
@@ -95,7 +99,7 @@ def test_annealing_scales_the_score(key):
     x = start(key)
     sampler = SVGD(RBF(0.7), optax.sgd(0.1), annealing=Power(10))
     scores = jax.vmap(jax.grad(log_density))(x)
-    state = sampler.init(x)
+    state = sampler.init(x, log_density)
     for beta in (0.0, 0.1):
         before = state.particles
         scores = jax.vmap(jax.grad(log_density))(before)
@@ -119,7 +123,7 @@ def test_langevin_step_has_the_drift_and_the_spread_it_should(key):
     x = jnp.full((20_000, 1), 3.0)
     sampler = SVGD(RBF(1.0), optax.sgd(0.0), langevin=0.02)
     bowl = lambda x: -0.5 * jnp.sum(x**2)
-    state, _ = sampler.step(key, sampler.init(x), bowl)
+    state, _ = sampler.step(key, sampler.init(x, bowl), bowl)
     moved = np.asarray(state.particles - x)
     variance = 2 * 0.02
     assert abs(moved.mean() + 0.02 * 3) < 5 * (variance / 20_000) ** 0.5
@@ -132,8 +136,8 @@ def test_langevin_length_may_follow_the_step(key):
         RBF(0.7), optax.sgd(0.1), langevin=lambda step: jnp.where(step < 1, 0.0, 0.1)
     )
     still = SVGD(RBF(0.7), optax.sgd(0.1))
-    noisy, _ = sampler.step(key, sampler.init(x), log_density)
-    plain, _ = still.step(key, still.init(x), log_density)
+    noisy, _ = sampler.step(key, sampler.init(x, log_density), log_density)
+    plain, _ = still.step(key, still.init(x, log_density), log_density)
     assert np.allclose(noisy.particles, plain.particles)
     noisy, _ = sampler.step(key, noisy, log_density)
     plain, _ = still.step(key, plain, log_density)
@@ -202,7 +206,7 @@ def test_langevin_chain_has_the_drift_and_the_spread_it_should(key):
     x = jnp.full((20_000, 1), 3.0)
     sampler = Langevin(0.02, annealing=lambda step: 0.5, score_clip=2.0)
     bowl = lambda x: -0.5 * jnp.sum(x**2)
-    state, info = sampler.step(key, sampler.init(x), bowl)
+    state, info = sampler.step(key, sampler.init(x, bowl), bowl)
     moved = np.asarray(state.particles - x)
     variance = 2 * 0.02
     # The score, -3, is shortened to -2 and halved by the temperature.
@@ -228,7 +232,7 @@ def test_langevin_chains_reach_the_variance_of_their_discrete_law(
 def test_langevin_step_size_may_follow_the_step(key):
     x, flat = jnp.zeros((4_000, 1)), lambda x: 0.0 * jnp.sum(x)
     sampler = Langevin(lambda step: jnp.where(step < 1, 0.02, 0.08))
-    state, _ = sampler.step(key, sampler.init(x), flat)
+    state, _ = sampler.step(key, sampler.init(x, flat), flat)
     again, _ = sampler.step(key, state, flat)
     first, second = np.std(state.particles), np.std(again.particles - state.particles)
     assert np.isclose(second, 2 * first)
@@ -237,7 +241,7 @@ def test_langevin_step_size_may_follow_the_step(key):
 def test_a_langevin_step_size_below_zero_by_rounding_stands_still(key):
     x = start(key)
     sampler = Langevin(lambda step: -1e-12 + 0 * step)
-    state, _ = sampler.step(key, sampler.init(x), log_density)
+    state, _ = sampler.step(key, sampler.init(x, log_density), log_density)
     assert np.array_equal(state.particles, x)
 
 
@@ -252,9 +256,13 @@ def test_langevin_chains_stay_on_the_subspace(key):
 
 def test_langevin_chains_are_independent(key):
     x = start(key)
-    alone, _ = one_step(SAMPLERS["langevin"], key, SAMPLERS["langevin"].init(x))
+    alone, _ = one_step(
+        SAMPLERS["langevin"], key, SAMPLERS["langevin"].init(x, log_density)
+    )
     moved = x.at[3].add(5.0)
-    beside, _ = one_step(SAMPLERS["langevin"], key, SAMPLERS["langevin"].init(moved))
+    beside, _ = one_step(
+        SAMPLERS["langevin"], key, SAMPLERS["langevin"].init(moved, log_density)
+    )
     others = np.arange(8) != 3
     assert np.allclose(beside.particles[others], alone.particles[others], atol=1e-12)
 

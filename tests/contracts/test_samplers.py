@@ -48,7 +48,7 @@ def test_every_sampler_is_in_the_registry():
 def test_step_gives_a_state_like_the_one_it_took(sampler, dtype, key):
     start_key, step_key = jr.split(key)
     x = start(start_key, dtype=dtype)
-    state = sampler.init(x)
+    state = sampler.init(x, log_density)
     assert np.array_equal(state.particles, x)
     assert state.step == 0
     new, info = one_step(sampler, step_key, state)
@@ -69,7 +69,7 @@ def test_step_gives_a_state_like_the_one_it_took(sampler, dtype, key):
 def test_run_is_init_and_steps(sampler, key):
     start_key, run_key = jr.split(key)
     x = start(start_key)
-    state, infos = sampler.init(x), []
+    state, infos = sampler.init(x, log_density), []
     for i in range(7):
         state, info = one_step(sampler, jr.fold_in(run_key, i), state)
         infos.append(info)
@@ -102,6 +102,15 @@ def test_going_on_gives_the_numbers_of_a_straight_run(sampler, key):
         assert np.array_equal(joined, values)
 
 
+@pytest.mark.parametrize("name", ["mala", "tempering", "smc"])
+def test_a_state_of_another_density_is_refused(name, key):
+    sampler, x = SAMPLERS[name], start(key)
+    state = run(key, sampler, log_density, x, num_steps=2).state
+    other = lambda x: 2 * log_density(x)
+    with pytest.raises(ValueError, match="`initial_state` holds values of another"):
+        run(key, sampler, other, num_steps=2, initial_state=state)
+
+
 @every_sampler
 def test_a_run_repeats_itself_with_the_same_key(sampler, key):
     x = start(key)
@@ -118,8 +127,8 @@ def test_a_run_repeats_itself_with_the_same_key(sampler, key):
 def test_order_of_the_particles_does_not_matter(sampler, key):
     x = start(key)
     order = jnp.array([3, 1, 0, 2, 7, 5, 6, 4])
-    straight, _ = one_step(sampler, key, sampler.init(x))
-    shuffled, _ = one_step(sampler, key, sampler.init(x[order]))
+    straight, _ = one_step(sampler, key, sampler.init(x, log_density))
+    shuffled, _ = one_step(sampler, key, sampler.init(x[order], log_density))
     assert np.allclose(shuffled.particles, straight.particles[order], atol=1e-12)
 
 
@@ -188,7 +197,7 @@ def test_one_particle_climbs_the_density(kernel, key):
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_coinciding_particles_stay_finite(sampler, dtype, key):
     x = jnp.concatenate([jnp.zeros((4, 2), dtype), jnp.ones((4, 2), dtype)])
-    state = sampler.init(x)
+    state = sampler.init(x, log_density)
     for _ in range(3):
         state, _ = one_step(sampler, key, state)
     assert np.all(np.isfinite(state.particles))
@@ -212,7 +221,7 @@ def test_blackjax_form_is_the_same_step(sampler, key):
     x = start(key)
     algorithm = as_blackjax(sampler, log_density)
     state, info = jax.jit(algorithm.step)(key, algorithm.init(x))
-    expected, expected_info = one_step(sampler, key, sampler.init(x))
+    expected, expected_info = one_step(sampler, key, sampler.init(x, log_density))
     assert np.array_equal(state.particles, expected.particles)
     assert info.update_norm == expected_info.update_norm
 

@@ -49,8 +49,8 @@ UNTRIED = {
         },
         _FILES: {"load_samples"},
         _PARTS: {
-            "SplitRows", "advance", "clipped", "doubt", "everywhere", "kept_doubts",
-            "on_mesh", "undoubted",
+            "SplitRows", "advance", "clipped", "collect_warnings", "everywhere",
+            "on_mesh", "suppress_warnings", "warn_of_samples",
         },
         _EXTRA: {"BlackJAXChains", "from_blackjax"},
     },

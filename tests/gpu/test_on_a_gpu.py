@@ -39,12 +39,8 @@ def particles(shape, key):
     return 3.0 + jr.normal(key, (4_096, *shape), "float32")
 
 
-@pytest.mark.parametrize("fused", ["0", "1"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_forces_are_those_of_the_processor_in_double_precision(
-    name, fused, key, monkeypatch
-):
-    monkeypatch.setenv("EQUISTEIN_FUSED", fused)
+def test_forces_are_those_of_the_processor_in_double_precision(name, key):
     make, shape = KERNELS[name]
     x = particles(shape, key)
     found = force(make, x)

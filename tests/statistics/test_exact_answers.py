@@ -170,7 +170,9 @@ def test_samplers_are_calibrated(name, key):
         def step(state, key):
             return sampler.step(key, state, density)[0], None
 
-        last, _ = jax.lax.scan(step, sampler.init(start), jr.split(run_key, 500))
+        last, _ = jax.lax.scan(
+            step, sampler.init(start, density), jr.split(run_key, 500)
+        )
         return jnp.sum(last.particles < parameters[None], axis=0)
 
     def p(data):

@@ -128,7 +128,7 @@ def test_an_integer_is_taken_and_what_is_no_key_refused_with_the_remedy(
 def test_what_an_integer_draws_is_what_its_key_draws(unchecked):
     well, lj = es.targets.DoubleWell(), es.targets.LennardJones(num_particles=3)
     sampler, bowl = es.Langevin(0.1), lambda x: -jnp.sum(x**2) / 2
-    state = sampler.init(jnp.ones((4, 2)))
+    state = sampler.init(jnp.ones((4, 2)), bowl)
     so3, rbf = es.groups.SpecialOrthogonal(3), es.kernels.RBF(1.0)
     haar = lambda key: es.kernels.Equivariant(rbf, so3, num_samples=4, key=key)
     for draw in (

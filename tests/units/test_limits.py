@@ -46,7 +46,7 @@ def run(**options):
         ),
         (
             lambda: es.ParallelTempering(es.MALA(0.1), num_temperatures=10**4).init(
-                jnp.zeros((10**4, 2))
+                jnp.zeros((10**4, 2)), lambda x: -jnp.sum(x**2)
             ),
             "10000 particles at 10000 temperatures",
         ),

@@ -10,10 +10,10 @@ import jax.random as jr
 import numpy as np
 import tyro
 
-from equistein._devices import device_mesh
 from equistein._durations import in_words
 from equistein._files import digest
 from equistein._limits import check_drawn
+from equistein._sharding import device_mesh
 from equistein.cli._announcement import announcement
 from equistein.cli._attempt import attempt
 from equistein.cli._estimate import check_time, estimated

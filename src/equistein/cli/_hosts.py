@@ -13,7 +13,7 @@ from typing import cast, TypeVar
 
 import jax
 
-from equistein._devices import disagreeing, sent
+from equistein._sharding import disagreeing, sent
 from equistein.cli._given import given
 from equistein.cli._meeting import meet, PATIENCE
 from equistein.runs import RunFolder, UserError

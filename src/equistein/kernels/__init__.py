@@ -8,6 +8,7 @@ from equistein.kernels._bandwidth import (
 from equistein.kernels._base import (
     AbstractKernel as AbstractKernel,
     AbstractScalarKernel as AbstractScalarKernel,
+    Prepared as Prepared,
 )
 from equistein.kernels._discrepancy import (
     measured_bandwidth as measured_bandwidth,

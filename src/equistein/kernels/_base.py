@@ -6,7 +6,7 @@ import dataclasses
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from equistein._types import LogDensity, Particles, Point, Scalar
 from equistein.kernels._bandwidth import Bandwidth, SquaredDistances
@@ -20,15 +20,24 @@ from equistein.kernels._pairs import (
 )
 
 
+class Prepared(eqx.Module):
+    """Sources as `force` takes them: arrays with one row for each source."""
+
+    points: Sources
+    scores: Sources
+
+
 class AbstractKernel(eqx.Module):
     r"""A positive definite kernel, scalar or matrix-valued.
 
     SVGD asks it for the Stein force on targets x from sources y with scores s,
 
-    $$\psi(x) = \frac1m \sum_j K(x, y_j)\, s_j + \mathrm{div}_{y_j} K(x, y_j).$$
+    $$\psi(x) = \frac1m \sum_j K(x, y_j)\, s_j + \mathrm{div}_{y_j} K(x, y_j),$$
 
-    What is not abstract may be left as it is. A kernel with a field `bandwidth` may
-    hold a rule there, which SVGD measures on the particles.
+    in two steps: `prepare` computes what each source contributes, whatever the
+    bandwidth, and `force` sums over the sources. Several devices share both steps. A
+    kernel with a field `bandwidth` may hold a rule there, which SVGD evaluates on the
+    particles.
 
     Attributes:
         bandwidth: A length, or a rule for it; 1 for a kernel that has none.
@@ -37,14 +46,22 @@ class AbstractKernel(eqx.Module):
     bandwidth = 1.0  # no field, but its default where a kernel declares one
 
     @abc.abstractmethod
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
-        r"""Return $\psi$ at each target, the mean over the sources."""
+    def force(self, targets: Targets, prepared: PyTree) -> Targets:
+        r"""Return $\psi$ at each target, the mean over the prepared sources."""
 
     @abc.abstractmethod
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         """Return $K(x, y)$ on flattened points; $k(x, y) I$ for a scalar kernel."""
+
+    def prepare(self, sources: Sources, scores: Sources) -> PyTree:
+        """Return arrays with one row for each source, which `force` takes."""
+        return Prepared(sources, scores)
+
+    def stein_force(
+        self, targets: Targets, sources: Sources, scores: Sources
+    ) -> Targets:
+        r"""Return $\psi$ at each target: `prepare`, then `force`."""
+        return self.force(targets, self.prepare(sources, scores))
 
     def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractKernel":
         """Return this kernel with another bandwidth, or itself where it has none."""
@@ -63,23 +80,8 @@ class AbstractKernel(eqx.Module):
     def check(self, log_density: LogDensity, points: Particles) -> None:
         """Raise `InvarianceError` if the density lacks the kernel's symmetry."""
 
-    def _prepared(self, sources: Sources, scores: Sources) -> tuple[Array, ...]:
-        """Return what the force takes from each source beside its place and score.
-
-        Several devices share this work, each for its part of the sources.
-        """
-        del sources, scores
-        return ()
-
-    def _force(
-        self, targets: Targets, sources: Sources, scores: Sources, *prepared: Array
-    ) -> Targets:
-        """Return `stein_force`, given what was prepared of the sources."""
-        del prepared
-        return self.stein_force(targets, sources, scores)
-
-    def _fixed(self, particles: Particles) -> "AbstractKernel":
-        """Return this kernel with all but its bandwidth measured on some particles."""
+    def _with_metric(self, particles: Particles) -> "AbstractKernel":
+        """Return this kernel with its metric, if it has one, of these particles."""
         del particles
         return self
 
@@ -92,18 +94,18 @@ class AbstractKernel(eqx.Module):
 class AbstractScalarKernel(AbstractKernel):
     r"""A real-valued kernel: $K(x, y) = k(x, y) I$.
 
-    A kernel of your own needs no more than `__call__`: the force is then differentiated
-    pair by pair, $k(x, y_j)\, s_j + \nabla_{y_j} k(x, y_j)$, which takes some times as
-    long as a sum made for the kernel.
+    A custom kernel needs only `__call__`. The default force differentiates it pair by
+    pair, $k(x, y_j)\, s_j + \nabla_{y_j} k(x, y_j)$, which is several times slower
+    than a sum written for the kernel.
     """
 
     @abc.abstractmethod
     def __call__(self, x: Point, y: Point) -> Scalar:
         """Return $k(x, y)$."""
 
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
+    def force(self, targets: Targets, prepared: Prepared) -> Targets:
+        sources, scores = prepared.points, prepared.scores
+
         def term(x, y, score):
             value, slope = jax.value_and_grad(self.__call__, argnums=1)(x, y)
             return value * score + slope

@@ -36,7 +36,7 @@ def squared_discrepancy(
     References:
         Liu, Lee and Jordan (2016), A Kernelized Stein Discrepancy.
     """
-    kernel = kernel._fixed(particles)
+    kernel = kernel._with_metric(particles)
     total = _statistic(kernel, particles, scores)
     if own_terms:
         return total

@@ -5,8 +5,9 @@ from jaxtyping import Array, Float
 from equistein._gate import gate
 from equistein._types import Key, Point
 from equistein.groups import AbstractGroup
+from equistein.kernels._base import Prepared
 from equistein.kernels._derived import AbstractGroupKernel
-from equistein.kernels._pairs import Sources, Targets
+from equistein.kernels._pairs import Targets
 from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage
 from equistein.kernels.averages._table import average_over
@@ -68,10 +69,10 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
         self.base = base
         self.group = group
 
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
-        return self.average.stein_force(self.base, targets, sources, scores)
+    def force(self, targets: Targets, prepared: Prepared) -> Targets:
+        return self.average.stein_force(
+            self.base, targets, prepared.points, prepared.scores
+        )
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self.average.matrix(self.base, x, y)

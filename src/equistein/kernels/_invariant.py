@@ -7,9 +7,9 @@ from jaxtyping import Array, Float
 from equistein._gate import gate
 from equistein._types import Key, Point, Scalar
 from equistein.groups import AbstractGroup
-from equistein.kernels._base import AbstractScalarKernel
+from equistein.kernels._base import AbstractScalarKernel, Prepared
 from equistein.kernels._derived import AbstractGroupKernel
-from equistein.kernels._pairs import Sources, Targets
+from equistein.kernels._pairs import Targets
 from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._elements import Elements
 from equistein.kernels.averages._table import elements_of
@@ -60,11 +60,10 @@ class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
         orbit = self.average.act(y[None])[:, 0]
         return jnp.mean(jax.vmap(self.base, (None, 0))(self.project(x), orbit))
 
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
+    def force(self, targets: Targets, prepared: Prepared) -> Targets:
         targets = jax.vmap(self.project)(targets)
-        orbits, moved = self.average.act(sources), self.average.push(scores)
+        orbits = self.average.act(prepared.points)
+        moved = self.average.push(prepared.scores)
         forces = jax.vmap(self.base.stein_force, (None, 0, 0))(targets, orbits, moved)
         # grad_y k(x, g y) = R_g^T grad_2 k: the force of each copy is turned back.
         return jnp.mean(self.average.push_inverse(forces), axis=0)

@@ -11,8 +11,9 @@ from equistein._numbers import check_positive
 from equistein._products import matmul
 from equistein._types import Particles, Point
 from equistein.features import AbstractFeatures, jacobian
+from equistein.kernels._base import Prepared
 from equistein.kernels._on_features import AbstractFeatureKernel, Metric
-from equistein.kernels._pairs import Sources, Targets
+from equistein.kernels._pairs import Targets
 
 _MAX_PARTICLES = 256  # the metric is measured on
 
@@ -71,15 +72,13 @@ class Moments(AbstractFeatureKernel):
         metric = metric + extra * jnp.eye(size, dtype=metric.dtype)
         return Moments(self.features, ridge=self.ridge, metric=metric)
 
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
+    def force(self, targets: Targets, prepared: Prepared) -> Targets:
         def generated(y, s):
             along = jax.jvp(self.features, (y,), (s,))[1]
             return along + self.features.laplacian(y)
 
-        kernel = self._fixed(sources)
-        means = jnp.mean(jax.vmap(generated)(sources, scores), axis=0)
+        kernel = self._with_metric(prepared.points)
+        means = jnp.mean(jax.vmap(generated)(prepared.points, prepared.scores), axis=0)
         weights = jax.scipy.linalg.solve(
             kernel._known_metric(means.dtype), means, assume_a="pos"
         )
@@ -91,7 +90,7 @@ class Moments(AbstractFeatureKernel):
         )
         return matmul(jacobian(self.features, x).T, right)
 
-    def _fixed(self, particles: Particles) -> "Moments":
+    def _with_metric(self, particles: Particles) -> "Moments":
         return self.at(particles) if self.metric is None else self
 
     def _known_metric(self, dtype: jnp.dtype) -> Metric:

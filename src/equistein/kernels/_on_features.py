@@ -28,6 +28,14 @@ Metric: TypeAlias = Float[Array, "feature feature"]
 Metrics: TypeAlias = Float[Array, "source feature feature"]
 
 
+class PreparedFeatures(eqx.Module):
+    """The features F(y) of each source, its pushed score and its metric."""
+
+    features: SourceRows
+    pushed: SourceRows
+    metric: Metrics
+
+
 class AbstractFeatureKernel(AbstractKernel):
     """A kernel with the symmetry of its features."""
 
@@ -68,21 +76,15 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
     def _feature_matrix(self, x: Features, y: Features) -> Metric:
         """Return $B(F(x), F(y))$."""
 
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
-        return self._force(targets, sources, scores, *self._prepared(sources, scores))
-
-    def _prepared(self, sources, scores):
+    def prepare(self, sources: Sources, scores: Sources) -> PreparedFeatures:
         jac = jax.vmap(lambda y: jacobian(self.features, y))(sources)
         pushed = einsum("nfd,nd->nf", jac, flatten(scores))
         pushed = pushed + jax.vmap(self.features.laplacian)(sources)
         metric = einsum("nfd,ngd->nfg", jac, jac)
-        return jax.vmap(self.features)(sources), pushed, metric
+        return PreparedFeatures(jax.vmap(self.features)(sources), pushed, metric)
 
-    def _force(self, targets, sources, scores, *prepared):
-        del sources, scores
-        places, pushed, metric = prepared
+    def force(self, targets: Targets, prepared: PreparedFeatures) -> Targets:
+        places, pushed, metric = prepared.features, prepared.pushed, prepared.metric
         there, pull_back = jax.vmap(lambda x: jax.vjp(self.features, x))(targets)
         here, places = centered(there, places, places)
         total = map_blocks(

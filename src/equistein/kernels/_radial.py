@@ -13,8 +13,7 @@ from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
-from equistein.kernels._base import AbstractScalarKernel
-from equistein.kernels._fused import fused_sum, is_fused
+from equistein.kernels._base import AbstractScalarKernel, Prepared
 from equistein.kernels._pairs import (
     are_few,
     centered,
@@ -47,10 +46,9 @@ class AbstractRadialKernel(AbstractScalarKernel):
     def __call__(self, x: Point, y: Point) -> Scalar:
         return self.profile(jnp.sum((x - y) ** 2))[0]
 
-    def stein_force(
-        self, targets: Targets, sources: Sources, scores: Sources
-    ) -> Targets:
-        return self._force_about(sources, targets, sources, scores)
+    def force(self, targets: Targets, prepared: Prepared) -> Targets:
+        points, scores = prepared.points, prepared.scores
+        return self._force_about(points, targets, points, scores)
 
     def _force_about(
         self,
@@ -64,11 +62,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         The sources are the particles, or a group's copies of them.
         """
         x, y = centered(flatten(targets), flatten(sources), flatten(particles))
-        s = flatten(scores)
-        if is_fused(self, x):
-            total = fused_sum(self, x, y, s)
-        else:
-            total = sum_blocks(self._block_sum, x, y, s)
+        total = sum_blocks(self._block_sum, x, y, flatten(scores))
         return (total / len(y)).reshape(targets.shape)
 
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:

@@ -10,7 +10,7 @@ from equistein._arrays import check_particles
 from equistein._gate import finite_gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.samplers import doubt
+from equistein.samplers import warn_of_samples
 
 _FEWEST = 2.0  # of equal weights that are as good
 _ALIKE = 1e-6  # the spread of log weights that says that nothing was weighted
@@ -78,14 +78,14 @@ def reweight(
     weights = jax.nn.softmax(log_weights)
     effective = 1 / jnp.sum(weights**2)
     if float(effective) < _FEWEST:
-        doubt(
+        warn_of_samples(
             f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
             "of the target: nearly all weight is on one. Give more samples; or, where "
             "the densities hardly overlap, go on with chains of the target, such as "
             "MALA.",
         )
     elif float(jnp.ptp(log_weights)) < _ALIKE:
-        doubt(
+        warn_of_samples(
             f"All {len(weights)} weights are alike (effective number "
             f"{float(effective):.1f}): `target` and `log_density` are one density.",
         )

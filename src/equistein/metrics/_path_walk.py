@@ -6,7 +6,13 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._types import Key, Scalar
-from equistein.samplers import AbstractReference, GeometricPath, MALA, PathWalker
+from equistein.samplers import (
+    AbstractReference,
+    ChainParameters,
+    GeometricPath,
+    MALA,
+    PathWalker,
+)
 
 _ACCEPTANCE = 0.6
 
@@ -67,6 +73,7 @@ def _move(
     """Move each walker; return the acceptance probabilities too."""
     assert isinstance(path.base, AbstractReference)
     chains = MALA(1.0, project=path.base.project)
-    move = lambda key, walker: chains.move(key, path, walker, beta, log_step_size)
+    parameters = ChainParameters(log_step_size)
+    move = lambda key, walker: chains.move(key, path, walker, beta, parameters)
     walkers, chances, *_ = jax.vmap(move)(jr.split(key, len(walkers.point)), walkers)
     return walkers, chances

@@ -21,7 +21,7 @@ from equistein.models._molecules import report_molecules
 from equistein.models._scores import scores
 from equistein.models._values import values_at
 from equistein.runs import FLOOR, Outcome, seed_outcome, WARNING
-from equistein.samplers import doubt, kept_doubts
+from equistein.samplers import collect_warnings, warn_of_samples
 from equistein.training import Fitted
 
 _KNOWN = 5_000  # molecules of the data that new ones are compared with
@@ -68,10 +68,10 @@ def judge(
     from equistein.models._figures import figures  # matplotlib is not always needed
 
     sample_key, score_key, class_key, split_key, turn_key = jr.split(key, 5)
-    with kept_doubts() as doubts:
+    with collect_warnings() as doubts:
         samples = fitted.sample(sample_key, num_samples, progress=progress)
     for text in doubts:
-        doubt(text)
+        warn_of_samples(text)
     warned = [{"event": WARNING, "text": text} for text in doubts]
     data = jax.vmap(fitted.group.project)(dataset.points)
     described = _description(turn_key, fitted)

@@ -17,7 +17,7 @@ from equistein.posteriors._pooling import pooled, without_signs
 from equistein.posteriors._propriety import check_proper, runs_away
 from equistein.posteriors._reference import WideReference
 from equistein.posteriors._standardized import Coordinates, StandardizedDensity
-from equistein.samplers import MALA, run, undoubted
+from equistein.samplers import MALA, run, suppress_warnings
 
 _ROUNDS = 5
 _NUM_STEPS = 200  # a round
@@ -89,7 +89,7 @@ def fly(
     coordinates, spread = Coordinates(0 * ones, ones), ones
     for i in range(_ROUNDS):
         density = StandardizedDensity(log_density, coordinates)
-        with undoubted():  # where it ends is looked at below
+        with suppress_warnings():  # where it ends is looked at below
             samples = run(
                 jr.fold_in(key, i), MALA(0.1, num_adapt=_NUM_STEPS), density,
                 coordinates.forward(points), num_steps=_NUM_STEPS, record_every=4,

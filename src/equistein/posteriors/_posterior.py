@@ -35,7 +35,7 @@ from equistein.samplers import (
     ParallelTempering,
     run,
     Samples,
-    undoubted,
+    suppress_warnings,
 )
 
 _STEP_SIZE = 0.1  # of MALA where it begins, in squared widths of the posterior
@@ -194,7 +194,7 @@ class Posterior(eqx.Module):
             density, evaluations = pilot.log_density, pilot.evaluations
             points = pilot.start[np.arange(num_chains) % len(pilot.start)]
         # Which mean nothing of coordinates with labels.
-        with undoubted("(R-hat|independent draws)"):
+        with suppress_warnings("(R-hat|independent draws)"):
             samples = run(
                 run_key, sampler, density, points, num_steps=num_steps // every * every,
                 record_every=every, keep=num_chains, progress=progress, check=check,

@@ -13,7 +13,6 @@ import sys
 import jax
 import numpy as np
 
-from equistein._cores import num_cores
 from equistein._errors import UserError
 from equistein.runs._folder import RunFolder
 
@@ -43,7 +42,9 @@ def write_environment(folder: RunFolder) -> None:
             "platform": platform.platform(),
             "processor": _processor(),
             "cpus": os.cpu_count(),
-            "cores": num_cores(),
+            "cores": len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count(),
             "devices": [str(device) for device in jax.devices()],
             "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
             "variables": {

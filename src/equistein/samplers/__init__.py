@@ -1,6 +1,5 @@
 """SVGD and its variants, the one loop `advance`, and the one driver `run`."""
 
-from equistein.samplers._advance import advance as advance
 from equistein.samplers._annealed_smc import (
     AnnealedSMC as AnnealedSMC,
     SMCInfo as SMCInfo,
@@ -17,12 +16,7 @@ from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
     SamplingAlgorithm as SamplingAlgorithm,
 )
-from equistein.samplers._blackjax_chains import (
-    BlackJAXChains as BlackJAXChains,
-    BlackJAXInfo as BlackJAXInfo,
-    BlackJAXParameters as BlackJAXParameters,
-    BlackJAXState as BlackJAXState,
-)
+from equistein.samplers._blackjax_chains import BlackJAXChains as BlackJAXChains
 from equistein.samplers._from_blackjax import from_blackjax as from_blackjax
 from equistein.samplers._geometric_path import (
     GeometricPath as GeometricPath,
@@ -33,13 +27,12 @@ from equistein.samplers._langevin import (
     LangevinInfo as LangevinInfo,
     LangevinState as LangevinState,
 )
-from equistein.samplers._mala import (
-    MALA as MALA,
-    MALAInfo as MALAInfo,
-    MALAState as MALAState,
-)
+from equistein.samplers._mala import MALA as MALA
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains as AbstractMarkovChains,
+    ChainInfo as ChainInfo,
+    ChainParameters as ChainParameters,
+    ChainState as ChainState,
 )
 from equistein.samplers._minibatched import Minibatched as Minibatched
 from equistein.samplers._normal import Normal as Normal
@@ -59,6 +52,7 @@ from equistein.samplers._samples import (
     load_samples as load_samples,
     Samples as Samples,
 )
+from equistein.samplers._scan import advance as advance
 from equistein.samplers._scores import clipped as clipped, everywhere as everywhere
 from equistein.samplers._split_rows import on_mesh as on_mesh, SplitRows as SplitRows
 from equistein.samplers._svgd import (
@@ -75,8 +69,8 @@ from equistein.samplers._vector_adam import (
     vector_adam as vector_adam,
 )
 from equistein.samplers._warnings import (
-    doubt as doubt,
-    kept_doubts as kept_doubts,
+    collect_warnings as collect_warnings,
     SamplingWarning as SamplingWarning,
-    undoubted as undoubted,
+    suppress_warnings as suppress_warnings,
+    warn_of_samples as warn_of_samples,
 )

@@ -5,12 +5,13 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
+from equistein.samplers._cond import cond_if_any
 from equistein.samplers._geometric_path import (
     effective_share,
     GeometricPath,
@@ -19,14 +20,12 @@ from equistein.samplers._geometric_path import (
     unvalued,
 )
 from equistein.samplers._ladder import check_chains, check_path
-from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
-from equistein.samplers._metropolis import has_density
+from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
 from equistein.samplers._next_temperature import next_temperature
 from equistein.samplers._normal import fitted_normal
 from equistein.samplers._reference import AbstractReference
 from equistein.samplers._scores import rms
 from equistein.samplers._systematic_resampling import systematic_resampling
-from equistein.samplers._when_due import when_due
 
 
 class SMCState(eqx.Module):
@@ -34,11 +33,10 @@ class SMCState(eqx.Module):
 
     particles: Particles
     walkers: PathWalker
-    has_values: Bool[Array, ""]
     log_weights: Float[Array, "run member"]
     inverse_temperatures: Float[Array, " run"]
     log_normalizers: Float[Array, " run"]
-    parameters: Parameters
+    parameters: ChainParameters
     reference: PyTree
     evaluations: Int[Array, ""]
     step: Int[Array, ""]
@@ -130,7 +128,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         self.num_moves = num_moves
         self.share = float(share)
 
-    def init(self, particles: Particles) -> SMCState:
+    def init(self, particles: Particles, log_density: LogDensity) -> SMCState:
         """Build the state; the first step replaces the particles by the reference's."""
         if len(particles) % self.num_runs or len(particles) < 2 * self.num_runs:
             raise ValueError(
@@ -138,20 +136,21 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
                 f"{self.num_runs} runs, and equally many for each, but got "
                 f"{len(particles)}."
             )
+        del log_density  # the particles of the reference are drawn in the first step
         x = jax.vmap(self.inner.project)(particles)
         by_run = x.reshape(self.num_runs, -1, *x.shape[1:])
         zeros = jnp.zeros(by_run.shape[:2], x.dtype)
         none, nothing = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
         parameters = first_parameters(self.inner, x, self.num_runs)
         return SMCState(
-            x, unvalued(by_run), jnp.zeros((), bool),
+            x, unvalued(by_run),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), nothing, nothing,
             parameters, eqx.filter(self._reference_for(x), eqx.is_array), none, none,
         )  # fmt: skip
 
-    def renewed(self, state: SMCState, log_density: LogDensity) -> SMCState:
-        same = has_density(log_density, state.particles, state.walkers.value.ravel())
-        return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
+    def log_densities(self, state: SMCState) -> Float[Array, " particle"]:
+        # Unknown before the first step.
+        return jnp.where(state.step > 0, state.walkers.value, jnp.nan).ravel()
 
     @keyed
     def step(
@@ -175,10 +174,10 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         )  # fmt: skip
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
-        first = jnp.where(state.has_values, 0, 1)
+        first = jnp.where(state.step == 0, 1, 0)
         evaluations = state.evaluations + first + jnp.max(tuning) + spent
         new = SMCState(
-            x, walkers, jnp.ones_like(state.has_values), log_weights, betas, log_z,
+            x, walkers, log_weights, betas, log_z,
             parameters, state.reference, evaluations, state.step + 1,
         )  # fmt: skip
         info = SMCInfo(
@@ -226,7 +225,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         return fitted_normal(particles, self.inner.project)
 
     def _walkers(self, key: Key, path: GeometricPath, state: SMCState) -> PathWalker:
-        """Return the walkers: at the reference, as they are, or of another density."""
+        """Return the walkers: in the first step, samples of the reference."""
 
         def drawn():
             shape = state.walkers.value.shape
@@ -235,17 +234,12 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
                 lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), walkers
             )
 
-        walkers = when_due(state.step == 0, drawn, state.walkers)
-        return when_due(
-            (state.step > 0) & ~state.has_values,
-            lambda: jax.vmap(jax.vmap(path.walker_at))(state.walkers.point),
-            walkers,
-        )
+        return cond_if_any(state.step == 0, drawn, state.walkers)
 
     def _one_run(
         self, path, key, walkers, log_weights, beta, log_z, parameters
     ) -> tuple[
-        PathWalker, Array, Scalar, Scalar, Scalar, Parameters, Scalar, Array, Array
+        PathWalker, Array, Scalar, Scalar, Scalar, ChainParameters, Scalar, Array, Array
     ]:
         """Weigh, choose and move the particles of one run."""
         choose_key, key = jr.split(key)
@@ -271,7 +265,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             )
             rate = jnp.mean(chances)
             told = rate, spent, jnp.sum(~defined)
-            return (walkers, self.inner.adapted(parameters, rate)), told
+            return (walkers, self.inner.adapt(parameters, rate)), told
 
         (walkers, parameters), (rates, spent, undefined) = jax.lax.scan(
             move, (walkers, parameters), jr.split(key, self.num_moves)

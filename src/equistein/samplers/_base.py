@@ -5,7 +5,7 @@ from typing import ClassVar, Generic, TypeVar
 
 import equinox as eqx
 from jax.sharding import Mesh
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from equistein._types import Key, LogDensity, Particles, Scalar
 
@@ -16,23 +16,24 @@ Info = TypeVar("Info")
 class AbstractSampler(eqx.Module, Generic[State, Info]):
     """A rule for moving a set of particles towards a target density.
 
-    The state has a field `particles` and a field `step`, the number of steps taken;
-    the info has the fields `log_density` and `update_norm` besides others. What is not
-    abstract may be left as it is. A sampler `takes_batches` if its density may be
-    another in each step, and right on average.
+    A state has the fields `particles` and `step`, the number of steps taken, and may
+    hold values of the density: it belongs to the density that `init` was given. An info
+    has the fields `log_density` and `update_norm` among others. Methods that are not
+    abstract have useful defaults. `takes_batches` says whether the density may be a
+    different unbiased estimate in each step.
     """
 
     takes_batches: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def init(self, particles: Particles) -> State:
+    def init(self, particles: Particles, log_density: LogDensity) -> State:
         """Build the state that `step` carries."""
 
     @abc.abstractmethod
     def step(
         self, key: Key, state: State, log_density: LogDensity
     ) -> tuple[State, Info]:
-        """Advance once; return the new state and what was worth recording."""
+        """Advance once; return the new state and what is worth recording."""
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the sampler moves points of this shape."""
@@ -40,16 +41,13 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         """Raise `ValueError` if the density lacks what the sampler relies on."""
 
-    def renewed(self, state: State, log_density: LogDensity) -> State:
-        """Return a state whose values of a density, if it has any, are of this one.
-
-        `run` asks for it before it goes on, so that another density may be given.
-        """
-        del log_density
-        return state
+    def log_densities(self, state: State) -> Float[Array, " particle"] | None:
+        """Return the log densities that the state holds of its particles, if any."""
+        del state
+        return None
 
     def summary(self, state: State) -> dict[str, Array]:
-        """Return what a run ends with besides its particles, such as weights."""
+        """Return results beyond the particles, such as weights."""
         del state
         return {}
 
@@ -58,11 +56,10 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         del factor
         return self
 
-    def on(self, mesh: Mesh, *, ring: bool = False) -> "AbstractSampler":
+    def on(self, mesh: Mesh) -> "AbstractSampler":
         """Return this sampler with its particles split over the devices of a mesh.
 
-        As it stands it is for particles that do not see each other, which need no
-        `ring`.
+        The default is for particles that do not interact.
         """
         from equistein.samplers._split_rows import SplitRows  # which is a sampler
 

@@ -30,7 +30,7 @@ def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> SamplingAl
 
     def init(position: Particles, rng_key: Any = None):
         del rng_key  # no sampler here starts at random
-        return sampler.init(position)
+        return sampler.init(position, log_density)
 
     def step(rng_key, state):
         return sampler.step(rng_key, state, log_density)

@@ -12,12 +12,19 @@ from jaxtyping import Array, Bool, Float, Int
 
 from equistein._types import Key, Scalar
 from equistein.samplers._blackjax_kinds import Kind, KINDS, name_of
-from equistein.samplers._metropolis import Walker
 
 Density: TypeAlias = Callable[[Float[Array, " coordinate"]], Scalar]
 _INTEGRATORS = {  # and their evaluations of the score for one step
     "velocity_verlet": 1, "mclachlan": 2, "yoshida": 3, "omelyan": 5,
 }  # fmt: skip
+
+
+class Walker(eqx.Module):
+    """A point in coordinates, with its log density and score."""
+
+    point: Float[Array, " coordinate"]
+    value: Scalar
+    score: Float[Array, " coordinate"]
 
 
 class Algorithm(eqx.Module):

@@ -6,14 +6,14 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Key as Keys
 
 from equistein._types import Key, Particles, Scalar
+from equistein.samplers._cond import cond_if_any
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
-from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
-from equistein.samplers._when_due import when_due
+from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
 
 
 def first_parameters(
     inner: AbstractMarkovChains, particles: Particles, num: int
-) -> Parameters:
+) -> ChainParameters:
     """Return the parameters of so many temperatures, before the density is known."""
     return jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
@@ -28,15 +28,15 @@ def tuned_if(
     path: GeometricPath,
     points: Float[Array, "temperature chain *shape"],
     betas: Float[Array, " temperature"],
-    parameters: Parameters,
-) -> tuple[Parameters, Int[Array, " temperature"]]:
+    parameters: ChainParameters,
+) -> tuple[ChainParameters, Int[Array, " temperature"]]:
     """Tune the parameters of each temperature to its density, if it is time.
 
     Returns:
         The parameters, and the evaluations of the score that it took, a chain.
     """
     num = len(betas)
-    return when_due(
+    return cond_if_any(
         due,
         lambda: jax.vmap(inner.tune, (0, None, 0, 0, 0))(
             jr.split(key, num), path, points, betas, parameters
@@ -51,7 +51,7 @@ def moved(
     path: GeometricPath,
     walkers: PathWalker,
     beta: Scalar,
-    parameters: Parameters,
+    parameters: ChainParameters,
 ) -> tuple[
     PathWalker, Float[Array, " chain"], Int[Array, " chain"], Bool[Array, " chain"]
 ]:

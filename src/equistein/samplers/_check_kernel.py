@@ -28,7 +28,7 @@ def check_kernel(kernel: AbstractKernel, shape: tuple[int, ...]) -> None:
     base = getattr(kernel, "base", kernel)
     if hasattr(base, "profile"):  # a function of the distance
         _check_slope(base, _radial_slope(base))
-    elif type(base).stein_force is AbstractScalarKernel.stein_force:
+    elif type(base).force is AbstractScalarKernel.force:
         value = jax.eval_shape(_at_unit_bandwidth(base), point, point)
         if getattr(value, "shape", None) != ():
             raise ValueError(

@@ -98,8 +98,9 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         self.score_clip = score_clip
         self.project = project
 
-    def init(self, particles: Particles) -> LangevinState:
+    def init(self, particles: Particles, log_density: LogDensity) -> LangevinState:
         """Build the state; the particles are projected."""
+        del log_density
         return LangevinState(jax.vmap(self.project)(particles), jnp.zeros((), int))
 
     def scaled(self, factor: float | Scalar) -> "Langevin":

@@ -6,74 +6,38 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Int
 
 from equistein._gate import gate, keyed
 from equistein._numbers import check_score_clip
-from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein._types import Key, Particles, Point, Scalar
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
-from equistein.samplers._markov_chains import AbstractMarkovChains
-from equistein.samplers._metropolis import (
-    adjusted_move,
-    has_density,
-    langevin_move,
-    shortened,
-    Walker,
-    walker_at,
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains,
+    ChainParameters,
+    Move,
 )
 from equistein.samplers._scores import (
-    check_annealing,
     check_projection,
+    clipped,
     everywhere,
     inverse_temperature,
-    rms,
 )
 from equistein.samplers._step_sizes import check_step_size, Schedule
-from equistein.samplers._when_due import when_due
-
-_GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
-
-
-class MALAState(eqx.Module):
-    """What the next step needs; without values, it evaluates the density first."""
-
-    particles: Particles
-    values: Float[Array, " particle"]
-    scores: Float[Array, "particle *shape"]
-    has_values: Bool[Array, ""]
-    log_step_size: Scalar
-    step: Int[Array, ""]
-
-
-class MALAInfo(eqx.Module):
-    """What a step was like.
-
-    The update's norm is a root mean square over the particles; `evaluations` counts
-    those of the score at each particle so far, one a step and one at the start, and
-    `undefined` the proposals of this step at which the log density was NaN.
-    """
-
-    log_density: Scalar
-    acceptance: Scalar
-    update_norm: Scalar
-    step_size: Scalar
-    inverse_temperature: Scalar
-    evaluations: Int[Array, ""]
-    undefined: Int[Array, ""]
 
 
 @gate
-class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
+class MALA(AbstractMarkovChains):
     r"""Move each particle by Langevin proposals, accepted or not.
 
-    $$y = x + \eta \beta s(x) + \sqrt{2 \eta}\, \xi, \qquad
+    $$y = x + \eta\, d(x) + \sqrt{2 \eta}\, \xi, \qquad d = \beta s, \qquad
       \xi \sim \mathcal N(0, I)$$
 
     accepted with the probability that leaves $p^\beta$ exactly invariant. For the first
     `num_adapt` steps $\eta$ moves so that `acceptance` of the proposals are accepted,
-    counted over all particles; afterwards it stays, and the law is exact. Run it from
-    the particles of another sampler to correct them. One score evaluation a step: the
-    state keeps the density at its particles.
+    counted over all particles; then it stays, and the distribution is exact. Run it
+    from the particles of another sampler to correct them. One score evaluation a step:
+    the state holds the density at its particles.
 
     Args:
         step_size: The first step $\eta > 0$, in squared units of the points.
@@ -81,17 +45,18 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
         acceptance: The acceptance rate aimed at.
         annealing: The inverse temperature $\beta$ as a function of the step number;
             1 by default.
-        score_clip: The largest norm of the drift's $\beta s$; longer ones are shortened
-            in the proposal, which lets particles come down from overlaps. The law stays
-            exact.
+        score_clip: The largest norm of the drift d; longer ones are shortened in the
+            proposal, which lets particles come down from overlaps. The distribution
+            stays exact.
         project: What puts a point onto the subspace the particles live on.
 
     Raises:
         ValueError: If an argument is out of range.
 
     References:
-        Roberts and Rosenthal (1998), Optimal scaling of discrete approximations to
-        Langevin diffusions, for the acceptance rate.
+        Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
+        with the truncated drift; Roberts and Rosenthal (1998), Optimal scaling of
+        discrete approximations to Langevin diffusions, for the acceptance rate.
     """
 
     step_size: float | Scalar
@@ -118,7 +83,6 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
             )
         if isinstance(num_adapt, int) and num_adapt < 0:
             raise ValueError(f"MALA needs `num_adapt` >= 0, but got {num_adapt!r}.")
-        check_annealing("MALA", annealing)
         check_score_clip("MALA", score_clip)
         self.step_size = step_size
         self.num_adapt = num_adapt
@@ -127,59 +91,16 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
         self.score_clip = score_clip
         self.project = project
 
-    def init(self, particles: Particles) -> MALAState:
-        """Build the state; the particles are projected."""
-        x = jax.vmap(self.project)(particles)
-        log_step_size = self.parameters(x)
-        # The density is not known yet: the first step looks at it.
-        values, no = jnp.zeros(len(x), x.dtype), jnp.zeros((), bool)
-        return MALAState(
-            x, values, jnp.zeros_like(x), no, log_step_size, jnp.zeros((), int)
-        )
-
-    def renewed(self, state: MALAState, log_density: LogDensity) -> MALAState:
-        same = has_density(log_density, state.particles, state.values)
-        return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
-
     def scaled(self, factor: float | Scalar) -> "MALA":
         """Return this sampler with its first step size multiplied."""
         return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
-    @keyed
-    def step(
-        self, key: Key, state: MALAState, log_density: LogDensity
-    ) -> tuple[MALAState, MALAInfo]:
-        x = state.particles
-        beta = inverse_temperature(self.annealing, state.step, x.dtype)
-        walkers = when_due(
-            ~state.has_values,
-            lambda: jax.vmap(lambda point: walker_at(log_density, point))(x),
-            jax.vmap(Walker)(x, state.values, state.scores),
-        )
-        step_size = jnp.exp(state.log_step_size)
+    def parameters(self, particles: Particles) -> ChainParameters:
+        size = jnp.full((), self.step_size, particles.dtype)
+        return ChainParameters(jnp.log(size))
 
-        def move(key, walker):
-            return langevin_move(
-                key, log_density, walker, beta, step_size, self.project, self.score_clip
-            )
-
-        moved, chances, defined = jax.vmap(move)(jr.split(key, len(x)), walkers)
-        rate = jnp.mean(chances)
-        gain = jnp.where(
-            state.step < self.num_adapt, _GAIN * (rate - self.acceptance), 0
-        )
-        info = MALAInfo(
-            jnp.mean(walkers.value), rate, rms(moved.point - x), step_size, beta,
-            state.step + 2, jnp.sum(~defined),
-        )  # fmt: skip
-        new = MALAState(
-            moved.point, moved.value, moved.score, jnp.ones_like(state.has_values),
-            state.log_step_size + gain, state.step + 1,
-        )  # fmt: skip
-        return new, info
-
-    def parameters(self, particles: Particles) -> Scalar:
-        return jnp.log(jnp.full((), self.step_size, particles.dtype))
+    def inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
+        return inverse_temperature(self.annealing, step, dtype)
 
     @keyed
     def move(
@@ -188,19 +109,24 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
         path: GeometricPath,
         walker: PathWalker,
         beta: Scalar,
-        parameters: Scalar,
-    ) -> tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]:
+        parameters: ChainParameters,
+    ) -> Move:
         def tempered(walker):
-            value, drift = path.tempered(walker, beta)
-            return value, shortened(drift, self.score_clip)
+            value, score = path.tempered(walker, beta)
+            return value, self.project(clipped(score[None], self.score_clip)[0])
 
-        walker, chance, defined = adjusted_move(
-            key, path.proposed_at, tempered, walker, jnp.exp(parameters), self.project
-        )
-        return walker, chance, jnp.ones((), int), defined
-
-    def adapted(self, parameters: Scalar, acceptance: Scalar) -> Scalar:
-        return parameters + _GAIN * (acceptance - self.acceptance)
+        noise_key, accept_key = jr.split(key)
+        x, step_size = walker.point, jnp.exp(parameters.log_step_size)
+        value, drift = tempered(walker)
+        noise = self.project(jr.normal(noise_key, x.shape, x.dtype))
+        noise = jnp.sqrt(2 * step_size) * noise
+        there = path.proposed_at(x + step_size * drift + noise)
+        new_value, new_drift = tempered(there)
+        back = x - there.point - step_size * new_drift
+        bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
+        log_ratio = new_value - value + bias
+        walker, chance = _accept(accept_key, there, walker, log_ratio)
+        return walker, chance, jnp.ones((), int), ~jnp.isnan(new_value)
 
     def check_invariant(self) -> None:
         if self.annealing is not None:
@@ -211,3 +137,17 @@ class MALA(AbstractMarkovChains[MALAState, MALAInfo]):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection("MALA", self.project, shape)
+
+
+def _accept(
+    key: Key, there: PathWalker, here: PathWalker, log_ratio: Scalar
+) -> tuple[PathWalker, Scalar]:
+    """Return the walker there or here, and the probability of acceptance.
+
+    A proposal whose density is not finite is never accepted.
+    """
+    finite = jnp.isfinite(log_ratio)
+    chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
+    accepted = jr.uniform(key, (), chance.dtype) < chance
+    pick = lambda new, old: jnp.where(accepted, new, old)
+    return jax.tree.map(pick, there, here), chance

@@ -1,34 +1,88 @@
-"""The interface of samplers whose particles are independent Markov chains."""
+"""Samplers whose particles are independent Markov chains."""
 
 import abc
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import keyed
-from equistein._types import Key, Particles, Point, Scalar
-from equistein.samplers._base import AbstractSampler, Info, State
-from equistein.samplers._geometric_path import GeometricPath, PathWalker
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.samplers._base import AbstractSampler
+from equistein.samplers._cond import cond_if_any
+from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
+from equistein.samplers._scores import rms
 
-Parameters: TypeAlias = Any  # a tree of arrays, such as a step size
+_GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
+
+Move: TypeAlias = tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]
 
 
-class AbstractMarkovChains(AbstractSampler[State, Info]):
+class ChainParameters(eqx.Module):
+    """What a move is tuned by, at one temperature.
+
+    The inverse mass matrix is one, its diagonal, or None for a move that has none.
+    """
+
+    log_step_size: Scalar
+    inverse_mass_matrix: Float[Array, "..."] | None = None
+
+
+class ChainState(eqx.Module):
+    """What the next step needs: the walkers hold the density at the particles.
+
+    `evaluations` is a mean over the chains; the remainder of that division waits.
+    """
+
+    particles: Particles
+    walkers: PathWalker
+    parameters: ChainParameters
+    evaluations: Int[Array, ""]
+    remainder: Int[Array, ""]
+    step: Int[Array, ""]
+
+
+class ChainInfo(eqx.Module):
+    """What a step was like.
+
+    The update's norm is a root mean square over the particles; `evaluations` counts
+    those of the score so far, a particle on average, and `undefined` the moves of this
+    step that went where the log density is NaN.
+    """
+
+    log_density: Scalar
+    acceptance: Scalar
+    update_norm: Scalar
+    step_size: Scalar
+    inverse_temperature: Scalar
+    evaluations: Int[Array, ""]
+    undefined: Int[Array, ""]
+
+
+class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     """Independent chains, each move of which leaves the density exactly invariant.
 
-    What tempering and sequential Monte Carlo move their particles with. A move starts
-    from a walker, which holds the values of the density that it needs, and ends at one;
-    the parameters, such as a step size, belong to a temperature, not to a chain.
+    Tempering and sequential Monte Carlo move their particles with it. A move starts at
+    a walker, which holds the values of the density that it needs, and ends at one; the
+    parameters, such as a step size, belong to a temperature, not to a chain.
+
+    Attributes:
+        project: What puts a point onto the subspace the particles live on.
+        num_adapt: The number of first steps after which the step size adapts.
+        acceptance: The acceptance rate aimed at.
     """
 
     project: eqx.AbstractVar[Callable[[Point], Point]]
+    num_adapt: eqx.AbstractVar[int | Scalar]
+    acceptance: eqx.AbstractVar[float]
 
     @abc.abstractmethod
-    def parameters(self, particles: Particles) -> Parameters:
-        """Return the first parameters, before the density is known."""
+    def parameters(self, particles: Particles) -> ChainParameters:
+        """Return the first parameters."""
 
     @abc.abstractmethod
     def move(
@@ -37,8 +91,8 @@ class AbstractMarkovChains(AbstractSampler[State, Info]):
         path: GeometricPath,
         walker: PathWalker,
         beta: Scalar,
-        parameters: Parameters,
-    ) -> tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]:
+        parameters: ChainParameters,
+    ) -> Move:
         r"""Make a move that leaves the path's density at $\beta$ invariant.
 
         Returns:
@@ -54,8 +108,8 @@ class AbstractMarkovChains(AbstractSampler[State, Info]):
         path: GeometricPath,
         particles: Particles,
         beta: Scalar,
-        parameters: Parameters,
-    ) -> tuple[Parameters, Int[Array, ""]]:
+        parameters: ChainParameters,
+    ) -> tuple[ChainParameters, Int[Array, ""]]:
         r"""Return parameters that suit the density at $\beta$, before the first move.
 
         Returns:
@@ -64,10 +118,58 @@ class AbstractMarkovChains(AbstractSampler[State, Info]):
         del key, path, particles, beta
         return parameters, jnp.zeros((), int)
 
-    def adapted(self, parameters: Parameters, acceptance: Scalar) -> Parameters:
+    def adapt(self, parameters: ChainParameters, rate: Scalar) -> ChainParameters:
         """Return the parameters after moves that were accepted at this rate."""
-        del acceptance
-        return parameters
+        longer = parameters.log_step_size + _GAIN * (rate - self.acceptance)
+        return ChainParameters(longer, parameters.inverse_mass_matrix)
+
+    def inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
+        r"""Return $\beta$ in a step of the chains by themselves."""
+        del step
+        return jnp.ones((), dtype)
 
     def check_invariant(self) -> None:
         """Raise `ValueError` if the moves leave another density invariant."""
+
+    def init(self, particles: Particles, log_density: LogDensity) -> ChainState:
+        """Build the state; the particles are projected."""
+        x = jax.vmap(self.project)(particles)
+        walkers = jax.vmap(GeometricPath(log_density, Flat()).walker_at)(x)
+        none = jnp.zeros((), int)
+        return ChainState(x, walkers, self.parameters(x), none + 1, none, none)
+
+    @keyed
+    def step(
+        self, key: Key, state: ChainState, log_density: LogDensity
+    ) -> tuple[ChainState, ChainInfo]:
+        tune_key, move_key = jr.split(key)
+        x, num = state.particles, len(state.particles)
+        path = GeometricPath(log_density, Flat())
+        beta = self.inverse_temperature(state.step, x.dtype)
+        parameters, tuning = cond_if_any(
+            state.step == 0,
+            lambda: self.tune(tune_key, path, x, beta, state.parameters),
+            (state.parameters, jnp.zeros((), int)),
+        )
+        walkers, chances, spent, defined = jax.vmap(
+            lambda key, walker: self.move(key, path, walker, beta, parameters)
+        )(jr.split(move_key, num), state.walkers)
+        rate = jnp.mean(chances)
+        adapts, adapted = state.step < self.num_adapt, self.adapt(parameters, rate)
+        next_parameters = jax.tree.map(
+            lambda new, old: jnp.where(adapts, new, old), adapted, parameters
+        )
+        total = state.remainder + jnp.sum(spent)
+        evaluations = state.evaluations + tuning + total // num
+        new = ChainState(
+            walkers.point, walkers, next_parameters, evaluations, total % num,
+            state.step + 1,
+        )  # fmt: skip
+        info = ChainInfo(
+            jnp.mean(state.walkers.value), rate, rms(walkers.point - x),
+            jnp.exp(parameters.log_step_size), beta, evaluations, jnp.sum(~defined),
+        )  # fmt: skip
+        return new, info
+
+    def log_densities(self, state: ChainState) -> Float[Array, " particle"]:
+        return state.walkers.value

@@ -130,8 +130,8 @@ class Minibatched(eqx.Module):
         return jr.randint(key, (num,), 0, self.num_data)
 
 
-def of_step(key: Key, log_density: LogDensity) -> tuple[Key, LogDensity]:
-    """Return the key of a step, and the density it sees: that of a batch, if of any."""
+def density_of_step(key: Key, log_density: LogDensity) -> tuple[Key, LogDensity]:
+    """Return the key of a step and its density, that of a batch for `Minibatched`."""
     if not isinstance(log_density, Minibatched):
         return key, log_density
     batch_key, step_key = jr.split(key)

@@ -19,7 +19,6 @@ from equistein.samplers._geometric_path import (
     GeometricPath,
     path_with,
     PathWalker,
-    unvalued,
 )
 from equistein.samplers._ladder import (
     check_ladder,
@@ -29,14 +28,12 @@ from equistein.samplers._ladder import (
     first_ladder,
     is_round_end,
 )
-from equistein.samplers._markov_chains import AbstractMarkovChains, Parameters
-from equistein.samplers._metropolis import has_density
+from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
 from equistein.samplers._normal import fitted_normal
 from equistein.samplers._path_statistics import PathStatistics
 from equistein.samplers._reference import AbstractReference
 from equistein.samplers._scores import rms
 from equistein.samplers._swaps import Replicas, swapped
-from equistein.samplers._when_due import when_due
 
 
 class TemperingState(eqx.Module):
@@ -44,8 +41,7 @@ class TemperingState(eqx.Module):
 
     particles: Particles
     replicas: Replicas
-    has_values: Bool[Array, ""]
-    parameters: Parameters
+    parameters: ChainParameters
     inverse_temperatures: Float[Array, " temperature"]
     reference: PyTree
     statistics: PathStatistics
@@ -146,31 +142,30 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         self.reference = reference
         self.num_adapt = num_adapt
 
-    def init(self, particles: Particles) -> TemperingState:
+    def init(self, particles: Particles, log_density: LogDensity) -> TemperingState:
         """Build the state; every ladder starts at its particle throughout."""
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
         what = f"ParallelTempering of {chains} particles at {num} temperatures"
         check_made(what, COPIES * num * x.nbytes, "take fewer of either")
-        everywhere = jnp.broadcast_to(x[None], (num, *x.shape))
-        none = jnp.zeros((), int)
+        reference, none = self._reference_for(x), jnp.zeros((), int)
+        walkers = jax.vmap(GeometricPath(log_density, reference).walker_at)(x)
+        everywhere = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walkers
+        )
         return TemperingState(
             x,
-            Replicas.at_start(unvalued(everywhere)),
-            jnp.zeros((), bool),
+            Replicas.at_start(everywhere),
             first_parameters(self.inner, x, num),
             self.inverse_temperatures.astype(x.dtype),
-            eqx.filter(self._reference_for(x), eqx.is_array),
+            eqx.filter(reference, eqx.is_array),
             PathStatistics.empty(num, chains, x.dtype),
-            none,
+            none + 1,
             none,
         )
 
-    def renewed(self, state: TemperingState, log_density: LogDensity) -> TemperingState:
-        walkers = state.replicas.walker
-        points = walkers.point.reshape(-1, *state.particles.shape[1:])
-        same = has_density(log_density, points, walkers.value.ravel())
-        return eqx.tree_at(lambda s: s.has_values, state, state.has_values & same)
+    def log_densities(self, state: TemperingState) -> Float[Array, " particle"]:
+        return state.replicas.walker.value[0]
 
     @keyed
     def step(
@@ -180,11 +175,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         like = self._reference_for(state.particles)
         path = path_with(log_density, like, state.reference)
         betas, warm = state.inverse_temperatures, state.step < self.num_adapt
-        walkers = when_due(
-            ~state.has_values,
-            lambda: jax.vmap(jax.vmap(path.walker_at))(state.replicas.walker.point),
-            state.replicas.walker,
-        )
+        walkers = state.replicas.walker
         before = walkers.value[0]
         parameters, tuning = tuned_if(
             self._tunes(state.step), tune_key, self.inner, path, walkers.point, betas,
@@ -194,7 +185,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             move_key, path, walkers, betas, parameters
         )
         acceptance = jnp.mean(chances, axis=1)
-        adapted = jax.vmap(self.inner.adapted)(parameters, acceptance)
+        adapted = jax.vmap(self.inner.adapt)(parameters, acceptance)
         keep = lambda new, old: jnp.where(warm, new, old)
         statistics = state.statistics.restarted(state.step == self.num_adapt)
         if self.reaches_reference:
@@ -208,12 +199,10 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             betas = jnp.where(now, new, betas)
             statistics = statistics.restarted(now)
         x = replicas.walker.point[0]
-        first = jnp.where(state.has_values, 0, len(betas))
-        spent = state.evaluations + first + jnp.sum(tuning) + evaluations
+        spent = state.evaluations + jnp.sum(tuning) + evaluations
         new = TemperingState(
-            x, replicas, jnp.ones_like(state.has_values),
-            jax.tree.map(keep, adapted, parameters), betas, state.reference,
-            statistics, spent, state.step + 1,
+            x, replicas, jax.tree.map(keep, adapted, parameters), betas,
+            state.reference, statistics, spent, state.step + 1,
         )  # fmt: skip
         rejections = statistics.rejections
         info = TemperingInfo(
@@ -275,7 +264,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         path: GeometricPath,
         walkers: PathWalker,
         betas: Float[Array, " temperature"],
-        parameters: Parameters,
+        parameters: ChainParameters,
     ) -> tuple[PathWalker, Float[Array, "temperature chain"], Array, Array]:
         """Move each chain; at the reference, draw it anew."""
         num, chains = walkers.value.shape

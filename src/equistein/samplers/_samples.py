@@ -18,7 +18,7 @@ from equistein._gate import gate
 from equistein._limits import LimitError
 from equistein._types import Particles
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._first_state import of_runs, run_of
+from equistein.samplers._validation import run_of, state_like
 
 _FORMAT = "equistein samples 2"
 
@@ -282,7 +282,7 @@ def _state_of(
     path: pathlib.Path | str,
 ) -> PyTree:
     """Return the sampler's state with the arrays of a file."""
-    like = eqx.filter_eval_shape(of_runs(runs, sampler.init), particles)
+    like = state_like(sampler, particles, runs)
     dynamic, static = eqx.partition(like, lambda x: isinstance(x, jax.ShapeDtypeStruct))
     leaves, structure = jax.tree.flatten(dynamic)
     found = [parts.get(f"state/{i}") for i in range(len(leaves))]

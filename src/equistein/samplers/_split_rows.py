@@ -7,14 +7,14 @@ import jax
 from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 
-from equistein._devices import kept_split
 from equistein._gate import keyed
+from equistein._sharding import keep_split
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 
 
 class SplitRows(AbstractSampler[Any, Any]):
-    """A sampler whose particles do not see each other, on several devices.
+    """A sampler whose particles do not interact, on several devices.
 
     Each device moves its particles, the last one perhaps fewer; what is a mean over all
     of them is gathered.
@@ -27,19 +27,20 @@ class SplitRows(AbstractSampler[Any, Any]):
     inner: AbstractSampler
     mesh: Mesh = eqx.field(static=True)
 
-    def init(self, particles: Particles) -> PyTree:
-        return kept_split(self.inner.init(particles), self.mesh, len(particles))
+    def init(self, particles: Particles, log_density: LogDensity) -> PyTree:
+        state = self.inner.init(particles, log_density)
+        return keep_split(state, self.mesh, len(particles))
 
     @keyed
     def step(
         self, key: Key, state: PyTree, log_density: LogDensity
     ) -> tuple[PyTree, Any]:
         num = len(state.particles)
-        state = kept_split(state, self.mesh, num)
+        state = keep_split(state, self.mesh, num)
         state, info = self.inner.step(key, state, log_density)
-        return kept_split(state, self.mesh, num), info
+        return keep_split(state, self.mesh, num), info
 
-    def on(self, mesh: Mesh, *, ring: bool = False) -> "SplitRows":
+    def on(self, mesh: Mesh) -> "SplitRows":
         return SplitRows(self.inner, mesh)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -48,8 +49,8 @@ class SplitRows(AbstractSampler[Any, Any]):
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         self.inner.check(log_density, particles)
 
-    def renewed(self, state: PyTree, log_density: LogDensity) -> PyTree:
-        return self.inner.renewed(state, log_density)
+    def log_densities(self, state: PyTree) -> Array | None:
+        return self.inner.log_densities(state)
 
     def summary(self, state: PyTree) -> dict[str, Array]:
         return self.inner.summary(state)

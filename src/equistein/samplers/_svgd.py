@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,14 +13,14 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
-from equistein._devices import kept_split, ring_sum, split_rows
 from equistein._gate import gate, keyed
 from equistein._numbers import check_score_clip
+from equistein._sharding import split_rows
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._check_kernel import check_kernel
-from equistein.samplers._checks import check_density
+from equistein.samplers._cond import cond_if_any
 from equistein.samplers._scores import (
     check_annealing,
     check_projection,
@@ -35,9 +35,7 @@ from equistein.samplers._step_sizes import (
     Schedule,
     StepSize,
 )
-from equistein.samplers._when_due import when_due
-
-Sources: TypeAlias = Float[Array, "source *shape"]
+from equistein.samplers._validation import check_density
 
 
 class SVGDState(eqx.Module):
@@ -111,7 +109,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     repellers: Float[Array, "repeller *shape"] | None
     factor: float | Scalar | None
     mesh: Mesh | None = eqx.field(static=True)
-    ring: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -150,7 +147,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         self.project = project
         self.factor = None
         self.mesh = None
-        self.ring = False
         self.repellers = None if repellers is None else self._placed(repellers)
 
     def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
@@ -167,20 +163,19 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             _replaced(self, "langevin", langevin), "factor", before * factor
         )
 
-    def on(self, mesh: Mesh, *, ring: bool = False) -> "SVGD":
+    def on(self, mesh: Mesh) -> "SVGD":
         """Return this sampler with its sums and scores split over devices.
 
-        The particles are whole on each device, which takes the score and the force of
-        its part of them; both are gathered, and the devices take the same step. In a
-        ring each device has its part of the particles alone, and the parts pass by.
+        Each device holds all particles, and computes the score and the force of its
+        part of them; both are gathered, and all devices take the same step.
         """
         other = copy.copy(self)
         object.__setattr__(other, "mesh", mesh)
-        object.__setattr__(other, "ring", ring)
         return other
 
-    def init(self, particles: Particles) -> SVGDState:
+    def init(self, particles: Particles, log_density: LogDensity) -> SVGDState:
         """Build the state; the particles are projected."""
+        del log_density
         particles = self._projected(particles)
         return SVGDState(
             particles,
@@ -195,18 +190,16 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     ) -> tuple[SVGDState, SVGDInfo]:
         x, dtype = state.particles, state.particles.dtype
         beta = inverse_temperature(self.annealing, state.step, dtype)
-        mesh = None if self.ring else self.mesh  # which the compiler splits over
-        how = log_density, self.kernel, beta, self.score_clip
-        values, *sources = split_rows(mesh, _values_and_sources, x, *how)
-        scores = sources[0]
+        settings = log_density, self.kernel, beta, self.score_clip
+        values, scores, prepared = split_rows(self.mesh, _prepare, x, *settings)
         bandwidth = self._bandwidth(state, scores)
-        fixed = None
         if self.repellers is not None:
             repellers = self.repellers.astype(dtype)
-            _, *found = split_rows(mesh, _values_and_sources, repellers, *how)
-            fixed = repellers, *found
+            _, _, fixed = split_rows(self.mesh, _prepare, repellers, *settings)
+            join = lambda *parts: jnp.concatenate(parts)
+            prepared = jax.tree.map(join, prepared, fixed)
         kernel = self.kernel.with_bandwidth(bandwidth)
-        force = self._force(kernel, (x, *sources), fixed)
+        force = split_rows(self.mesh, _force, x, kernel, prepared)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
@@ -246,33 +239,11 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         rule = self.kernel.bandwidth
         if not isinstance(rule, AbstractBandwidth):
             return measured_bandwidth(self.kernel, state.particles, scores)
-        return when_due(
+        return cond_if_any(
             state.step % rule.every == 0,
             lambda: measured_bandwidth(self.kernel, state.particles, scores),
             state.bandwidth,
         )
-
-    def _force(
-        self,
-        kernel: AbstractKernel,
-        own: tuple[Array, ...],
-        fixed: tuple[Array, ...] | None,
-    ) -> Particles:
-        """Return the mean of the Stein terms over particles and repellers."""
-        x = own[0]
-        if not self.ring:
-            if fixed is not None:
-                own = tuple(map(jnp.concatenate, zip(own, fixed, strict=True)))
-            force = lambda rows, kernel, *sources: kernel._force(rows, *sources)
-            return split_rows(self.mesh, force, x, kernel, *own)
-        assert self.mesh is not None
-        kernel = kernel._fixed(x if fixed is None else jnp.concatenate([x, fixed[0]]))
-        total = ring_sum(self.mesh, _summed_force, x, own, kernel)
-        num = len(x)
-        if fixed is not None:
-            total = total + _summed_force(x, *fixed, kernel)
-            num += len(fixed[0])
-        return kept_split(total / num, self.mesh, len(x))
 
     def _langevin_step(
         self, key: Key, state: SVGDState, scores: Particles
@@ -283,26 +254,21 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return langevin_update(key, number, scores, self.langevin)
 
 
-def _values_and_sources(
+def _prepare(
     points: Particles,
     log_density: LogDensity,
     kernel: AbstractKernel,
     beta: Scalar,
     score_clip: float | Scalar | None,
-) -> tuple[Array, ...]:
+) -> tuple[Array, Particles, PyTree]:
     """Return log densities, scores, and what the kernel prepares of such sources."""
     values, scores = jax.vmap(jax.value_and_grad(log_density))(points)
     scores = beta * clipped(scores, score_clip)
-    return values, scores, *kernel._prepared(points, scores)
+    return values, scores, kernel.prepare(points, scores)
 
 
-def _summed_force(
-    targets: Float[Array, "target *shape"],
-    sources: Sources,
-    *prepared_and_kernel: Any,
-) -> Float[Array, "target *shape"]:
-    *prepared, kernel = prepared_and_kernel
-    return len(sources) * kernel._force(targets, sources, *prepared)
+def _force(targets: Particles, kernel: AbstractKernel, prepared: PyTree) -> Particles:
+    return kernel.force(targets, prepared)
 
 
 def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:

@@ -1,18 +1,17 @@
-"""What a run should be doubted for, in words."""
+"""Reasons to distrust the samples of a run."""
 
 import contextlib
-import contextvars
 import dataclasses
 import math
-import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from equistein._types import LogDensity, Particles
 from equistein.diagnostics import split_r_hat
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._markov_chains import ChainState
 from equistein.samplers._samples import Samples
 
 _FEW_STEPS = 10  # that tell nothing
@@ -24,23 +23,18 @@ _EFFECTIVE = 0.1  # of the particles
 _INDEPENDENT = 8  # draws of a chain, at least
 
 
-_listening: contextvars.ContextVar[tuple[Callable[[str], bool], ...]]
-_listening = contextvars.ContextVar("listening", default=())
-
-
 class SamplingWarning(RuntimeWarning):
-    """A run ended, but its samples should be doubted."""
+    """A run ended, but there is a reason to distrust its samples."""
 
 
-def doubt(text: str, stacklevel: int = 2) -> None:
-    """Warn of what samples should be doubted for, unless this thread wants it kept.
+def warn_of_samples(text: str, stacklevel: int = 2) -> None:
+    """Issue a `SamplingWarning`.
 
     Args:
-        text: What is warned of.
-        stacklevel: Whose line is told, as in `warnings.warn`.
+        text: The reason.
+        stacklevel: Whose line the warning shows, as in `warnings.warn`.
     """
-    if not any(keeps(text) for keeps in _listening.get()):
-        warnings.warn(text, SamplingWarning, stacklevel=stacklevel + 1)
+    warnings.warn(text, SamplingWarning, stacklevel=stacklevel + 1)
 
 
 def zero_scores(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
@@ -68,78 +62,80 @@ def lost_symmetry(
     try:
         sampler.check(log_density, ends)
     except ValueError as error:
-        told, at_a_point, _ = str(error).partition(": at the point")
+        reason, at_a_point, _ = str(error).partition(": at the point")
         if not at_a_point:  # of the path to the density, not of a symmetry
-            return (f"as the particles are at the end, {told}",)
+            return (f"as the particles are at the end, {reason}",)
         return (
-            f"what held where the particles began does not where they ended: {told}. "
-            "They do not follow the density that was meant: mend it there.",
+            f"the symmetry holds where the particles began, not where they ended: "
+            f"{reason}. They sample another density: correct it there.",
         )
     return ()
 
 
-def doubted(
-    samples: Samples, start: np.ndarray, doubts: tuple[str, ...], name: str
+def with_warnings(
+    samples: Samples, start: np.ndarray, known: tuple[str, ...], name: str
 ) -> Samples:
-    """Return samples with all that they should be doubted for, and warn of it.
+    """Return samples with all their warnings, each of which is issued too.
 
     Args:
         samples: Of one run, or of several.
         start: The particles each began with.
-        doubts: What is known before.
-        name: That of the sampler.
+        known: The warnings that are known before.
+        name: The name of the sampler.
     """
     if isinstance(samples.num_steps, np.ndarray):
         lines: dict[str, list[str]] = {}
         stateless = dataclasses.replace(samples, state=None)
-        for index, began in enumerate(start):
-            for text in _doubts(stateless[index], began):
+        for index, first in enumerate(start):
+            for text in _warnings_of_run(stateless[index], first):
                 lines.setdefault(text, []).append(str(index))
-        found = [f"in run {', '.join(lines[text][:9])}: {text}" for text in lines]
+        new = [f"in run {', '.join(lines[text][:9])}: {text}" for text in lines]
     else:
-        found = _doubts(samples, start)
-    told = tuple(f"{name}: {text}" for text in (*doubts, *found))
-    for text in told:
-        doubt(text, stacklevel=3)
-    return dataclasses.replace(samples, warnings=told)
+        new = _warnings_of_run(samples, start)
+    texts = tuple(f"{name}: {text}" for text in (*known, *new))
+    for text in texts:
+        warn_of_samples(text, stacklevel=3)
+    return dataclasses.replace(samples, warnings=texts)
 
 
 @contextlib.contextmanager
-def undoubted(about: str = "") -> Iterator[None]:
-    """Let runs not warn of what is looked at otherwise, or is no surprise.
+def suppress_warnings(about: str = "") -> Iterator[None]:
+    """Ignore sampling warnings that are expected, or checked otherwise.
 
     Args:
-        about: What is in those warnings, such as R-hat; by default of anything.
+        about: A regular expression that those warnings contain, such as R-hat; by
+            default all of them.
     """
-    with _listen(lambda text: re.search(about, text) is not None):
+    with warnings.catch_warnings():
+        message = f"(?s).*{about}"
+        warnings.filterwarnings("ignore", message=message, category=SamplingWarning)
         yield
 
 
 @contextlib.contextmanager
-def kept_doubts() -> Iterator[dict[str, None]]:
-    """Keep what this thread's runs warn of, each text once, without a warning."""
-    found: dict[str, None] = {}
+def collect_warnings() -> Iterator[dict[str, None]]:
+    """Collect the sampling warnings of the block, each text once, silently.
 
-    def keep(text: str) -> bool:
-        found[text] = None
-        return True
+    The dictionary is filled when the block ends; other warnings pass through.
+    """
+    collected: dict[str, None] = {}
+    others = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SamplingWarning)
+        try:
+            yield collected
+        finally:
+            for each in caught:
+                if issubclass(each.category, SamplingWarning):
+                    collected[str(each.message)] = None
+                else:
+                    others.append(each)
+    for each in others:
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
-    with _listen(keep):
-        yield found
 
-
-@contextlib.contextmanager
-def _listen(keeps: Callable[[str], bool]) -> Iterator[None]:
-    """Let a function say first of each text whether it is kept."""
-    token = _listening.set((keeps, *_listening.get()))
-    try:
-        yield
-    finally:
-        _listening.reset(token)
-
-
-def _doubts(samples: Samples, start: np.ndarray) -> list[str]:
-    """Return what one run should be doubted for."""
+def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
+    """Return the warnings of one run."""
     end, history = np.asarray(samples.particles), samples.history
     found = [_drift(start, end)]
     if "undefined" in history:
@@ -151,8 +147,8 @@ def _doubts(samples: Samples, start: np.ndarray) -> list[str]:
             found.append(_unmixed(history["particles"]))
     else:
         found.append(_still(start, end, int(samples.num_steps)))
-    if getattr(samples.state, "scores", None) is not None and samples.num_steps:
-        found.append(_flat(end, np.asarray(samples.state.scores)))
+    if isinstance(samples.state, ChainState) and samples.num_steps:
+        found.append(_flat(end, np.asarray(samples.state.walkers.score)))
     if "weights" in samples.summary:
         found.append(_few_effective(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]
@@ -161,7 +157,7 @@ def _doubts(samples: Samples, start: np.ndarray) -> list[str]:
 def _stuck(
     start: np.ndarray, end: np.ndarray, rates: np.ndarray, num_steps: int
 ) -> str:
-    """Tell of proposals that were hardly ever accepted."""
+    """Warn of proposals that were hardly ever accepted."""
     if not len(rates) or num_steps < _FEW_STEPS:
         return ""
     rate, still = float(np.mean(rates[len(rates) // 2 :])), _num_still(start, end)
@@ -175,7 +171,7 @@ def _stuck(
 
 
 def _still(start: np.ndarray, end: np.ndarray, num_steps: int) -> str:
-    """Tell of particles that no step has moved, of samplers that accept them all."""
+    """Warn of particles that no step has moved, of samplers that accept them all."""
     still = _num_still(start, end)
     if num_steps < _FEW_STEPS or 2 * still <= len(start):
         return ""
@@ -193,7 +189,7 @@ def _num_still(start: np.ndarray, end: np.ndarray) -> int:
 
 
 def _drift(start: np.ndarray, end: np.ndarray) -> str:
-    """Tell of particles that went as far as if nothing held them."""
+    """Warn of particles that went as far as if nothing held them."""
     reach = lambda x: float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
     before, after = reach(start), reach(end)
     if after <= _DRIFT * max(before, 1e-2):
@@ -206,7 +202,7 @@ def _drift(start: np.ndarray, end: np.ndarray) -> str:
 
 
 def _flat(end: np.ndarray, scores: np.ndarray) -> str:
-    """Tell of particles that came to where nothing pulls them back."""
+    """Warn of particles that came to where nothing pulls them back."""
     zero = _num_unguided(end, scores)
     if not zero:
         return ""
@@ -227,7 +223,7 @@ def _num_unguided(particles: np.ndarray, scores: np.ndarray) -> int:
 
 
 def _undefined(counts: np.ndarray) -> str:
-    """Tell of proposals at which the density was no number."""
+    """Warn of proposals at which the density was no number."""
     num = int(np.sum(counts))
     if not num:
         return ""
@@ -239,7 +235,7 @@ def _undefined(counts: np.ndarray) -> str:
 
 
 def _unmixed(places: np.ndarray) -> str:
-    """Tell of independent chains that are not where the others are, or creep."""
+    """Warn of independent chains that are not where the others are, or creep."""
     draws = places[len(places) // 2 :]
     if len(draws) < _DRAWS or places.shape[1] < _CHAINS:
         return ""
@@ -262,7 +258,7 @@ def _unmixed(places: np.ndarray) -> str:
 
 
 def _few_draws(chains: np.ndarray) -> str:
-    """Tell of chains whose draws, one row each, are nearly alike."""
+    """Warn of chains whose draws, one row each, are nearly alike."""
     between = np.var(np.mean(chains, axis=1, dtype=np.float64), ddof=1)
     effective = len(chains) * float(np.var(chains, dtype=np.float64)) / between
     if not effective < _INDEPENDENT * len(chains):
@@ -275,7 +271,7 @@ def _few_draws(chains: np.ndarray) -> str:
 
 
 def _few_effective(weights: np.ndarray) -> str:
-    """Tell of weights that a few particles have nearly all of."""
+    """Warn of weights that a few particles have nearly all of."""
     effective = float(np.sum(weights) ** 2 / np.sum(weights**2))
     if not math.isfinite(effective) or effective >= _EFFECTIVE * len(weights):
         return ""

@@ -193,7 +193,9 @@ def _visited(
     rounds: int,
 ) -> Float[Array, "sample *shape"]:
     """Return the chains' points at some moments after the first steps."""
-    state = advance(key, sampler, log_density, sampler.init(start), num_steps)
+    state = advance(
+        key, sampler, log_density, sampler.init(start, log_density), num_steps
+    )
 
     def visit(state, number):
         until = num_steps + every * (number + 1)

@@ -14,8 +14,8 @@ from jax.sharding import Mesh
 
 from equistein._alike import one_of_alike
 from equistein._arrays import as_key, check_particles
-from equistein._devices import agreed, checked_mesh, disagreeing
 from equistein._numbers import check_integers
+from equistein._sharding import agreed, checked_mesh, disagreeing
 from equistein._types import AnyKey, Key, Particles
 from equistein.energies import AbstractEnergies
 from equistein.samplers import Normal

@@ -9,20 +9,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.random as jr
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
-from equistein._devices import at_home, on_all
-from equistein._donation import (
-    brought_back,
-    copied,
-    gives_away,
-    giving_away,
-    set_aside,
-)
 from equistein._progress import progress_bar
-from equistein._types import Particles
+from equistein._sharding import fetch, on_all
 from equistein.samplers import Normal
-from equistein.training._batch import Batch, Labels
+from equistein.training._batch import Batch
 from equistein.training._checkpoint import CheckpointWriter
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._history import History, means
@@ -55,21 +47,17 @@ class Loop:
 
     def __post_init__(self):
         self.trainer, self.state = self._placed((self.trainer, self.state))
-        self.gives_away = gives_away(self.state)
-        if self.gives_away:
-            self.state = copied(self.state)  # its energy may be the caller's
-        self.good = self._kept(self.state)
+        self.good = self.state
         self.writer = CheckpointWriter()
 
     def saved(self) -> tuple:
         """Return what a checkpoint holds."""
-        return self._kept(self.state), self.good, self.history.copied()
+        return self.state, self.good, self.history.copied()
 
     def restore(self, saved: tuple) -> None:
         """Go on from what a checkpoint held."""
         state, good, arrays = saved
-        self.state, good = self._placed((state, good))
-        self.good = self._kept(good)
+        self.state, self.good = self._placed((state, good))
         self.history = History(arrays)
 
     def run(self, progress: bool) -> Fitted:
@@ -112,10 +100,9 @@ class Loop:
         # What an epoch's last update did shows in the next: the state before is the
         # last one known to be good.
         is_kept = number % max(1, self.num_epochs // 20) == 0
-        before = self._kept(self.state) if is_kept else None
-        trained = giving_away(_trained) if self.gives_away else _trained
-        new, infos = trained(self.state, self.trainer, points, labels)
-        infos, scale = jax.device_get(at_home((infos, new.scale)))  # once an epoch
+        before = self.state if is_kept else None
+        new, infos = self.trainer.epoch(self.state, points, labels)
+        infos, scale = jax.device_get(fetch((infos, new.scale)))  # once an epoch
         row = means(infos)
         reason = self.rollback.trouble(infos)
         if reason is not None:
@@ -127,9 +114,7 @@ class Loop:
         row["scale"] = float(scale)
         last = number + 1 == self.num_epochs
         if self.callbacks:
-            average = at_home(new.average)
-            if self.gives_away:
-                average = copied(average)  # which a callback may keep
+            average = fetch(new.average)
             for callback in self.callbacks:
                 row |= callback(number + 1, average, row, last=last)
         self.history.add_row(number, row)
@@ -138,7 +123,7 @@ class Loop:
 
     def fitted(self, state: TrainState) -> Fitted:
         """Return what a state of the fit has learned."""
-        average, scale = at_home(brought_back((state.average, state.scale)))
+        average, scale = fetch((state.average, state.scale))
         generator = self.generator
         if generator is not None:
             generator = generator.scaled(scale)
@@ -149,7 +134,7 @@ class Loop:
 
     def _go_back(self, epoch: int, reason: str, largest: float) -> None:
         """Return to the last good state, with half the steps and a new key."""
-        good = brought_back(self.good)
+        good = self.good
         self.history.add_event(
             epoch, reason, largest, int(good.epoch), float(good.scale) / 2
         )
@@ -157,12 +142,8 @@ class Loop:
         self.state = eqx.tree_at(
             lambda s: (s.scale, s.key), good, (good.scale / 2, jr.key_data(key))
         )
-        self.good = self._kept(self.state)
+        self.good = self.state
         self._save()
-
-    def _kept(self, state: TrainState) -> TrainState:
-        """Return a state that no epoch takes over."""
-        return set_aside(state) if self.gives_away else state
 
     def _placed(self, tree: PyTree) -> PyTree:
         """Return a tree with its arrays where the trainer computes."""
@@ -178,16 +159,9 @@ class Loop:
         """Begin to write the checkpoint; of the processes of a mesh the first does."""
         if self.checkpoint is None:
             return
-        saved = at_home(self.saved())
+        saved = fetch(self.saved())
         if self.trainer.mesh is None or jax.process_index() == 0:
             self.writer.write(self.checkpoint, saved, self.header)
-
-
-def _trained(
-    state: TrainState, trainer: Trainer, points: Particles, labels: Labels
-) -> tuple[TrainState, dict[str, Array]]:
-    """Return the state after an epoch, and the info of each batch."""
-    return trainer.epoch(state, points, labels)
 
 
 def columns_of(

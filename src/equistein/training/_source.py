@@ -11,8 +11,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Int
 
-from equistein._devices import on_all
 from equistein._gate import gate
+from equistein._sharding import on_all
 from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergies
 from equistein.training._batch import Batch, Labels

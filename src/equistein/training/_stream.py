@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from equistein._devices import on_all
+from equistein._sharding import on_all
 from equistein._types import Particles
 from equistein.energies import AbstractEnergies
 from equistein.training._batch import Labels

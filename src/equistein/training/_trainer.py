@@ -12,7 +12,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
-from equistein._devices import kept_split
+from equistein._sharding import keep_split
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.samplers import on_mesh
@@ -133,8 +133,8 @@ class Trainer(eqx.Module):
     ) -> tuple[TrainState, dict[str, Array]]:
         before = state.objective_state
         if self.mesh is not None:
-            before = kept_split(before, self.mesh)
-            points, labels, rows = kept_split(
+            before = keep_split(before, self.mesh)
+            points, labels, rows = keep_split(
                 (batch.points, batch.labels, batch.rows), self.mesh, self.batch_size
             )
             batch = Batch(points, labels, rows, batch.step_scale)
@@ -143,7 +143,7 @@ class Trainer(eqx.Module):
         def loss(energy):
             value, after, info = self.objective.loss(key, energy, before, batch)
             if self.mesh is not None:
-                after = kept_split(after, self.mesh)
+                after = keep_split(after, self.mesh)
             return value, (after, info)
 
         with _rounded_to(self.precision):

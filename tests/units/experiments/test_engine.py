@@ -35,7 +35,7 @@ from equistein.runs import (
     Words,
     write_report,
 )
-from equistein.samplers import doubt
+from equistein.samplers import warn_of_samples
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ def test_what_a_run_warns_of_is_in_its_report(tmp_path):
     """Once for all seeds; other warnings go on as they came."""
 
     def doubtful(trial):
-        doubt("MALA: it stood still.")
+        warn_of_samples("MALA: it stood still.")
         return stage(trial)
 
     made = experiment()

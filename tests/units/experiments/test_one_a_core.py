@@ -16,7 +16,7 @@ from equistein.experiments.engine._checks import AbstractConfig
 from equistein.experiments.engine._once import once, OnceProperty
 from equistein.experiments.engine._one_a_core import one_a_core
 from equistein.runs import load_outcome, RunFolder, seed_outcome
-from equistein.samplers import doubt
+from equistein.samplers import warn_of_samples
 
 _SECONDS = 20.0  # that none waits for another
 
@@ -55,7 +55,7 @@ def test_two_parts_are_made_at_once_and_give_what_they_give_alone(tmp_path):
 
     def meet(trial):
         meeting.wait()
-        doubt(f"seed {trial.index} is odd.")
+        warn_of_samples(f"seed {trial.index} is odd.")
         return outcome(float(jax.random.normal(trial.key(0))))
 
     def alone(trial):

@@ -180,7 +180,7 @@ def test_one_step_is_blackjax_s_step(key):
     state = theirs.init(x, {"length_scale": 2 * 0.7**2})
     expected = theirs.step(state).particles
     ours = SVGD(RBF(0.7), optax.sgd(0.1))
-    state, _ = ours.step(step_key, ours.init(x), log_density)
+    state, _ = ours.step(step_key, ours.init(x, log_density), log_density)
     assert np.allclose(state.particles, expected, atol=1e-12)
 
 

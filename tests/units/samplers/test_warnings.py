@@ -56,7 +56,7 @@ DOUBTED = {
     "still": (es.Langevin(1e-60), normal, {}, "40 of 40 particles stand", MALA),
     "constant": (es.Langevin(1e-3), constant, {}, "is exactly zero at 40 of 40", None),
     "unmixed": (MALA, two_wells, {"keep": 8}, "R-hat of the 8 chains", None),
-    "asymmetric": (SVGD, asymmetric_far_off, {}, "does not where they ended", None),
+    "asymmetric": (SVGD, asymmetric_far_off, {}, "not where they ended", None),
 }  # fmt: skip
 
 

@@ -67,8 +67,8 @@ class Jump(AbstractSampler):
 
     place: float
 
-    def init(self, particles):
-        return Langevin(1.0).init(particles)
+    def init(self, particles, log_density):
+        return Langevin(1.0).init(particles, log_density)
 
     def step(self, key, state, log_density):
         new, info = Langevin(1.0).step(key, state, log_density)

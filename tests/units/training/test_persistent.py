@@ -145,7 +145,9 @@ def test_data_may_repel_the_particles(repel, key):
         key, persistent(points, sampler, repel=repel), particles, bowl(0.0), points
     )
     with_data = sampler.with_repellers(points) if repel else sampler
-    after, _ = with_data.step(key, with_data.init(particles), bowl(0.0).log_density)
+    after, _ = with_data.step(
+        key, with_data.init(particles, bowl(0.0).log_density), bowl(0.0).log_density
+    )
     assert np.allclose(state.particles, after.particles)
     without, _ = moved(key, persistent(points, sampler), particles, bowl(0.0), points)
     apart = np.max(np.abs(state.particles - without.particles)) > 1e-4

@@ -21,7 +21,7 @@ from equistein.runs import (
     WARNING,
     Words,
 )
-from equistein.samplers import kept_doubts
+from equistein.samplers import collect_warnings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Experiment:
 
 def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
     stage: Any = entry.stage
-    with kept_doubts() as doubts:
+    with collect_warnings() as doubts:
         found = stage(trials) if entry.together else [stage(trial) for trial in trials]
     names = [trial.name for trial in trials]
     (outcome,) = joined(dict(zip(names, found, strict=True))).values()

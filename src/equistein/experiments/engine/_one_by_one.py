@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import jax
 
-from equistein._devices import sent
+from equistein._sharding import sent
 from equistein.runs import arrays_of, Outcome, outcome_of, packed, unpacked, UserError
 
 _FAILED = b"failed: "  # no archive begins so

@@ -26,7 +26,7 @@ from equistein.models import (
 )
 from equistein.networks import NoiseMLP
 from equistein.runs import Outcome
-from equistein.samplers import from_blackjax, MALA, run, undoubted
+from equistein.samplers import from_blackjax, MALA, run, suppress_warnings
 from equistein.training import Fitted
 
 _FIRST_STEP = 1e-3  # of the Markov chains that correct samples
@@ -228,7 +228,7 @@ def worth_of_weights(
     Of samples that are of the learned density; those that are only nearly so can be
     worth little, which Markov chains do not mind.
     """
-    with undoubted():  # the number tells
+    with suppress_warnings():  # the number tells
         weighted = reweight(samples, fitted.log_density, log_density)
     return float(weighted.effective_sample_size)
 

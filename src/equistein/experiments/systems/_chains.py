@@ -151,7 +151,7 @@ def _polished(
     flow = SVGD(
         samplers.kernel, optax.sgd(config.stein_step), score_clip=config.score_clip
     )
-    density, state = samplers.system.target.log_density, flow.init(particles)
+    density, state = samplers.system.target.log_density, flow.init(particles, density)
     return advance(key, flow, density, state, num_steps).particles
 
 

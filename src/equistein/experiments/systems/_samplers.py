@@ -14,7 +14,6 @@ import jax.random as jr
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._cores import shared_by_cores
 from equistein._types import Key, Keys, Particles, Scalar
 from equistein.diagnostics import effective_sample_size
 from equistein.experiments.systems._config import SystemConfig
@@ -143,7 +142,10 @@ class SystemSamplers:
     def _moved(
         self, key: Key, sampler: AbstractSampler, start: Particles, num_steps: Budget
     ) -> Particles:
-        log_density, state = self.system.target.log_density, sampler.init(start)
+        log_density, state = (
+            self.system.target.log_density,
+            sampler.init(start, log_density),
+        )
         return advance(key, sampler, log_density, state, num_steps).particles
 
     def descended(self, key: Key, start: Particles, num_steps: Budget) -> Particles:
@@ -175,7 +177,9 @@ class SystemSamplers:
         """Return the states of chains that correct particles, in the second half."""
         log_density, half = self.system.target.log_density, num_steps // 2
         chains = MALA(self.config.mala_step_size, num_adapt=half, **self._shared)
-        state = advance(key, chains, log_density, chains.init(particles), half)
+        state = advance(
+            key, chains, log_density, chains.init(particles, log_density), half
+        )
 
         def snapshot(state, index):
             after = half + (num_steps - half) * (index + 1) // _SNAPSHOTS
@@ -234,7 +238,7 @@ def over_budgets(config: SystemConfig, system: System, name: str) -> Curves:
 def side_by_side(function: Callable) -> Callable:
     """Return a compiled function of keys, states of as many runs, and a budget."""
     of_runs = eqx.filter_vmap(function, in_axes=(0, eqx.if_array(0), None))
-    return shared_by_cores(eqx.filter_jit(of_runs))
+    return eqx.filter_jit(of_runs)
 
 
 def each_run(tree: PyTree, num: int) -> list[PyTree]:

@@ -21,7 +21,14 @@ from equistein.experiments.toys._sampling import (
     ToyConfig,
 )
 from equistein.groups import Cyclic
-from equistein.kernels import AbstractScalarKernel, Equivariant, IMQ, Invariant, RBF
+from equistein.kernels import (
+    AbstractScalarKernel,
+    Equivariant,
+    IMQ,
+    Invariant,
+    Prepared,
+    RBF,
+)
 from equistein.metrics import (
     energy_distance,
     kernel_stein_discrepancy,
@@ -62,16 +69,13 @@ class AuthorsRule(AbstractScalarKernel):
     def __call__(self, x: Point, y: Point) -> Scalar:
         return self.invariant(x, y)
 
-    def stein_force(
-        self,
-        targets: Float[Array, "target *shape"],
-        sources: Float[Array, "source *shape"],
-        scores: Float[Array, "source *shape"],
+    def force(
+        self, targets: Float[Array, "target *shape"], prepared: Prepared
     ) -> Float[Array, "target *shape"]:
-        copies = jax.vmap(self.invariant.group.orbit, out_axes=1)(sources)
+        copies = jax.vmap(self.invariant.group.orbit, out_axes=1)(prepared.points)
         # Of a radial kernel -grad_x k is grad_2 k: attraction once, repulsion twice.
         force = jax.vmap(self.invariant.base.stein_force, (None, 0, None))
-        return 2 * jnp.mean(force(targets, copies, scores / 2), axis=0)
+        return 2 * jnp.mean(force(targets, copies, prepared.scores / 2), axis=0)
 
 
 def _c4_measure(

@@ -42,8 +42,8 @@ class HeldSampler(AbstractSampler[Any, Any]):
 
     sampler: AbstractSampler
 
-    def init(self, particles: Particles) -> Any:
-        return self.sampler.init(particles)
+    def init(self, particles: Particles, log_density: LogDensity) -> Any:
+        return self.sampler.init(particles, log_density)
 
     def step(self, key: Key, state: Any, log_density: LogDensity) -> tuple[Any, Any]:
         assert isinstance(log_density, HeldDensity)

@@ -130,9 +130,10 @@ class Persistent(AbstractNegatives):
         if self.repel:
             assert isinstance(sampler, SVGD)
             sampler = sampler.with_repellers(batch.points)
+        density = energy.log_density
         moved = advance(
-            move_key, sampler, energy.log_density, sampler.init(before),
-            self.num_steps, self.tolerance,
+            move_key, sampler, density, sampler.init(before, density), self.num_steps,
+            self.tolerance,
         )  # fmt: skip
         after = moved.particles
         info = {

@@ -133,7 +133,11 @@ class Reweighted(AbstractNegatives):
             log_weights = jax.nn.log_softmax(jnp.where(resets, even, log_weights))
         sampler = self.sampler.scaled(batch.step_scale)
         after = advance(
-            move_key, sampler, energy.log_density, sampler.init(before), self.num_steps
+            move_key,
+            sampler,
+            energy.log_density,
+            sampler.init(before, energy.log_density),
+            self.num_steps,
         ).particles
         picked = systematic_resampling(pick_key, jnp.exp(log_weights))
         info = {

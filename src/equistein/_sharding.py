@@ -1,6 +1,5 @@
 """Work on rows, split over the devices of a mesh."""
 
-import functools
 import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -53,7 +52,7 @@ def checked_mesh(owner: str, mesh: Any) -> Mesh:
     return Mesh(mesh.devices, mesh.axis_names)  # sharding by the compiler elsewhere
 
 
-def on_all(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
+def on_all(tree: PyTree, mesh: Mesh) -> PyTree:
     """Return a tree whose arrays are on the devices, those of all processes.
 
     What each process has must be the same.
@@ -61,18 +60,12 @@ def on_all(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     Args:
         tree: The tree.
         mesh: The devices.
-        num: Arrays of so many rows are split over the devices, where these can share
-            them equally; what else there is, is whole on each.
     """
-    if num is not None and num % mesh.shape[AXIS]:
-        num = None
-    whole = NamedSharding(mesh, PartitionSpec())
-    rows = NamedSharding(mesh, PartitionSpec(AXIS))
+    place = NamedSharding(mesh, PartitionSpec())
 
     def put(leaf):
         if not eqx.is_array(leaf) or _is_on(leaf, mesh):
             return leaf
-        place = rows if num is not None and leaf.shape[:1] == (num,) else whole
         if place.is_fully_addressable:
             return jax.device_put(leaf, place)
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -85,8 +78,8 @@ def on_all(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     return jax.tree.map(put, tree)
 
 
-def at_home(tree: PyTree) -> PyTree:
-    """Return a tree whose arrays of several processes are whole on the own device."""
+def fetch(tree: PyTree) -> PyTree:
+    """Return a tree whose arrays are whole on this process's device."""
     away = lambda leaf: isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
 
     def fetched(leaf):
@@ -153,24 +146,7 @@ def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
         )
 
 
-def sent(content: bytes, sender: int) -> bytes:
-    """Return the bytes of one process, in all processes."""
-    if jax.process_count() == 1:
-        return content
-    from jax.experimental import multihost_utils
-
-    broadcast = functools.partial(
-        multihost_utils.broadcast_one_to_all, is_source=jax.process_index() == sender
-    )
-    length = int(broadcast(np.asarray(len(content), np.int32)))
-    if not length:
-        return b""
-    own = np.frombuffer(content, np.uint8)[:length]
-    found = broadcast(np.pad(own, (0, length - len(own))).astype(np.int32))
-    return np.asarray(found).astype(np.uint8).tobytes()
-
-
-def kept_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
+def keep_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     """Return a tree whose arrays of rows are split over the devices.
 
     Args:
@@ -228,64 +204,3 @@ def split_rows(
     parts = jnp.split(gathered, ends, axis=1)
     found = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
     return jax.tree.unflatten(structure, found)
-
-
-def ring_sum(
-    mesh: Mesh,
-    function: Callable[..., Float[Array, "row *shape"]],
-    rows: Float[Array, "row *shape"],
-    parts: tuple[Float[Array, "row ..."], ...],
-    *whole: PyTree,
-) -> Float[Array, "row *shape"]:
-    """Return the sum of `function(rows, *part, *whole)` over the devices' parts.
-
-    Each device keeps its rows, and the parts pass round all of them: none ever has more
-    than its own rows and one part. Where the devices cannot have equally many, the last
-    parts are filled up with rows that the function does not see.
-
-    Args:
-        mesh: The devices.
-        function: From some rows and a part, an array like the rows.
-        rows: The rows.
-        parts: Arrays of as many rows each.
-        whole: What each device has.
-    """
-    arrays, static = eqx.partition(whole, eqx.is_array)
-    num, devices = len(rows), mesh.shape[AXIS]
-    size = -(-num // devices)
-    rest = num % size  # of the part after the last whole one
-    onward = [(i, (i + 1) % devices) for i in range(devices)]
-    filled = lambda x: kept_split(
-        jnp.pad(x, [(0, devices * size - num)] + [(0, 0)] * (x.ndim - 1)), mesh
-    )
-
-    def of_device(rows, parts, arrays):
-        whole = eqx.combine(arrays, static)
-
-        def of_rows(count):
-            def sum_of(parts):
-                if not count:
-                    return jnp.zeros_like(rows)
-                return function(rows, *(part[:count] for part in parts), *whole)
-
-            return sum_of
-
-        def add(carry, turn):
-            total, parts = carry
-            if num == devices * size:
-                found = of_rows(size)(parts)
-            else:
-                origin = (jax.lax.axis_index(AXIS) - turn) % devices
-                kind = jnp.clip(origin - num // size, -1, 1) + 1
-                sums = [of_rows(count) for count in (size, rest, 0)]
-                found = jax.lax.switch(kind, sums, parts)
-            return (total + found, jax.lax.ppermute(parts, AXIS, onward)), None
-
-        start = jnp.zeros_like(rows), parts
-        return jax.lax.scan(add, start, jnp.arange(devices))[0][0]
-
-    split, everywhere = PartitionSpec(AXIS), PartitionSpec()
-    return jax.shard_map(
-        of_device, mesh=mesh, in_specs=(split, split, everywhere), out_specs=split,
-        check_vma=False,
-    )(filled(rows), tuple(map(filled, parts)), arrays)[:num]  # fmt: skip
