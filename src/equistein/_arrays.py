@@ -1,4 +1,4 @@
-"""Checks of arrays that a user gives."""
+"""Checks of arrays at the public boundary."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from equistein._numbers import is_integer
-from equistein._types import Key
 
 
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
@@ -84,15 +83,6 @@ def check_num(num: int) -> None:
     """
     if not is_integer(num) or num < 1:
         raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
-
-
-def as_key(key: Any) -> Key:
-    """Return a key; an integer n is `jax.random.key(n)`.
-
-    Raises:
-        ValueError: If it is neither.
-    """
-    return as_keys(key)
 
 
 def as_keys(key: Any) -> Any:

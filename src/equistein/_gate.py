@@ -1,10 +1,11 @@
-"""The gate that the arguments of public functions pass: types, shapes, finiteness."""
+"""The public boundary: arguments are checked once, against their annotations."""
 
+import collections.abc
 import dataclasses
 import functools
 import inspect
-import pathlib
-import traceback
+import re
+import types
 import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,120 +14,51 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import AbstractArray
 
-from equistein._annotations import conforms, in_words, Sizes
 from equistein._arrays import as_keys
 from equistein._limits import MOST, WHY_MOST
-from equistein._numbers import is_integer
+from equistein._numbers import is_integer, is_number
 
 Gated = TypeVar("Gated", bound=Callable[..., Any])
-_SOURCE = pathlib.Path(__file__).parent
+Sizes = dict[str, int | tuple[int, ...]]
+"""The sizes of named axes, which all arguments share."""
+
 _RANDOM = ("key", "seed")  # which may be any number
+_SEQUENCES = (
+    collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection,
+    tuple, list,
+)  # fmt: skip
+_KINDS = {"f": "float", "i": "int", "u": "uint", "b": "bool", "c": "complex"}
+_PHRASES = {
+    int: "an integer", float: "a number", bool: "True or False", str: "a string",
+    type(None): "None",
+}  # fmt: skip
 
 
-def gate(public: Gated, *, finite: bool = False, name: str = "") -> Gated:
-    """Let a function, or a class, check its arguments against their annotations.
+def gate(public: Gated, *, finite: bool = False) -> Gated:
+    """Check the arguments of a function, or of a class, against their annotations.
 
-    What comes may be more than the annotation says, as NumPy's numbers and arrays may:
-    arrays by their number of axes, the sizes that they share by name, and their kind of
-    numbers. Of what is traced the numbers are not looked at. What an annotation does
-    not tell, as a range, the function checks by itself. An integer may be the `key`,
-    as for `keyed`.
+    Values may be more general than the annotation, as NumPy's numbers and arrays are.
+    Arrays are checked for the number of their axes, the sizes that they share by name,
+    and their kind of numbers; the numbers of traced arrays are not known. An integer
+    may be the `key`, as for `keyed`. The function itself checks what an annotation
+    cannot express, such as a range.
 
     Args:
         public: The function or the class.
         finite: Whether floating-point arrays must be finite.
-        name: What it is called in errors; by default its own name.
 
     Raises:
-        ValueError: By the gated function, with the argument, what was expected, and
-            what came.
+        ValueError: When called, with the argument, what was expected and what came.
     """
-    name = name or public.__name__
+    name = public.__name__
     if isinstance(public, type):
-        fields = functools.partial(_hints_of_converted, public)
-        begin = _gated(public.__init__, fields, finite, name)
-        setattr(public, "__init__", begin)  # noqa: B010
+        converted = functools.partial(_hints_of_converted, public)
+        checked = _gated(public.__init__, converted, finite, name)
+        setattr(public, "__init__", checked)  # noqa: B010
         return public  # type: ignore[return-value]
     return _gated(public, dict, finite, name)  # type: ignore[return-value]
-
-
-def _gated(
-    public: Callable[..., Any],
-    fields: Callable[[], dict[str, Any]],
-    finite: bool,
-    name: str,
-) -> Callable[..., Any]:
-    """Return a function that checks its arguments, by their annotations or fields'."""
-    signature = inspect.signature(public)
-    hints: dict[str, Any] = {}
-
-    @functools.wraps(public)
-    def gated(*arguments: Any, **named: Any) -> Any:
-        try:
-            bound = signature.bind(*arguments, **named)
-        except TypeError as error:
-            raise TypeError(f"`{name}`: {error}.") from None
-        given = bound.arguments
-        if "key" in given and given["key"] is not signature.parameters["key"].default:
-            given["key"] = as_keys(given["key"])
-            arguments, named = bound.args, bound.kwargs
-        if not hints:
-            hints.update(fields())  # a converter's own annotation tells less
-            own = _hints(inspect.unwrap(public))
-            hints.update({k: v for k, v in own.items() if v is not Any})
-        told = _first_wrong(name, given, signature, hints, finite)
-        if told is None:
-            return public(*arguments, **named)
-        _let_it_say_more(public, arguments, named)
-        raise ValueError(told)
-
-    return gated
-
-
-def _let_it_say_more(
-    public: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
-) -> None:
-    """Let a function raise its own error, which may tell what would do instead."""
-    try:
-        public(*arguments, **named)
-        if public.__name__ == "__init__" and hasattr(arguments[0], "__check_init__"):
-            arguments[0].__check_init__()
-    except ValueError as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        is_own = pathlib.Path(last.filename).is_relative_to(_SOURCE)
-        if is_own and (last.line or "").startswith("raise"):  # JAX hides its frames
-            raise
-    except Exception:  # of Python or JAX, which tell less
-        pass
-
-
-def _first_wrong(
-    owner: str,
-    given: dict[str, Any],
-    signature: inspect.Signature,
-    hints: dict[str, Any],
-    finite: bool,
-) -> str | None:
-    """Return what is wrong with the first argument that is not what it should be.
-
-    Raises:
-        ValueError: If a number is so large that nothing should even be tried.
-    """
-    sizes: Sizes = {}
-    for argument, value in given.items():
-        kind, hint = signature.parameters[argument].kind, hints.get(argument)
-        if hint is None or kind is inspect.Parameter.VAR_KEYWORD:
-            continue
-        parts = [(argument, value)]
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            parts = [(f"{argument}[{i}]", each) for i, each in enumerate(value)]
-        for name, each in parts:
-            _check_size(owner, name, each)
-            told = _wrong(each, hint, sizes, finite)
-            if told is not None:
-                return f"`{owner}` needs `{name}`{told}"
-    return None
 
 
 finite_gate = functools.partial(gate, finite=True)
@@ -136,19 +68,15 @@ finite_gate = functools.partial(gate, finite=True)
 def keyed(public: Gated) -> Gated:
     """Let a function take an integer n as its `key`, which is `jax.random.key(n)`.
 
-    Of its other arguments nothing is checked, so that it may stand where steps are
-    compiled.
-
-    Args:
-        public: The function or the method.
+    Nothing else is checked, so that it may be used where steps are compiled.
 
     Raises:
-        ValueError: By the function, if `key` is neither, with the remedy.
+        ValueError: When called, if `key` is neither.
     """
     place = list(inspect.signature(public).parameters).index("key")
 
     @functools.wraps(public)
-    def taking(*arguments: Any, **named: Any) -> Any:
+    def with_key(*arguments: Any, **named: Any) -> Any:
         if "key" in named:
             named["key"] = as_keys(named["key"])
         elif len(arguments) > place:
@@ -156,47 +84,209 @@ def keyed(public: Gated) -> Gated:
             arguments = (*before, as_keys(arguments[place]), *after)
         return public(*arguments, **named)
 
-    return taking  # type: ignore[return-value]
+    return with_key  # type: ignore[return-value]
+
+
+def _gated(
+    public: Callable[..., Any],
+    converted: Callable[[], dict[str, Any]],
+    finite: bool,
+    name: str,
+) -> Callable[..., Any]:
+    signature = inspect.signature(public)
+    hints: dict[str, Any] = {}
+
+    @functools.wraps(public)
+    def gated(*arguments: Any, **named: Any) -> Any:
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"`{name}`: {error}.") from None
+        values = bound.arguments
+        if "key" in values and values["key"] is not signature.parameters["key"].default:
+            values["key"] = as_keys(values["key"])
+            arguments, named = bound.args, bound.kwargs
+        if not hints:
+            hints.update(converted())  # a converter's own annotation is less specific
+            own = _hints(inspect.unwrap(public))
+            hints.update({k: v for k, v in own.items() if v is not Any})
+        _check_all(name, values, signature, hints, finite)
+        return public(*arguments, **named)
+
+    return gated
 
 
 def _hints_of_converted(cls: type) -> dict[str, Any]:
-    """Return the annotations of the fields that a converter is to make."""
+    """Return the annotations of the fields that have a converter."""
     fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
     names = {field.name for field in fields if "converter" in field.metadata}
     return {name: hint for name, hint in _hints(cls).items() if name in names}
 
 
 def _hints(public: Any) -> dict[str, Any]:
-    """Return the annotations of a function's arguments, or of a class's fields."""
-    found = typing.get_type_hints(public, include_extras=True)
-    return {name: hint for name, hint in found.items() if name != "return"}
+    hints = typing.get_type_hints(public, include_extras=True)
+    return {name: hint for name, hint in hints.items() if name != "return"}
 
 
-def _check_size(owner: str, name: str, value: Any) -> None:
-    """Raise if a number is so large that nothing should even be tried."""
-    if is_integer(value) and value > MOST and name not in _RANDOM:
+def _check_all(
+    owner: str,
+    values: dict[str, Any],
+    signature: inspect.Signature,
+    hints: dict[str, Any],
+    finite: bool,
+) -> None:
+    """Raise `ValueError` for the first argument that does not fit."""
+    sizes: Sizes = {}
+    for argument, value in values.items():
+        kind, hint = signature.parameters[argument].kind, hints.get(argument)
+        if hint is None or kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        parts = [(argument, value)]
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            parts = [(f"{argument}[{i}]", each) for i, each in enumerate(value)]
+        for name, each in parts:
+            if is_integer(each) and each > MOST and name not in _RANDOM:
+                raise ValueError(
+                    f"`{owner}` needs `{name}` of at most {MOST:.0e}, but got {each}: "
+                    f"{WHY_MOST}."
+                )
+            if not _conforms(each, hint, sizes):
+                raise ValueError(
+                    f"`{owner}` needs `{name}`, {_phrase(hint, sizes)}, but got "
+                    f"{_shown(each)}."
+                )
+            if finite and isinstance(each, jax.Array | np.ndarray):
+                _check_finite(owner, name, each)
+
+
+def _check_finite(owner: str, name: str, value: jax.Array | np.ndarray) -> None:
+    if value.size == 0:
+        raise ValueError(f"`{owner}` needs `{name}` with at least one entry.")
+    if isinstance(value, Tracer) or not jnp.issubdtype(value.dtype, jnp.floating):
+        return
+    bad = int(np.sum(~np.isfinite(value)))
+    if bad:
         raise ValueError(
-            f"`{owner}` needs `{name}` of at most {MOST:.0e}, but got {value}: "
-            f"{WHY_MOST}."
+            f"`{owner}` needs `{name}` to be finite, but {bad} of {value.size} numbers "
+            "are not."
         )
 
 
-def _wrong(value: Any, hint: Any, sizes: Sizes, finite: bool) -> str | None:
-    """Return what was expected, and what came, unless that is what a hint says."""
-    if not conforms(value, hint, sizes):
-        return f", {in_words(hint, sizes)}, but got {_told(value)}."
-    if not finite or not isinstance(value, jax.Array | np.ndarray):
-        return None
-    if value.size == 0:
-        return " with at least one entry."
-    if isinstance(value, Tracer) or not jnp.issubdtype(value.dtype, jnp.floating):
-        return None
-    bad = int(np.sum(~np.isfinite(value)))
-    return f" to be finite, but {bad} of {value.size} numbers are not." if bad else None
+def _conforms(value: Any, hint: Any, sizes: Sizes) -> bool:
+    """Whether a value fits an annotation, as far as that can be decided."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint in (None, type(None)):
+        return value is None
+    if origin in (typing.Union, types.UnionType):
+        return any(_conforms(value, each, sizes) for each in arguments)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is typing.Annotated:
+        return _conforms(value, arguments[0], sizes)
+    if inspect.isclass(hint) and issubclass(hint, AbstractArray):
+        return _is_such_array(value, hint, sizes)
+    if origin is not None and inspect.isclass(origin):
+        return _is_such_container(value, origin, arguments, sizes)
+    if not inspect.isclass(hint) or hint is Any:
+        return True
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if hint is int:
+        return is_integer(value)
+    if hint is float:
+        is_scalar = isinstance(value, jax.Array) and value.shape == ()
+        return is_number(value) or (is_scalar and value.dtype.kind in "iuf")
+    return isinstance(value, hint)
 
 
-def _told(value: Any) -> str:
-    """Return what a value is, in a few words."""
+def _is_such_container(
+    value: Any, origin: type, arguments: tuple[Any, ...], sizes: Sizes
+) -> bool:
+    if origin is collections.abc.Callable:
+        return callable(value) and _takes(value, arguments)
+    if origin not in _SEQUENCES:
+        return isinstance(value, origin)
+    if isinstance(value, str):  # a sequence of letters
+        return arguments[:1] in ((str,), (collections.abc.Hashable,))
+    if isinstance(value, jax.Array | np.ndarray):
+        if value.ndim == 0 or origin is tuple:
+            return False
+    elif not isinstance(value, list | tuple | range):
+        return isinstance(value, origin)
+    if origin is tuple and Ellipsis not in arguments:
+        return len(value) == len(arguments) and all(
+            _conforms(each, hint, sizes)
+            for each, hint in zip(value, arguments, strict=True)
+        )
+    return all(_conforms(each, arguments[0], sizes) for each in value)
+
+
+def _takes(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
+    """Whether a function takes as many arguments as an annotation says."""
+    if not arguments or not isinstance(arguments[0], list):
+        return True
+    try:
+        inspect.signature(function).bind(*arguments[0])
+    except TypeError:
+        return False
+    except ValueError:  # functions that are not written in Python
+        return True
+    return True
+
+
+def _is_such_array(value: Any, hint: Any, sizes: Sizes) -> bool:
+    """Whether a value is an array with the axes and the kind of an annotation."""
+    allowed = "".join(map(str, hint.dtypes))
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        return "key" in allowed
+    if not isinstance(value, jax.Array | np.ndarray | np.generic):
+        return False
+    if hint.dtypes and _KINDS.get(value.dtype.kind, "?") not in allowed:
+        return jnp.issubdtype(value.dtype, jnp.floating) and "float" in allowed
+    return _shape_fits(value.shape, hint.dim_str.split(), sizes)
+
+
+def _shape_fits(shape: tuple[int, ...], axes: list[str], sizes: Sizes) -> bool:
+    """Whether a shape has the named axes, with the sizes that they had before."""
+    variadic = next((i for i, a in enumerate(axes) if a.startswith(("*", "..."))), None)
+    parts: list[Any] = list(shape)
+    if variadic is not None and len(shape) >= len(axes) - 1:
+        end = len(shape) - (len(axes) - variadic - 1)
+        parts[variadic:end] = [shape[variadic:end]]
+    if len(parts) != len(axes):
+        return False
+    seen: Sizes = {}
+    for axis, size in zip(axes, parts, strict=True):
+        name = axis.removeprefix("*")
+        if axis.isdecimal() and int(axis) != size:
+            return False
+        if name.isidentifier() and name != "_":
+            if sizes.get(name, size) != size:
+                return False
+            seen[name] = size
+    sizes |= seen
+    return True
+
+
+def _phrase(hint: Any, sizes: Sizes) -> str:
+    """Return what an annotation asks for."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        parts = (_phrase(each, sizes) for each in typing.get_args(hint))
+        return " or ".join(dict.fromkeys(parts))
+    if inspect.isclass(hint) and issubclass(hint, AbstractArray):
+        known = ", ".join(f"{axis} {size}" for axis, size in sizes.items())
+        is_float = "float" in "".join(map(str, hint.dtypes))
+        axes = hint.dim_str.replace(" ", ", ")
+        array = f"an array of {'numbers' if is_float else 'integers'} ({axes})"
+        return f"{array} with {known}" if known else array
+    if inspect.isclass(hint) and not typing.get_args(hint):
+        return _PHRASES.get(hint, f"a {hint.__name__.removeprefix('Abstract')}")
+    return re.sub(r"\b\w+\.", "", str(hint))  # in Python's notation
+
+
+def _shown(value: Any) -> str:
+    """Return what a value is, shortened."""
     if isinstance(value, jax.Array | np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"
     text = repr(value)

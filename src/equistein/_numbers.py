@@ -1,11 +1,7 @@
 """Checks of numbers that a user gives."""
 
-import dataclasses
 import math
-import sys
-from collections.abc import Collection
-from types import NoneType
-from typing import Any, get_args, get_origin, Literal
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +22,12 @@ def is_number(value: Any) -> bool:
 
 
 def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
-    """Raise `ValueError` unless numbers, by their arguments' names, are integers.
+    """Raise `ValueError` unless numbers, by their arguments' names, are in range.
 
-    The owner is who needs them, such as "Persistent"; the least is what will do, and
-    what would take years does not.
+    Args:
+        owner: Who needs them, such as "Persistent".
+        least: The smallest valid integer.
+        numbers: The numbers.
     """
     for name, number in numbers.items():
         if not is_integer(number) or number < least:
@@ -78,56 +76,3 @@ def check_periods(owner: str, periods: Any) -> tuple[float, ...]:
             f"wrap and not all inf, but got {periods!r}."
         )
     return found
-
-
-def check_fields(
-    settings: Any,
-    *,
-    or_zero: Collection[str] = (),
-    fractions: Collection[str] = (),
-    below_one: Collection[str] = (),
-) -> None:
-    """Raise unless the fields of a dataclass are of their types, and numbers positive.
-
-    Looks at numbers, tuples of them, which must not be empty, and choices (`Literal`).
-
-    Args:
-        settings: A dataclass.
-        or_zero: The numbers that may be zero as well.
-        fractions: The numbers that are 1 at most.
-        below_one: The numbers that are below 1.
-
-    Raises:
-        ValueError: If one is not, with its name, what was expected and what came.
-    """
-    for field in dataclasses.fields(settings):
-        name, value, kind = field.name, getattr(settings, field.name), field.type
-        kinds: tuple[Any, ...] = get_args(kind) or (kind,)
-        if get_origin(kind) is Literal:
-            good, wanted = value in kinds, f"one of {', '.join(kinds)}"
-        elif (value is None and NoneType in kinds) or not {int, float} & {*kinds}:
-            continue
-        else:
-            whole, zero = int in kinds, name in or_zero
-            wanted = f"a {'whole' if whole else 'finite'} number "
-            wanted += "from 0 on" if zero else "above 0"
-            most = sys.float_info.max
-            if whole:
-                wanted, most = f"{wanted}, at most {MOST:.0e}", MOST
-            if name in fractions:
-                wanted, most = wanted + ", at most 1", 1.0
-            elif name in below_one:
-                wanted, most = wanted + ", below 1", math.nextafter(1, 0)
-            values = value if get_origin(kind) is tuple else (value,)
-            good = values and all(_in_range(v, whole, zero, most) for v in values)
-            wanted = f"one or more, each {wanted}" if values is value else wanted
-        if not good:
-            huge = isinstance(value, int) and value > MOST
-            why = f": {WHY_MOST}" if huge else ""
-            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}{why}.")
-
-
-def _in_range(value: Any, whole: bool, zero: bool, most: int | float) -> bool:
-    if not (is_integer(value) if whole else is_number(value)):
-        return False
-    return 0 <= value <= most and (zero or value > 0)

@@ -1,11 +1,9 @@
 """The progress of long work: a bar on a terminal, lines elsewhere."""
 
-import contextlib
-import contextvars
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from tqdm import tqdm
@@ -16,20 +14,6 @@ _LINE = (
 _SHORT_LINE = "{desc}{n_fmt} of {total_fmt}, {remaining} left"
 _NARROW = 60  # columns, where the line is the short one
 _SECONDS = 15.0  # between two lines
-_UP = "\x1b[A"  # by which tqdm goes back from a bar that is not the first
-
-
-_label: contextvars.ContextVar[str] = contextvars.ContextVar("label", default="")
-
-
-@contextlib.contextmanager
-def labeled(name: str) -> Iterator[None]:
-    """Let the bars of this thread begin with a name, beside those of others."""
-    token = _label.set(f"{name}: ")
-    try:
-        yield
-    finally:
-        _label.reset(token)
 
 
 class _Shown:
@@ -39,34 +23,20 @@ class _Shown:
 
 
 def show_progress(shown: bool) -> None:
-    """Choose whether this process shows progress, where work is told to."""
+    """Choose whether this process shows progress bars."""
     _Shown.value = shown
 
 
-def print_line(text: str, file: Any) -> None:
-    """Print a line above the bars that are there."""
-    tqdm.write(text, file=file)
-    file.flush()
-
-
 class _Bar(tqdm):
-    """A bar that says what a step waits for until the first is done."""
-
-    label: str = ""
-
-    def __iter__(self) -> Iterator:
-        with self:
-            for item in self.iterable or ():
-                yield item
-                self.update()
+    """A bar that says "compiling" until the first step is done."""
 
     def update(self, n: int | float | None = 1) -> bool | None:
-        if n and not self.disable and self.desc != self.label:
-            self.set_description_str(self.label, refresh=False)
+        if n and not self.disable and self.desc:
+            self.set_description_str("", refresh=False)
         return super().update(n)
 
-    def tell(self, text: str) -> None:
-        """Show a text behind the numbers, no more often than a bar or a line is."""
+    def show_text(self, text: str) -> None:
+        """Show a text behind the numbers, as often as the bar itself is refreshed."""
         if self.disable:
             return
         self.set_postfix_str(text, refresh=False)
@@ -76,7 +46,7 @@ class _Bar(tqdm):
 
 
 class _PlainLines:
-    """What a bar is written to where it cannot be redrawn: each time a line."""
+    """A stream that cannot be redrawn, on which each refresh becomes a line."""
 
     encoding: str = "utf-8"
 
@@ -84,7 +54,7 @@ class _PlainLines:
         self.file = file
 
     def write(self, text: str) -> None:
-        line = text.replace(_UP, "").strip()
+        line = text.strip()
         if line:
             self.file.write(f"{line}\n")
 
@@ -93,24 +63,17 @@ class _PlainLines:
 
 
 def progress_bar(items: Iterable | None = None, **options: Any) -> _Bar:
-    """Return a tqdm bar, which says "compiling" until the first step is done.
+    """Return a tqdm bar on the standard error; a line now and then off a terminal.
 
-    It has what `desc` says in that word's place. Where the standard error is no
-    terminal it is a line now and then.
+    Until the first step is done it says "compiling", or what `desc` says instead.
     """
     options = {"desc": "compiling", "unit": "step"} | options
     options["disable"] = options.get("disable", False) or not _Shown.value
-    label, waits = _label.get(), options["desc"]
     seconds = 0.1
-    if sys.stderr.isatty():
-        options["leave"] = not label  # else it would stay amid the others
-    else:
-        waits = waits and f"{waits}: "
+    if not sys.stderr.isatty():
+        options["desc"] = options["desc"] and f"{options['desc']}: "
         seconds = _SECONDS
         narrow = shutil.get_terminal_size().columns < _NARROW
         line = _SHORT_LINE if narrow else _LINE
         options |= {"bar_format": line, "file": _PlainLines(sys.stderr)}
-    options["desc"] = label + waits
-    bar = _Bar(items, mininterval=seconds, maxinterval=seconds, **options)
-    bar.label = label
-    return bar
+    return _Bar(items, mininterval=seconds, maxinterval=seconds, **options)

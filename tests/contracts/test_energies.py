@@ -223,7 +223,7 @@ def test_every_level_of_noise_is_an_energy(key):
         energies, data = energy_and_data(key, ENERGIES[name], group, shape)
         label = jnp.asarray(1)
         assert isinstance(energies, AbstractNoiseEnergy)
-        one = energies.at(energies.noise_max, label)
+        one = energies.at(energies.sigma_max, label)
         assert isinstance(one, AbstractEnergy)
         assert np.isfinite(one(energies.project(data[0], label)))
         assert energies.group(shape).order == 1

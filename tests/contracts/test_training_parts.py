@@ -30,7 +30,7 @@ from equistein.training import (
     AbstractGenerator,
     AbstractNegatives,
     AbstractObjective,
-    AbstractStart,
+    AbstractInitial,
     DenoisingScoreMatching,
     TensorBoard,
 )
@@ -63,7 +63,7 @@ def test_every_part_of_the_library_is_tried():
     tried = kinds(CALLBACKS.values()) | {TensorBoard}  # it needs its extra
     assert tried == classes_of(AbstractCallback, ALL)
     starts = {type(make(GROUPS["none"])) for make in STARTS.values()}
-    assert starts == classes_of(AbstractStart, ALL)
+    assert starts == classes_of(AbstractInitial, ALL)
 
 
 def classes_in(*modules):
@@ -74,7 +74,7 @@ def classes_in(*modules):
 def test_the_faces_of_the_library_hold_them_all():
     assert classes_of(AbstractObjective, ALL) <= classes_in(es.objectives)
     assert classes_of(AbstractNegatives, ALL) <= classes_in(es.negatives)
-    for kind in (AbstractGenerator, AbstractStart, AbstractCallback):
+    for kind in (AbstractGenerator, AbstractInitial, AbstractCallback):
         assert classes_of(kind, ALL) <= classes_in(es.training, es.diffusion)
 
 

@@ -1,3 +1,3 @@
-"""The command line."""
+"""The command line, `equistein`."""
 
-from equistein.cli._start import main as main
+from equistein.cli._main import main as main

@@ -18,7 +18,7 @@ _FOR_DEVELOPERS = ("dev", "lint", "docs", "bench")
 
 @dataclasses.dataclass(frozen=True)
 class Doctor:
-    """Tell versions, devices, extras, data and folders."""
+    """Show versions, devices, extras, data and folders."""
 
     def execute(self) -> int:
         """Print them; a missing extra with the command that installs it."""
@@ -53,19 +53,19 @@ class Doctor:
 
 def _required(extra: str | None) -> list[str]:
     """Return the packages that an extra needs, or that all need."""
-    told = importlib.metadata.requires("equistein") or []
+    required = importlib.metadata.requires("equistein") or []
     if extra is None:
         bare = [
             re.split(r"[^A-Za-z0-9_.-]", text)[0] for text in told if ";" not in text
         ]
         return ["equistein", "jaxlib", *bare]
-    found = (_EXTRA.match(text) for text in told)
-    return [m[1] for m in found if m and m[2] == extra and m[1] != "equistein"]
+    matches = (_EXTRA.match(text) for text in required)
+    return [m[1] for m in matches if m and m[2] == extra and m[1] != "equistein"]
 
 
 def _extras() -> list[str]:
-    told = importlib.metadata.metadata("equistein").get_all("Provides-Extra") or []
-    return [name for name in told if name not in _FOR_DEVELOPERS and _required(name)]
+    extras = importlib.metadata.metadata("equistein").get_all("Provides-Extra") or []
+    return [name for name in extras if name not in _FOR_DEVELOPERS and _required(name)]
 
 
 def _versions(names: list[str]) -> dict[str, str | None]:

@@ -1,8 +1,11 @@
-"""`equistein fit`: a learned density of the user's own data."""
+"""`equistein fit`: from a file of the user's to a learned density and its report."""
 
 import dataclasses
+import datetime
 import pathlib
-from collections.abc import Mapping, Sequence
+import shlex
+import sys
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import jax
@@ -10,23 +13,19 @@ import jax.random as jr
 import numpy as np
 import tyro
 
-from equistein._durations import in_words
 from equistein._files import digest
-from equistein._limits import check_drawn
+from equistein._limits import check_drawn, LimitError
 from equistein._sharding import device_mesh
-from equistein.cli._announcement import announcement
-from equistein.cli._attempt import attempt
-from equistein.cli._estimate import check_time, estimated
-from equistein.cli._fit_settings import FIT_SETTINGS
-from equistein.cli._given import given
-from equistein.cli._hosts import agree, drop, Hosts, own_path, reopened, together
-from equistein.cli._output import answer, say
-from equistein.cli._run import default_folder, is_finished
-from equistein.cli._words import words_of_fit
-from equistein.data import has_labels
+from equistein.cli._distributed import Distributed
+from equistein.cli._fit_options import fit_settings, FitOptions, SETTINGS
+from equistein.cli._output import answer, fail, say
+from equistein.cli._signals import in_order, INTERRUPTED, was_signaled
+from equistein.data import DataError
 from equistein.models import (
     AbstractSettings,
     Dataset,
+    FIT_METRICS,
+    fit_text,
     for_dataset,
     judge,
     Model,
@@ -34,145 +33,117 @@ from equistein.models import (
     of_formula,
     Problem,
     read_dataset,
-    usual_network,
 )
-from equistein.molecules import formula
+from equistein.molecules import formula, MissingRDKit
 from equistein.runs import (
-    config_from_json,
-    config_to_json,
     RunFolder,
     seed_outcome,
+    settings_from_json,
+    settings_to_json,
     UserError,
     write_environment,
     write_figures,
     write_history,
     write_report,
     write_results,
+    write_text,
 )
 from equistein.samplers import NonFiniteError
-from equistein.training import DivergenceError
+from equistein.training import CheckpointError, DivergenceError, Fitted
 
-MODEL = RunFolder.MODEL
-_TRAINING = "checkpoint/training.eqx"
+_TRAINING = "checkpoint/training.npz"
 
 
-def fit_arguments(arguments: Sequence[str]) -> Any:
-    """Return the class of the arguments of `equistein fit`, with its settings.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Learn an invariant energy from data, and draw new points.
 
-    The command line tells what the energy is made of, and this which settings it has.
+    Attributes:
+        data: An .npy file; an .npz file with an array `x`, and classes `y` if there are
+            any; a table, .csv, .tsv or .parquet; molecules, .xyz, .extxyz, .xyz.gz,
+            .traj, .db or .pdb; or a folder of images, with a subfolder for each class
+            if there are any.
+        problem: What is fitted to what.
+        out: The run folder, new or empty; by default one under runs.
+        dry_run: Check everything and print what would be fitted, but write nothing.
+        distributed: Which other processes share the work.
+        options: How; what is left out depends on the network.
     """
-    named = given(arguments, "label") is not None or any(map(has_labels, arguments))
-    classes = named and "--no-labels" not in arguments
-    usual = usual_network(given(arguments, "group"), classes)
-    network = given(arguments, "network") or usual
-    defaults = FIT_SETTINGS.get(network, FIT_SETTINGS["features"])
 
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Fit:
-        """Learn an invariant energy from data, and draw new points.
+    data: Annotated[pathlib.Path, tyro.conf.Positional]
+    problem: Annotated[Problem, tyro.conf.arg(name="")]
+    out: pathlib.Path | None = None
+    dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
+    options: Annotated[FitOptions, tyro.conf.arg(name="")] = FitOptions()  # type: ignore
 
-        Other networks have other settings: equistein fit --network graph --help, or
-        --network unet.
+    def execute(self) -> int:
+        """Check everything, make the run folder, and fit."""
+        if self.distributed.distributed and self.out is None:
+            raise UserError("--distributed needs --out, the same for all processes.")
+        self.distributed.join()
+        problem, settings, dataset, model = prepare(
+            self.data, self.problem, self.options
+        )
+        if self.dry_run:
+            return self._describe(problem, dataset, model)
+        path = self.out or default_folder("fit")
+        folder = RunFolder.create(path) if jax.process_index() == 0 else RunFolder(path)
+        if jax.process_index() == 0:
+            folder.write_json(
+                "config.json",
+                {
+                    "command": "fit",
+                    "data": str(self.data.resolve()),
+                    "sha256": digest(self.data),
+                    "shape": list(dataset.points.shape[1:]),
+                    "num_points": len(dataset.points),
+                    "num_held_out": dataset.num_held_out,
+                    "problem": settings_to_json(problem),
+                    "settings": settings_to_json(settings),
+                },
+            )
+        return execute(folder, problem, dataset, model)
 
-        Attributes:
-            data: An .npy file; an .npz file with an array `x`, and classes `y` if there
-                are any; a table, .csv, .tsv or .parquet; molecules, .xyz, .extxyz,
-                .xyz.gz, .traj, .db or .pdb; or a folder of images, with a subfolder for
-                each class if there are any.
-            problem: What is fitted to what.
-            out: The run folder, new or empty; by default one under runs.
-            dry_run: Check everything and time a few batches, but write nothing.
-            hosts: Which other processes share the work.
-            settings: How.
-        """
-
-        data: Annotated[pathlib.Path, tyro.conf.Positional]
-        problem: Annotated[Problem, tyro.conf.arg(name="")]
-        out: pathlib.Path | None = None
-        dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-        hosts: Annotated[Hosts, tyro.conf.arg(name="")] = Hosts()
-        settings: Annotated[type(defaults), tyro.conf.arg(name="")] = defaults  # type: ignore
-
-        def execute(self) -> int:
-            if self.dry_run:
-                return tell_time(self.data, self.problem, self.settings, self.out)
-            return start(self.data, self.problem, self.settings, self.out)
-
-        def expected_seconds(self) -> float:
-            data, model = prepared(self.data, self.problem, self.settings)
-            return estimated(model, data, self.problem.seed).seconds
-
-    return Fit
-
-
-def tell_time(
-    data: pathlib.Path,
-    problem: Problem,
-    settings: AbstractSettings,
-    out: pathlib.Path | None,
-) -> int:
-    """Check everything, and print what would be fitted and how long it would take."""
-    dataset, model = prepared(data, problem, settings)
-    if out is not None:
-        RunFolder.create(out).remove_if_empty()
-    say(announcement(problem, dataset))
-    found = estimated(model, dataset, problem.seed)
-    answer(
-        f"{found.num_batches} batches of {model.batch_size} would take about "
-        f"{in_words(found.training)}, after {in_words(found.compiling)} of compiling; "
-        "samples and their judgement come on top. Nothing is written.",
-        num_points=len(dataset.points), num_held_out=dataset.num_held_out,
-        seconds_of_training=found.training, seconds_of_compiling=found.compiling,
-    )  # fmt: skip
-    return 0
+    def _describe(self, problem: Problem, dataset: Dataset, model: Model) -> int:
+        if self.out is not None:
+            RunFolder.create(self.out).remove_if_empty()
+        say(announcement(problem, dataset))
+        num_batches = model.num_epochs * model.epoch_batches
+        answer(
+            f"{num_batches} batches of {model.batch_size}, with the network "
+            f"{problem.network}. Nothing is written.",
+            num_points=len(dataset.points), num_held_out=dataset.num_held_out,
+            num_batches=num_batches, network=problem.network,
+        )  # fmt: skip
+        return 0
 
 
-def start(
-    data: pathlib.Path,
-    problem: Problem,
-    settings: AbstractSettings,
-    out: pathlib.Path | None,
-) -> int:
-    """Check everything, make the run folder, and fit."""
-    dataset, model = together(lambda: prepared(data, problem, settings))
-    check_time(model, dataset, problem.seed)
-    problem = dataclasses.replace(problem, network=network_of(problem, dataset))
-    fingerprint = digest(data)
-    agree("data", fingerprint.encode())
-    path = own_path(out or default_folder("fit"))
-    folder = together(lambda: RunFolder.create(path))
-    folder.write_config(
-        {
-            "command": "fit",
-            "data": str(data.resolve()),
-            "sha256": fingerprint,
-            "shape": list(dataset.points.shape[1:]),
-            "species": list(dataset.species) if dataset.species else None,
-            "formulas": [list(row) for row in dataset.formulas or ()] or None,
-            "num_classes": dataset.num_classes,
-            "num_points": len(dataset.points),
-            "num_held_out": dataset.num_held_out,
-            **dataset.names(),
-            "problem": config_to_json(problem),
-            "settings": config_to_json(settings),
-        }
-    )
-    return execute(folder, problem, dataset, model)
+def default_folder(name: str) -> pathlib.Path:
+    """Return a new folder under runs, named after the time."""
+    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")[:-3]
+    return pathlib.Path("runs") / f"{name}-{now}"
 
 
-def prepared(
-    data: pathlib.Path, problem: Problem, settings: AbstractSettings
-) -> tuple[Dataset, Model]:
-    """Return the data and the untrained model, all checked.
+def prepare(
+    data: pathlib.Path, problem: Problem, options: Any
+) -> tuple[Problem, AbstractSettings, Dataset, Model]:
+    """Return the problem with its network, the settings, the data and the model.
+
+    Args:
+        data: The file.
+        problem: What is fitted to what.
+        options: The options that were given, or complete settings.
 
     Raises:
-        UserError: If something does not do.
+        UserError: If something is invalid.
     """
     try:
-        sizes = {type(each): each.batch_size for each in FIT_SETTINGS.values()}
-        usual = sizes.get(type(settings)) == settings.batch_size
-        dataset = read_dataset(data, problem, 2 if usual else settings.batch_size)
-        if usual:  # nobody chose it: small data have smaller batches
+        batch_size = getattr(options, "batch_size", None)
+        dataset = read_dataset(data, problem, batch_size or 2)
+        problem = dataclasses.replace(problem, network=network_of(problem, dataset))
+        settings = fit_settings(problem, options)
+        if batch_size is None:  # small data have smaller batches
             num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
             settings = dataclasses.replace(settings, batch_size=num)
         model = for_dataset(jr.key(problem.seed), dataset, problem, settings)
@@ -181,96 +152,193 @@ def prepared(
         check_drawn(problem.num_samples, dataset.points.shape[1:])
     except ValueError as error:
         raise UserError(str(error)) from None
-    return dataset, model
+    return problem, settings, dataset, model
 
 
-def read_fit(described: Mapping[str, Any]) -> tuple[Problem, AbstractSettings]:
-    """Return the problem and the settings of a fit that config.json describes.
-
-    Raises:
-        ValueError: If they are not what they should be.
-    """
-    problem = config_from_json(Problem(group="trivial"), described.get("problem"))
-    like = FIT_SETTINGS.get(problem.network, FIT_SETTINGS["features"])
-    return problem, config_from_json(like, described.get("settings"))
-
-
-def resume_fit(folder: RunFolder, problem: Problem, settings: AbstractSettings) -> int:
-    """Go on with an interrupted fit, to the same numbers."""
-    described = folder.read_config()
+def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
+    """Continue an interrupted fit, to the same numbers."""
+    described = folder.read_json("config.json")
+    try:
+        problem = settings_from_json(Problem, described.get("problem"))
+        kind = type(SETTINGS.get(str(problem.network)))
+        settings = settings_from_json(kind, described.get("settings"))
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{folder.path / 'config.json'} cannot be resumed: {error}."
+        ) from None
     path = pathlib.Path(str(described.get("data")))
     if not path.exists():
         raise UserError(f"There is no file {path}, which this run was started with.")
     if digest(path) != described.get("sha256"):
         raise UserError(
-            f"{path} is no longer what this run was started with; restore it, or "
-            "start a new run."
+            f"{path} is not what this run was started with: restore it, or start a new "
+            "run."
         )
-    if is_finished(folder, ()) and (folder.path / MODEL).is_file():
-        answer_fit(folder, described, "Finished before. ")
+    if folder.has("report.html") and folder.has(RunFolder.MODEL):
+        _answer(folder, path, "Finished before. ")
         return 0
-    folder = reopened(folder)
-    return execute(folder, problem, *prepared(path, problem, settings))
+    distributed.join()
+    problem, _, dataset, model = prepare(path, problem, settings)
+    return execute(folder, problem, dataset, model)
 
 
 def execute(folder: RunFolder, problem: Problem, dataset: Dataset, model: Model) -> int:
     """Fit, draw samples, and write results and report."""
-    write_environment(folder)
     say(announcement(problem, dataset))
+    if jax.process_index() > 0:
+        _fit(folder, problem, dataset, model)
+        return 0
+    write_environment(folder)
     return attempt(folder, lambda: _fit_and_judge(folder, problem, dataset, model))
+
+
+def attempt(folder: RunFolder, work: Callable[[], None]) -> int:
+    """Do the work of a run folder, and return the exit status.
+
+    Raises:
+        UserError: If an input is invalid, or another process works in the folder.
+    """
+    folder.hold()
+    try:
+        with in_order():
+            work()
+        return 0
+    except (CheckpointError, DataError, LimitError, MissingRDKit) as error:
+        raise UserError(str(error)) from None
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, KeyboardInterrupt) or was_signaled():
+            print(
+                f"\nStopped. Finished work is kept in {folder.path}; continue with\n"
+                f"  equistein resume {folder.path}",
+                file=sys.stderr,
+            )
+            return INTERRUPTED
+        if not isinstance(error, NonFiniteError | DivergenceError):
+            raise
+        fail("\n".join([str(error), *getattr(error, "__notes__", [])]))
+        return 1
+    finally:
+        folder.release()
+
+
+def announcement(problem: Problem, dataset: Dataset) -> str:
+    """Return what is fitted to what, and what becomes of energies and forces."""
+    train, about = dataset.train(), ""
+    if dataset.num_classes:
+        about = f", {dataset.num_classes} classes"
+    if dataset.species:
+        about = f", molecules of {formula(dataset.species)}"
+    if dataset.formulas:
+        names = ", ".join(map(formula, dataset.formulas))
+        about = f", molecules of {len(dataset.formulas)} formulas ({names})"
+    text = (
+        f"Fitting {len(train.points)} points of shape "
+        f"{tuple(train.points.shape[1:])}{about}, symmetry {problem.group}; "
+        f"{dataset.num_held_out} are held out ..."
+    )
+    known = {"energies": dataset.energies, "forces": dataset.forces}
+    names = [name for name, values in known.items() if values is not None]
+    if names and dataset.kelvin is None:
+        text += (
+            f"\nThe {' and '.join(names)} in the file are not used: to learn from them "
+            "give --kelvin, the temperature."
+        )
+    elif names:
+        learned = [n for n in names if n == "forces" or dataset.labels is not None]
+        text += f"\nLearning from {' and '.join(learned)} at {dataset.kelvin:g} K"
+        text += "; energies are compared only." if learned != names else "."
+    return text
+
+
+def _fit(folder: RunFolder, problem: Problem, dataset: Dataset, model: Model) -> Fitted:
+    _, fit_key, _ = jr.split(jr.key(problem.seed), 3)
+    train = dataset.train()
+    return model.fit(
+        fit_key, train.points, train.labels, checkpoint=folder.path / _TRAINING,
+        mesh=device_mesh() if jax.process_count() > 1 else None,
+        progress=jax.process_index() == 0,
+    )  # fmt: skip
 
 
 def _fit_and_judge(
     folder: RunFolder, problem: Problem, dataset: Dataset, model: Model
 ) -> None:
-    _, fit_key, result_key = jr.split(jr.key(problem.seed), 3)
-    train, training = dataset.train(), folder.path / _TRAINING
+    *_, judge_key = jr.split(jr.key(problem.seed), 3)
     try:
-        fitted = model.fit(
-            fit_key, train.points, train.labels, checkpoint=training,
-            mesh=device_mesh() if jax.process_count() > 1 else None,
-            progress=jax.process_index() == 0,
-        )  # fmt: skip
-        if jax.process_index():
-            drop(folder)
-            return
-        fitted.save(folder.path / MODEL)
+        fitted = _fit(folder, problem, dataset, model)
+        fitted.save(folder.path / RunFolder.MODEL)
         if dataset.formulas:
             first = formula(dataset.formulas[0])
-            say(f"The most frequent formula, {first}, is drawn.")
+            say(f"Samples are of the most frequent formula, {first}.")
             fitted, dataset = of_formula(fitted, 0), dataset.of_formula(0)
         say(f"Drawing {problem.num_samples} samples ...")
         judgement = judge(
-            result_key, fitted, dataset.in_memory(), num_samples=problem.num_samples,
+            judge_key, fitted, dataset.in_memory(), num_samples=problem.num_samples,
             ais_steps=problem.ais_steps, progress=True,
         )  # fmt: skip
     except DivergenceError as error:
-        kept, nothing = error.fitted, np.zeros((0, 1))
-        epochs = seed_outcome({}, nothing, history=kept.history, events=kept.events)
+        last, nothing = error.fitted, np.zeros((0, 1))
+        epochs = seed_outcome({}, nothing, history=last.history, events=last.events)
         write_history(folder, {"model": epochs})
         error.add_note(
             f"Every epoch and every roll-back is in {folder.path / 'history.jsonl'}, "
-            f"the last good state in {training}."
+            f"the last good state in {folder.path / _TRAINING}."
         )
         raise
     except NonFiniteError as error:
-        error.add_note("The model is learned: fit anew with smaller step sizes.")
+        error.add_note("The model is learned: fit again with smaller step sizes.")
         raise
-    write_results(folder, judgement.outcomes, [problem.seed])
+    described = folder.read_json("config.json")
+    write_results(folder, judgement.outcomes, [problem.seed], FIT_METRICS)
     write_figures(folder, judgement.figures)
-    described = folder.read_config()
-    write_report(folder, words_of_fit(described))
-    answer_fit(folder, described)
+    write_text(
+        folder,
+        fit_text(
+            fitted, judgement.outcomes["model"].metrics,
+            f"equistein fit: {pathlib.Path(described['data']).name}",
+            _lead(described, problem, dataset), kelvin=problem.kelvin,
+            command=shlex.join(without_out(["equistein", *sys.argv[1:]])),
+        ),
+    )  # fmt: skip
+    write_report(folder)
+    _answer(folder, pathlib.Path(described["data"]))
 
 
-def answer_fit(folder: RunFolder, described: Mapping[str, Any], told: str = "") -> None:
+def _lead(described: Mapping[str, Any], problem: Problem, dataset: Dataset) -> str:
+    kind = (
+        "A joint energy of points and classes" if dataset.num_classes else "An energy"
+    )
+    num, held_out = described["num_points"], described["num_held_out"]
+    names = ""
+    if dataset.columns:
+        names = f" Columns: {', '.join(dataset.columns)}."
+    if dataset.classes:
+        names += f" Classes: {', '.join(dataset.classes)}."
+    return (
+        f"{kind} with the symmetry {problem.group}, learned from {num - held_out} of "
+        f"{num} points of shape {tuple(described['shape'])}; the others are held out."
+        f"{names}"
+    )
+
+
+def without_out(words: list[str]) -> list[str]:
+    """Return a command without its output folder, which is not empty afterwards."""
+    left, rest = [], iter(words)
+    for word in rest:
+        if word == "--out":
+            next(rest, None)
+        elif not word.startswith("--out="):
+            left.append(word)
+    return left
+
+
+def _answer(folder: RunFolder, data: pathlib.Path, prefix: str = "") -> None:
     """Print where the report of a finished fit is, and how to draw more."""
-    report, model = folder.path / "report.html", folder.path / MODEL
-    data = pathlib.Path(str(described["data"]))
+    report, model = folder.path / "report.html", folder.path / RunFolder.MODEL
     ending = "" if data.is_dir() else data.suffix.lower()  # of images, a folder
     new = f"new{'.xyz.gz' if ending == '.gz' else ending}"
     answer(
-        f"{told}Report: {report}",
+        f"{prefix}Report: {report}",
         folder=folder.path, report=report, model=model,
         metrics=folder.read_json("metrics.json"),
     )  # fmt: skip

@@ -1,61 +1,56 @@
-"""What a command prints: lines while it works, and its answer."""
+"""What a command prints: lines while it works, its warnings, and its answer."""
 
+import contextlib
 import json
 import math
 import sys
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
-from equistein._progress import print_line, show_progress
+from equistein._progress import show_progress
 
 
 class _Output:
-    """How this process prints, and the answer as far as it is known."""
+    """How this process prints, and the answer so far."""
 
     quiet: bool = False
     json: bool = False
-    known: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     warnings: list[str] = []
 
 
 def set_output(*, quiet: bool, json: bool) -> None:
     """Choose whether lines and bars are left out, and whether answers are JSON."""
-    _Output.quiet, _Output.json, _Output.known = quiet, json, {}
+    _Output.quiet, _Output.json, _Output.values = quiet, json, {}
     _Output.warnings = []
     show_progress(not quiet)
 
 
 def say(line: str) -> None:
-    """Print a line while a command works; beside JSON on the standard error."""
+    """Print a line while a command works; with --json on the standard error."""
     if not _Output.quiet:
-        print_line(line, sys.stderr if _Output.json else sys.stdout)
+        print(line, file=sys.stderr if _Output.json else sys.stdout, flush=True)
 
 
 def answer(text: str, **values: Any) -> None:
-    """Print what was asked for, or keep it for the one JSON object at the end."""
-    _Output.known |= values
+    """Print the answer, or add its values to the JSON object at the end."""
+    _Output.values |= values
     if not _Output.json:
         print(text, flush=True)
 
 
-def warn(text: str) -> None:
-    """Print what the results should be doubted for on the standard error, once."""
-    if text not in _Output.warnings:
-        _Output.warnings.append(text)
-        _Output.known["warnings"] = _Output.warnings
-        print_line(f"equistein: warning: {text}", sys.stderr)
-
-
 def fail(reason: str) -> None:
     """Print why a command ends early, on the standard error."""
-    _Output.known["error"] = reason
+    _Output.values["error"] = reason
     print(f"equistein: {reason}", file=sys.stderr)
 
 
 def close(status: int) -> None:
     """Print the JSON object, if it was asked for: the answers and the exit status."""
     if _Output.json:
-        told = finite({"status": status, **_Output.known})
-        print(json.dumps(told, indent=1, default=str))
+        values = finite({"status": status, **_Output.values})
+        print(json.dumps(values, indent=1, default=str))
 
 
 def finite(value: Any) -> Any:
@@ -65,3 +60,24 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextlib.contextmanager
+def print_sampling_warnings() -> Iterator[None]:
+    """Print the warnings of samplers, each once, on the standard error."""
+    from equistein.samplers import SamplingWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SamplingWarning)
+        show_others = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *place: Any) -> None:
+            if not issubclass(category, SamplingWarning):
+                show_others(message, category, *place)
+            elif str(message) not in _Output.warnings:
+                _Output.warnings.append(str(message))
+                _Output.values["warnings"] = _Output.warnings
+                print(f"equistein: warning: {message}", file=sys.stderr)
+
+        warnings.showwarning = show
+        yield

@@ -11,7 +11,6 @@ import tyro
 
 from equistein._files import unfinished
 from equistein._types import Key
-from equistein.cli._fit import MODEL
 from equistein.cli._hold import held_atoms
 from equistein.cli._output import answer, say
 from equistein.cli._sample_files import begin, check_out, part_of, write_samples
@@ -115,12 +114,12 @@ def _learned(path: pathlib.Path) -> Fitted:
         folder = RunFolder.open(path)
         if folder.read_config().get("command") != "fit":
             raise UserError(f"{path} is no folder of an `equistein fit`.")
-        if not (path / MODEL).is_file():
+        if not (path / RunFolder.MODEL).is_file():
             raise UserError(
                 f"The fit in {path} is not finished; `equistein resume {path}`. If it "
                 "diverged, start a new one."
             )
-        return load(path / MODEL)
+        return load(path / RunFolder.MODEL)
     except ValueError as error:
         raise UserError(str(error)) from None
 

@@ -1,4 +1,4 @@
-"""How a command ends when it is told to: Ctrl-C, SIGTERM and SIGHUP alike."""
+"""How a command ends on Ctrl-C, SIGTERM and SIGHUP."""
 
 import _thread
 import contextlib
@@ -12,8 +12,8 @@ from typing import Any
 INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C
 
 
-class _Told:
-    """Which signal has told this process to end, if one has, and what it may do."""
+class _Signal:
+    """Which signal has arrived, if one has, and whether it may raise."""
 
     number: int | None = None
     raises: bool = False
@@ -39,27 +39,27 @@ def in_order() -> Iterator[None]:
 
     Elsewhere it does not, for libraries that are just imported do not stand it.
     """
-    _Told.raises = True
+    _Signal.raises = True
     try:
         yield
     finally:
-        _Told.raises = False
+        _Signal.raises = False
 
 
-def was_told() -> bool:
-    """Whether a signal has told this process to end.
+def was_signaled() -> bool:
+    """Return whether a signal has arrived.
 
     Then whatever error comes up is its consequence: libraries that are interrupted
     raise errors of their own.
     """
-    return _Told.number is not None
+    return _Signal.number is not None
 
 
 def _end(number: int, frame: Any) -> None:
-    if _Told.raises and _Told.number is None:
-        _Told.number = number
+    if _Signal.raises and _Signal.number is None:
+        _Signal.number = number
         raise KeyboardInterrupt
-    if _Told.number is None:
+    if _Signal.number is None:
         os.write(2, b"\nequistein: stopped.\n")
     if "equistein._files" in sys.modules:
         sys.modules["equistein._files"].remove_unfinished()
@@ -68,10 +68,10 @@ def _end(number: int, frame: Any) -> None:
 
 def _end_after_all(caught: Any) -> None:
     """Raise again, a little later, what Python could not: while it freed something."""
-    if caught.exc_type is not KeyboardInterrupt or _Told.number is None:
+    if caught.exc_type is not KeyboardInterrupt or _Signal.number is None:
         sys.__unraisablehook__(caught)
         return
-    number, _Told.number = signal.Signals(_Told.number), None
+    number, _Signal.number = signal.Signals(_Signal.number), None
     later = threading.Timer(0.05, _thread.interrupt_main, [number])
     later.daemon = True
     later.start()

@@ -1,268 +1,314 @@
-"""`equistein sweep`: a run or a fit for each combination of some settings."""
+"""`equistein sweep`: a command for each combination of some settings, by submitit."""
 
+import csv
 import dataclasses
-import functools
+import io
+import itertools
+import math
 import os
 import pathlib
+import re
+import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
-from equistein._numbers import is_integer
 from equistein._progress import progress_bar
-from equistein.cli._given import given
+from equistein.cli._fit import default_folder
 from equistein.cli._output import answer, say
-from equistein.cli._parse import parsed
-from equistein.cli._run import default_folder
 from equistein.cli._signals import in_order, INTERRUPTED
-from equistein.cli._sweep_time import sweep_time
-from equistein.cli._words import words_of_sweep
-from equistein.cli._workers import executor_of, last_lines, log_of, run_here, run_jobs
 from equistein.runs import (
-    Member,
-    members,
+    FLOOR,
+    ReportText,
     RunFolder,
+    summarize,
     UserError,
     write_environment,
-    write_parts,
     write_report,
-    write_sweep_results,
+    write_text,
 )
 
 _FINISHED = "finished.json"
+_MOST = 100_000  # runs of a sweep
+_MINUTES = 7 * 24 * 60  # that a run may take
+_SECONDS = 0.5  # between two looks at the jobs
+_USAGE = (
+    "A sweep needs a command first: equistein sweep fit DATA [its options] --over "
+    "width=32,64, or equistein sweep -m MODULE [its options] --over seed=0..9"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Run an experiment, or a fit, for each combination of some settings.
+    """Run a command for each combination of some settings.
 
-    equistein sweep NAME|fit [its arguments] --over seed=0..19 --over bandwidth=.1,.2
+    equistein sweep fit DATA [its options] --over seed=0..4 --over
+    learning_rate=1e-3,3e-3
 
-    One report and one table are made of all; where seeds are swept, each run has one.
-    A sweep that was stopped goes on with `equistein resume`.
+    equistein sweep -m experiments c4-gaussians --over seed=0..19
+
+    One report and one table are made of all; each run has a folder under members/. A
+    sweep that was stopped continues with `equistein resume`.
 
     Attributes:
-        over: A field and its values, such as seed=0..19; may be repeated.
-        workers: Runs at a time, each on its part of the processors; by default one for
-            each processor.
+        over: An option and its values, such as seed=0..19; may be repeated.
+        workers: Runs at a time; by default one for each CPU.
         out: The folder of the sweep, new or empty; by default one under runs.
-        cluster: Where runs go: here, or to Slurm by the package submitit.
-        cluster_options: What submitit is told, such as timeout_min=60
+        cluster: Where runs go: `local` processes, or `slurm`.
+        cluster_options: Parameters of submitit, such as timeout_min=60
             slurm_partition=gpu.
-        dry_run: Check every value, tell the runs and an estimate of their time, but run
-            and write nothing.
-        command: What each run is, without what is swept.
+        dry_run: Print the runs, but run and write nothing.
     """
 
     over: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
     workers: int | None = None
     out: pathlib.Path | None = None
-    cluster: Literal["here", "slurm", "local"] = "here"
+    cluster: Literal["local", "slurm"] = "local"
     cluster_options: tuple[str, ...] = ()
     dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     command: tyro.conf.Suppress[tuple[str, ...]] = ()
 
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> "Sweep":
+        """Return the sweep that the words describe; other options are the command's."""
+        name = next((i for i, word in enumerate(words) if word == "--over"), len(words))
+        first, rest = list(words[:name]), list(words[name:])
+        if first[:1] in (["-h"], ["--help"]) or not first:
+            first, rest = [], [*first, *rest]
+        own = {f"--{f.name.replace('_', '-')}" for f in dataclasses.fields(cls)}
+        unknown = [w for w in rest if w.startswith("--") and w.split("=")[0] not in own]
+        if unknown and unknown[0] != "--help":
+            raise UserError(f"{unknown[0]}: give options of the command before --over.")
+        sweep = tyro.cli(cls, args=rest, prog="equistein sweep")
+        return dataclasses.replace(sweep, command=tuple(first))
+
     def execute(self) -> int:
-        """Check every value, make the folder, and run."""
-        number = self.workers
-        if number is not None and number < 1:
-            raise UserError(f"--workers must be at least 1, but got {number}.")
-        if self.cluster != "here":
-            executor_of(pathlib.Path(), self.cluster, self.cluster_options)
-        found = members(self.over)
-        _check(self.command, found)
+        """Make the folder, and run."""
+        if self.workers is not None and self.workers < 1:
+            raise UserError(f"--workers must be at least 1, but got {self.workers}.")
+        if self.command[:1] not in (("fit",), ("-m",)):
+            raise UserError(_USAGE)
+        settings = combinations(self.over)
+        _executor(pathlib.Path(), self.cluster, self.cluster_options)
         if self.dry_run:
-            return self.tell_runs(found)
+            names = [
+                "; ".join(f"{k}={v}" for k, v in each.items()) for each in settings
+            ]
+            answer(f"{len(names)} runs: {' | '.join(names)}. Nothing is written.",
+                   runs=names)  # fmt: skip
+            return 0
         folder = RunFolder.create(self.out or default_folder("sweep"))
         described = {
-            "command": "sweep",
-            "arguments": list(self.command),
-            "over": list(self.over),
-            "workers": self.workers,
-            "cluster": self.cluster,
-            "cluster_options": list(self.cluster_options),
-        }
-        folder.write_config(described)
+            "command": "sweep", "arguments": self.command, "over": self.over,
+            "workers": self.workers or os.cpu_count(), "cluster": self.cluster,
+            "cluster_options": self.cluster_options,
+        }  # fmt: skip
+        folder.write_json("config.json", described)
         write_environment(folder)
-        return go_on(folder, described)
-
-    def tell_runs(self, found: Sequence[Member]) -> int:
-        """Print which runs there would be, and how long they would take."""
-        called = functools.partial(_called, self.command)
-        time = sweep_time(called, found, self.workers)
-        names = [member.name for member in found]
-        told = time or "How long a run takes nobody has measured."
-        answer(
-            f"{len(names)} runs: {'; '.join(names)}. {told} Nothing is written.",
-            runs=names, seconds=time and time.seconds, seconds_each=time and time.each,
-        )  # fmt: skip
-        return 0
+        return run_members(folder)
 
 
-def own_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the arguments of a sweep itself, and those of what it runs."""
-    flags = {f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(Sweep)}
-    own, rest, words = [], [], list(arguments)
-    while words:
-        word = words.pop(0)
-        if word in ("-h", "--help", "--dry-run"):
-            own.append(word)
-        elif word.partition("=")[0].replace("_", "-") in flags:
-            own.append(word)
-            several = "--cluster-options" in word.replace("_", "-")
-            while words and "=" not in word and not words[0].startswith("-"):
-                own.append(words.pop(0))
-                if not several:
-                    break
-        else:
-            rest.append(word)
-    return own, tuple(rest)
+def combinations(over: Sequence[str]) -> list[dict[str, str]]:
+    """Return the settings of all runs, from `option=1,2,3` or `option=0..19` each.
+
+    Raises:
+        UserError: If one is not written so, or there are too many.
+    """
+    swept: dict[str, list[str]] = {}
+    for text in over:
+        option, _, written = text.partition("=")
+        option = option.strip().lstrip("-").replace("-", "_")
+        values = [v for part in written.split(",") for v in _values(part.strip())]
+        if not option or not all(values) or len(set(values)) < len(values):
+            raise UserError(
+                "--over needs an option and its values, all different, such as "
+                f"bandwidth=.1,.2 or seed=0..19, but got {text!r}."
+            )
+        swept[option] = values
+    if not swept:
+        raise UserError("A sweep needs what it is over, such as --over seed=0..19.")
+    if math.prod(map(len, swept.values())) > _MOST:
+        raise UserError(f"A sweep has at most {_MOST} runs: make several sweeps.")
+    rows = itertools.product(*swept.values())
+    return [dict(zip(swept, row, strict=True)) for row in rows]
 
 
-def go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
+def _values(part: str) -> list[str]:
+    numbers = re.fullmatch(r"(-?\d+)\.\.(-?\d+)", part)
+    if numbers is None:
+        return [part]
+    begin, end = map(int, numbers.groups())
+    return list(map(str, range(begin, min(end, begin + _MOST) + 1))) or [""]
+
+
+def run_members(folder: RunFolder) -> int:
     """Do the runs of a sweep that are not finished, and write table and report.
 
     Raises:
-        UserError: If its description does not do, or another process works in it.
+        UserError: If another process works in the folder, or submitit is missing.
     """
     folder.hold()
     try:
         with in_order():
-            return _go_on(folder, described)
+            failed = _run_members(folder)
+    except KeyboardInterrupt:
+        print(f"\nStopped. Continue with\n  equistein resume {folder.path}",
+              file=sys.stderr)  # fmt: skip
+        return INTERRUPTED
     finally:
         folder.release()
-
-
-def _go_on(folder: RunFolder, described: Mapping[str, Any]) -> int:
-    command = [str(word) for word in described.get("arguments", ())]
-    found = members([str(text) for text in described.get("over", ())])
-    _check(command, found)
-    names = {_folder_name(index, member): member for index, member in enumerate(found)}
-    finished = _finished(folder)
-    todo = [name for name in names if name not in finished]
-    done = len(names) - len(todo)
-    say(f"{len(names)} runs, {done} of them done before")
-    begin = functools.partial(_begun, folder, command, names)
-    cluster = str(described.get("cluster", "here"))
-    workers = described.get("workers") or os.cpu_count() or 1
-    failed = []
-    bar = progress_bar(initial=done, total=len(names), unit="run", desc="")
-
-    def show_runs() -> None:
-        going = [name for name in todo if name not in (*finished, *failed)]
-        bar.tell(last_lines(folder, going))
-
-    try:
-        if cluster == "here":
-            results = run_here(folder, begin, todo, workers, show_runs)
-        else:
-            options = [str(text) for text in described.get("cluster_options", ())]
-            executor = executor_of(folder.path / "jobs", cluster, options)
-            executor.update_parameters(slurm_array_parallelism=workers)
-            results = run_jobs(executor, begin, todo)
-        with bar:
-            for name, status in results:
-                bar.update(1)
-                if status == 0:
-                    finished.append(name)
-                    folder.write_json(_FINISHED, {"finished": finished})
-                else:
-                    failed.append(name)
-    except KeyboardInterrupt:
-        told = f"\nStopped. Go on with\n  equistein resume {folder.path}"
-        print(told, file=sys.stderr)
-        return INTERRUPTED
-    results = {
-        name: (names[name], per_seed_of(RunFolder.open(folder.path / "members" / name)))
-        for name in names
-        if name in finished
-    }
-    if results:
-        write_sweep_results(folder, results)
-        write_parts(folder, list(names), list(results))
-        report = write_report(folder, words_of_sweep(described))
-        table = folder.path / "table.csv"
-        answer(
-            f"Report: {report}\nTable: {table}",
-            folder=folder.path, report=report, table=table, failed=failed,
-        )  # fmt: skip
-    for name in failed:
-        log = log_of(folder, name) if cluster == "here" else folder.path / "jobs"
-        print(f"equistein: {name} failed; it says why in {log}.", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _check(command: Sequence[str], found: Sequence[Member]) -> None:
-    """Parse the command with every value once.
+def _run_members(folder: RunFolder) -> list[str]:
+    """Return the names of the runs that failed."""
+    described = folder.read_json("config.json")
+    try:
+        settings = combinations(described["over"])
+        workers, cluster = int(described["workers"]), str(described["cluster"])
+        arguments, options = described["arguments"], described["cluster_options"]
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"{folder.path / 'config.json'} cannot be resumed: {error!r}."
+        raise UserError(message) from None
+    members = {f"{i:04d}": each for i, each in enumerate(settings)}
+    finished = []
+    if folder.has(_FINISHED):
+        finished = list(folder.read_json(_FINISHED)["finished"])
+    waiting = [name for name in members if name not in finished]
+    say(f"{len(members)} runs, {len(finished)} of them finished before")
+    executor = _executor(folder.path / "jobs", cluster, options)
+    running: dict[str, Any] = {}
+    failed: list[str] = []
+    bar = progress_bar(total=len(waiting), unit="run", desc="")
+    try:
+        with bar:
+            while waiting or running:
+                while waiting and len(running) < workers:
+                    name = waiting.pop(0)
+                    words = _words(arguments, members[name], folder, name)
+                    running[name] = executor.submit(subprocess.call, words)
+                time.sleep(_SECONDS)
+                for name in [name for name, job in running.items() if job.done()]:
+                    if _status(running.pop(name)) == 0:
+                        finished.append(name)
+                        folder.write_json(_FINISHED, {"finished": finished})
+                    else:
+                        failed.append(name)
+                    bar.update()
+    finally:
+        for job in running.values():  # where the sweep was stopped
+            job.cancel()
+    done = {name: members[name] for name in members if name in finished}
+    if done:
+        _write_results(folder, described, done, len(members))
+    for name in failed:
+        print(f"equistein: run {name} failed: see {folder.path / 'jobs'}.",
+              file=sys.stderr)  # fmt: skip
+    return failed
+
+
+def _executor(path: pathlib.Path, cluster: str, options: Sequence[str]) -> Any:
+    """Return what submits jobs.
 
     Raises:
-        UserError: If it is no run and no fit, or one of them does not do.
-        SystemExit: If a field is unknown, with a message.
+        UserError: If submitit is missing, or does not know an option.
     """
-    if not command or command[0].startswith("-"):
+    try:
+        import submitit
+    except ImportError:
         raise UserError(
-            "A sweep needs an experiment or `fit` first: equistein sweep c4-gaussians "
-            "--over seed=0..19."
-        )
-    seen: set[tuple[str, str]] = set()
-    for member in found:
-        if not seen.issuperset(member.values.items()):
-            seen.update(member.values.items())
-            parsed(_called(command, member))
+            "A sweep needs submitit: pip install 'equistein[sweep]'."
+        ) from None
+    try:
+        executor = submitit.AutoExecutor(folder=str(path), cluster=cluster)
+        pairs = (option.partition("=") for option in options)
+        parameters = {key: int(v) if v.isdecimal() else v for key, _, v in pairs}
+        executor.update_parameters(**({"timeout_min": _MINUTES} | parameters))
+    except (NameError, RuntimeError, TypeError, ValueError) as error:
+        raise UserError(f"submitit cannot use `--cluster {cluster}`: {error}") from None
+    return executor
 
 
-def _called(command: Sequence[str], member: Member) -> list[str]:
-    """Return the whole command of one run, which has the seeds that are swept alone."""
-    flags = [
-        f"--{field.replace('_', '-')}={value}" for field, value in member.values.items()
-    ]
-    if command[0] == "fit":
-        return [*command, *flags]
-    if "seed" in member.values and given(command, "num-seeds") is None:
-        flags.append("--num-seeds=1")
-    return ["run", *command, *flags]
-
-
-def _folder_name(index: int, member: Member) -> str:
-    plain = "".join(c if c.isalnum() or c in "=.-_" else "," for c in member.name)
-    return f"{index:04d}-{plain}"[:100]
-
-
-def _begun(
-    folder: RunFolder, command: Sequence[str], names: Mapping[str, Member], name: str
+def _words(
+    arguments: Sequence[str],
+    settings: Mapping[str, str],
+    folder: RunFolder,
+    name: str,
 ) -> list[str]:
-    """Return the arguments that begin a run of the sweep, or go on with it."""
-    path = folder.path / "members" / name
+    """Return the command line that begins a run of the sweep, or continues it."""
+    path = folder.path.absolute() / "members" / name
+    options = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items()]
+    if arguments[0] == "-m":
+        return [sys.executable, *arguments, *options, f"--out={path}"]
+    command = [sys.executable, "-m", "equistein"]
     if (path / "config.json").is_file():
-        return ["resume", str(path)]
-    return [*_called(command, names[name]), f"--out={path}"]
+        return [*command, "resume", str(path)]
+    return [*command, *arguments, *options, f"--out={path}"]
 
 
-def _finished(folder: RunFolder) -> list[str]:
-    if not (folder.path / _FINISHED).is_file():
-        return []
-    return list(map(str, folder.read_json(_FINISHED).get("finished", [])))
+def _status(job: Any) -> int:
+    """Return the exit status of a job that has ended."""
+    try:
+        return job.result()
+    except Exception:  # submitit's own, or what ended the job
+        return 1
 
 
-def per_seed_of(folder: RunFolder) -> dict[str, Any]:
-    """Return the numbers of a finished run: for each model and metric one a seed.
+def _write_results(
+    folder: RunFolder,
+    described: Mapping[str, Any],
+    members: Mapping[str, Mapping[str, str]],
+    num: int,
+) -> None:
+    """Write metrics.json, table.csv and the report of all runs that are finished.
 
-    Raises:
-        UserError: If its per_seed.json is missing or damaged.
+    Runs that differ in the seed alone are one row, with their spread.
     """
-    found = folder.read_json("per_seed.json")
-    metrics = [row for row in found.values() if isinstance(row, dict)]
-    columns = [column for row in metrics for column in row.values()]
-    numbers = [x for column in columns if isinstance(column, list) for x in column]
-    good = len(metrics) == len(found)
-    good = good and all(isinstance(column, list) for column in columns)
-    if not good or not all(x is None or _is_float(x) for x in numbers):
-        path = folder.path / "per_seed.json"
-        raise UserError(f"{path} is damaged: it should hold a number for each seed.")
-    return found
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, float) or (is_integer(value) and abs(value) < 2**63)
+    pooled: dict[str, dict[str, list]] = {}
+    lines: list[dict[str, Any]] = []
+    about: dict[str, Any] = {}
+    for name, settings in members.items():
+        member = RunFolder.open(folder.path / "members" / name)
+        about |= member.read_json("metrics.json").get("about", {})
+        others = " ".join(f"{k}={v}" for k, v in settings.items() if k != "seed")
+        for entry, metrics in member.read_json("per_seed.json").items():
+            row = f"{entry} {others}".strip()
+            for metric, values in metrics.items():
+                numbers = [math.nan if v is None else v for v in values]
+                pooled.setdefault(row, {}).setdefault(metric, []).extend(numbers)
+            for index in range(max(map(len, metrics.values()), default=0)):
+                numbers = {k: v[index] for k, v in metrics.items() if index < len(v)}
+                line = {"run": name, "entry": entry, "seed_index": index}
+                lines.append(line | dict(settings) | numbers)
+    rows = {
+        row: summarize({metric: np.array(v) for metric, v in metrics.items()})
+        for row, metrics in pooled.items()
+    }
+    floors = [row for row in rows if row.split(" ")[0] == FLOOR]
+    floor = rows.pop(floors[0]) if len(floors) == 1 else {}
+    folder.write_json("metrics.json", {"entries": rows, "floor": floor, "about": about})
+    table = io.StringIO()
+    columns = dict.fromkeys(key for line in lines for key in line)
+    writer = csv.DictWriter(table, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    folder.write("table.csv", table.getvalue())
+    write_text(
+        folder,
+        ReportText(
+            title=f"equistein sweep: {' '.join(described['arguments'])}",
+            lead=f"Runs for all combinations of {', '.join(described['over'])}. A row "
+            "is all runs that differ in the seed alone; table.csv has each of them, "
+            "members/ their own reports.",
+            unfinished=f"{num - len(members)} of {num} runs are not finished."
+            if len(members) < num
+            else "",
+        ),
+    )
+    report, path = write_report(folder), folder.path / "table.csv"
+    answer(f"Report: {report}\nTable: {path}",
+           folder=folder.path, report=report, table=path)  # fmt: skip

@@ -1,17 +1,21 @@
 """Read points from a user's file. Files are untrusted."""
 
+import io
+import math
+import os
 import pathlib
 import struct
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
-from equistein._archive import array_header, check_unpacked
-from equistein._limits import LimitError
+from equistein._limits import check_bytes, LimitError
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 _LEAST = 4  # bytes that a number becomes, in single precision
+_LONGEST = 2**16  # bytes of an array's header
 _REMEDY = "give fewer points, or floating point by np.save and --stream"
 
 
@@ -100,7 +104,7 @@ def _mapped(path: pathlib.Path) -> np.memmap:
             header = file.read(30)  # the lengths of two fields end it
             start = part.header_offset + 30 + sum(struct.unpack("<HH", header[26:]))
         file.seek(start)
-        shape, is_fortran, dtype = array_header(file)
+        shape, is_fortran, dtype = _array_header(file)
         order = "F" if is_fortran else "C"
         return np.memmap(path, dtype, "r", file.tell(), shape, order)
 
@@ -166,28 +170,18 @@ def stored_arrays(
     return found
 
 
-def all_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Return all arrays of an .npz file by their names.
-
-    Raises:
-        DataError: If the file is missing, damaged, pickled or too large.
-    """
-    return _loaded(path, None)[0]
-
-
 def _loaded(
-    path: pathlib.Path, names: Sequence[str] | None
+    path: pathlib.Path, names: Sequence[str]
 ) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the arrays of a file that are named, None is all, and all names."""
+    """Return the arrays of a file that are named, and all names."""
     try:
         with path.open("rb") as file:
-            check_unpacked(file, str(path), names, least=_LEAST, remedy=_REMEDY)
+            _check_unpacked(file, str(path), names)
             stored = np.load(file, allow_pickle=False)
             if isinstance(stored, np.ndarray):
                 stored = {"x": stored}
             held = list(stored)
-            wanted = held if names is None else [n for n in names if n in held]
-            found = {name: np.asarray(stored[name]) for name in wanted}
+            found = {name: np.asarray(stored[name]) for name in names if name in held}
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
@@ -196,6 +190,63 @@ def _loaded(
             "Delete it, or copy it anew."
         ) from None
     return found, held
+
+
+def _check_unpacked(
+    file: io.BufferedIOBase,
+    what: str,
+    names: Collection[str],
+) -> None:
+    """Raise unless the arrays of an .npy or .npz file fit into memory.
+
+    The headers state how large each array becomes. They may lie, so the bytes of the
+    file count as well.
+
+    The file is left at its beginning.
+
+    Raises:
+        LimitError: If they do not fit.
+        Exception: Nearly any, if the file is damaged.
+    """
+
+    def needed_by(part: Any, stored: int) -> int:
+        shape, _, dtype = _array_header(part)
+        return max(stored, math.prod(shape) * max(_LEAST, dtype.itemsize))
+
+    is_archive = zipfile.is_zipfile(file)
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if not is_archive:
+        needed = needed_by(file, size)
+    else:
+        files = {f"{name}.npy" for name in names}
+        needed = 0
+        with zipfile.ZipFile(file) as archive:
+            for each in archive.infolist():
+                if each.filename in files:
+                    stored = max(each.file_size, each.compress_size)
+                    with archive.open(each) as part:
+                        needed += needed_by(part, stored)
+    file.seek(0)
+    check_bytes(what, needed, _REMEDY)
+
+
+def _array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return the shape, whether the order is Fortran's, and the type of an array.
+
+    Raises:
+        ValueError: If there is no such header here, or one so long that NumPy should
+            not make room for it.
+    """
+    version = np.lib.format.read_magic(file)
+    size = file.read(2 if version == (1, 0) else 4)
+    length = int.from_bytes(size, "little")
+    if length > _LONGEST:
+        raise ValueError(f"the header of an array has {length} bytes")
+    header = io.BytesIO(size + file.read(length))
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(header)
+    return np.lib.format.read_array_header_2_0(header)
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:

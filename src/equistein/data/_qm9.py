@@ -13,9 +13,9 @@ from equistein.data._cache import (
     cache_folder,
     DATA_VARIABLE,
     fetched,
-    keep,
-    kept_arrays,
+    load_cached,
     local_file,
+    save_cached,
 )
 from equistein.molecules import atomic_numbers_of, atoms_of
 
@@ -75,14 +75,14 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
     if path is not None:
         arrays = stored_arrays(path, ["positions", "charges", "split"])
         return _checked(arrays, path, formula, numbers)
-    arrays = kept_arrays(kept)
+    arrays = load_cached(kept)
     if arrays is not None:
         return _checked(arrays, kept, formula, numbers)
     if not download:
         return None
     found = _from_archive(*_fetch(), formula, numbers)
     x, charges, split = found.positions, found.atomic_numbers, found.split
-    keep(kept, {"positions": x, "charges": charges, "split": split})
+    save_cached(kept, {"positions": x, "charges": charges, "split": split})
     return found
 
 

@@ -19,13 +19,13 @@ class AbstractNoiseEnergy(AbstractEnergies):
 
     Attributes:
         scale: The root mean square coordinate of the data.
-        noise: The least noise, in the units of the points.
-        noise_max: The largest noise.
+        sigma_min: The least noise, in the units of the points.
+        sigma_max: The largest noise.
     """
 
     scale: eqx.AbstractVar[Scalar]
-    noise: eqx.AbstractVar[Scalar]
-    noise_max: eqx.AbstractVar[Scalar]
+    sigma_min: eqx.AbstractVar[Scalar]
+    sigma_max: eqx.AbstractVar[Scalar]
 
     @abc.abstractmethod
     def at(
@@ -52,20 +52,20 @@ class AbstractNoiseEnergy(AbstractEnergies):
 
         $$\sigma = \sigma_{max}^{1 - t}\, \sigma_{min}^t$$
         """
-        high, low = jax.lax.stop_gradient((self.noise_max, self.noise))
+        high, low = jax.lax.stop_gradient((self.sigma_max, self.sigma_min))
         return high * (low / high) ** fraction
 
     @keyed
     def random_levels(self, key: Key, num: int) -> Float[Array, " point"]:
         """Return levels of noise, one in each of `num` like parts of their range."""
-        dtype = self.noise.dtype
+        dtype = self.sigma_min.dtype
         offsets = jr.uniform(key, (num,), dtype)
         return self.level((jnp.arange(num, dtype=dtype) + offsets) / num)
 
     @keyed
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points as wide as the data with the largest noise."""
-        width = jnp.sqrt(self.noise_max**2 + self.scale**2)
+        width = jnp.sqrt(self.sigma_max**2 + self.scale**2)
         points = width * jr.normal(key, (num, *shape), width.dtype)
         return jax.vmap(self.project)(points)
 
@@ -74,4 +74,6 @@ class AbstractNoiseEnergy(AbstractEnergies):
 
         $$\hat x = x - \sigma^2 \nabla E_\sigma(x)$$
         """
-        return point - self.noise**2 * jax.grad(self.at(self.noise, label))(point)
+        return point - self.sigma_min**2 * jax.grad(self.at(self.sigma_min, label))(
+            point
+        )

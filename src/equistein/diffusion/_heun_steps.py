@@ -62,7 +62,7 @@ class HeunSteps(AbstractDiffusionSteps):
         noise = jr.normal(jr.fold_in(key, number), particles.shape, particles.dtype)
         variance = now**2 - after**2
         jump = jnp.sqrt(variance) * jax.vmap(energy.project)(noise)
-        clip = self.score_clip * energy.noise
+        clip = self.score_clip * energy.sigma_min
         here = clipped_scores(energy, now, particles, clip / now)
         moved = particles + variance * here + jump
         there = clipped_scores(energy, after, moved, clip / after)

@@ -30,7 +30,7 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
         energy: The energies of atoms of any kind.
         formulas: The kinds of the atoms of each formula, by number.
         scale: The root mean square coordinate of the data.
-        noise_max: The largest noise.
+        sigma_max: The largest noise.
 
     Raises:
         ValueError: If the network of the energy does not take atoms of any kind.
@@ -40,15 +40,15 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
     kinds: Int[Array, "formula atom"]
     formulas: tuple[tuple[int, ...], ...]
     scale: Scalar
-    noise: Scalar
-    noise_max: Scalar
+    sigma_min: Scalar
+    sigma_max: Scalar
 
     def __init__(
         self,
         energy: NoiseEnergy,
         formulas: Sequence[tuple[int, ...]],
         scale: Scalar,
-        noise_max: Scalar,
+        sigma_max: Scalar,
     ):
         if not isinstance(energy.network, EGNN):
             raise ValueError(
@@ -56,15 +56,15 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
                 f"any kind, but got one on {type(energy.network).__name__}."
             )
         self.energy = eqx.tree_at(
-            lambda e: (e.scale, e.noise_max), energy, (scale, noise_max)
+            lambda e: (e.scale, e.sigma_max), energy, (scale, sigma_max)
         )
         self.formulas = tuple(tuple(kinds) for kinds in formulas)
         num = max(map(len, formulas))
         rows = [[*kinds, *[-1] * (num - len(kinds))] for kinds in formulas]
         self.kinds = jnp.array(rows)
         self.scale = scale
-        self.noise = energy.noise
-        self.noise_max = noise_max
+        self.sigma_min = energy.sigma_min
+        self.sigma_max = sigma_max
 
     @property
     def mask(self) -> Bool[Array, "formula atom"]:
@@ -76,9 +76,12 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
     ) -> NoiseEnergy:
         """Return the energy of one formula, for points with rows left over."""
         return eqx.tree_at(
-            lambda energy: (energy.network.kinds, energy.noise),
+            lambda energy: (energy.network.kinds, energy.sigma_min),
             self.energy,
-            (self.kinds[self._checked(label)], jnp.asarray(noise, self.noise.dtype)),
+            (
+                self.kinds[self._checked(label)],
+                jnp.asarray(noise, self.sigma_min.dtype),
+            ),
         )
 
     def given(self, label: int | np.integer) -> NoiseEnergy:
@@ -108,7 +111,7 @@ class MaskedNoiseEnergy(AbstractNoiseEnergy):
             )
 
     def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
-        return self.at(self.noise, label).project(point)
+        return self.at(self.sigma_min, label).project(point)
 
     def fraction_present(self, label: Int[Array, ""] | None = None) -> Scalar:
         mask = self.mask[self._checked(label)]

@@ -31,11 +31,11 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     Args:
         network: The network, with as many classes as the law.
         law: Normal laws like the data.
-        noise: The least noise, in the units of the points.
-        noise_max: The largest noise.
+        sigma_min: The least noise, in the units of the points.
+        sigma_max: The largest noise.
 
     Raises:
-        ValueError: If not `0 < noise < noise_max`.
+        ValueError: If not `0 < sigma_min < sigma_max`.
 
     References:
         Karras et al. (2022), Elucidating the design space of diffusion-based generative
@@ -45,21 +45,21 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     network: SteerableUNet
     law: BlurredNormals
     scale: Scalar
-    noise: Scalar
-    noise_max: Scalar
+    sigma_min: Scalar
+    sigma_max: Scalar
     has_classes: bool = eqx.field(static=True)
 
     def __init__(
         self,
         network: SteerableUNet,
         law: BlurredNormals,
-        noise: float,
-        noise_max: float,
+        sigma_min: float,
+        sigma_max: float,
     ):
-        if not 0 < noise < noise_max < float("inf"):
+        if not 0 < sigma_min < sigma_max < float("inf"):
             raise ValueError(
-                "MixtureNoiseEnergy needs 0 < `noise` < `noise_max`, in the units of "
-                f"the points, but got {noise!r} and {noise_max!r}."
+                "MixtureNoiseEnergy needs 0 < `sigma_min` < `sigma_max`, in the units "
+                f"of the points, but got {sigma_min!r} and {sigma_max!r}."
             )
         self.network, self.law, self.has_classes = (
             network,
@@ -67,12 +67,13 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
             network.head is not None,
         )
         dtype = law.means.dtype
-        self.scale, self.noise, self.noise_max = (
-            jnp.asarray(number, dtype) for number in (network.scale, noise, noise_max)
+        self.scale, self.sigma_min, self.sigma_max = (
+            jnp.asarray(number, dtype)
+            for number in (network.scale, sigma_min, sigma_max)
         )
 
     def __call__(self, point: Point) -> Scalar:
-        law, scale, noise = fixed((self.law, self.scale, self.noise))
+        law, scale, noise = fixed((self.law, self.scale, self.sigma_min))
         learned = self.network(point, noise / scale)
         return -law.log_density(point, noise) - scale / noise * learned
 
@@ -80,7 +81,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         energy = self(point)
         if not self.has_classes:
             return Evaluation(energy)
-        scale, noise = fixed((self.scale, self.noise))
+        scale, noise = fixed((self.scale, self.sigma_min))
         # Without the energy, which cancels in p(y | x) and would cost a cross-entropy
         # as much as the rest.
         return Evaluation(energy, self.network.classes(point, noise / scale))
@@ -89,8 +90,8 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         self, noise: Scalar | float, label: Int[Array, ""] | None = None
     ) -> "MixtureNoiseEnergy":
         del label  # all classes are of one kind of points
-        noise = jnp.asarray(noise, self.noise.dtype)
-        return eqx.tree_at(lambda energy: energy.noise, self, noise)
+        noise = jnp.asarray(noise, self.sigma_min.dtype)
+        return eqx.tree_at(lambda energy: energy.sigma_min, self, noise)
 
     def given(self, label: int | np.integer) -> "MixtureNoiseEnergy":
         """Return the energies of one class.
@@ -107,7 +108,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
             )
         network = eqx.tree_at(lambda f: f.head, self.network, None)
         law = self.law.of_class(int(label))
-        noises = float(self.noise), float(self.noise_max)
+        noises = float(self.sigma_min), float(self.sigma_max)
         return MixtureNoiseEnergy(network, law, *noises)
 
     def num_classes(self, shape: tuple[int, ...]) -> int | None:
@@ -123,7 +124,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     @keyed
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points of the normal laws with the largest noise."""
-        return self.law.at(self.noise_max).sample(key, num)
+        return self.law.at(self.sigma_max).sample(key, num)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)

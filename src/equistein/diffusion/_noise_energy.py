@@ -28,11 +28,11 @@ class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     Args:
         network: The network $f$.
         data: The data, stacked on axis 0.
-        noise: The least noise, in the units of the points.
-        noise_max: The largest noise; by default $2 s$.
+        sigma_min: The least noise, in the units of the points.
+        sigma_max: The largest noise; by default $2 s$.
 
     Raises:
-        ValueError: If not `0 < noise < noise_max`.
+        ValueError: If not `0 < sigma_min < sigma_max`.
 
     References:
         Karras et al. (2022), Elucidating the design space of diffusion-based generative
@@ -41,32 +41,32 @@ class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
 
     network: AbstractNoiseNetwork
     scale: Scalar
-    noise: Scalar
-    noise_max: Scalar
+    sigma_min: Scalar
+    sigma_max: Scalar
 
     def __init__(
         self,
         network: AbstractNoiseNetwork,
         data: Particles,
-        noise: float,
-        noise_max: float | None = None,
+        sigma_min: float,
+        sigma_max: float | None = None,
     ):
         group = network.group(data.shape[1:])
         centered = jax.vmap(group.project)(data)
         scale = jnp.sqrt(jnp.mean(centered**2))
-        noise_max = 2 * float(scale) if noise_max is None else noise_max
-        if not 0 < noise < noise_max < float("inf"):
+        sigma_max = 2 * float(scale) if sigma_max is None else sigma_max
+        if not 0 < sigma_min < sigma_max < float("inf"):
             raise ValueError(
-                "NoiseEnergy needs 0 < `noise` < `noise_max`, lengths in the units of "
-                f"the points, but got {noise!r} and {noise_max!r}."
+                "NoiseEnergy needs 0 < `sigma_min` < `sigma_max`, in the units of "
+                f"the points, but got {sigma_min!r} and {sigma_max!r}."
             )
         self.network = network
         self.scale = scale
-        self.noise = jnp.asarray(noise, data.dtype)
-        self.noise_max = jnp.asarray(noise_max, data.dtype)
+        self.sigma_min = jnp.asarray(sigma_min, data.dtype)
+        self.sigma_max = jnp.asarray(sigma_max, data.dtype)
 
     def __call__(self, point: Point) -> Scalar:
-        constants = jax.lax.stop_gradient((self.scale, self.noise))
+        constants = jax.lax.stop_gradient((self.scale, self.sigma_min))
         scale, noise = (number.astype(point.dtype) for number in constants)
         centered = self.network.project(point)
         confining = jnp.sum(centered**2) / (2 * (noise**2 + scale**2))
@@ -76,8 +76,8 @@ class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         self, noise: Scalar | float, label: Int[Array, ""] | None = None
     ) -> "NoiseEnergy":
         del label  # there is one kind of points
-        noise = jnp.asarray(noise, self.noise.dtype)
-        return eqx.tree_at(lambda energy: energy.noise, self, noise)
+        noise = jnp.asarray(noise, self.sigma_min.dtype)
+        return eqx.tree_at(lambda energy: energy.sigma_min, self, noise)
 
     def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
         del label

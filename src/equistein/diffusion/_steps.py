@@ -99,7 +99,7 @@ class AbstractDiffusionSteps(eqx.Module):
     def level(self, energy: AbstractNoiseEnergy, number: Int[Array, ""]) -> Scalar:
         """Return the noise before a step; `num_steps` gives the least."""
         fraction = number / self.num_steps
-        return energy.level(jnp.minimum(fraction, 1).astype(energy.noise.dtype))
+        return energy.level(jnp.minimum(fraction, 1).astype(energy.sigma_min.dtype))
 
     @keyed
     def run(
@@ -195,14 +195,14 @@ class DiffusionSteps(AbstractDiffusionSteps):
         particles: Particles,
     ) -> Particles:
         now, after = self.level(energy, number), self.level(energy, number + 1)
-        here = self.step_sizes.at(now / energy.noise)
+        here = self.step_sizes.at(now / energy.sigma_min)
         project = jax.vmap(energy.project)
         scores = clipped_scores(energy, now, particles, here.score_clip)
         noise = project(self._noise(key, number, particles))
         flow = (now**2 - after**2) / 2
         langevin = flow + here.langevin
         moved = particles + (flow + langevin) * scores
-        heat = jnp.where(now <= _COLD * energy.noise, self.temperature, 1)
+        heat = jnp.where(now <= _COLD * energy.sigma_min, self.temperature, 1)
         moved += jnp.sqrt(2 * heat.astype(langevin.dtype) * langevin) * noise
         kernel = self.kernel
         if kernel is None:

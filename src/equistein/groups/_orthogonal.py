@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._arrays import as_key
+from equistein._arrays import as_keys
 from equistein._gate import gate, keyed
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, Point
@@ -59,7 +59,7 @@ class SpecialOrthogonal(AbstractMatrixGroup):
     dim: int
 
     def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
-        return special_orthogonal(as_key(key), self.dim, num)
+        return special_orthogonal(as_keys(key), self.dim, num)
 
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)

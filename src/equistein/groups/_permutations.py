@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Int
 
-from equistein._arrays import as_key
+from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._limits import check_made
 from equistein._types import AnyKey, Key, Point
@@ -57,7 +57,7 @@ class Permutations(AbstractFiniteGroup):
         return jnp.asarray(all_permutations(self.labels.num))
 
     def sample(self, key: AnyKey, num: int) -> Int[Array, "num label"]:
-        return random_permutations(as_key(key), num, self.labels.num)
+        return random_permutations(as_keys(key), num, self.labels.num)
 
     def act(self, element: Int[Array, " label"], point: Point) -> Point:
         self.check_shape(point.shape)

@@ -57,6 +57,11 @@ from equistein.models._of_formula import (
 )
 from equistein.models._problem import Problem as Problem
 from equistein.models._read_dataset import read_dataset as read_dataset
+from equistein.models._report import (
+    FIT_METRICS as FIT_METRICS,
+    fit_text as fit_text,
+    write_fit_report as write_fit_report,
+)
 from equistein.models._samplers import (
     CoolingStep as CoolingStep,
     descent as descent,

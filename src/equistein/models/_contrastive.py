@@ -13,7 +13,7 @@ from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.kernels import AbstractKernel, RBF
 from equistein.models._kernel import kernel_for
-from equistein.models._model import given, Model, model_of
+from equistein.models._model import Model, model_of, setting_or
 from equistein.models._samplers import CoolingStep, descent
 from equistein.models._settings import ContrastiveSettings
 from equistein.samplers import (
@@ -25,9 +25,9 @@ from equistein.samplers import (
     SVGD,
 )
 from equistein.training import (
+    AbstractInitial,
     AbstractNegatives,
     AbstractObjective,
-    AbstractStart,
     Blurred,
     Box,
     ContrastiveDivergence,
@@ -67,15 +67,15 @@ def contrastive_model(
     _check_memory(math.prod(shape), settings)
     group = energy.group(shape)
     data = jax.vmap(group.project)(data)
-    start = _start(energy, data, labels, settings)
-    langevin = given(settings.langevin_step_size, (0.01 * start.reach) ** 2)
+    initial = _initial(energy, data, labels, settings)
+    langevin = setting_or(settings.langevin_step_size, (0.01 * initial.reach) ** 2)
     batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
     num_epochs = settings.num_epochs or max(60, -(-500 // batches))
     parts = _reweighted if settings.negatives == "reweighted" else _persistent
-    negatives, sampler = parts(energy, shape, start, langevin, settings)
+    negatives, sampler = parts(energy, shape, initial, langevin, settings)
     objective = objective_for(negatives, labels, settings)
     generator = SamplingGenerator(
-        sampler, start, num_steps=settings.sample_steps,
+        sampler, initial, num_steps=settings.sample_steps,
         num_at_once=settings.sample_at_once,
     )  # fmt: skip
     return model_of(energy, objective, generator, settings, num_epochs, batches)
@@ -95,14 +95,14 @@ def _check_memory(size: int, settings: ContrastiveSettings) -> None:
 def _reweighted(
     energy: AbstractEnergy,
     shape: tuple[int, ...],
-    start: AbstractStart,
+    initial: AbstractInitial,
     langevin: Scalar,
     settings: ContrastiveSettings,
 ) -> tuple[AbstractNegatives, AbstractSampler]:
     """Return chains with weights, and what draws new samples."""
     group = energy.group(shape)
     chains = MALA(langevin, score_clip=settings.score_clip, project=group.project)
-    reference = Normal(start.center, start.reach / 2, group)
+    reference = Normal(initial.center, initial.reach / 2, group)
     negatives = Reweighted(
         chains, reference, num_particles=settings.num_particles,
         num_steps=settings.num_steps, reset_probability=settings.reset_probability,
@@ -113,15 +113,15 @@ def _reweighted(
 def _persistent(
     energy: AbstractEnergy,
     shape: tuple[int, ...],
-    start: AbstractStart,
+    initial: AbstractInitial,
     langevin: Scalar,
     settings: ContrastiveSettings,
 ) -> tuple[AbstractNegatives, AbstractSampler]:
     """Return particles without weights, and what draws new samples."""
     group = energy.group(shape)
     kernel = _kernel(energy, shape, settings)
-    stein = given(settings.stein_step_size, langevin)
-    clip = given(settings.score_clip, 450 / start.reach)
+    stein = setting_or(settings.stein_step_size, langevin)
+    clip = setting_or(settings.score_clip, 450 / initial.reach)
     tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
     cooling = CoolingStep(langevin, settings.sample_steps - tail, tail)
     quiet = settings.langevin_step_size == 0
@@ -134,15 +134,15 @@ def _persistent(
             return Langevin(step_size, **options)
         return SVGD(kernel, descent(stein), langevin=step_size, **options)
 
-    return _negatives(sampler(langevin), start, settings), sampler(cooling)
+    return _negatives(sampler(langevin), initial, settings), sampler(cooling)
 
 
-def _start(
+def _initial(
     energy: AbstractEnergy, data: Particles, labels: Any, settings: ContrastiveSettings
-) -> AbstractStart:
+) -> AbstractInitial:
     """Return the law that the settings name, for particles and new samples."""
     group = energy.group(data.shape[1:])
-    if settings.start == "box":
+    if settings.initial == "box":
         return Box(data, group)
     if labels is None or not isinstance(energy, JointEnergy):
         return Normals(data, group)
@@ -151,7 +151,7 @@ def _start(
 
 
 def _negatives(
-    sampler: AbstractSampler, start: AbstractStart, settings: ContrastiveSettings
+    sampler: AbstractSampler, initial: AbstractInitial, settings: ContrastiveSettings
 ) -> AbstractNegatives:
     """Return persistent particles, or a replay buffer if the settings have one."""
     options: dict[str, Any] = {
@@ -161,8 +161,8 @@ def _negatives(
         "reset_to_data": settings.reset_to_data,
     }
     if settings.buffer_size is None:
-        return Persistent(sampler, start, **options)
-    return ReplayBuffer(sampler, start, settings.buffer_size, **options)
+        return Persistent(sampler, initial, **options)
+    return ReplayBuffer(sampler, initial, settings.buffer_size, **options)
 
 
 @gate

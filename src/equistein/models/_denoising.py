@@ -15,7 +15,7 @@ from equistein.diffusion import (
     StepSizes,
 )
 from equistein.models._kernel import kernel_for
-from equistein.models._model import given, Model, model_of
+from equistein.models._model import Model, model_of, setting_or
 from equistein.models._settings import DenoisingSettings
 from equistein.networks import EGNN
 from equistein.training import AbstractGenerator
@@ -95,11 +95,11 @@ def _of_atoms(energy: NoiseEnergy) -> bool:
 
 def _step_sizes(energy: NoiseEnergy, settings: DenoisingSettings) -> StepSizes:
     """Return step sizes at the least noise, set by it where they are not given."""
-    noise, network = energy.noise, energy.network
-    langevin = given(settings.langevin_step_size, noise**2)
+    noise, network = energy.sigma_min, energy.network
+    langevin = setting_or(settings.langevin_step_size, noise**2)
     # The score of blurred points has the norm sqrt(size) / noise.
-    clip = given(settings.score_clip, max(20.0, 3 * network.size**0.5) / noise)
+    clip = setting_or(settings.score_clip, max(20.0, 3 * network.size**0.5) / noise)
     # The features of a graph network's kernel are numbers: its force has other units.
     unit = network.reach / _REACH if isinstance(network, EGNN) else 1.0
-    stein = given(settings.stein_step_size, _STEIN_FRACTION * unit**2 * langevin)
+    stein = setting_or(settings.stein_step_size, _STEIN_FRACTION * unit**2 * langevin)
     return StepSizes(langevin, stein, clip)

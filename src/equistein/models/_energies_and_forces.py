@@ -89,7 +89,7 @@ def with_forces(
     part: AbstractObjective = ForceMatching(scores)
     noise = 0.0
     if isinstance(model.energy, NoiseEnergy):
-        noise = float(model.energy.noise)
+        noise = float(model.energy.sigma_min)
     elif isinstance(settings, ContrastiveSettings):
         noise = settings.data_noise
     if noise:

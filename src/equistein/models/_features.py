@@ -42,7 +42,7 @@ def features_of(energy: AbstractEnergies, **options: Any) -> AbstractFeatures:
 def image_invariants(energy: AbstractEnergies, image: Point) -> Float[Array, " field"]:
     """Return invariant features of an image, by the network of an energy of images."""
     if isinstance(energy, MixtureNoiseEnergy):
-        return energy.network.features(image, energy.noise / energy.scale)
+        return energy.network.features(image, energy.sigma_min / energy.scale)
     assert isinstance(energy, JointEnergy)
     assert isinstance(energy.network, SteerableCNN)
     return energy.network.all_invariants(image)

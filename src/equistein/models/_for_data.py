@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._arrays import as_key
+from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._types import AnyKey, Key, Particles
 from equistein.energies import (
@@ -77,7 +77,7 @@ def for_data(
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
-    key = as_key(key)
+    key = as_keys(key)
     if network is None:
         network = (
             _usual(group, labels)
@@ -145,7 +145,7 @@ def energy_for(
             "class there is nothing to tell apart; leave it out for a plain energy."
         )
     network = network_for(
-        as_key(key), group, data, num_classes=num_classes, widths=widths
+        as_keys(key), group, data, num_classes=num_classes, widths=widths
     )
     if num_classes is not None:
         return JointEnergy(network, temperature)
@@ -176,7 +176,7 @@ def for_formulas(
     settings = _settings(DenoisingSettings(), settings, "A graph network")
     energy = masked_energy_for(
         key, formulas, data, jnp.asarray(labels), atomic_numbers=atomic_numbers,
-        width=settings.width, depth=settings.depth, noise=settings.noise,
+        width=settings.width, depth=settings.depth, sigma_min=settings.sigma_min,
     )  # fmt: skip
     about = {"formulas": [list(map(int, row)) for row in atomic_numbers]}
     return dataclasses.replace(denoising_model(energy, data, settings), about=about)
@@ -202,7 +202,7 @@ def _graph_model(
         )
     energy = graph_energy_for(
         key, group, data, atomic_numbers=atomic_numbers, width=settings.width,
-        depth=settings.depth, noise=settings.noise,
+        depth=settings.depth, sigma_min=settings.sigma_min,
     )  # fmt: skip
     numbers = None if atomic_numbers is None else list(map(int, atomic_numbers))
     about = {} if numbers is None else {"atomic_numbers": numbers}

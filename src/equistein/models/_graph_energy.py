@@ -25,7 +25,7 @@ def graph_energy_for(
     atomic_numbers: Sequence[int] | None = None,
     width: int = 64,
     depth: int = 4,
-    noise: float | None = None,
+    sigma_min: float | None = None,
 ) -> NoiseEnergy:
     """Build an energy for each level of noise, on a graph network of all particles.
 
@@ -38,7 +38,7 @@ def graph_energy_for(
         atomic_numbers: The atomic number of each particle, if it is an atom.
         width: The number of units of the network.
         depth: The number of its layers.
-        noise: The least noise; None is a 20th of the median distance to the nearest
+        sigma_min: The least noise; None is a 20th of the median distance to the nearest
             particle.
 
     Raises:
@@ -56,7 +56,9 @@ def graph_energy_for(
         group.species, atomic_numbers=atomic_numbers, dim=group.dim, width=width,
         depth=depth, reach=1.25 * farthest, key=key,
     )  # fmt: skip
-    return NoiseEnergy(network, data, nearest / _NOISES if noise is None else noise)
+    return NoiseEnergy(
+        network, data, nearest / _NOISES if sigma_min is None else sigma_min
+    )
 
 
 @gate
@@ -69,7 +71,7 @@ def masked_energy_for(
     atomic_numbers: Sequence[Sequence[int]],
     width: int = 64,
     depth: int = 4,
-    noise: float | None = None,
+    sigma_min: float | None = None,
 ) -> MaskedNoiseEnergy:
     """Build energies of several formulas, on one graph network as `graph_energy_for`.
 
@@ -81,7 +83,7 @@ def masked_energy_for(
         atomic_numbers: The atomic numbers of the atoms of each formula.
         width: The number of units of the network.
         depth: The number of its layers.
-        noise: The least noise; None is as for one formula.
+        sigma_min: The least noise; None is as for one formula.
     """
     known = {
         symbol: number
@@ -98,8 +100,8 @@ def masked_energy_for(
         names, atomic_numbers=list(known.values()), dim=data.shape[2], width=width,
         depth=depth, reach=1.25 * farthest, key=key,
     ).of((0,) * data.shape[1])  # fmt: skip
-    noise = nearest / _NOISES if noise is None else noise
-    energy = NoiseEnergy(network, data, noise)
+    sigma_min = nearest / _NOISES if sigma_min is None else sigma_min
+    energy = NoiseEnergy(network, data, sigma_min)
     size = jnp.asarray(scale, data.dtype)
     return MaskedNoiseEnergy(energy, formulas, size, 2 * size)
 

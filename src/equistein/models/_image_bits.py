@@ -48,8 +48,10 @@ def image_bits(
     check_integers("`image_bits`", num_steps=num_steps)
     noise_key, anneal_key = jr.split(key)
     points = jnp.asarray(images)[:_MOST_JUDGED]
-    points = points + energy.noise * jr.normal(noise_key, points.shape, points.dtype)
-    law, shape = energy.law.at(energy.noise), points.shape[1:]
+    points = points + energy.sigma_min * jr.normal(
+        noise_key, points.shape, points.dtype
+    )
+    law, shape = energy.law.at(energy.sigma_min), points.shape[1:]
     found = annealed_importance_sampling(
         anneal_key, energy.log_density, law, samples=points, num_particles=_NUM_CHAINS,
         num_steps=num_steps,

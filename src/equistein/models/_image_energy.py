@@ -54,7 +54,9 @@ def image_energy_for(
     known = None if labels is None else jnp.asarray(labels)
     law = BlurredNormals(data, group, known, num_classes or 1)
     # What is known already is where learning begins.
-    return MixtureNoiseEnergy(network.silent(), law, settings.noise, settings.noise_max)
+    return MixtureNoiseEnergy(
+        network.silent(), law, settings.sigma_min, settings.sigma_max
+    )
 
 
 @gate
@@ -76,9 +78,9 @@ def image_model(
     settings = settings or ImageSettings()
     objective: AbstractObjective = NoiseConditionalScoreMatching()
     if labels is not None and energy.has_classes and settings.label_weight > 0:
-        seen = Blurred(CrossEntropy(), settings.noise)
+        seen = Blurred(CrossEntropy(), settings.sigma_min)
         objective = objective + settings.label_weight * seen
-    clip = _CLIP * data[0].size ** 0.5 / energy.noise
+    clip = _CLIP * data[0].size ** 0.5 / energy.sigma_min
     steps = HeunSteps(settings.sample_steps, clip)
     generator = ReverseDiffusion(steps, data.shape[1:], settings.sample_at_once)
     batches = settings.epoch_batches

@@ -1,4 +1,4 @@
-"""Learned densities in files, of the user's own and those of the package."""
+"""Learned densities in files, and those that come with the package."""
 
 import functools
 import importlib
@@ -12,7 +12,7 @@ from equistein._gate import gate
 from equistein.models._samplers import descend, no_state
 from equistein.runs import RunFolder
 from equistein.samplers import everywhere
-from equistein.training import Fitted, LIBRARY_PARTS, load_tree, ModelFileError
+from equistein.training import FileFormatError, Fitted, LIBRARY_PARTS, load_tree
 
 _SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
 _FUNCTIONS = (descend, no_state, everywhere)
@@ -28,21 +28,21 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
 
     Args:
         path: The file, or the run folder of `equistein fit`.
-        classes: Classes and functions of your own, such as a network's, that the
-            density is made of.
+        classes: Custom classes and functions, such as a network's, that the density
+            is made of.
 
     Raises:
-        ModelFileError: If the file holds no learned density, is damaged, or needs
+        FileFormatError: If the file holds no learned density, is damaged, or needs
             classes that are not given.
     """
     path = pathlib.Path(path)
     if path.is_dir():
         path = path / RunFolder.MODEL
     if not path.is_file():
-        raise ModelFileError(f"There is no file {path}.")
+        raise FileFormatError(f"There is no file {path}.")
     found = load_tree(path, (*_known(), *classes))
     if not isinstance(found, Fitted):
-        raise ModelFileError(
+        raise FileFormatError(
             f"{path} holds {type(found).__name__}, not a learned density."
         )
     return found

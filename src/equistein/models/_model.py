@@ -1,12 +1,11 @@
 """An energy with all that it takes to train and sample it."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from equistein._gate import keyed
 from equistein._types import AnyKey, Key, Particles, Scalar
@@ -15,11 +14,14 @@ from equistein.models._settings import AbstractSettings
 from equistein.training import (
     AbstractGenerator,
     AbstractObjective,
+    AbstractSource,
     adam,
+    checked_batch,
     fit,
     Fitted,
-    Precision,
-    prepared,
+    InMemory,
+    OnDisk,
+    Optimization,
     RollBack,
 )
 
@@ -32,33 +34,27 @@ class Model:
         energy: The energy, untrained.
         objective: What is minimized.
         generator: How new points are drawn.
-        optimizer: What moves the weights.
+        optimization: How the weights are updated.
         num_epochs: The number of epochs.
         epoch_batches: The number of batches of each.
         batch_size: The number of data points of each.
-        ema: The decay of the running mean of the weights.
-        rollback: When a fit goes back.
-        precision: How products of networks round their factors on a GPU or a TPU.
-        about: What is kept with the learned density, such as the atomic numbers.
+        about: What is saved with the learned density, such as the atomic numbers.
     """
 
     energy: AbstractEnergies
     objective: AbstractObjective
     generator: AbstractGenerator
-    optimizer: optax.GradientTransformation
+    optimization: Optimization
     num_epochs: int
     epoch_batches: int
     batch_size: int
-    ema: float
-    rollback: RollBack
-    precision: Precision | None = None
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @keyed
     def fit(
         self,
         key: AnyKey,
-        data: Particles | np.memmap | Iterable[Any],
+        data: Any,
         labels: Any = None,
         **options: Any,
     ) -> Fitted:
@@ -66,12 +62,13 @@ class Model:
 
         The `options` are its `checkpoint`, `callbacks`, `mesh` and `progress`.
         """
+        if not isinstance(data, AbstractSource):
+            kind = OnDisk if isinstance(data, np.memmap) else InMemory
+            data = kind(data, labels, self.epoch_batches)
         fitted = fit(
-            key, self.energy, data, self.objective, labels=labels,
-            num_epochs=self.num_epochs, epoch_batches=self.epoch_batches,
-            batch_size=self.batch_size, optimizer=self.optimizer, ema=self.ema,
-            generator=self.generator, rollback=self.rollback, precision=self.precision,
-            **options,
+            key, self.energy, data, self.objective, num_epochs=self.num_epochs,
+            batch_size=self.batch_size, optimizer=self.optimization,
+            generator=self.generator, **options,
         )  # fmt: skip
         return dataclasses.replace(fitted, about=dict(self.about))
 
@@ -82,7 +79,7 @@ class Model:
         Raises:
             ValueError: If the data or the labels do not fit.
         """
-        everything = prepared(
+        everything = checked_batch(
             self.energy, data, self.objective, labels, self.batch_size
         )
         self.objective.init(key, self.energy, everything)
@@ -101,21 +98,24 @@ def model_of(
         energy=energy,
         objective=objective,
         generator=generator,
-        optimizer=adam(
-            settings.learning_rate, num_epochs * epoch_batches,
-            warm_up=settings.warm_up, gradient_clip=settings.gradient_clip,
+        optimization=Optimization(
+            adam(
+                settings.learning_rate, num_epochs * epoch_batches,
+                warm_up=settings.warm_up, gradient_clip=settings.gradient_clip,
+            ),
+            ema=settings.ema,
+            precision=settings.precision,
+            rollback=RollBack(
+                max_rollbacks=settings.max_rollbacks,
+                energy_limit=settings.energy_limit,
+            ),
         ),
         num_epochs=num_epochs,
         epoch_batches=epoch_batches,
         batch_size=settings.batch_size,
-        ema=settings.ema,
-        rollback=RollBack(
-            max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
-        ),
-        precision=settings.precision,
     )  # fmt: skip
 
 
-def given(value: float | None, otherwise: Scalar) -> Scalar:
-    """Return a setting as an array, or what the data gives where it is None."""
+def setting_or(value: float | None, otherwise: Scalar) -> Scalar:
+    """Return a setting as an array, or another value where it is None."""
     return otherwise if value is None else jnp.asarray(value, otherwise.dtype)

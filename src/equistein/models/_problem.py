@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal
 
-from equistein._numbers import check_fields
+from equistein.models._settings import check_fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,14 @@
 """The settings of the models that the library makes."""
 
 import dataclasses
+import math
+import sys
 from collections.abc import Collection
-from typing import ClassVar, Literal
+from types import NoneType
+from typing import Any, ClassVar, get_args, get_origin, Literal
 
-from equistein._numbers import check_fields
+from equistein._limits import MOST, WHY_MOST
+from equistein._numbers import is_integer, is_number
 from equistein.training import Precision
 
 
@@ -25,7 +29,7 @@ class AbstractSettings:
         max_rollbacks: How often a diverging fit goes back to its last good state.
         energy_limit: The size of an energy from which on a fit is diverging.
         precision: How training rounds the factors of a network's products on a GPU or a
-            TPU, as `es.fit` tells; None is as JAX was told.
+            TPU, as in `es.training.Optimization`; None is JAX's own setting.
         sample_steps: Steps to draw new samples.
         sample_at_once: The number of samples drawn together; their forces join.
     """
@@ -55,7 +59,7 @@ class AbstractSettings:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractParticleSettings(AbstractSettings):
-    """Settings of energies whose samples are particles that feel one another.
+    """Settings of energies whose samples are particles that interact.
 
     Attributes:
         bandwidth: The kernel's bandwidth; None is the median rule.
@@ -87,33 +91,30 @@ class ContrastiveSettings(AbstractParticleSettings):
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
         negatives: `persistent` particles, or `reweighted` ones, Metropolis-adjusted
-            chains whose weights tell what each mode holds: exact in a few dimensions,
-            with kernel `none`. New samples then come from annealed sequential Monte
-            Carlo, in at most `sample_steps` steps.
-        num_particles: The negatives of every batch.
-        buffer_size: Particles kept between batches, of which `num_particles` are drawn
-            for each; None keeps just those (persistent contrastive divergence).
-        num_steps: Sampler steps a batch.
-        reset_probability: The chance, for each particle and batch, to start anew.
-        reset_to_data: The fraction of these that start at data points.
-        start: Where particles and new samples start: `box`, uniformly in a box around
-            the data; or `normals`, normal laws with the mean and the covariance of the
-            data of each class, moved by the group.
-        kernel: What the particles feel of each other: `equivariant`, across orbits;
-            `plain`, as they are; or `none`, independent Langevin chains.
-        stein_step_size: The step along the Stein force, in squared units of the points;
-            None is the same as `langevin_step_size`.
-        langevin_step_size: The Langevin step, in squared units of the points; about a
-            fifth of the squared width of the finest detail. None is a ten-thousandth of
-            the squared reach of the data.
-        score_clip: The largest norm of a score, in inverse units of the points; well
-            above what the data's finest detail needs. None is 450 over the reach.
-        regularization: The weight of the mean squared energies of data and particles.
-        label_weight: The weight of the labels' loss: cross-entropy for classes, squared
-            error for known energies.
-        data_noise: Noise added to the data of each batch, in the units of the points.
-        cooling_fraction: The fraction of `sample_steps` over which the Langevin step
-            falls to 5 %, at the end.
+            chains whose weights estimate the mass of each mode: exact in a few
+            dimensions, with kernel `none`. New samples then come from annealed
+            sequential Monte Carlo, in at most `sample_steps` steps. num_particles: The
+            negatives of every batch. buffer_size: Particles kept between batches, of
+            which `num_particles` are drawn for each; None keeps just those (persistent
+            contrastive divergence). num_steps: Sampler steps a batch.
+            reset_probability: The chance, for each particle and batch, to restart.
+            reset_to_data: The fraction of these that start at data points. initial:
+            Where particles and new samples start: `box`, uniformly in a box around the
+            data; or `normals`, normal distributions with the mean and the covariance of
+            the data of each class, moved by the group. kernel: How particles interact:
+            `equivariant`, across orbits; `plain`, as they are; or `none`, independent
+            Langevin chains. stein_step_size: The step along the Stein force, in squared
+            units of the points; None is the same as `langevin_step_size`.
+            langevin_step_size: The Langevin step, in squared units of the points; about
+            a fifth of the squared width of the finest detail. None is a ten-thousandth
+            of the squared reach of the data. score_clip: The largest norm of a score,
+            in inverse units of the points; well above what the data's finest detail
+            needs. None is 450 over the reach. regularization: The weight of the mean
+            squared energies of data and particles. label_weight: The weight of the
+            labels' loss: cross-entropy for classes, squared error for known energies.
+            data_noise: Noise added to the data of each batch, in the units of the
+            points. cooling_fraction: The fraction of `sample_steps` over which the
+            Langevin step falls to 5 %, at the end.
     """
 
     batch_size: int = 128
@@ -127,7 +128,7 @@ class ContrastiveSettings(AbstractParticleSettings):
     num_steps: int = 60
     reset_probability: float = 0.05
     reset_to_data: float = 0.0
-    start: Literal["box", "normals"] = "box"
+    initial: Literal["box", "normals"] = "box"
     kernel: Literal["equivariant", "plain", "none"] = "equivariant"
     regularization: float = 1e-3
     label_weight: float = 1.0
@@ -187,8 +188,8 @@ class DenoisingSettings(AbstractParticleSettings):
         epoch_batches: Batches an epoch.
         width: The number of units of the graph network.
         depth: The number of its layers.
-        noise: The least noise, in the units of the points; None is a 20th of the median
-            distance to the nearest particle.
+        sigma_min: The least noise, in the units of the points; None is a 20th of the
+            median distance to the nearest particle.
         ending: How the least noise is taken off samples: `mean`, to the mean of what it
             may come from, for points at rest, as molecules are; or `flow`, along the
             probability flow, which keeps the width of a density.
@@ -213,7 +214,7 @@ class DenoisingSettings(AbstractParticleSettings):
     ema: float = 0.999
     width: int = 64
     depth: int = 4
-    noise: float | None = None
+    sigma_min: float | None = None
     ending: Literal["mean", "flow"] = "mean"
     sample_steps: int = 600
     sample_at_once: int = 128
@@ -230,9 +231,9 @@ class ImageSettings(AbstractSettings):
         fields: The fields of each level of the network, from the finest on; larger
             images have more levels of the last number.
         num_blocks: The blocks of its coarsest level.
-        noise: The least noise, in the units of the pixels: the energy is that of the
-            images blurred by it.
-        noise_max: The largest noise, where samples start.
+        sigma_min: The least noise, in the units of the pixels: the energy is that of
+            the images blurred by it.
+        sigma_max: The largest noise, where samples start.
         label_weight: The weight of the cross-entropy of classes beside a loss that is a
             mean over pixels: at 1 it alone would shape what both share.
         sample_steps: Steps from the largest noise to the least, of two evaluations.
@@ -247,8 +248,8 @@ class ImageSettings(AbstractSettings):
     energy_limit: float = 1e9
     fields: tuple[int, ...] = (8, 16)
     num_blocks: int = 2
-    noise: float = 0.05
-    noise_max: float = 4.0
+    sigma_min: float = 0.05
+    sigma_max: float = 4.0
     label_weight: float = 0.01
     sample_steps: int = 50
     sample_at_once: int = 128
@@ -258,8 +259,61 @@ class ImageSettings(AbstractSettings):
     def __post_init__(self):
         """Raise `ValueError` for a setting out of range."""
         super().__post_init__()
-        if self.noise_max <= self.noise:
+        if self.sigma_max <= self.sigma_min:
             raise ValueError(
-                f"`noise_max` must be above `noise`, {self.noise}, but got "
-                f"{self.noise_max!r}."
+                f"`sigma_max` must be above `sigma_min`, {self.sigma_min}, but got "
+                f"{self.sigma_max!r}."
             )
+
+
+def check_fields(
+    settings: Any,
+    *,
+    or_zero: Collection[str] = (),
+    fractions: Collection[str] = (),
+    below_one: Collection[str] = (),
+) -> None:
+    """Raise unless the fields of a dataclass are of their types, and numbers positive.
+
+    Looks at numbers, tuples of them, which must not be empty, and choices (`Literal`).
+
+    Args:
+        settings: A dataclass.
+        or_zero: The numbers that may be zero as well.
+        fractions: The numbers that are 1 at most.
+        below_one: The numbers that are below 1.
+
+    Raises:
+        ValueError: If one is not, with its name, what was expected and what came.
+    """
+    for field in dataclasses.fields(settings):
+        name, value, kind = field.name, getattr(settings, field.name), field.type
+        kinds: tuple[Any, ...] = get_args(kind) or (kind,)
+        if get_origin(kind) is Literal:
+            good, wanted = value in kinds, f"one of {', '.join(kinds)}"
+        elif (value is None and NoneType in kinds) or not {int, float} & {*kinds}:
+            continue
+        else:
+            whole, zero = int in kinds, name in or_zero
+            wanted = f"a {'whole' if whole else 'finite'} number "
+            wanted += "from 0 on" if zero else "above 0"
+            most = sys.float_info.max
+            if whole:
+                wanted, most = f"{wanted}, at most {MOST:.0e}", MOST
+            if name in fractions:
+                wanted, most = wanted + ", at most 1", 1.0
+            elif name in below_one:
+                wanted, most = wanted + ", below 1", math.nextafter(1, 0)
+            values = value if get_origin(kind) is tuple else (value,)
+            good = values and all(_in_range(v, whole, zero, most) for v in values)
+            wanted = f"one or more, each {wanted}" if values is value else wanted
+        if not good:
+            huge = isinstance(value, int) and value > MOST
+            why = f": {WHY_MOST}" if huge else ""
+            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}{why}.")
+
+
+def _in_range(value: Any, whole: bool, zero: bool, most: int | float) -> bool:
+    if not (is_integer(value) if whole else is_number(value)):
+        return False
+    return 0 <= value <= most and (zero or value > 0)

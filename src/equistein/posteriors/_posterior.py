@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._arrays import as_key, check_particles
+from equistein._arrays import as_keys, check_particles
 from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
@@ -178,7 +178,7 @@ class Posterior(eqx.Module):
         """
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
         check_integers("run", least=2 * num_draws, num_steps=num_steps)
-        start_key, pilot_key, run_key, move_key = jr.split(as_key(key), 4)
+        start_key, pilot_key, run_key, move_key = jr.split(as_keys(key), 4)
         every = num_steps // 2 // num_draws
         pilot, evaluations = None, 0
         if isinstance(sampler, AbstractSampler):

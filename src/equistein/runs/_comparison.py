@@ -4,75 +4,54 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equistein._errors import UserError
-from equistein.runs._folder import RunFolder
-from equistein.runs._headlines import RESERVED
-from equistein.runs._history_curves import history_figures
-from equistein.runs._page import is_page, lines_of, PageFigure, Picture, write_page
-from equistein.runs._words import Words
+from equistein.runs._folder import described_settings, RunFolder, UserError
+from equistein.runs._report import (
+    figures_of,
+    is_page,
+    PageFigure,
+    read_text,
+    ReportText,
+    write_page,
+)
 
 _KIND = "comparison"
 
 
-def write_comparison(
-    folders: Sequence[RunFolder], words: Sequence[Words], path: pathlib.Path
-) -> None:
+def write_comparison(folders: Sequence[RunFolder], path: pathlib.Path) -> None:
     """Write a page that compares numbers, figures and settings of several runs.
 
     Args:
         folders: The folders of the runs.
-        words: What the report of each says.
         path: The page.
 
     Raises:
         UserError: If a file of a run is missing or damaged, or the page would replace
             another kind of file.
     """
-    check_comparison(path)
-    named = _named(folders)
-    of_run = dict(zip(named, words, strict=True))
-    labels = {}
-    for name, folder in named.items():
-        for entry in folder.read_json("metrics.json"):
-            told = of_run[name].labels.get(entry, entry)
-            labels[f"{name}: {entry}"] = f"{name}: {told}"
-    metrics = _merged(named)
-    floors = [w.floor for w, f in zip(words, folders, strict=True) if _floor(f)]
-    about = Words(
-        title="Runs compared",
-        lead=", ".join(named),
-        labels=labels,
-        floor=f"{floors[0]}, of the first run that has one" if floors else "",
-        floor_note="The floor is that of the first run that has one.",
-        headlines=next((w.headlines for w in words if w.headlines), ()),
-    )
-    try:
-        figures = [*_beside(named, of_run), *history_figures(named, labels)]
-        settings = _differing(named)
-        write_page(path, about, metrics, figures, settings, kind=_KIND)
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise UserError(f"A file of the runs is damaged: {error}.") from None
-
-
-def check_comparison(path: pathlib.Path) -> None:
-    """Raise unless a page that compares runs can be written without loss.
-
-    Raises:
-        UserError: If there is another kind of file.
-    """
     if not is_page(path, _KIND):
         raise UserError(
-            f"{path} is there already and compares no runs, so it is not overwritten: "
+            f"{path} exists already and compares no runs, so it is not overwritten: "
             "choose another --out."
         )
+    named = _named(folders)
+    texts = {name: read_text(folder) for name, folder in named.items()}
+    try:
+        metrics, labels = _merged(named, texts)
+        settings = _differing(named)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"A file of the runs is damaged: {error!r}.") from None
+    first = next(iter(texts.values()))
+    about = ReportText(
+        title="Runs compared", lead=", ".join(named), labels=labels,
+        floor=f"{first.floor}, of the first run that has one",
+        floor_note="The floor is that of the first run that has one.",
+        headlines=next((t.headlines for t in texts.values() if t.headlines), ()),
+    )  # fmt: skip
+    write_page(path, about, metrics, _beside(named, texts), settings, kind=_KIND)
 
 
 def _named(folders: Sequence[RunFolder]) -> dict[str, RunFolder]:
-    """Return the runs by the names of their folders, or by their paths.
-
-    Raises:
-        UserError: If a folder is given twice.
-    """
+    """Return the runs by the names of their folders, or by their paths."""
     names = [each.path.name or str(each.path) for each in folders]
     if len(set(names)) < len(names):
         names = [str(each.path) for each in folders]
@@ -81,30 +60,30 @@ def _named(folders: Sequence[RunFolder]) -> dict[str, RunFolder]:
     return dict(zip(names, folders, strict=True))
 
 
-def _floor(folder: RunFolder) -> dict[str, Any]:
-    return folder.read_json("metrics.json").get("floor") or {}
-
-
-def _merged(folders: Mapping[str, RunFolder]) -> dict[str, Any]:
-    """Return the numbers of all runs as those of one."""
-    merged: dict[str, Any] = {"num_samples": {}, "seeds": []}
+def _merged(
+    folders: Mapping[str, RunFolder], texts: Mapping[str, ReportText]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the numbers of all runs as those of one, and what figures call them."""
+    merged: dict[str, Any] = {"entries": {}, "num_samples": {}, "about": {}}
+    labels = {}
     for name, folder in folders.items():
         metrics = folder.read_json("metrics.json")
-        counts = metrics.get("num_samples", {})
-        for entry, row in metrics.items():
-            if entry not in RESERVED:
-                merged[f"{name}: {entry}"] = row
-                merged["num_samples"][f"{name}: {entry}"] = counts.get(entry, "")
-        if _floor(folder):
-            merged.setdefault("floor", _floor(folder))
-    return merged
+        for entry, row in metrics["entries"].items():
+            merged["entries"][f"{name}: {entry}"] = row
+            merged["num_samples"][f"{name}: {entry}"] = metrics["num_samples"][entry]
+            label = texts[name].labels.get(entry, entry)
+            labels[f"{name}: {entry}"] = f"{name}: {label}"
+        merged["about"] |= metrics["about"]
+        if metrics["floor"]:
+            merged.setdefault("floor", metrics["floor"])
+    return merged, labels
 
 
 def _differing(folders: Mapping[str, RunFolder]) -> list[tuple[str, str]]:
     """Return the settings in which the runs differ."""
     settings: dict[str, dict[str, str]] = {}
     for name, folder in folders.items():
-        for key, value in lines_of(folder.read_config()):
+        for key, value in described_settings(folder.read_json("config.json")):
             settings.setdefault(key, {})[name] = value
     differing = [
         (key, "; ".join(f"{name}: {values.get(name, '–')}" for name in folders))
@@ -115,28 +94,20 @@ def _differing(folders: Mapping[str, RunFolder]) -> list[tuple[str, str]]:
 
 
 def _beside(
-    folders: Mapping[str, RunFolder], words: Mapping[str, Words]
+    folders: Mapping[str, RunFolder], texts: Mapping[str, ReportText]
 ) -> list[PageFigure]:
     """Return each figure of all runs that have it, side by side and small."""
     from equistein.plotting import thumbnail  # loads matplotlib
 
-    pictures: dict[str, list[Picture]] = {}
-    captions: dict[str, str] = {}
+    joined: dict[str, PageFigure] = {}
     for name, folder in folders.items():
-        for path in (folder.path / "figures").glob("*.png"):
-            try:
-                small = thumbnail(path.read_bytes())
-            except ValueError as error:
-                raise UserError(
-                    f"{path}: {error}. `equistein resume {folder.path}` may draw it "
-                    "anew, or delete it."
-                ) from None
-            pictures.setdefault(path.stem, []).append(Picture(small, name))
-            captions[path.stem] = words[name].captions.get(path.stem, "")
-    named = [stem for each in words.values() for stem in each.captions]
-    order = [*dict.fromkeys(named), *sorted(set(pictures) - set(named))]
-    return [
-        PageFigure(stem, pictures[stem], caption=captions[stem])
-        for stem in order
-        if stem in pictures
-    ]
+        for figure in figures_of(folder, texts[name].captions):
+            if figure.page:
+                continue
+            before = joined.get(figure.name, PageFigure(figure.name))
+            (data,) = figure.pictures.values()
+            pictures = {**before.pictures, name: thumbnail(data)}
+            joined[figure.name] = PageFigure(
+                figure.name, pictures, caption=figure.caption
+            )
+    return list(joined.values())

@@ -1,4 +1,4 @@
-"""What a run runs on."""
+"""The environment of a run: versions, machine, settings of JAX."""
 
 import contextlib
 import datetime
@@ -13,8 +13,7 @@ import sys
 import jax
 import numpy as np
 
-from equistein._errors import UserError
-from equistein.runs._folder import RunFolder
+from equistein.runs._folder import RunFolder, UserError
 
 _CPUINFO = pathlib.Path("/proc/cpuinfo")
 _PACKAGES = (
@@ -26,8 +25,8 @@ _PACKAGES = (
 def write_environment(folder: RunFolder) -> None:
     """Write environment.json; a resumed run keeps what it was started with.
 
-    It has what could make the numbers differ elsewhere: versions, processor, devices,
-    precision and what JAX and XLA were told.
+    It records what could make numbers differ elsewhere: versions, CPU, devices,
+    precision and the variables of JAX and XLA.
     """
     if (folder.path / "environment.json").is_file():
         return
@@ -35,16 +34,13 @@ def write_environment(folder: RunFolder) -> None:
         "environment.json",
         {
             "started": datetime.datetime.now(datetime.UTC).isoformat(),
-            "command": ["equistein", *sys.argv[1:]],
+            "command": [pathlib.Path(sys.argv[0]).name, *sys.argv[1:]],
             "settings_sha256": folder.fingerprint(),
             "commit": _commit(),
             "python": platform.python_version(),
             "platform": platform.platform(),
             "processor": _processor(),
             "cpus": os.cpu_count(),
-            "cores": len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count(),
             "devices": [str(device) for device in jax.devices()],
             "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
             "variables": {
@@ -76,12 +72,12 @@ def check_settings(folder: RunFolder) -> None:
         UserError: If it was changed since.
     """
     if (folder.path / "environment.json").is_file():
-        began = folder.read_json("environment.json").get("settings_sha256")
-        if began not in (None, folder.fingerprint()):  # None was before there were any
+        started = folder.read_json("environment.json").get("settings_sha256")
+        if started != folder.fingerprint():
             raise UserError(
                 f"{folder.path / 'config.json'} was changed after the run began, and "
-                "what is finished belongs to the settings of before: put them back, "
-                "or start a new run."
+                "finished parts belong to the settings before: put them back, or start "
+                "a new run."
             )
 
 

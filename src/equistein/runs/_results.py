@@ -1,29 +1,147 @@
-"""The results of a run as files: stages, numbers, history, samples, figures."""
+"""The results of a run: outcomes, and the files that hold them."""
 
+import dataclasses
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
+from jaxtyping import ArrayLike
 
-from equistein._archive import checksum_of
-from equistein._errors import UserError
 from equistein._limits import check_bytes, JSON_GROWTH
-from equistein.runs._folder import RunFolder
-from equistein.runs._outcome import check_outcome, FLOOR, Outcome
+from equistein._serialization import FileFormatError, load_arrays, save_arrays
+from equistein.runs._folder import RunFolder, UserError
 
-_SETTINGS, _CHECKSUM = "settings_sha256", "sha256"
+FLOOR = "exact"
+"""The entry whose outcome is the floor: exact samples against exact samples."""
+
+WARNING = "warning"
+"""The kind of an event that holds a warning."""
+
+SEED = "@"
+"""Separates a part's name from a seed's number, where each seed is a part."""
+
+_KIND = "finished part"
 
 
-def save_outcome(folder: RunFolder, name: str, outcome: Outcome) -> None:
-    """Keep a finished stage, so that a resumed run need not repeat it."""
-    parts = arrays_of(outcome) | {_SETTINGS: np.array(folder.fingerprint())}
-    parts |= {_CHECKSUM: np.array(checksum_of(parts))}
-    folder.write_arrays(f"checkpoint/{name}.npz", parts)
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """What a number is, as reports show it.
+
+    Attributes:
+        label: A phrase, such as "distance of energies (Wasserstein-2)".
+        better: Whether a `lower` or a `higher` value is better, or one near `zero`;
+            empty where it depends.
+        unit: Its unit, such as "nats".
+    """
+
+    label: str
+    better: Literal["lower", "higher", "zero", ""] = ""
+    unit: str = ""
 
 
-def load_outcome(folder: RunFolder, name: str) -> Outcome | None:
-    """Return a stage finished earlier, or None.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The results of one sampler or model of a run.
+
+    Attributes:
+        metrics: For each metric its values, one a seed.
+        samples: The samples of all seeds together, `(n, *shape)`.
+        history: For each quantity its values, `(seed, record)`.
+        arrays: Further arrays that the figures need.
+        events: What happened, such as roll-backs; each joins the history.
+    """
+
+    metrics: dict[str, np.ndarray]
+    samples: np.ndarray
+    history: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    events: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+
+def seed_outcome(
+    metrics: Mapping[str, Any],
+    samples: ArrayLike,
+    *,
+    history: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, Any] | None = None,
+    stacked: Mapping[str, Any] | None = None,
+    events: Sequence[dict] = (),
+) -> Outcome:
+    """Return the outcome of one seed.
+
+    Args:
+        metrics: Numbers by name.
+        samples: The samples, `(n, *shape)`.
+        history: Columns with one entry a record, with `step` among them, or `epoch` in
+            its place.
+        arrays: Arrays that figures need, concatenated over the seeds.
+        stacked: The same, stacked over the seeds.
+        events: What happened.
+    """
+    columns = {
+        name: np.asarray(values)[None] for name, values in (history or {}).items()
+    }
+    if "step" not in columns and "epoch" in columns:
+        columns["step"] = columns.pop("epoch")
+    extra = {name: np.asarray(values) for name, values in (arrays or {}).items()}
+    extra |= {name: np.asarray(v)[None] for name, v in (stacked or {}).items()}
+    return Outcome(
+        metrics={name: np.array([float(value)]) for name, value in metrics.items()},
+        samples=np.asarray(samples),
+        history=columns,
+        arrays=extra,
+        events=list(events),
+    )
+
+
+def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Return the outcomes with the seeds of each entry joined into one."""
+    groups: dict[str, list[Outcome]] = {}
+    for name, outcome in outcomes.items():
+        groups.setdefault(name.partition(SEED)[0], []).append(outcome)
+    return {name: _concatenate(parts) for name, parts in groups.items()}
+
+
+def _concatenate(parts: list[Outcome]) -> Outcome:
+    if len(parts) == 1:
+        return parts[0]
+
+    def along_seeds(field: str) -> dict[str, np.ndarray]:
+        dicts = [getattr(part, field) for part in parts]
+        # Expensive arrays may be of the first seed alone.
+        return {
+            name: np.concatenate([d[name] for d in dicts if name in d])
+            for name in dicts[0]
+        }
+
+    return Outcome(
+        metrics=along_seeds("metrics"),
+        samples=np.concatenate([part.samples for part in parts]),
+        history=along_seeds("history"),
+        arrays=along_seeds("arrays"),
+        events=[
+            {"seed_index": index} | event
+            for index, part in enumerate(parts)
+            for event in part.events
+        ],
+    )
+
+
+def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:
+    """Save a finished part, so that a resumed run need not repeat it."""
+    arrays = {"samples": outcome.samples}
+    for field in ("metrics", "history", "arrays"):
+        for key, value in getattr(outcome, field).items():
+            arrays[f"{field}:{key}"] = value
+    header = {"settings_sha256": folder.fingerprint(), "events": outcome.events}
+    path = folder.path / "checkpoint" / f"{name}.npz"
+    path.parent.mkdir(exist_ok=True)
+    save_arrays(path, _KIND, header, arrays)
+
+
+def load_part(folder: RunFolder, name: str) -> Outcome | None:
+    """Return a part that was finished earlier, or None.
 
     Raises:
         UserError: If its file is damaged, or belongs to other settings.
@@ -31,84 +149,66 @@ def load_outcome(folder: RunFolder, name: str) -> Outcome | None:
     path = folder.path / "checkpoint" / f"{name}.npz"
     if not path.is_file():
         return None
-    parts = folder.read_arrays(f"checkpoint/{name}.npz")
-    told = parts.pop(_CHECKSUM, None)  # None was before there were any
-    if told is not None and str(told) != checksum_of(parts):
-        raise UserError(
-            f"{path} was changed or damaged after it was written: delete it and resume."
-        )
-    made = parts.pop(_SETTINGS, None)  # None was before there were any
-    if made is not None and str(made) != folder.fingerprint():
+    try:
+        header, arrays = load_arrays(path, _KIND, "delete it and resume")
+        check_bytes(str(path), JSON_GROWTH * len(json.dumps(header)))
+        samples, events = arrays.pop("samples"), header["events"]
+        same = header["settings_sha256"] == folder.fingerprint()
+    except (FileFormatError, KeyError, TypeError, ValueError) as error:
+        raise UserError(str(error)) from None
+    if not same:
         raise UserError(
             f"{path} was made with other settings than config.json has now: put them "
             "back, or delete the file and resume."
         )
-    try:
-        outcome = outcome_of(parts)
-        check_outcome(outcome)
-        return outcome
-    except (KeyError, RecursionError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{path} is no finished part of a run ({error}): delete it and resume."
-        ) from None
-
-
-def arrays_of(outcome: Outcome) -> dict[str, np.ndarray]:
-    """Return all that an outcome is as arrays, by name."""
-    parts = {"samples": outcome.samples}
-    for field in ("metrics", "history", "arrays"):
-        for key, value in getattr(outcome, field).items():
-            parts[f"{field}:{key}"] = value
-    return parts | {"events": np.array(json.dumps(outcome.events))}
-
-
-def outcome_of(arrays: Mapping[str, np.ndarray]) -> Outcome:
-    """Return the outcome that arrays tell of."""
-    parts = dict(arrays)
-    told = str(parts.pop("events", "[]"))
-    check_bytes("What happened in a part", JSON_GROWTH * len(told))
-    events = json.loads(told)
     fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
-    for key, value in parts.items():
+    for key, value in arrays.items():
         field, _, rest = key.partition(":")
-        if rest:
-            fields[field][rest] = value
-    return Outcome(samples=parts["samples"], events=events, **fields)
+        fields[field][rest] = value
+    return Outcome(samples=samples, events=events, **fields)
 
 
 def write_results(
-    folder: RunFolder, outcomes: Mapping[str, Outcome], seeds: list[int]
+    folder: RunFolder,
+    outcomes: Mapping[str, Outcome],
+    seeds: Sequence[int],
+    about: Mapping[str, Metric],
 ) -> None:
-    """Write metrics.json, per_seed.json, history.jsonl and samples.npz."""
-    shown = {name: out for name, out in outcomes.items() if name != FLOOR}
-    metrics: dict[str, Any] = {
-        name: summarize(outcome.metrics) for name, outcome in shown.items()
-    }
-    metrics["seeds"] = seeds
-    metrics["num_samples"] = {name: len(out.samples) for name, out in shown.items()}
+    """Write metrics.json, per_seed.json, history.jsonl and samples.npz.
+
+    Args:
+        folder: The run folder.
+        outcomes: The outcome of each entry, its seeds joined.
+        seeds: The seeds.
+        about: What each metric is.
+    """
+    entries = {name: out for name, out in outcomes.items() if name != FLOOR}
     floor = outcomes.get(FLOOR)
-    metrics["floor"] = summarize(floor.metrics) if floor else {}
+    metrics: dict[str, Any] = {
+        "entries": {name: summarize(out.metrics) for name, out in entries.items()},
+        "floor": summarize(floor.metrics) if floor else {},
+        "num_samples": {name: len(out.samples) for name, out in entries.items()},
+        "seeds": list(seeds),
+        "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
+    }
     folder.write_json("metrics.json", metrics)
     folder.write_json(
         "per_seed.json",
         {
-            name: {
-                key: [_json_number(value) for value in values]
-                for key, values in outcome.metrics.items()
-            }
-            for name, outcome in outcomes.items()
+            name: {k: [_json_number(v) for v in row] for k, row in out.metrics.items()}
+            for name, out in outcomes.items()
         },
     )
-    write_history(folder, shown)
-    samples = {name: outcome.samples for name, outcome in shown.items()}
-    folder.write_arrays("samples.npz", samples)
+    write_history(folder, entries)
+    path = folder.path / "samples.npz"
+    samples = {name: np.asarray(out.samples) for name, out in entries.items()}
+    save_arrays(path, "samples of a run", {}, samples)
 
 
 def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
     """Write history.jsonl: an object for each recorded step and for each event.
 
-    A value that is NaN, as one not looked at in this step, is left out; an infinite one
-    is null.
+    NaN is left out, and an infinite value is null.
     """
     lines = [line for name, out in outcomes.items() for line in _lines(name, out)]
     text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
@@ -130,20 +230,20 @@ def write_figures(folder: RunFolder, figures: Mapping[str, Any]) -> None:
 def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float | None]:
     """Return each metric's mean over seeds, and with several seeds its spread.
 
-    What is not finite is None, which JSON has a word for; where some seeds are, the
-    spread is theirs, and there is the number of them.
+    What is not finite is None; where only some seeds are finite, the spread is theirs,
+    and `_num_finite` their number.
     """
-    summary = {}
+    summary: dict[str, float | None] = {}
     for name, values in metrics.items():
         summary[name] = _json_number(np.mean(values))
         if np.size(values) > 1:
-            known = values[np.isfinite(values)]
-            if 0 < len(known) < len(values):  # some never reached it
-                summary[f"{name}_num_finite"] = len(known)
-            spread = np.std(known, ddof=1) if len(known) > 1 else np.nan
+            finite = values[np.isfinite(values)]
+            if 0 < len(finite) < len(values):
+                summary[f"{name}_num_finite"] = len(finite)
+            spread = np.std(finite, ddof=1) if len(finite) > 1 else np.nan
             summary[f"{name}_sd"] = _json_number(spread)
-            summary[f"{name}_min"] = _json_number(np.min(known, initial=np.inf))
-            summary[f"{name}_max"] = _json_number(np.max(known, initial=-np.inf))
+            summary[f"{name}_min"] = _json_number(np.min(finite, initial=np.inf))
+            summary[f"{name}_max"] = _json_number(np.max(finite, initial=-np.inf))
     return summary
 
 
@@ -162,8 +262,5 @@ def _lines(name: str, outcome: Outcome) -> list[dict[str, Any]]:
             for i in range(num_steps)
         ]
     lines += [{"name": name} | event for event in outcome.events]
-    return [{key: _finite(v) for key, v in line.items() if v == v} for line in lines]
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    finite = lambda v: None if isinstance(v, float) and not np.isfinite(v) else v
+    return [{key: finite(v) for key, v in line.items() if v == v} for line in lines]

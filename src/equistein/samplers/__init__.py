@@ -36,6 +36,7 @@ from equistein.samplers._markov_chains import (
 )
 from equistein.samplers._minibatched import Minibatched as Minibatched
 from equistein.samplers._normal import Normal as Normal
+from equistein.samplers._optimizers import canonical_optimizer as canonical_optimizer
 from equistein.samplers._parallel_tempering import (
     ParallelTempering as ParallelTempering,
     TemperingInfo as TemperingInfo,

@@ -13,7 +13,7 @@ from equistein.samplers._base import AbstractSampler
 from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
 from equistein.samplers._cond import cond_if_any
 from equistein.samplers._geometric_path import (
-    effective_share,
+    ess_fraction,
     GeometricPath,
     path_with,
     PathWalker,
@@ -45,7 +45,7 @@ class SMCState(eqx.Module):
 class SMCInfo(eqx.Module):
     """What a step was like.
 
-    The inverse temperature is the least of all runs; `effective_share` is that of the
+    The inverse temperature is the least of all runs; `ess_fraction` is that of the
     worst run, before it chose its particles anew; `evaluations` counts those of the
     score for each particle, and `undefined` the moves of this step that went where the
     log density is NaN.
@@ -55,7 +55,7 @@ class SMCInfo(eqx.Module):
     acceptance: Scalar
     update_norm: Scalar
     inverse_temperature: Scalar
-    effective_share: Scalar
+    ess_fraction: Scalar
     evaluations: Int[Array, ""]
     undefined: Int[Array, ""]
 
@@ -71,13 +71,13 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     $$\frac{n \bigl(\sum_i W_i w_i\bigr)^2}{\sum_i W_i w_i^2}, \qquad
       w_i = \Bigl[\frac{p(x_i)}{b(x_i)}\Bigr]^{\beta' - \beta},$$
 
-    is `share` of the particles, multiplies the weights W by w and the estimate of Z by
-    $\sum_i W_i w_i$, chooses the particles anew by systematic resampling where their
-    effective number is below half (and where the target is reached, so that the end
-    has equal weights), and moves each `num_moves` times. Steps that are left when the
-    target is reached go on moving. If steps run out before, the particles are those of
-    a hotter density: `Samples.summary` tells the inverse temperature, the weights and
-    log Z so far.
+    is `ess_fraction` of the particles, multiplies the weights W by w and the estimate
+    of Z by $\sum_i W_i w_i$, chooses the particles anew by systematic resampling where
+    their effective number is below half (and where the target is reached, so that the
+    end has equal weights), and moves each `num_moves` times. Steps that are left when
+    the target is reached go on moving. If steps run out before, the particles are those
+    of a hotter density: `Samples.summary` tells the inverse temperature, the weights
+    and log Z so far.
 
     The particles are `num_runs` populations that know nothing of one another, each
     with temperatures of its own: their estimates of Z tell its error. The start only
@@ -90,7 +90,8 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         num_runs: The number of populations, of which that of the particles must be a
             multiple.
         num_moves: The number of moves a step.
-        share: The conditional effective sample size aimed at, a share of a population.
+        ess_fraction: The conditional effective sample size aimed at, as a fraction
+            of a population.
 
     Raises:
         ValueError: If an argument is not what it should be.
@@ -105,7 +106,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     reference: AbstractReference | None
     num_runs: int
     num_moves: int
-    share: float
+    ess_fraction: float
 
     def __init__(
         self,
@@ -114,19 +115,21 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         reference: AbstractReference | None = None,
         num_runs: int = 4,
         num_moves: int = 5,
-        share: float = 0.95,
+        ess_fraction: float = 0.95,
     ):
         check_chains("AnnealedSMC", inner, reference)
         for name, value in {"num_runs": num_runs, "num_moves": num_moves}.items():
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"AnnealedSMC needs `{name}` >= 1, but got {value!r}.")
-        if not 0 < share < 1:
-            raise ValueError(f"AnnealedSMC needs 0 < `share` < 1, but got {share!r}.")
+        if not 0 < ess_fraction < 1:
+            raise ValueError(
+                f"AnnealedSMC needs 0 < `ess_fraction` < 1, but got {ess_fraction!r}."
+            )
         self.inner = inner
         self.reference = reference
         self.num_runs = num_runs
         self.num_moves = num_moves
-        self.share = float(share)
+        self.ess_fraction = float(ess_fraction)
 
     def init(self, particles: Particles, log_density: LogDensity) -> SMCState:
         """Build the state; the first step replaces the particles by the reference's."""
@@ -243,12 +246,14 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     ]:
         """Weigh, choose and move the particles of one run."""
         choose_key, key = jr.split(key)
-        new_beta = next_temperature(walkers.log_ratio, log_weights, beta, self.share)
+        new_beta = next_temperature(
+            walkers.log_ratio, log_weights, beta, self.ess_fraction
+        )
         gains = jnp.where(new_beta > beta, (new_beta - beta) * walkers.log_ratio, 0)
         log_weights = log_weights + gains
         log_z = log_z + logsumexp(log_weights)
         log_weights = jax.nn.log_softmax(log_weights)
-        share = effective_share(log_weights)
+        share = ess_fraction(log_weights)
         arrives = (new_beta == 1) & (beta < 1)
         choose = (share < 0.5) | arrives
         chosen = systematic_resampling(choose_key, jax.nn.softmax(log_weights))

@@ -104,7 +104,7 @@ class TemperedDensity(eqx.Module):
         return (1 - self.beta) * base + self.beta * self.path.log_density(point)
 
 
-def effective_share(log_weights: Float[Array, " n"]) -> Scalar:
+def ess_fraction(log_weights: Float[Array, " n"]) -> Scalar:
     """Return the share of particles that equal weights would need, from 0 to 1."""
     shares = jax.nn.softmax(log_weights)
     return jnp.nan_to_num(1 / jnp.sum(shares**2), nan=0.0) / len(log_weights)

@@ -14,14 +14,14 @@ def next_temperature(
     log_ratios: Float[Array, " particle"],
     log_weights: Float[Array, " particle"],
     beta: Scalar,
-    share: float,
+    ess_fraction: float,
 ) -> Scalar:
-    r"""Return the largest $\beta' \le 1$ that keeps the conditional effective share."""
+    r"""Return the largest $\beta' \le 1$ that keeps the effective sample size."""
 
     def enough(new):
         gains = (new - beta) * log_ratios
         first, second = log_weights + gains, log_weights + 2 * gains
-        return jnp.exp(2 * logsumexp(first) - logsumexp(second)) >= share
+        return jnp.exp(2 * logsumexp(first) - logsumexp(second)) >= ess_fraction
 
     def bisect(_, bounds):
         low, high = bounds

@@ -1,8 +1,6 @@
-"""What a run gives, and its file."""
+"""The result of a run, and its file."""
 
 import dataclasses
-import io
-import json
 import pathlib
 from typing import Any
 
@@ -12,19 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from equistein._archive import checked_arrays
-from equistein._files import write_whole
 from equistein._gate import gate
-from equistein._limits import LimitError
+from equistein._serialization import load_arrays, save_arrays
 from equistein._types import Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._validation import run_of, state_like
 
-_FORMAT = "equistein samples 2"
+_KIND = "samples"
 
 
 class Samples(eqx.Module):
-    """What a run gave; of several runs, with a leading axis of runs everywhere.
+    """The result of a run; of several runs, with a leading axis of runs everywhere.
 
     Attributes:
         particles: The final particles, stacked on axis 0.
@@ -34,13 +30,13 @@ class Samples(eqx.Module):
             `particles`. A run that ended before others repeats its last entry.
         num_steps: The number of steps taken.
         converged: Whether the update fell below the tolerance.
-        state: The sampler's final state; give it to `run` to go on.
-        summary: What the sampler ends with besides, by name: the temperatures, the
+        state: The sampler's final state; pass it to `run` to continue.
+        summary: Further results of the sampler by name: the temperatures, the
             weights of the particles and log Z of those that have them.
-        warnings: What the samples should be doubted for, in words: proposals that were
-            hardly ever accepted, particles that drift away, a density that is NaN or
-            constant somewhere, chains that disagree, weights of a few particles, a
-            symmetry that is lost on the way. `run` warns of each.
+        warnings: Reasons to distrust the samples: proposals that were hardly ever
+            accepted, particles that drift away, a density that is NaN or constant
+            somewhere, chains that disagree, weights of a few particles, a symmetry that
+            is lost on the way. `run` issues each as a `SamplingWarning` too.
     """
 
     particles: Particles
@@ -75,24 +71,21 @@ class Samples(eqx.Module):
         )
 
     def __repr__(self) -> str:
-        """Tell how many particles of which shape, and after how many steps."""
+        """Return the number, shape and type of the particles, and the steps taken."""
         runs, particles = "", self.particles
         if isinstance(self.num_steps, np.ndarray):
             runs, particles = f"{len(particles)} runs, each of ", particles[0]
         steps = np.unique(self.num_steps)
-        told = (
-            f"{steps[0]} steps"
-            if len(steps) == 1
-            else f"{steps[0]} to {steps[-1]} steps"
-        )
+        taken = "" if len(steps) == 1 else f" to {steps[-1]}"
         end = ", converged" if np.all(self.converged) else ""
         num = np.shape(self.history.get("step", ()))[-1]
-        num_doubts = len(self.warnings)
-        doubts = f"; {num_doubts} warning{'s'[: num_doubts > 1]}" if num_doubts else ""
+        count = len(self.warnings)
+        warned = f"; {count} warning{'s'[: count > 1]}" if count else ""
         return (
             f"Samples({runs}{particles.shape[0]} particles of shape "
-            f"{particles.shape[1:]}, {particles.dtype}, after {told}{end}; history of "
-            f"{num} records: {', '.join(self.history)}{doubts})"
+            f"{particles.shape[1:]}, {particles.dtype}, after {steps[0]}{taken} "
+            f"steps{end}; history of "
+            f"{num} records: {', '.join(self.history)}{warned})"
         )
 
     def plot(self) -> Any:
@@ -163,22 +156,19 @@ class Samples(eqx.Module):
         run_animation(path, self.history["step"], places)
 
     def save(self, path: pathlib.Path | str) -> None:
-        """Write the samples to an .npz file, with the state to go on from."""
+        """Write the samples to an .npz file, with the state to continue from."""
         parts = {"particles": self.particles}
         parts |= {f"history/{name}": value for name, value in self.history.items()}
         parts |= {f"summary/{name}": value for name, value in self.summary.items()}
         leaves = jax.tree.leaves(eqx.filter(self.state, eqx.is_array))
         parts |= {f"state/{i}": leaf for i, leaf in enumerate(leaves)}
-        about = {
-            "format": _FORMAT,
+        header = {
             "num_steps": np.asarray(self.num_steps).tolist(),
             "converged": np.asarray(self.converged).tolist(),
             "warnings": self.warnings,
         }
         arrays = {name: np.asarray(part) for name, part in parts.items()}
-        content = io.BytesIO()
-        np.savez(content, allow_pickle=False, about=json.dumps(about), **arrays)
-        write_whole(pathlib.Path(path), content.getvalue())
+        save_arrays(pathlib.Path(path), _KIND, header, arrays)
 
 
 @gate
@@ -189,34 +179,23 @@ def load_samples(
 
     Args:
         path: The file.
-        sampler: The sampler that gave them, to go on from their `state`; None to look
-            at them only, with None for a state.
+        sampler: The sampler that drew them, to continue from their `state`; None to
+            only look at them, with None for a state.
 
     Raises:
         ValueError: If the file holds no samples, more than memory may hold, or a state
             of another sampler.
         OSError: If there is no such file.
     """
-    file = open(path, "rb")
+    header, parts = load_arrays(pathlib.Path(path), _KIND)
     try:
-        with file:
-            parts = checked_arrays(file, str(path), "keep fewer particles")
-        about = json.loads(str(parts.pop("about")))
-        if about["format"] != _FORMAT:
-            raise ValueError(f"its format is {about['format']!r}")
         particles = jnp.asarray(parts["particles"])
-        num_steps, converged = (about[name] for name in ("num_steps", "converged"))
+        num_steps, converged = header["num_steps"], header["converged"]
         if isinstance(num_steps, list):
             num_steps, converged = np.asarray(num_steps), np.asarray(converged)
-        else:
-            num_steps, converged = int(num_steps), bool(converged)
-        doubts = tuple(map(str, about["warnings"]))
-    except LimitError:
-        raise
-    except Exception as error:  # whatever a file that others wrote may hold
-        raise ValueError(
-            f"{path} holds no samples that `Samples.save` wrote: {error}."
-        ) from None
+        warnings = tuple(map(str, header["warnings"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} holds no samples: {error!r}.") from None
     history, summary = (
         {name[8:]: part for name, part in parts.items() if name.startswith(start)}
         for start in ("history/", "summary/")
@@ -225,7 +204,7 @@ def load_samples(
     state = None
     if sampler is not None:
         state = _state_of(runs, sampler, particles, parts, path)
-    return Samples(particles, history, num_steps, converged, state, summary, doubts)
+    return Samples(particles, history, num_steps, converged, state, summary, warnings)
 
 
 def collected(

@@ -11,7 +11,6 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._alike import one_of_alike
 from equistein._arrays import check_particles
 from equistein._gate import gate, keyed
 from equistein._numbers import check_score_clip
@@ -21,6 +20,7 @@ from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwi
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._check_kernel import check_kernel
 from equistein.samplers._cond import cond_if_any
+from equistein.samplers._optimizers import canonical_optimizer
 from equistein.samplers._scores import (
     check_annealing,
     check_projection,
@@ -140,7 +140,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         check_step_size("SVGD", "langevin", langevin, zero=True)
         check_score_clip("SVGD", score_clip)
         self.kernel = kernel
-        self.optimizer = one_of_alike(optimizer)
+        self.optimizer = canonical_optimizer(optimizer)
         self.annealing = annealing
         self.langevin = langevin
         self.score_clip = score_clip

@@ -8,7 +8,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_key, as_tuples, check_num
+from equistein._arrays import as_keys, as_tuples, check_num
 from equistein._gate import gate, keyed
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import Trivial
@@ -116,7 +116,7 @@ class HardMixture(AbstractTarget):
         return logsumexp(self._terms(point))
 
     def sample(self, key: AnyKey, num: int) -> Particles:
-        key = as_key(key)
+        key = as_keys(key)
         check_num(num)
         mode_key, normal_key = jr.split(key)
         modes = jr.categorical(mode_key, jnp.log(self.weights), shape=(num,))

@@ -5,7 +5,7 @@ import math
 import equinox as eqx
 import jax.numpy as jnp
 
-from equistein._arrays import as_key
+from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.targets._pair_sum import pair_sum, Squares
@@ -152,7 +152,7 @@ class LennardJones(AbstractParticleSystem):
         take them apart, and are settled by 50 steps of gradient descent, as many
         evaluations: LJ-55 has about its mean energy then.
         """
-        key = as_key(key)
+        key = as_keys(key)
         if self.num_particles <= _FEW:
             return centered_starts(key, num, (self.num_particles, self.dim), self.reach)
         return _settled(self, key, num)

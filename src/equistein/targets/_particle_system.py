@@ -11,7 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_key, check_num
+from equistein._arrays import as_keys, check_num
 from equistein._types import AnyKey, Key, LogDensity, Particles, Point
 from equistein.data import cached_array
 from equistein.features import pair_differences, SortedDistances
@@ -100,7 +100,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
             num_steps: The steps of each ladder before the first sample; by default ten
                 times `relaxation`, at least 2 000.
         """
-        key = as_key(key)
+        key = as_keys(key)
         check_num(num)
         if num_steps is None:
             num_steps = max(2_000, 10 * self.relaxation)
@@ -145,7 +145,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
 
     def start(self, key: AnyKey, num: int) -> Particles:
         """Draw points from a box, with the center of mass at the origin."""
-        key, shape = as_key(key), (self.num_particles, self.dim)
+        key, shape = as_keys(key), (self.num_particles, self.dim)
         return centered_starts(key, num, shape, self.reach)
 
     def minima(self, key: AnyKey, num_starts: int = 512) -> Minima:
@@ -156,7 +156,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
             num_starts: How many; 512 finds all five of DW-4. A cluster of 13 has more
                 minima than anyone needs; the lowest is found by few.
         """
-        key = as_key(key)
+        key = as_keys(key)
         starts = self.start(key, num_starts)
         return find_minima(self.log_density, starts, self.features)
 

@@ -8,7 +8,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import as_key, as_tuples, check_num
+from equistein._arrays import as_keys, as_tuples, check_num
 from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import AnyKey, Particles, Point, Scalar
@@ -106,7 +106,7 @@ class RotatedGaussians(AbstractTarget):
         return logsumexp(-0.5 * distances) - constant.astype(point.dtype)
 
     def sample(self, key: AnyKey, num: int) -> Particles:
-        key = as_key(key)
+        key = as_keys(key)
         check_num(num)
         normal_key, element_key = jr.split(key)
         normal = jr.normal(normal_key, (num, self.mean.size), self.mean.dtype)

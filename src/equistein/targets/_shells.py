@@ -10,7 +10,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import as_key, as_tuples, check_num
+from equistein._arrays import as_keys, as_tuples, check_num
 from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
@@ -110,7 +110,7 @@ class Shells(AbstractTarget):
         return surface + jnp.log(jnp.mean(self._masses()))
 
     def sample(self, key: AnyKey, num: int) -> Particles:
-        key = as_key(key)
+        key = as_keys(key)
         check_num(num)
         return self._sample(key, num)
 

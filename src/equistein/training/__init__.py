@@ -1,25 +1,33 @@
 """Training of energies: objectives, negatives, generators, and the loop."""
 
+from equistein._serialization import FileFormatError as FileFormatError
 from equistein.training._batch import Batch as Batch
 from equistein.training._checkpoint import CheckpointError as CheckpointError
-from equistein.training._fit import fit as fit, prepared as prepared
+from equistein.training._fit import checked_batch as checked_batch, fit as fit
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
     Fitted as Fitted,
 )
 from equistein.training._labels import check_classes as check_classes
-from equistein.training._optimizer import adam as adam
-from equistein.training._rollback import RollBack as RollBack
-from equistein.training._source import (
+from equistein.training._optimization import (
+    adam as adam,
+    Optimization as Optimization,
+    Precision as Precision,
+    RollBack as RollBack,
+)
+from equistein.training._sources import (
+    AbstractSource as AbstractSource,
     check_on_disk as check_on_disk,
+    InMemory as InMemory,
+    OnDisk as OnDisk,
     SEEN as SEEN,
     spread_rows as spread_rows,
+    Stream as Stream,
 )
-from equistein.training._trainer import Precision as Precision, Trainer as Trainer
-from equistein.training._tree_file import load_tree as load_tree
-from equistein.training._tree_json import (
+from equistein.training._trainer import Trainer as Trainer
+from equistein.training._tree_file import (
     LIBRARY_PARTS as LIBRARY_PARTS,
-    ModelFileError as ModelFileError,
+    load_tree as load_tree,
 )
 from equistein.training.callbacks._base import AbstractCallback as AbstractCallback
 from equistein.training.callbacks._early_stopping import EarlyStopping as EarlyStopping
@@ -34,6 +42,9 @@ from equistein.training.generators._clamp import Clamp as Clamp, parts_of as par
 from equistein.training.generators._sampling import (
     SamplingGenerator as SamplingGenerator,
 )
+from equistein.training.initial._base import AbstractInitial as AbstractInitial
+from equistein.training.initial._box import Box as Box
+from equistein.training.initial._normals import Normals as Normals
 from equistein.training.negatives._base import (
     AbstractNegatives as AbstractNegatives,
     displacement as displacement,
@@ -67,6 +78,3 @@ from equistein.training.objectives._force_matching import ForceMatching as Force
 from equistein.training.objectives._phases import Phases as Phases
 from equistein.training.objectives._score_matching import ScoreMatching as ScoreMatching
 from equistein.training.objectives._squared_error import SquaredError as SquaredError
-from equistein.training.starts._base import AbstractStart as AbstractStart
-from equistein.training.starts._box import Box as Box
-from equistein.training.starts._normals import Normals as Normals

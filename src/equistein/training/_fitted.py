@@ -1,6 +1,7 @@
-"""What a fit gives: a learned density to draw from and to judge."""
+"""The result of a fit: a learned density to sample and to judge."""
 
 import dataclasses
+import importlib
 import pathlib
 from typing import Any
 
@@ -9,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from equistein._arrays import as_key
+from equistein._arrays import as_keys
 from equistein._limits import check_drawn
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Particles, Point, Scalar
@@ -17,8 +18,12 @@ from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
-from equistein.training._tree_file import packed_tree, save_tree, unpacked_tree
-from equistein.training._tree_json import LIBRARY_PARTS
+from equistein.training._tree_file import (
+    LIBRARY_PARTS,
+    pack_tree,
+    save_tree,
+    unpack_tree,
+)
 from equistein.training.generators._base import AbstractGenerator
 from equistein.training.generators._clamp import Clamp
 
@@ -32,8 +37,9 @@ class Fitted(eqx.Module):
         events: The roll-backs, if any: the epoch that failed, why, and the steps'
             scale from then on.
         generator: How samples are drawn, or None.
-        reference: A normal law as wide as the data's box, on the energy's subspace.
-        about: What else is to be kept with it, such as the atomic numbers.
+        reference: A normal distribution as wide as the data's box, on the energy's
+        subspace.
+        about: What is saved with it, such as the atomic numbers.
     """
 
     energy: AbstractEnergies
@@ -44,7 +50,7 @@ class Fitted(eqx.Module):
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Tell what was learned, for how long, and how it is sampled."""
+        """Return what was learned, for how long, and how it is sampled."""
         epochs = len(next(iter(self.history.values()), ()))
         parts = [
             f"{type(self.energy).__name__} with symmetry {self.group!r}",
@@ -92,11 +98,11 @@ class Fitted(eqx.Module):
             ValueError: If there is no generator, `num` is no positive integer, `label`
                 no class, or the clamp is outside the points.
         """
-        key = as_key(key)
+        key = as_keys(key)
         if self.generator is None:
             raise ValueError(
                 "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
-                "(sampler, start), or run a sampler on `fitted.log_density`."
+                "(sampler, initial), or run a sampler on `fitted.log_density`."
             )
         check_drawn(num, self.reference.center.shape)
         num_classes = self.energy.num_classes(self.reference.center.shape)
@@ -133,7 +139,7 @@ class Fitted(eqx.Module):
                 samples of the density.
         """
         return annealed_importance_sampling(
-            as_key(key), self._one().log_density, self.reference,
+            as_keys(key), self._one().log_density, self.reference,
             num_particles=num_particles, num_steps=num_steps, samples=samples,
         )  # fmt: skip
 
@@ -152,7 +158,7 @@ class Fitted(eqx.Module):
         """Return the energy, if it is one."""
         if not isinstance(self.energy, AbstractEnergy):
             raise ValueError(
-                "This fit knows several kinds of points: take one first, such as "
+                "This fit holds energies of several formulas: take one first, such as "
                 "es.models.of_formula(fitted, 0)."
             )
         return self.energy
@@ -166,7 +172,7 @@ class Fitted(eqx.Module):
 
         Raises:
             OSError: If it cannot be written.
-            ValueError: If a part is a function of its own, which no file can hold.
+            ValueError: If a part is a function without a name, such as a lambda.
         """
         save_tree(pathlib.Path(path), self)
 
@@ -178,10 +184,10 @@ class Fitted(eqx.Module):
         key: AnyKey = 0,
         num_samples: int = 256,
     ) -> None:
-        """Write an HTML page: headlines, curves of the fit, samples, settings.
+        """Write the page that `equistein fit` writes: numbers, figures, settings.
 
         Args:
-            path: The file; one that is there is replaced.
+            path: The HTML file; one that exists is replaced.
             data: Points to compare samples with, such as those learned from, of which
                 one half against the other is the floor.
             key: The source of randomness of samples.
@@ -192,20 +198,21 @@ class Fitted(eqx.Module):
                 no generator to draw samples that are compared with them.
             OSError: If the file cannot be written.
         """
-        from equistein.training._fitted_report import write_fit_report  # matplotlib
-
-        key = as_key(key)
-        write_fit_report(pathlib.Path(path), self, data, key, num_samples)
+        # What suits the data is known a level above, which is reached by name.
+        models = importlib.import_module("equistein.models")
+        models.write_fit_report(
+            pathlib.Path(path), self, data, as_keys(key), num_samples
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` carry this from one process to another; files are `save`'s."""
-        content, code = packed_tree(self)
+        content, code = pack_tree(self)
         own = {n: part for n, part in code.items() if part not in LIBRARY_PARTS}
         return _restored, (content, tuple(own.values()))
 
 
 def _restored(content: bytes, own: tuple[Any, ...]) -> Fitted:
-    return unpacked_tree(content, (*own, *LIBRARY_PARTS), "what was pickled")
+    return unpack_tree(content, (*own, *LIBRARY_PARTS), "what was pickled")
 
 
 @eqx.filter_jit

@@ -3,7 +3,6 @@
 import dataclasses
 import pathlib
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -14,12 +13,11 @@ from jaxtyping import PyTree
 from equistein._progress import progress_bar
 from equistein._sharding import fetch, on_all
 from equistein.samplers import Normal
-from equistein.training._batch import Batch
-from equistein.training._checkpoint import CheckpointWriter
+from equistein.training._checkpoint import CheckpointWriter, load_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._history import History, means
-from equistein.training._rollback import RollBack
-from equistein.training._source import AbstractSource
+from equistein.training._optimization import RollBack
+from equistein.training._sources import AbstractSource
 from equistein.training._trainer import Trainer, TrainState
 from equistein.training.callbacks._base import AbstractCallback
 from equistein.training.generators._base import AbstractGenerator
@@ -27,10 +25,9 @@ from equistein.training.generators._base import AbstractGenerator
 
 @dataclasses.dataclass
 class Loop:
-    """A fit under way.
+    """A fit in progress; its parts are those of `fit`.
 
-    Its parts are those of `fit`; the `header` of a checkpoint tells that it belongs to
-    this fit.
+    The `header` of a checkpoint is the fingerprint of this fit.
     """
 
     trainer: Trainer
@@ -47,60 +44,47 @@ class Loop:
 
     def __post_init__(self):
         self.trainer, self.state = self._placed((self.trainer, self.state))
-        self.good = self.state
-        self.writer = CheckpointWriter()
+        self.good, self.writer = self.state, CheckpointWriter()
 
-    def saved(self) -> tuple:
-        """Return what a checkpoint holds."""
-        return self.state, self.good, self.history.copied()
+    def restore(self) -> None:
+        """Continue from the checkpoint.
 
-    def restore(self, saved: tuple) -> None:
-        """Go on from what a checkpoint held."""
-        state, good, arrays = saved
-        self.state, self.good = self._placed((state, good))
-        self.history = History(arrays)
+        Raises:
+            CheckpointError: If it does not fit.
+        """
+        assert self.checkpoint is not None
+        saved = load_checkpoint(self.checkpoint, self._saved(), self.header)
+        self.state, self.good = self._placed(saved[:2])
+        self.history = History(saved[2])
 
     def run(self, progress: bool) -> Fitted:
-        """Train to the last epoch, or until a callback wants to stop.
+        """Train to the last epoch, or until a callback ends the fit.
 
         Raises:
             DivergenceError: If the fit diverged once too often.
         """
-        try:
-            return self._run(progress)
-        finally:
-            self.writer.finish()
-
-    def _run(self, progress: bool) -> Fitted:
         last, done = self.num_epochs, int(self.state.epoch)
         bar = progress_bar(initial=done, total=last, disable=not progress, unit="epoch")
-        with bar:
-            while int(self.state.epoch) < last and not self._should_stop():
-                if self.history.num_events > self.rollback.max_rollbacks:
-                    verdict = self.rollback.verdict(self.history.events())
-                    raise DivergenceError(verdict, self.fitted(self.good))
-                row = self.epoch()
-                if row is not None:
-                    bar.set_postfix(_shown(row), refresh=False)
-                bar.update(int(self.state.epoch) - bar.n)
-                if row is None:
-                    text = f"The fit diverged {self.history.events()[-1]['text']}"
-                    if progress:
-                        bar.write(text)
+        try:
+            with bar:
+                while int(self.state.epoch) < last and not self._should_stop():
+                    row = self._epoch()
+                    if row is None:
+                        self._report_rollback(bar if progress else None)
                     else:
-                        warnings.warn(text, RuntimeWarning, stacklevel=4)
-        return self.fitted(self.state)
+                        bar.set_postfix(_shown(row), refresh=False)
+                    bar.update(int(self.state.epoch) - bar.n)
+        finally:
+            self.writer.finish()
+        return self._fitted(self.state)
 
-    def epoch(self) -> dict[str, float] | None:
+    def _epoch(self) -> dict[str, float] | None:
         """Train an epoch and keep it; or go back, and return None."""
+        if self.history.num_events > self.rollback.max_rollbacks:
+            verdict = self.rollback.verdict(self.history.events())
+            raise DivergenceError(verdict, self._fitted(self.good))
         number = int(self.state.epoch)
-        num = self.trainer.num_batches * self.trainer.batch_size
-        tried = self.history.num_tried(number)
-        points, labels = self.source.epoch(tried, num)
-        # What an epoch's last update did shows in the next: the state before is the
-        # last one known to be good.
-        is_kept = number % max(1, self.num_epochs // 20) == 0
-        before = self.state if is_kept else None
+        points, labels = self.source.epoch(self.history.num_tried(number))
         new, infos = self.trainer.epoch(self.state, points, labels)
         infos, scale = jax.device_get(fetch((infos, new.scale)))  # once an epoch
         row = means(infos)
@@ -108,29 +92,19 @@ class Loop:
         if reason is not None:
             self._go_back(number + 1, reason, row.get("largest_energy", float("nan")))
             return None
-        if before is not None:
-            self.good = before
+        # The effect of an epoch's last update shows in the next: the state before is
+        # the last one known to be good.
+        if number % max(1, self.num_epochs // 20) == 0:
+            self.good = self.state
         self.state = new
         row["scale"] = float(scale)
-        last = number + 1 == self.num_epochs
         if self.callbacks:
-            average = fetch(new.average)
+            average, last = fetch(new.average), number + 1 == self.num_epochs
             for callback in self.callbacks:
                 row |= callback(number + 1, average, row, last=last)
         self.history.add_row(number, row)
         self._save()
         return row
-
-    def fitted(self, state: TrainState) -> Fitted:
-        """Return what a state of the fit has learned."""
-        average, scale = fetch((state.average, state.scale))
-        generator = self.generator
-        if generator is not None:
-            generator = generator.scaled(scale)
-        return Fitted(
-            average, self.history.columns(), self.history.events(), generator,
-            self.reference,
-        )  # fmt: skip
 
     def _go_back(self, epoch: int, reason: str, largest: float) -> None:
         """Return to the last good state, with half the steps and a new key."""
@@ -145,8 +119,24 @@ class Loop:
         self.good = self.state
         self._save()
 
+    def _report_rollback(self, bar: Any) -> None:
+        text = f"The fit diverged {self.history.events()[-1]['text']}"
+        if bar is None:
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+        else:
+            bar.write(text)
+
+    def _fitted(self, state: TrainState) -> Fitted:
+        """Return the learned density of a state."""
+        average, scale = fetch((state.average, state.scale))
+        generator = self.generator and self.generator.scaled(scale)
+        return Fitted(
+            average, self.history.columns(), self.history.events(), generator,
+            self.reference,
+        )  # fmt: skip
+
     def _placed(self, tree: PyTree) -> PyTree:
-        """Return a tree with its arrays where the trainer computes."""
+        """Return a tree with its arrays on the trainer's devices."""
         mesh = self.trainer.mesh
         return tree if mesh is None else on_all(tree, mesh)
 
@@ -155,41 +145,17 @@ class Loop:
         rows = {n: v[:epochs] for n, v in self.history.arrays["rows"].items()}
         return epochs > 0 and any(each.wants_to_stop(rows) for each in self.callbacks)
 
+    def _saved(self) -> tuple:
+        """Return the content of a checkpoint."""
+        return self.state, self.good, History(self.history.arrays).arrays  # a copy
+
     def _save(self) -> None:
-        """Begin to write the checkpoint; of the processes of a mesh the first does."""
+        """Begin to write the checkpoint; with several processes the first does."""
         if self.checkpoint is None:
             return
-        saved = fetch(self.saved())
+        saved = fetch(self._saved())
         if self.trainer.mesh is None or jax.process_index() == 0:
             self.writer.write(self.checkpoint, saved, self.header)
-
-
-def columns_of(
-    trainer: Trainer,
-    state: TrainState,
-    data: Batch,
-    callbacks: Sequence[AbstractCallback],
-) -> list[str]:
-    """Return the names of the history's columns.
-
-    Raises:
-        ValueError: If two parts give a column the same name, or a callback looks at one
-            that there is not.
-    """
-    _, infos = eqx.filter_eval_shape(trainer.epoch, state, data.points, data.labels)
-    names = [*sorted(set(infos) - {"is_finite"}), "scale"]
-    for callback in callbacks:
-        found = list(callback.columns(state.energy))
-        both = sorted(set(names) & set(found))
-        if both:
-            raise ValueError(
-                f"A callback gives {', '.join(both)}, which the history has already: "
-                "choose other names."
-            )
-        names += found
-    for callback in callbacks:
-        callback.check(names)
-    return names
 
 
 def _shown(row: dict[str, float]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -16,12 +15,10 @@ from equistein._sharding import keep_split
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.samplers import on_mesh
-from equistein.training._averaged import averaged
 from equistein.training._batch import Batch, Labels
+from equistein.training._ema import moving_average
+from equistein.training._optimization import Precision
 from equistein.training.objectives._base import AbstractObjective
-
-Precision = Literal["bfloat16", "tensorfloat32", "float32"]
-"""How a GPU or a TPU may round the factors of a product."""
 
 
 class TrainState(eqx.Module):
@@ -155,7 +152,7 @@ class Trainer(eqx.Module):
             )
         updates = jax.tree.map(lambda u: u * state.scale.astype(u.dtype), updates)
         energy, update = eqx.apply_updates(state.energy, updates), state.update + 1
-        average = averaged(self.ema, state.average, energy, update)
+        average = moving_average(self.ema, state.average, energy, update)
         finite = _all_finite((energy, after, value))
         state = TrainState(
             energy, average, opt_state, after, state.key, state.epoch, update,

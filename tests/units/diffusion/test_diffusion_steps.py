@@ -176,7 +176,7 @@ def test_the_stein_force_acts_where_the_noise_is_small(key):
 def test_the_levels_of_the_steps_are_those_of_the_energy(key):
     energy, steps = normal_energy(), steps_of(normal_energy(), num_steps=4)
     levels = [float(steps.level(energy, jnp.asarray(n))) for n in range(6)]
-    assert np.isclose(levels[0], energy.noise_max)
+    assert np.isclose(levels[0], energy.sigma_max)
     assert np.allclose(levels[4:], energy.noise)
     assert np.all(np.diff(levels[:5]) < 0)
 

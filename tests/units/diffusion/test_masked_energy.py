@@ -24,7 +24,7 @@ def value_and_force(energy, point):
     return jax.value_and_grad(energy)(point)
 
 
-@pytest.mark.parametrize("level", ["noise", "noise_max"])
+@pytest.mark.parametrize("level", ["noise", "sigma_max"])
 def test_rows_left_over_do_not_count(level, all_of_it):
     energy, data, _ = all_of_it
     noise = getattr(energy, level)
@@ -71,7 +71,7 @@ def test_scale_is_that_of_the_atoms_that_are_there(all_of_it):
     expected = np.sqrt(np.sum(data**2) / coordinates)
     assert np.isclose(energy.scale, expected)
     assert np.isclose(energy.given(0).scale, expected)
-    assert np.isclose(energy.given(0).noise_max, 2 * expected)
+    assert np.isclose(energy.given(0).sigma_max, 2 * expected)
 
 
 def test_denoising_loss_is_the_mean_over_the_formulas(all_of_it, key):

@@ -32,11 +32,11 @@ def law(key, **options):
     return BlurredNormals(images(key), GROUP, LABELS, 2, **options)
 
 
-def energies(key, num_classes=2, noise_max=4.0):
+def energies(key, num_classes=2, sigma_max=4.0):
     network = SteerableUNet((SIDE, SIDE), (1,), num_blocks=1, num_classes=num_classes,
                             key=key)  # fmt: skip
     normals = law(key) if num_classes else BlurredNormals(images(key), GROUP)
-    return MixtureNoiseEnergy(network.silent(), normals, 0.05, noise_max)
+    return MixtureNoiseEnergy(network.silent(), normals, 0.05, sigma_max)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.7])
@@ -116,7 +116,7 @@ def test_classes_share_the_energy_by_the_network_s_softmax(key):
     [
         (lambda key: energies(key).given(2), "a class from 0 to 1"),
         (lambda key: energies(key, None).given(0), "has no classes"),
-        (lambda key: energies(key, noise_max=0.01), "0 < `noise` < `noise_max`"),
+        (lambda key: energies(key, sigma_max=0.01), "0 < `noise` < `sigma_max`"),
         (lambda key: BlurredNormals(images(key)[:1], GROUP), "two points `data`"),
     ],
 )

@@ -31,10 +31,10 @@ def test_energy_is_invariant_at_every_level(energy, data):
     def at(noise, point):
         return energy.at(noise)(point)
 
-    for noise in (energy.noise, energy.noise_max):
+    for noise in (energy.noise, energy.sigma_max):
         function = functools.partial(at, noise)
         check_invariance(function, GROUP, data, tolerance=1e-9)
-    assert abs(at(energy.noise, data[0]) - at(energy.noise_max, data[0])) > 1e-3
+    assert abs(at(energy.noise, data[0]) - at(energy.sigma_max, data[0])) > 1e-3
 
 
 def test_it_is_the_energy_at_the_least_noise(energy, data):
@@ -72,7 +72,7 @@ def test_levels_fall_from_the_largest_to_the_least(energy):
 
 def test_training_draws_one_level_from_each_part_of_the_range(energy, key):
     levels = np.log(energy.random_levels(key, 16))
-    high, low = float(jnp.log(energy.noise_max)), np.log(0.1)
+    high, low = float(jnp.log(energy.sigma_max)), np.log(0.1)
     places = 16 * (high - levels) / (high - low)
     assert np.array_equal(np.floor(places), np.arange(16))
 
@@ -80,7 +80,7 @@ def test_training_draws_one_level_from_each_part_of_the_range(energy, key):
 def test_start_is_as_wide_as_the_blurred_data(energy, key):
     points = energy.start(key, 4_000, (3, 3))
     assert np.allclose(jnp.mean(points, axis=1), 0, atol=1e-6)
-    width = jnp.sqrt(energy.noise_max**2 + energy.scale**2)
+    width = jnp.sqrt(energy.sigma_max**2 + energy.scale**2)
     # A third of the coordinates is the center of mass, which is taken off.
     assert np.isclose(jnp.std(points), width * np.sqrt(2 / 3), rtol=0.02)
 
@@ -90,21 +90,21 @@ def test_scale_and_levels_are_no_weights(energy, data):
         return energy(data[0]) + energy.level(jnp.asarray(0.5))
 
     gradient = eqx.filter_grad(value)(energy)
-    assert gradient.scale == gradient.noise == gradient.noise_max == 0
+    assert gradient.scale == gradient.noise == gradient.sigma_max == 0
     assert gradient.network.reach == 0
 
 
 def test_a_network_without_symmetry_makes_energies_too(data, key):
     plain = NoiseEnergy(NoiseMLP(9, widths=(4,), key=key), data, 0.1, 3.0)
     assert plain.group((3, 3)) == Trivial()
-    assert plain.noise_max == 3.0
+    assert plain.sigma_max == 3.0
     assert np.array_equal(plain.project(data[0]), data[0])
     assert np.isclose(plain.scale, jnp.sqrt(jnp.mean(data**2)))
 
 
 def test_bad_arguments_are_refused(data, key):
     for noise in (0.0, -1.0, float("nan"), 100.0):
-        with pytest.raises(ValueError, match="0 < `noise` < `noise_max`"):
+        with pytest.raises(ValueError, match="0 < `noise` < `sigma_max`"):
             energy_of(key, data, noise=noise)
     with pytest.raises(ValueError, match="mirror images"):
         graph_energy_for(key, PointCloud("COO", 3, reflections=False), data)

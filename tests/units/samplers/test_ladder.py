@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from equistein.samplers import MALA, ParallelTempering
-from equistein.samplers._geometric_path import effective_share, unvalued
+from equistein.samplers._geometric_path import ess_fraction, unvalued
 from equistein.samplers._ladder import equal_rejection, first_ladder
 from equistein.samplers._swaps import _arrived, Replicas
 
@@ -20,9 +20,9 @@ def test_the_first_ladder_is_closest_at_the_hot_end():
 
 
 def test_the_effective_share_of_equal_weights_is_all_of_them():
-    assert np.allclose(effective_share(jnp.zeros(5)), 1)
+    assert np.allclose(ess_fraction(jnp.zeros(5)), 1)
     one = jnp.array([0.0, -jnp.inf, -jnp.inf, -jnp.inf])
-    assert np.allclose(effective_share(one), 1 / 4)
+    assert np.allclose(ess_fraction(one), 1 / 4)
 
 
 def test_a_journey_is_from_the_target_to_the_hot_end_and_back():

@@ -136,7 +136,7 @@ def test_phases_and_matching_refuse_what_does_not_do():
         Phases([])
     with pytest.raises(ValueError, match="temperature"):
         EnergyMatching(0.0)
-    with pytest.raises(ValueError, match="noise_max"):
+    with pytest.raises(ValueError, match="sigma_max"):
         DenoisingScoreMatching(0.3, 0.1)
     with pytest.raises(ValueError, match="num_steps"):
         FromData(STILL, num_steps=0)

@@ -60,7 +60,7 @@ def test_chains_that_cannot_cross_learn_the_weights_of_modes(key):
     found, info = mass_on_the_right(key, reweighted())
     # Choosing anew adds noise a few times over.
     assert abs(found - 0.9) < 5 * (3 * 0.9 * 0.1 / NUM) ** 0.5
-    assert 0.5 < float(info["effective_share"]) < 0.99
+    assert 0.5 < float(info["ess_fraction"]) < 0.99
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ class ObjectivesConfig(AbstractConfig):
         radii: The distance from the origin of the modes of each class of `objectives`.
         matching_batches: The batches of the first of two phases, where there are two.
         noise: The noise of denoising, or the least, and the width of the finest detail.
-        noise_max: The largest noise of denoising over levels.
+        sigma_max: The largest noise of denoising over levels.
         weighted_step_size: The Langevin step of chains with weights, which take a
             quarter of the steps a batch.
         fit: How persistent particles are moved, and all models drawn from, but that
@@ -77,7 +77,7 @@ class ObjectivesConfig(AbstractConfig):
     radii: tuple[float, float] = (7.0, 15.0)
     matching_batches: int = 200
     noise: float
-    noise_max: float
+    sigma_max: float
     weighted_step_size: float
     fit: ContrastiveSettings
 
@@ -179,7 +179,7 @@ def objectives_for(
         FromData(chains, num_steps), config.fit.regularization
     )
     matching = EnergyMatching(noise**2)
-    levels = DenoisingScoreMatching(noise, config.noise_max)
+    levels = DenoisingScoreMatching(noise, config.sigma_max)
     first = config.matching_batches
     return {
         "persistent": model.objective,
@@ -252,7 +252,7 @@ OBJECTIVES = Experiment(
     presets=_presets(
         ObjectivesConfig(
             noise=0.3,
-            noise_max=15.0,
+            sigma_max=15.0,
             weighted_step_size=0.1,
             fit=ContrastiveSettings(
                 widths=(64, 64, 64), num_particles=256, num_steps=20,
@@ -280,7 +280,7 @@ DW4_OBJECTIVES = Experiment(
     presets=_presets(
         ObjectivesConfig(
             noise=0.1,
-            noise_max=3.0,
+            sigma_max=3.0,
             weighted_step_size=4e-3,
             fit=ContrastiveSettings(num_steps=30, num_particles=128),
         )

@@ -13,7 +13,7 @@ from equistein.samplers import AbstractSampler, run
 from equistein.training.generators._base import AbstractGenerator, Condition
 from equistein.training.generators._clamp import parts_of
 from equistein.training.generators._held import HeldDensity, HeldSampler
-from equistein.training.starts._base import AbstractStart
+from equistein.training.initial._base import AbstractInitial
 
 
 class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
@@ -21,7 +21,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
     Args:
         sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
-        start: Where points start, such as `Box(data, group)`.
+        initial: Where points start, such as `Box(data, group)`.
         num_steps: The number of steps.
         num_at_once: The number of points drawn together; their forces join.
 
@@ -30,7 +30,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     """
 
     sampler: AbstractSampler
-    start: AbstractStart
+    initial: AbstractInitial
     _: dataclasses.KW_ONLY
     num_steps: int = 1_500
     num_at_once: int = 512
@@ -51,7 +51,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         model = energy if label is None else energy.given(label)
         label = None if label is None else int(label)
         start_key, run_key = jr.split(key)
-        start = self.start.sample(start_key, num, label)
+        start = self.initial.sample(start_key, num, label)
         if clamp is None:
             return self._run(run_key, self.sampler, model.log_density, start)
         clamp.check_shape(start.shape[1:])

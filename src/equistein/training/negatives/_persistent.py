@@ -16,12 +16,12 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler, advance, SVGD
 from equistein.training._batch import Batch
+from equistein.training.initial._base import AbstractInitial
 from equistein.training.negatives._base import (
     AbstractNegatives,
     displacement,
     score_norm,
 )
-from equistein.training.starts._base import AbstractStart
 
 _LARGEST_ENERGY = 1e6  # where particles start, before anything is learned
 
@@ -47,7 +47,7 @@ class Persistent(AbstractNegatives):
 
     Args:
         sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
-        start: Where particles start, such as `Box(data, group)`.
+        initial: Where particles start, such as `Box(data, group)`.
         num_particles: The number of negatives of a batch.
         num_steps: The sampler's steps in a batch, at most.
         reset_probability: The chance of a particle to start anew in a batch.
@@ -67,7 +67,7 @@ class Persistent(AbstractNegatives):
     """
 
     sampler: AbstractSampler
-    start: AbstractStart
+    initial: AbstractInitial
     _: dataclasses.KW_ONLY
     num_particles: int = 256
     num_steps: int = 60
@@ -83,10 +83,10 @@ class Persistent(AbstractNegatives):
                 "Persistent needs `sampler`, one such as SVGD(kernel, optimizer), but "
                 f"got {self.sampler!r}."
             )
-        if not isinstance(self.start, AbstractStart):
+        if not isinstance(self.initial, AbstractInitial):
             raise ValueError(
-                "Persistent needs `start`, such as Box(data, group), but got "
-                f"{self.start!r}."
+                "Persistent needs `initial`, such as Box(data, group), but got "
+                f"{self.initial!r}."
             )
         if self.repel and not isinstance(self.sampler, SVGD):
             raise ValueError(
@@ -112,7 +112,7 @@ class Persistent(AbstractNegatives):
     ) -> PersistentState:
         """Return the state of any number of particles."""
         self.sampler.check_shape(data.points.shape[1:])
-        particles = self.start.sample(key, num)
+        particles = self.initial.sample(key, num)
         check_start(energy, particles[:256])
         return PersistentState(particles, jnp.zeros((), int))
 
@@ -147,7 +147,7 @@ class Persistent(AbstractNegatives):
         """Let each particle start anew with some probability."""
         coin_key, start_key, data_key, which_key = jr.split(key, 4)
         num = len(particles)
-        fresh = self.start.sample(start_key, num)
+        fresh = self.initial.sample(start_key, num)
         if self.reset_to_data:
             at_data = jr.bernoulli(data_key, self.reset_to_data, (num,))
             rows = jr.randint(which_key, (num,), 0, len(batch.points))

@@ -10,9 +10,9 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import AbstractSampler
 from equistein.training._batch import Batch
+from equistein.training.initial._base import AbstractInitial
 from equistein.training.negatives._base import AbstractNegatives
 from equistein.training.negatives._persistent import Persistent, PersistentState
-from equistein.training.starts._base import AbstractStart
 
 
 @gate
@@ -21,7 +21,7 @@ class ReplayBuffer(AbstractNegatives):
 
     Args:
         sampler: As for `Persistent`.
-        start: As for `Persistent`.
+        initial: As for `Persistent`.
         size: The number of particles that are kept, at least `num_particles`.
         options: Further arguments of `Persistent`, such as `num_particles`.
 
@@ -36,9 +36,13 @@ class ReplayBuffer(AbstractNegatives):
     size: int
 
     def __init__(
-        self, sampler: AbstractSampler, start: AbstractStart, size: int, **options: Any
+        self,
+        sampler: AbstractSampler,
+        initial: AbstractInitial,
+        size: int,
+        **options: Any,
     ):
-        self.chains = Persistent(sampler, start, **options)
+        self.chains = Persistent(sampler, initial, **options)
         if type(size) is not int or size < self.chains.num_particles:
             raise ValueError(
                 "ReplayBuffer needs `size` of at least `num_particles`, "

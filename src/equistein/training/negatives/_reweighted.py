@@ -48,17 +48,17 @@ class Reweighted(AbstractNegatives):
     r"""Chains that carry weights from batch to batch, by Jarzynski's equality.
 
     A batch that finds the energy moved from $E$ to $E'$ multiplies the weight of each
-    chain by $e^{E(x) - E'(x)}$, chooses the chains anew where fewer than `share` of
-    them count, and moves all by a sampler that leaves $e^{-E'}$ invariant. They begin
-    as exact samples of a reference. Then chains with their weights are samples of the
-    energy in every batch, however few steps they take and however far its modes are
-    apart: training is itself the annealing. The negatives are chains chosen by their
-    weights.
+    chain by $e^{E(x) - E'(x)}$, resamples the chains where their effective fraction is
+    below `ess_fraction`, and moves all by a sampler that leaves $e^{-E'}$ invariant.
+    They begin as exact samples of a reference. Then chains with their weights are
+    samples of the energy in every batch, however few steps they take and however far
+    its modes are apart: training is itself the annealing. The negatives are chains
+    chosen by their weights.
 
     What is learned are the weights of modes as well as their shapes, which chains
     without weights cannot tell. Errors of the weights, which few steps of few chains
-    gather, are forgotten where chains start anew: at fresh samples of the reference,
-    four for each chain, chosen by importance. In many dimensions these find no mode,
+    gather, are forgotten where chains restart: at fresh samples of the reference, four
+    for each chain, chosen by importance. In many dimensions these find no mode,
     and few chains lose some: leave `reset_probability` out there, or take `Persistent`.
 
     Args:
@@ -67,8 +67,9 @@ class Reweighted(AbstractNegatives):
             such as `Normal(center, scale, group)`.
         num_particles: The number of chains, and of negatives of a batch.
         num_steps: The sampler's steps in a batch.
-        share: The effective share of the chains below which they are chosen anew.
-        reset_probability: The chance of a chain to start anew in a batch.
+        ess_fraction: The effective sample size, as a fraction of the chains, below
+            which they are resampled.
+        reset_probability: The chance of a chain to restart in a batch.
 
     Raises:
         ValueError: If an argument is not what it should be.
@@ -83,7 +84,7 @@ class Reweighted(AbstractNegatives):
     _: dataclasses.KW_ONLY
     num_particles: int = 512
     num_steps: int = 10
-    share: float = eqx.field(default=0.5, converter=float)
+    ess_fraction: float = eqx.field(default=0.5, converter=float)
     reset_probability: float = eqx.field(default=0.0, converter=float)
 
     def __check_init__(self):
@@ -99,7 +100,7 @@ class Reweighted(AbstractNegatives):
             )
         counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
         check_integers("Reweighted", **counts)
-        check_positive("Reweighted", share=self.share)
+        check_positive("Reweighted", ess_fraction=self.ess_fraction)
         if not 0 <= self.reset_probability <= 1:
             raise ValueError(
                 "Reweighted needs `reset_probability` between 0 and 1, but got "
@@ -120,30 +121,26 @@ class Reweighted(AbstractNegatives):
         values_now = jax.vmap(energy.log_density)
         before, values = state.particles, values_now(state.particles)
         log_weights = jax.nn.log_softmax(state.log_weights + values - state.values)
-        share = 1 / (jnp.sum(jnp.exp(2 * log_weights)) * len(before))
-        anew = share < self.share
+        fraction = 1 / (jnp.sum(jnp.exp(2 * log_weights)) * len(before))
+        resample = fraction < self.ess_fraction
         chosen = systematic_resampling(choose_key, jnp.exp(log_weights))
-        before = jnp.where(_like(anew, before), before[chosen], before)
+        before = jnp.where(_like(resample, before), before[chosen], before)
         even = jnp.full_like(log_weights, -jnp.log(len(before)))
-        log_weights = jnp.where(anew, even, log_weights)
+        log_weights = jnp.where(resample, even, log_weights)
         if self.reset_probability:
             resets = jr.bernoulli(coin_key, self.reset_probability, even.shape)
             fresh = self._fresh(reset_key, energy)
             before = jnp.where(_like(resets, before), fresh, before)
             log_weights = jax.nn.log_softmax(jnp.where(resets, even, log_weights))
         sampler = self.sampler.scaled(batch.step_scale)
-        after = advance(
-            move_key,
-            sampler,
-            energy.log_density,
-            sampler.init(before, energy.log_density),
-            self.num_steps,
-        ).particles
+        moved = sampler.init(before, energy.log_density)
+        moved = advance(move_key, sampler, energy.log_density, moved, self.num_steps)
+        after = moved.particles
         picked = systematic_resampling(pick_key, jnp.exp(log_weights))
         info = {
             "score_norm": score_norm(energy, after),
             "displacement": displacement(before, after),
-            "effective_share": share,
+            "ess_fraction": fraction,
         }
         state = ReweightedState(after, log_weights, values_now(after))
         return after[picked], state, info

@@ -26,7 +26,7 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
     last term keeps energies small.
 
     Args:
-        negatives: What draws $x^-$, such as `Persistent(sampler, start)`.
+        negatives: What draws $x^-$, such as `Persistent(sampler, initial)`.
         regularization: The weight $\lambda \ge 0$.
 
     Raises:
@@ -45,7 +45,7 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         if not isinstance(self.negatives, AbstractNegatives):
             raise ValueError(
                 f"{owner} needs `negatives`, such as es.negatives.Persistent(sampler, "
-                f"start), but got {self.negatives!r}."
+                f"initial), but got {self.negatives!r}."
             )
         check_positive(owner, zero=True, regularization=self.regularization)
 

@@ -22,7 +22,7 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     is the score of the data blurred by $\sigma_0$. No negatives are needed; the weights
     of modes much further apart than $\sigma_0$ remain undetermined.
 
-    With `noise_max` the levels $\sigma$ of a batch are spread evenly over the logarithm
+    With `sigma_max` the levels $\sigma$ of a batch are spread evenly over the logarithm
     of the range from $\sigma_0$ to it, and one energy learns to point to the data from
     all of them: far away it is the squared distance to the data over $2 \sigma_0^2$, so
     that nothing far from data is likely. A level then weighs $s^2 + \sigma^2$ over
@@ -31,11 +31,11 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     each level see `es.diffusion.NoiseConditionalScoreMatching`.
 
     Args:
-        noise: The noise $\sigma_0 > 0$, in the units of the points.
-        noise_max: The largest noise; None is `noise`.
+        sigma_min: The noise $\sigma_0 > 0$, in the units of the points.
+        sigma_max: The largest noise; None is `sigma_min`.
 
     Raises:
-        ValueError: If not `0 < noise <= noise_max`.
+        ValueError: If not `0 < sigma_min <= sigma_max`.
 
     References:
         Vincent (2011), A connection between score matching and denoising autoencoders;
@@ -45,24 +45,24 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
         the weights.
     """
 
-    noise: float = eqx.field(converter=float)
-    noise_max: float | None = None
+    sigma_min: float = eqx.field(converter=float)
+    sigma_max: float | None = None
 
     def __check_init__(self):
-        check_positive("DenoisingScoreMatching", noise=self.noise)
-        if self.noise_max is None:
+        check_positive("DenoisingScoreMatching", sigma_min=self.sigma_min)
+        if self.sigma_max is None:
             return
-        check_positive("DenoisingScoreMatching", noise_max=self.noise_max)
-        if self.noise_max < self.noise:
+        check_positive("DenoisingScoreMatching", sigma_max=self.sigma_max)
+        if self.sigma_max < self.sigma_min:
             raise ValueError(
-                "DenoisingScoreMatching needs `noise` <= `noise_max`, but got "
-                f"{self.noise!r} and {self.noise_max!r}."
+                "DenoisingScoreMatching needs `sigma_min` <= `sigma_max`, but got "
+                f"{self.sigma_min!r} and {self.sigma_max!r}."
             )
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Scalar | None:
         """Return the squared size of the data, which one level alone does not need."""
         check_one_density("DenoisingScoreMatching", energy)
-        return None if self.noise_max is None else jnp.mean(data.points**2)
+        return None if self.sigma_max is None else jnp.mean(data.points**2)
 
     def loss(
         self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
@@ -72,20 +72,20 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
         drawn = jax.vmap(project)(jr.normal(key, points.shape, points.dtype))
 
         def squares(point, xi, ratio):
-            score = jax.grad(energy.log_density)(point + self.noise * ratio * xi)
-            return jnp.mean((self.noise / ratio * score + xi) ** 2)
+            score = jax.grad(energy.log_density)(point + self.sigma_min * ratio * xi)
+            return jnp.mean((self.sigma_min / ratio * score + xi) ** 2)
 
         losses = jax.vmap(squares)(points, drawn, ratios)
-        if self.noise_max is not None:
-            size, least = jax.lax.stop_gradient(state), self.noise**2
+        if self.sigma_max is not None:
+            size, least = jax.lax.stop_gradient(state), self.sigma_min**2
             losses *= (size + least * ratios**2) / (size + least)
         loss = jnp.mean(losses)
         return loss, state, {"denoising_loss": loss}
 
     def _ratios(self, key: Key, num: int, dtype) -> Float[Array, " point"]:
         """Return levels over the least, one in each of `num` parts of the range."""
-        if self.noise_max is None:
+        if self.sigma_max is None:
             return jnp.ones(num, dtype)
         offsets = jr.uniform(jr.fold_in(key, 1), (num,), dtype)
         fractions = (jnp.arange(num, dtype=dtype) + offsets) / num
-        return (self.noise_max / self.noise) ** fractions
+        return (self.sigma_max / self.sigma_min) ** fractions

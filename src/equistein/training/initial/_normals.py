@@ -11,14 +11,14 @@ from equistein._products import tensordot
 from equistein._types import Key, Particles, Scalar
 from equistein.groups import AbstractGroup
 from equistein.training._batch import Labels
-from equistein.training.starts._base import AbstractStart
-from equistein.training.starts._box import Box
+from equistein.training.initial._base import AbstractInitial
+from equistein.training.initial._box import Box
 
 _RANK = 128  # the directions of a class's covariance
 
 
 @gate
-class Normals(AbstractStart):
+class Normals(AbstractInitial):
     r"""Normal laws like the data of each class, moved by random group elements.
 
     $$x = g \Bigl(\bar x_y + \tfrac{1}{\sqrt m} \sum_{i \le m} \xi_i (x_i - \bar x_y)

@@ -9,7 +9,7 @@ from equistein._types import Key, Particles, Scalar
 from equistein.groups import AbstractGroup
 
 
-class AbstractStart(eqx.Module):
+class AbstractInitial(eqx.Module):
     """A law that particles start from, on the group's subspace.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What tells one fit from another: its parts, as JSON."""
+"""Fingerprint of a fit, as JSON, compared on resume."""
 
 import functools
 import hashlib
@@ -8,15 +8,16 @@ import equinox as eqx
 import jax
 import numpy as np
 
-_ROWS = 2**16  # of an array are looked at together, which may be on disk
+_ROWS = 2**16  # of an array that are hashed together; it may be on disk
 
 
 def described(part: Any, within: tuple[int, ...] = ()) -> Any:
-    """Return what tells a part of a fit from others, as JSON.
+    """Return JSON that differs for parts of a fit that differ.
 
-    Of an array the shape, the type and a digest; of a module the name of its class and
-    its fields; of a function its name, the numbers in it and what it encloses. `within`
-    are the identities of what holds it, as functions may hold themselves.
+    For an array the shape, the type and a digest; for a module the name of its class
+    and its fields; for a function its name, its constants and what it encloses.
+    `within` holds the identities of the parts around it, since functions may contain
+    themselves.
     """
     if part is None or isinstance(part, bool | int | float | str):
         return part if part == part else "nan"
@@ -29,11 +30,11 @@ def described(part: Any, within: tuple[int, ...] = ()) -> Any:
         return {str(key): described(value, within) for key, value in part.items()}
     if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
         return [described(value, within) for value in part]
-    return {type(part).__name__: _inside(part, within)}
+    return {type(part).__name__: _content(part, within)}
 
 
 def fingerprint(values: Any) -> list:
-    """Return what tells an array from others."""
+    """Return the shape, the type and a digest of an array."""
     values = values if isinstance(values, np.memmap) else np.asarray(values)
     digest, rows = hashlib.sha256(), values.reshape(values.shape or 1)
     for start in range(0, len(rows), _ROWS):
@@ -41,7 +42,7 @@ def fingerprint(values: Any) -> list:
     return [*values.shape, str(values.dtype), digest.hexdigest()]
 
 
-def _inside(part: Any, within: tuple[int, ...]) -> Any:
+def _content(part: Any, within: tuple[int, ...]) -> Any:
     if isinstance(part, tuple):  # a named one
         return [described(value, within) for value in part]
     if isinstance(part, eqx.Module):
@@ -52,18 +53,14 @@ def _inside(part: Any, within: tuple[int, ...]) -> Any:
     if name is None:
         return repr(type(part))
     part = getattr(part, "__wrapped__", part)
+    constants = getattr(getattr(part, "__code__", None), "co_consts", ())
+    numbers = [each for each in constants if isinstance(each, int | float)]
     cells = getattr(part, "__closure__", None) or ()
-    held = [*(getattr(part, "__defaults__", None) or ()), *map(_content, cells)]
-    return [name, *_numbers(part), *(described(each, within) for each in held)]
+    inner = [*(getattr(part, "__defaults__", None) or ()), *map(_cell_content, cells)]
+    return [name, *numbers, *(described(each, within) for each in inner)]
 
 
-def _numbers(function: Any) -> list[int | float]:
-    """Return the numbers that stand in a function."""
-    constants = getattr(getattr(function, "__code__", None), "co_consts", ())
-    return [each for each in constants if isinstance(each, int | float)]
-
-
-def _content(cell: Any) -> Any:
+def _cell_content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet

@@ -9,11 +9,11 @@ from jaxtyping import Array, Float
 from equistein._gate import gate, keyed
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
-from equistein.training.starts._base import AbstractStart
+from equistein.training.initial._base import AbstractInitial
 
 
 @gate
-class Box(AbstractStart):
+class Box(AbstractInitial):
     """The uniform law on a cube that holds the data, on the group's subspace.
 
     Centered at the origin, which a group's action keeps, or at the data's mean if there

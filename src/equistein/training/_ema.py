@@ -1,4 +1,4 @@
-"""The running mean of the weights."""
+"""The exponential moving average of the weights."""
 
 import equinox as eqx
 import jax
@@ -8,7 +8,7 @@ from jaxtyping import Array, Int
 from equistein.energies import AbstractEnergies
 
 
-def averaged(
+def moving_average(
     decay: float,
     average: AbstractEnergies,
     energy: AbstractEnergies,

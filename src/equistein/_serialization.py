@@ -1,0 +1,133 @@
+"""One file format: an .npz archive of arrays with a JSON header and a checksum.
+
+Models, checkpoints, samples and finished parts of runs are such files. They hold no
+pickles and never name code to import; sizes are checked before anything is unpacked.
+"""
+
+import hashlib
+import io
+import json
+import pathlib
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from equistein._files import write_whole
+from equistein._limits import check_bytes, JSON_GROWTH, LimitError
+
+VERSION = 1
+_HEADER, _CHECKSUM = "header.json", "sha256"
+
+
+class FileFormatError(ValueError):
+    """A file is not of the expected kind, is damaged, or has another version."""
+
+
+def save_arrays(
+    path: pathlib.Path,
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+) -> None:
+    """Write arrays and a header into a file, whole or not at all.
+
+    Args:
+        path: The file; one that exists is replaced.
+        kind: What it holds, such as "samples"; reading asks for the same.
+        header: Anything that JSON can hold.
+        arrays: The arrays by name.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    write_whole(path, pack_arrays(kind, header, arrays))
+
+
+def pack_arrays(
+    kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> bytes:
+    """Return the content of the file that `save_arrays` writes."""
+    text = json.dumps({"equistein": kind, "version": VERSION, "header": header})
+    entries: dict[str, Any] = {k: np.asarray(value) for k, value in arrays.items()}
+    entries[_HEADER] = np.frombuffer(text.encode(), np.uint8)
+    entries[_CHECKSUM] = np.array(checksum_of(entries))
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **entries)
+    return content.getvalue()
+
+
+def load_arrays(
+    path: pathlib.Path, kind: str, remedy: str = ""
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays of a file that `save_arrays` wrote.
+
+    Args:
+        path: The file.
+        kind: What it must hold.
+        remedy: What to do if it is damaged, as the end of a sentence.
+
+    Raises:
+        OSError: If it cannot be read.
+        LimitError: If it is larger than memory may hold.
+        FileFormatError: If it is damaged, of another kind, or of another version.
+    """
+    with open(path, "rb") as file:
+        return unpack_arrays(file, kind, str(path), remedy)
+
+
+def unpack_arrays(
+    file: Any, kind: str, name: str, remedy: str = ""
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays in an open file; as `load_arrays`."""
+    remedy = remedy and f": {remedy}"
+    try:
+        entries = _unpacked(file, name)
+        stored = str(entries.pop(_CHECKSUM))
+        checksum = checksum_of(entries)
+        text = entries.pop(_HEADER).tobytes()
+        check_bytes(f"The header of {name}", JSON_GROWTH * len(text))
+        about = json.loads(text)
+        content, version = about["equistein"], about["version"]
+        header = about["header"]
+    except LimitError:
+        raise
+    except Exception as error:  # a damaged file may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise FileFormatError(
+            f"{name} is no file of equistein that holds a {kind}, or is damaged "
+            f"({reason}){remedy}."
+        ) from None
+    if (content, version) != (kind, VERSION):
+        raise FileFormatError(
+            f"{name} holds a {content} of version {version}, not a {kind} of version "
+            f"{VERSION}{remedy}."
+        )
+    if checksum != stored:
+        raise FileFormatError(
+            f"{name} is damaged: its content does not match its checksum{remedy}."
+        )
+    return header, entries
+
+
+def checksum_of(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the SHA-256 of the names, shapes, types and numbers of arrays."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _unpacked(file: Any, name: str) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file, if they fit into memory.
+
+    A header that promises more than the archive holds fails while it is read.
+    """
+    with zipfile.ZipFile(file) as archive:
+        check_bytes(name, sum(part.file_size for part in archive.infolist()))
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as stored:
+        return dict(stored)
