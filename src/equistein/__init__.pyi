@@ -3,7 +3,6 @@
 from . import (
     bridges as bridges,
     data as data,
-    diagnostics as diagnostics,
     diffusion as diffusion,
     energies as energies,
     features as features,
@@ -20,7 +19,7 @@ from . import (
     targets as targets,
     training as training,
 )
-from ._devices import device_mesh as device_mesh
+from ._sharding import device_mesh as device_mesh
 from .bridges import (
     from_ase as from_ase,
     from_energy_forces as from_energy_forces,
@@ -60,7 +59,7 @@ from .samplers import (
 from .training import (
     Clamp as Clamp,
     DivergenceError as DivergenceError,
+    FileFormatError as FileFormatError,
     fit as fit,
     Fitted as Fitted,
-    ModelFileError as ModelFileError,
 )

@@ -10,6 +10,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from equistein._numbers import is_integer
+from equistein._types import Key
 
 
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
@@ -85,7 +86,7 @@ def check_num(num: int) -> None:
         raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
 
 
-def as_keys(key: Any) -> Any:
+def as_keys(key: Any) -> Key:
     """Return a key, or several; an integer n is `jax.random.key(n)`.
 
     Raises:

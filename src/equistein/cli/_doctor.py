@@ -55,9 +55,8 @@ def _required(extra: str | None) -> list[str]:
     """Return the packages that an extra needs, or that all need."""
     required = importlib.metadata.requires("equistein") or []
     if extra is None:
-        bare = [
-            re.split(r"[^A-Za-z0-9_.-]", text)[0] for text in told if ";" not in text
-        ]
+        always = [text for text in required if ";" not in text]
+        bare = [re.split(r"[^A-Za-z0-9_.-]", text)[0] for text in always]
         return ["equistein", "jaxlib", *bare]
     matches = (_EXTRA.match(text) for text in required)
     return [m[1] for m in matches if m and m[2] == extra and m[1] != "equistein"]

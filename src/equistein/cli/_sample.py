@@ -112,9 +112,9 @@ def _learned(path: pathlib.Path) -> Fitted:
         if path.is_file() and path.suffix == ".eqx":
             return load(path)
         folder = RunFolder.open(path)
-        if folder.read_config().get("command") != "fit":
+        if folder.read_json("config.json").get("command") != "fit":
             raise UserError(f"{path} is no folder of an `equistein fit`.")
-        if not (path / RunFolder.MODEL).is_file():
+        if not folder.has(RunFolder.MODEL):
             raise UserError(
                 f"The fit in {path} is not finished; `equistein resume {path}`. If it "
                 "diverged, start a new one."

@@ -19,6 +19,9 @@ from equistein.metrics._distances import (
     total_variation as total_variation,
     wasserstein_1d as wasserstein_1d,
 )
+from equistein.metrics._effective_sample_size import (
+    effective_sample_size as effective_sample_size,
+)
 from equistein.metrics._frechet_distance import frechet_distance as frechet_distance
 from equistein.metrics._geometric_wasserstein import (
     geometric_wasserstein as geometric_wasserstein,
@@ -67,3 +70,4 @@ from equistein.metrics._scores import (
     Score as Score,
     Scores as Scores,
 )
+from equistein.samplers import split_r_hat as split_r_hat

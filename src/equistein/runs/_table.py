@@ -139,8 +139,10 @@ def _headline(
     level = floor[metric] if isinstance(floor.get(metric), int | float) else None
     order, notes = _ranked(metrics, metric, values, level, floor_name)
     # Below the floor nothing is better: it is as good as exact samples.
-    below = level is not None and _better(metrics, metric) == "lower"
-    at_floor = [name for name in order if below and values[name] <= level]
+    below = _better(metrics, metric) == "lower"
+    at_floor = []
+    if below and level is not None:
+        at_floor = [name for name in order if values[name] <= level]
     first, best = at_floor or order[:1], order[0]
     others = [name for name in order if name not in first]
     if others:

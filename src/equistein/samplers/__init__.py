@@ -55,6 +55,7 @@ from equistein.samplers._samples import (
 )
 from equistein.samplers._scan import advance as advance
 from equistein.samplers._scores import clipped as clipped, everywhere as everywhere
+from equistein.samplers._split_r_hat import split_r_hat as split_r_hat
 from equistein.samplers._split_rows import on_mesh as on_mesh, SplitRows as SplitRows
 from equistein.samplers._svgd import (
     SVGD as SVGD,

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -29,7 +29,7 @@ class ChainParameters(eqx.Module):
     """
 
     log_step_size: Scalar
-    inverse_mass_matrix: Float[Array, "..."] | None = None
+    inverse_mass_matrix: Any = None
 
 
 class ChainState(eqx.Module):

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from equistein._types import LogDensity, Particles
-from equistein.diagnostics import split_r_hat
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._markov_chains import ChainState
 from equistein.samplers._samples import Samples
+from equistein.samplers._split_r_hat import split_r_hat
 
 _FEW_STEPS = 10  # that tell nothing
 _ACCEPTANCE = 0.05

@@ -202,16 +202,17 @@ class Stream(AbstractSource):
         self._like: tuple = ()
         self._num_taken = self._num_epochs = 0
         self._num_classes: int | None = None
-        self.epoch_batches: int = epoch_batches
+        self.epoch_batches = epoch_batches
 
     def preview(self, batch_size: int) -> tuple[Any, Any]:
-        num = min(max(SEEN, batch_size), self.epoch_batches * batch_size)
+        num = min(max(SEEN, batch_size), self.num_batches(batch_size) * batch_size)
         points, labels = self._take(num)
         self._put_back(points, labels)
         self._preview = jnp.asarray(points), as_labels(labels, points)
         return self._preview
 
     def num_batches(self, batch_size: int) -> int:
+        assert self.epoch_batches is not None
         return self.epoch_batches
 
     def open(

@@ -1,0 +1,428 @@
+"""What experiments share: entries, seeds, and running part by part."""
+
+import dataclasses
+import functools
+import importlib.util
+import math
+import pathlib
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein.groups import AbstractGroup
+from equistein.runs import (
+    FLOOR,
+    join_seeds,
+    load_part,
+    Metric,
+    options_of,
+    Outcome,
+    ReportText,
+    RunFolder,
+    save_part,
+    SEED,
+    settings_to_json,
+    UserError,
+    WARNING,
+    write_environment,
+    write_figures,
+    write_report,
+    write_results,
+    write_text,
+)
+from equistein.samplers import (
+    AnnealedSMC,
+    collect_warnings,
+    NonFiniteError,
+    run,
+    Samples,
+)
+from experiments._figures import AbstractFigure
+from experiments._types import Key, LogDensity, Particles
+
+EXACT = -1
+"""The color of what is exact, such as the floor."""
+
+_AT_ONCE = 3  # steps of SMC between two looks at the temperature
+_MOST_TEMPERATURES = 1_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AbstractConfig:
+    """Settings of an experiment: numbers, strings, and tuples of them.
+
+    Numbers are positive. A class names the fields that may be zero as well, and those
+    with an upper limit.
+
+    Attributes:
+        num_seeds: The number of seeds, counted up from the run's seed.
+    """
+
+    num_seeds: int = 5
+
+    or_zero: ClassVar[Sequence[str]] = ()
+    fractions: ClassVar[Sequence[str]] = ()
+    below_one: ClassVar[Sequence[str]] = ()
+
+    def __post_init__(self):
+        """Raise `ValueError` for a number that is out of range."""
+        for name in (field.name for field in dataclasses.fields(self)):
+            value = getattr(self, name)
+            values = value if isinstance(value, tuple) else (value,)
+            if not values:
+                raise ValueError(f"`{name}` must not be empty.")
+            for number in values:
+                if isinstance(number, bool) or not isinstance(number, int | float):
+                    continue
+                most = 1 if name in (*self.fractions, *self.below_one) else math.inf
+                within = 0 < number <= most or (number == 0 and name in self.or_zero)
+                if not within or number == math.inf or (
+                    number == 1 and name in self.below_one
+                ):  # fmt: skip
+                    raise ValueError(
+                        f"`{name}` must be positive"
+                        f"{' or zero' if name in self.or_zero else ''}, finite"
+                        f"{' and at most 1' if name in self.fractions else ''}"
+                        f"{' and below 1' if name in self.below_one else ''}, but got "
+                        f"{value!r}."
+                    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One seed of one entry: what a stage is given.
+
+    Attributes:
+        name: The entry's name and the index, such as `plain@0`.
+        index: The place among the entry's seeds, from 0.
+        seed: The number that all randomness comes from.
+        folder: Where training keeps its state, in files `NAME*.training`, or None.
+    """
+
+    name: str
+    index: int
+    seed: int
+    folder: pathlib.Path | None = None
+
+    def key(self, purpose: int) -> Key:
+        """Return the key for one purpose."""
+        return jr.fold_in(jr.key(self.seed), purpose)
+
+    def checkpoint(self, part: str = "") -> pathlib.Path | None:
+        """Return the file in which a training, or a part of it, keeps its state."""
+        return self.folder and self.folder / f"{self.name}{part}.training"
+
+
+Stage = Callable[[Trial], Outcome]
+"""Computes the outcome of one seed."""
+Stages = Callable[[Sequence[Trial]], Sequence[Outcome]]
+"""Computes the outcomes of all seeds together."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A sampler or model of an experiment; `exact` is the floor.
+
+    Attributes:
+        name: Its name in results and in the report's table.
+        stage: What computes its outcome.
+        note: A sentence that its numbers need.
+        label: Its name in figures; by default its name.
+        color: The number of its color in figures; by default its place.
+        num_seeds: The number of its seeds, if not that of the configuration.
+        trains: Whether it is trained, or takes as long: then each seed is a part of
+            its own, which can be resumed.
+        together: Whether the stage takes the trials of all seeds at once.
+    """
+
+    name: str
+    stage: Stage | Stages
+    note: str = ""
+    _: dataclasses.KW_ONLY
+    label: str = ""
+    color: int | None = None
+    num_seeds: int | None = None
+    trains: bool = False
+    together: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment: settings, entries, figures and text.
+
+    Attributes:
+        name: Its name on the command line.
+        figure: Where it is in the paper.
+        summary: What it shows, in one line.
+        presets: The configurations `smoke`, `quick` and `paper`.
+        choice: A setting, such as `system`, by whose value presets differ: each is
+            then a configuration for each of its values.
+        entries: From a configuration, the samplers or models in the order of figures.
+        figures: The figures.
+        metrics: What each metric is.
+        headlines: The three to five metrics that the report begins with.
+        compare: From the configuration and the outcomes, further metrics by the name
+            of the entry, each with one value a seed, that need several entries.
+        conclude: From the configuration and the outcomes, what the report says first.
+        check: From a configuration, raise `ValueError` for what the stages need and do
+            not have, before anything is written.
+    """
+
+    name: str
+    figure: str
+    summary: str
+    presets: Mapping[str, Any]
+    entries: Callable[[Any], Sequence[Entry]]
+    figures: Sequence[AbstractFigure]
+    metrics: Mapping[str, Metric]
+    headlines: Sequence[str] = ()
+    choice: str = ""
+    compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
+    conclude: Callable[[Any, dict[str, Outcome]], str] = lambda *_: ""
+    check: Callable[[Any], None] = lambda config: None
+
+    def stages(
+        self, config: Any, seed: int, folder: pathlib.Path | None = None
+    ) -> dict[str, Callable[[], Outcome]]:
+        """Return the parts of a run, by name: an entry, or a seed of one that trains.
+
+        Raises:
+            ValueError: If the configuration, or something that it needs, is invalid.
+        """
+        self.check(config)
+        stages = {}
+        for entry in self.entries(config):
+            trials = [
+                Trial(f"{entry.name}{SEED}{index}", index, seed + index, folder)
+                for index in range(entry.num_seeds or config.num_seeds)
+            ]
+            parts = {trial.name: [trial] for trial in trials}
+            for name, part in (parts if entry.trains else {entry.name: trials}).items():
+                stages[name] = functools.partial(_outcome_of, entry, part)
+        return stages
+
+    def draw(self, config: Any, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+        """Return the figures of the outcomes, whose seeds are joined, by name."""
+        entries = self.entries(config)
+        names = [entry.name for entry in entries if entry.name != FLOOR]
+        colors = {name: place for place, name in enumerate(names)} | {FLOOR: EXACT}
+        shown = [
+            (
+                dataclasses.replace(
+                    entry,
+                    label=entry.label or entry.name,
+                    color=colors[entry.name] if entry.color is None else entry.color,
+                ),
+                outcomes[entry.name],
+            )
+            for entry in entries
+            if entry.name in outcomes
+        ]
+        drawn = {figure.name: figure.draw(config, shown) for figure in self.figures}
+        return {name: figure for name, figure in drawn.items() if figure is not None}
+
+    def text(self, config: Any, preset: str, seed: int) -> ReportText:
+        """Return the text of the report of a run."""
+        figure = self.figure[0].upper() + self.figure[1:]
+        entries = {entry.name: entry for entry in self.entries(config)}
+        floor = entries.pop(FLOOR, None)
+        about: dict[str, Any] = {}
+        if floor is not None:
+            about["floor"] = floor.label or "exact samples"
+            about |= {"floor_note": floor.note} if floor.note else {}
+        return ReportText(
+            title=self.name,
+            lead=f"{self.summary[0].upper()}{self.summary[1:]}. {figure} of Jaini, "
+            f"Holdijk and Welling (2021); preset {preset}.",
+            notes={name: entry.note for name, entry in entries.items() if entry.note},
+            labels={name: e.label for name, e in entries.items() if e.label},
+            captions={figure.name: figure.about for figure in self.figures},
+            headlines=self.headlines,
+            command=self.command(config, preset, seed),
+            **about,
+        )
+
+    def command(self, config: Any, preset: str, seed: int) -> str:
+        """Return the command that runs the experiment."""
+        defaults, words = (
+            self.presets[preset],
+            ["python", "-m", "experiments", self.name],
+        )
+        if self.choice:
+            value = getattr(config, self.choice)
+            defaults = defaults[value]
+            words += [f"--{self.choice}", value]
+        options = options_of(settings_to_json(config), settings_to_json(defaults))
+        words += ["--preset", preset]
+        return shlex.join([*words, "--seed", str(seed), *options])
+
+
+def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
+    stage: Any = entry.stage
+    with collect_warnings() as texts:
+        found = stage(trials) if entry.together else [stage(trial) for trial in trials]
+    names = [trial.name for trial in trials]
+    (outcome,) = join_seeds(dict(zip(names, found, strict=True))).values()
+    events = [{"event": WARNING, "text": text} for text in texts]
+    return dataclasses.replace(outcome, events=[*outcome.events, *events])
+
+
+def perform(
+    experiment: Experiment,
+    config: Any,
+    preset: str = "quick",
+    seed: int = 0,
+    folder: RunFolder | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Outcome]:
+    """Run every part that is not done yet, and write results and report.
+
+    What is finished is written as well when a part is interrupted or fails, and the
+    error goes on; performing it again in the same folder continues there.
+
+    Args:
+        experiment: The experiment.
+        config: Its configuration.
+        preset: The preset that the configuration is derived from.
+        seed: The first seed.
+        folder: The run folder, or None to write nothing.
+        say: Prints a line for each part.
+
+    Returns:
+        The outcome of each entry, with its seeds joined.
+    """
+    kept = None if folder is None else folder.path / "checkpoint"
+    stages = experiment.stages(config, seed, kept)
+    parts: dict[str, Outcome] = {}
+    try:
+        for index, (name, stage) in enumerate(stages.items(), start=1):
+            label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
+            done = None if folder is None else load_part(folder, name)
+            if done is None:
+                say(f"{label} ...")
+                start = time.perf_counter()
+                parts[name] = stage()
+                if folder is not None:
+                    save_part(folder, name, parts[name])
+                    for state in (folder.path / "checkpoint").glob(f"{name}*.training"):
+                        state.unlink()
+                say(f"{label}: {time.perf_counter() - start:.1f} s")
+            else:
+                parts[name] = done
+                say(f"{label}: done before")
+            for event in parts[name].events:
+                if event.get("event") == WARNING:
+                    say(f"warning: {name}: {event['text']}")
+    except NonFiniteError as error:
+        if folder is not None:
+            error.samples.save(folder.path / "failed.npz")
+        raise
+    finally:
+        outcomes = _compared(experiment, config, parts)
+        if folder is not None and outcomes:
+            left = set(stages) - set(parts)
+            _write(experiment, config, preset, seed, folder, outcomes, left)
+    return outcomes
+
+
+def _compared(
+    experiment: Experiment, config: Any, parts: Mapping[str, Outcome]
+) -> dict[str, Outcome]:
+    """Return the outcomes with seeds joined, and the metrics that need several."""
+    outcomes = join_seeds(parts)
+    for name, metrics in experiment.compare(config, outcomes).items():
+        outcome = outcomes[name]
+        outcomes[name] = dataclasses.replace(outcome, metrics=outcome.metrics | metrics)
+    return outcomes
+
+
+def _write(
+    experiment: Experiment,
+    config: Any,
+    preset: str,
+    seed: int,
+    folder: RunFolder,
+    outcomes: Mapping[str, Outcome],
+    left: set[str],
+) -> None:
+    """Write numbers, samples, figures and the report."""
+    num_seeds = max(
+        (values.size for name, outcome in outcomes.items() if name != FLOOR
+         for values in outcome.metrics.values()), default=1,
+    )  # fmt: skip
+    names = {name for outcome in outcomes.values() for name in outcome.metrics}
+    about = {k: metric for k, metric in experiment.metrics.items() if k in names}
+    write_results(folder, outcomes, list(range(seed, seed + num_seeds)), about)
+    write_figures(folder, experiment.draw(config, outcomes))
+    text = dataclasses.replace(
+        experiment.text(config, preset, seed),
+        conclusion=experiment.conclude(config, dict(outcomes)),
+        unfinished=f"Still to be done: {', '.join(sorted(left))}." if left else "",
+    )
+    write_text(folder, text)
+    write_report(folder)
+
+
+def open_folder(
+    experiment: Experiment, config: Any, preset: str, seed: int, path: pathlib.Path
+) -> RunFolder:
+    """Return a new run folder, or that of the same run to continue it; and lock it.
+
+    Raises:
+        UserError: If the folder has something else in it, or cannot be written.
+    """
+    described = {
+        "command": "experiment",
+        "experiment": experiment.name,
+        "preset": preset,
+        "seed": seed,
+        "settings": settings_to_json(config),
+    }
+    if not (path / "config.json").is_file():
+        folder = RunFolder.create(path)
+        folder.write_json("config.json", described)
+    else:
+        folder = RunFolder.open(path)
+        if folder.read_json("config.json") != described:
+            raise UserError(
+                f"{path} holds a run with other settings: choose another --out, or "
+                "give the same settings to continue it."
+            )
+        folder.hold()
+    write_environment(folder)
+    return folder
+
+
+def annealed_to_target(
+    key: Key, sampler: AnnealedSMC, log_density: LogDensity, particles: Particles
+) -> Samples:
+    """Run annealed sequential Monte Carlo until all runs have reached the target."""
+    samples = run(key, sampler, log_density, particles, num_steps=_AT_ONCE, check=False)
+    for _ in range(_MOST_TEMPERATURES // _AT_ONCE):
+        if np.all(samples.summary["inverse_temperatures"] == 1):
+            break
+        samples = run(
+            key, sampler, log_density, initial_state=samples.state,
+            num_steps=_AT_ONCE, check=False,
+        )  # fmt: skip
+    return samples
+
+
+def augmented(
+    key: Key, group: AbstractGroup, data: Particles, copies: int
+) -> Float[Array, "copy *shape"]:
+    """Return `copies` of each point, each transformed by a random group element."""
+    points = jnp.repeat(data, copies, axis=0)
+    return jax.vmap(group.act)(group.sample(key, len(points)), points)
+
+
+def has_blackjax() -> bool:
+    """Return whether BlackJAX is installed, without importing it."""
+    return importlib.util.find_spec("blackjax") is not None

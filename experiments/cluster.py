@@ -1,0 +1,249 @@
+"""Clusters of metal atoms whose energies a calculator of ASE gives."""
+
+import dataclasses
+import functools
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Float
+
+from equistein.bridges import EnergyForces, from_ase
+from equistein.runs import Metric, Outcome, seed_outcome
+from equistein.samplers import AbstractSampler, MALA, ParallelTempering, run
+from experiments._engine import AbstractConfig, Entry, Experiment, Trial
+from experiments._figures import Curves, Histograms
+
+_ELEMENTS = ("Cu", "Au")  # of those that the effective medium theory knows
+_STEP = 1e-3  # the first one, in squared Angstrom
+_SPREAD = 0.05  # Angstrom, of the starts about the icosahedron
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterConfig(AbstractConfig):
+    """Settings of `cluster`.
+
+    Attributes:
+        num_seeds: The number of seeds.
+        elements: The elements, Cu and Au.
+        temperature: The temperature in K.
+        container: The radius of the container in Angstrom.
+        num_chains: The number of independent chains, or of ladders of tempering.
+        num_warm_up: Steps before the first sample, in which step sizes adapt.
+        num_rounds: Samples of each chain.
+        every: The steps between two of them.
+        ladder: The inverse temperatures of tempering, relative to the first.
+    """
+
+    num_seeds: int = 1
+    elements: tuple[str, ...] = _ELEMENTS
+    temperature: float = 600.0
+    container: float = 5.0
+    num_chains: int = 40
+    num_warm_up: int = 150
+    num_rounds: int = 25
+    every: int = 10
+    ladder: tuple[float, ...] = (1.0, 0.75, 0.55)
+
+    def __post_init__(self):
+        """Raise `ValueError` for settings that do not go together."""
+        super().__post_init__()
+        if not self.elements or not set(self.elements) <= set(_ELEMENTS):
+            raise ValueError(
+                f"`elements` must be of {', '.join(_ELEMENTS)}, but got "
+                f"{self.elements!r}."
+            )
+        if self.ladder[0] != 1 or np.any(np.diff(self.ladder) >= 0):
+            raise ValueError(f"`ladder` must fall from 1, but got {self.ladder!r}.")
+        if self.num_chains < 2:
+            raise ValueError(
+                "`num_chains` must be at least 2, for errors, but got "
+                f"{self.num_chains!r}."
+            )
+
+
+def check(config: ClusterConfig) -> None:
+    """Raise `ValueError` where ASE is not installed."""
+    del config
+    if importlib.util.find_spec("ase") is None:
+        raise ValueError("cluster needs ASE: pip install 'equistein[ase]'.")
+
+
+def entries(config: ClusterConfig) -> list[Entry]:
+    """Return chains and tempering of each cluster."""
+    samplers = {
+        "mala": (
+            lambda project: MALA(_STEP, num_adapt=config.num_warm_up, project=project),
+            "Independent chains from the icosahedron, which stay about it unless they "
+            "cross a barrier.",
+        ),
+        "tempering": (
+            lambda project: ParallelTempering(
+                MALA(_STEP, project=project), config.ladder,
+                num_adapt=config.num_warm_up,
+            ),
+            "Ladders up to "
+            f"{config.temperature / config.ladder[-1]:.0f} K; as many evaluations for "
+            f"each of their {len(config.ladder)} temperatures.",
+        ),
+    }  # fmt: skip
+    return [
+        Entry(
+            f"{name}-{element}13",
+            functools.partial(_sampled, config, element, make),
+            note,
+            trains=True,
+        )
+        for element in config.elements
+        for name, (make, note) in samplers.items()
+    ]
+
+
+def icosahedron(element: str, config: ClusterConfig) -> tuple[Any, EnergyForces]:
+    """Return 13 atoms with their calculator, and their density."""
+    from ase.calculators.emt import EMT
+    from ase.cluster import Icosahedron
+
+    atoms = Icosahedron(element, 2)
+    atoms.calc = EMT()
+    density = from_ase(
+        atoms, temperature=config.temperature, container=config.container
+    )
+    return atoms, density
+
+
+def _sampled(config: ClusterConfig, element: str, make: Any, trial: Trial) -> Outcome:
+    """Run a sampler, and keep some samples of each chain."""
+    atoms, density = icosahedron(element, config)
+    noise = jr.normal(trial.key(0), (config.num_chains, 13, 3))
+    start = jnp.asarray(atoms.positions, noise.dtype)[None] + _SPREAD * noise
+    sampler: AbstractSampler = make(density.group.project)
+    warm = run(
+        trial.key(1), sampler, density, start, num_steps=config.num_warm_up,
+        progress=True,
+    )  # fmt: skip
+    found = run(
+        trial.key(1), sampler, density, initial_state=warm.state, check=False,
+        num_steps=config.num_rounds * config.every, record_every=config.every,
+        keep=config.num_chains, progress=True,
+    )  # fmt: skip
+    clouds = found.history["particles"]
+    energies = np.stack([density.energies(round_) for round_ in clouds])
+    mean, error = mean_with_error(energies)
+    numbers = {
+        "mean_energy": mean,
+        "mean_energy_error": error,
+        "energy_sd": energies.std(),
+        "acceptance": found.history["acceptance"].mean(),
+        "largest_radius": _radii(clouds).max(),
+        "evaluations": density.num_evaluations,
+    }
+    steps = found.history["step"]
+    return seed_outcome(
+        numbers, clouds.reshape(-1, 13, 3),
+        history={"step": steps, "mean_energy": energies.mean(axis=1)},
+        arrays={f"energies_{element}": energies.ravel()},
+    )  # fmt: skip
+
+
+def mean_with_error(
+    energies: Float[np.ndarray, "round chain"],
+) -> tuple[float, float]:
+    """Return the mean and its standard error, of chains that are independent."""
+    of_chains = energies.mean(axis=0)
+    error = of_chains.std(ddof=1) / len(of_chains) ** 0.5
+    return float(of_chains.mean()), float(error)
+
+
+def _radii(clouds: Float[np.ndarray, "*rounds atom dim"]) -> np.ndarray:
+    centered = clouds - clouds.mean(axis=-2, keepdims=True)
+    return np.linalg.norm(centered, axis=-1)
+
+
+def compare(
+    config: ClusterConfig, outcomes: dict[str, Outcome]
+) -> Mapping[str, dict[str, np.ndarray]]:
+    """Return how far chains are from tempering, in joint standard errors."""
+    found = {}
+    for element in config.elements:
+        ours = outcomes.get(f"mala-{element}13")
+        theirs = outcomes.get(f"tempering-{element}13")
+        if ours is None or theirs is None:
+            continue
+        gap = np.abs(ours.metrics["mean_energy"] - theirs.metrics["mean_energy"])
+        errors = [each.metrics["mean_energy_error"] for each in (ours, theirs)]
+        found[f"mala-{element}13"] = {"gap_in_errors": gap / np.hypot(*errors)}
+    return found
+
+
+def conclude(config: ClusterConfig, outcomes: dict[str, Outcome]) -> str:
+    """Return whether chains and tempering agree."""
+    told = []
+    for element in config.elements:
+        ours, theirs = (
+            outcomes.get(f"{name}-{element}13") for name in ("mala", "tempering")
+        )
+        if ours is None or theirs is None:
+            continue
+        mean, error, other, joint = (
+            float(each.metrics[name][0])
+            for each in (ours, theirs)
+            for name in ("mean_energy", "mean_energy_error")
+        )
+        gap = abs(mean - other) / np.hypot(error, joint)
+        told.append(
+            f"{element}13 at {config.temperature:g} K in a container of "
+            f"{config.container:g} Å: mean energy {mean:.3f} ± {error:.3f} eV by "
+            f"chains, {other:.3f} ± {joint:.3f} eV by tempering, {gap:.1f} joint "
+            "standard errors apart."
+        )
+    return " ".join(told)
+
+
+def _histogram(element: str) -> Histograms:
+    """Return the figure of the energies of one element."""
+    return Histograms(
+        f"energies-{element.lower()}", f"energies_{element}",
+        f"potential energy of {element}13 / eV", bins=40,
+        line_of=f"tempering-{element}13",
+        caption=f"Energies of {element}13 by each sampler, of all seeds together. The "
+        "line is tempering's, over the histograms of both.",
+    )  # fmt: skip
+
+
+METRICS = {
+    "acceptance": Metric("accepted proposals"),
+    "evaluations": Metric("evaluations of the score"),
+    "gap_in_errors": Metric(
+        "difference of mean energies, in joint standard errors", "lower"
+    ),
+    "mean_energy": Metric("mean energy"),
+}
+
+CLUSTER = Experiment(
+    name="cluster",
+    figure="beyond the paper",
+    metrics=METRICS,
+    headlines=("gap_in_errors", "mean_energy", "acceptance"),
+    summary="13 atoms of copper and of gold by a calculator of ASE: chains against "
+    "tempering",
+    presets={
+        "smoke": ClusterConfig(
+            elements=("Cu",), num_chains=2, num_warm_up=4, num_rounds=2, every=2,
+            ladder=(1.0, 0.5),
+        ),
+        "quick": ClusterConfig(),
+        "paper": ClusterConfig(num_seeds=3, num_warm_up=1_000, every=50),
+    },
+    entries=entries,
+    check=check,
+    compare=compare,
+    conclude=conclude,
+    figures=(
+        *map(_histogram, _ELEMENTS),
+        Curves("mean-energy", "mean_energy", "mean energy / eV"),
+    ),
+)  # fmt: skip

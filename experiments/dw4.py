@@ -1,0 +1,179 @@
+"""Learn the double-well system from five configurations (paper, section 5, E.1)."""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein.metrics import proportions, wasserstein_1d
+from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
+from equistein.targets import Minima
+from experiments._clouds import cloud_models, CloudConfig, GAP, TINY
+from experiments._engine import Entry, Experiment, Trial
+from experiments._figures import Bars, Configurations, Histograms
+from experiments._systems import DW4_SYSTEM
+from experiments._types import Key, Particles
+
+TARGET = DW4_SYSTEM.target
+STATES = tuple(f"state_{i + 1}" for i in range(5))
+_NEAR = 0.6  # the largest gap of sorted distances to a state's
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DW4Config(CloudConfig):
+    """Settings of `dw4`.
+
+    Attributes:
+        copies: Noisy copies of each of the five minima in the data.
+        noise: Their standard deviation, by coordinate.
+    """
+
+    num_epochs: int = 120
+    cooling_fraction: float = 0.0
+    copies: int = 200
+    noise: float = 0.1
+
+
+@functools.cache
+def minima() -> Minima:
+    return TARGET.minima(jr.key(0))
+
+
+def noisy_copies(
+    key: Key, states: Float[Array, "state *shape"], copies: int, noise: float
+) -> Particles:
+    """Return `copies` noisy copies of each state, centered, one state after another."""
+    points = jnp.repeat(states, copies, axis=0)
+    points = points + noise * jr.normal(key, points.shape, points.dtype)
+    return points - jnp.mean(points, axis=1, keepdims=True)
+
+
+def entries(config: DW4Config) -> list[Entry]:
+    num = config.num_samples
+
+    @functools.cache
+    def data() -> Particles:
+        return noisy_copies(jr.key(1), minima().points, config.copies, config.noise)
+
+    def describe(points: Particles, **kept: Any) -> Outcome:
+        return described(data(), points, **kept)
+
+    def floor(trial: Trial) -> Outcome:
+        copies = -(-num // len(STATES))
+        points = noisy_copies(trial.key(2), minima().points, copies, config.noise)
+        return describe(points)
+
+    notes = (
+        "The network sees coordinates: what it learns of a configuration says nothing "
+        "about the same configuration turned or relabeled.",
+        "The network sees sorted distances, and the sampler's kernel is pulled back "
+        "along them.",
+    )
+    return [
+        Entry(
+            "potential",
+            lambda trial: describe(TARGET.sample(trial.key(1), num)),
+            "Samples of the true potential at temperature 1, by Markov chains: its "
+            "states have other fractions than the data, where all are equal.",
+            label="true potential",
+        ),
+        *cloud_models(config, TARGET.group, data, describe, notes),
+        Entry(FLOOR, floor, label="data", num_seeds=10),
+    ]
+
+
+def described(
+    data: Float[Array, "datum *shape"],
+    points: Particles,
+    more: Mapping[str, Any] = types.MappingProxyType({}),
+    **kept: Any,
+) -> Outcome:
+    """Measure configurations against the data; keep further numbers."""
+    features = jax.vmap(TARGET.features)
+    seen = features(points)
+    gaps = jnp.max(jnp.abs(seen[:, None] - minima().features[None]), axis=-1)
+    apart = jnp.mean((seen[:, None] - features(data)[None]) ** 2, axis=-1)
+    nearest = jnp.min(jnp.sqrt(apart), axis=1)
+    energies, at_data = DW4_SYSTEM.energy(points), DW4_SYSTEM.energy(data)
+    states = TARGET.states(points, minima())
+    held = np.asarray(proportions(states, len(STATES)))
+    numbers = {
+        "median_energy": jnp.median(energies),
+        "median_energy_of_data": jnp.median(at_data),
+        "energy_w2": wasserstein_1d(energies, at_data, order=2),
+        "near_a_state": jnp.mean(jnp.min(gaps, axis=1) < _NEAR),
+        "distance_to_data": jnp.median(nearest),
+        **dict(zip(STATES, held, strict=True)),
+        "states_found": np.sum(held > 0),
+        "smallest_fraction": held.min(),
+        "largest_fraction": held.max(),
+        "largest_error_of_a_fraction": np.abs(held - 1 / len(STATES)).max(),
+        **more,
+    }
+    arrays = {"energies": energies, "nearest": nearest, "states": states}
+    return seed_outcome(numbers, points, arrays=arrays, **kept)
+
+
+METRICS = {
+    "distance_to_data": Metric(
+        "distance to the nearest training point (median)", "lower"
+    ),
+    "energy_w2": Metric("distance of energies (Wasserstein-2)", "lower"),
+    "energy_w2_corrected": Metric(
+        "distance of energies (Wasserstein-2), corrected by chains", "lower"
+    ),
+    "evaluations": Metric("evaluations of the score"),
+    "largest_error_of_a_fraction": Metric("largest error of a state's fraction"),
+    "median_energy": Metric("median energy in the true potential"),
+    "near_a_state": Metric("samples near a state"),
+    "smallest_fraction": Metric("fraction of the rarest state"),
+    "states_found": Metric("states found"),
+    "weights_worth": Metric(
+        "samples that importance weights to the true energy are worth"
+    ),
+}
+
+DW4 = Experiment(
+    name="dw4",
+    figure="figure 7, section 5 and appendix E.1",
+    metrics=METRICS,
+    headlines=("energy_w2", "largest_error_of_a_fraction", "states_found"),
+    summary="learn DW-4 from noisy copies of its five minima and draw new ones",
+    presets={
+        "smoke": DW4Config(copies=20, num_samples=32, num_weighted=32, **TINY),
+        "quick": DW4Config(),
+        "paper": DW4Config(num_seeds=5, num_weighted=2_048),
+    },
+    entries=entries,
+    figures=(
+        Configurations(
+            "configurations",
+            10,
+            4.5,
+            "states",
+            caption="Configurations as drawn from fresh starts, not relaxed; the color "
+            "tells the state each relaxes to.",
+        ),
+        Histograms(
+            "energies", "energies", "energy in the true potential", limits=(-27.0, 5.0)
+        ),
+        Histograms(
+            "novelty",
+            "nearest",
+            "distance to the nearest training configuration",
+            limits=(0.0, 1.5),
+            caption="Root mean square gap of the sorted distances to those of the "
+            "nearest training configuration; `data` are fresh noisy copies of the "
+            "minima. A model that copies would have a peak at zero.",
+        ),
+        Bars("states", STATES, "fraction of the samples"),
+        GAP,
+    ),
+)

@@ -1,0 +1,372 @@
+"""All objectives under one budget of time, with the symmetry and without."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from equistein.energies import AbstractEnergy
+from equistein.groups import AbstractGroup, Trivial
+from equistein.metrics import energy_distance
+from equistein.models import ContrastiveSettings, for_data, Model
+from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
+from equistein.samplers import MALA
+from equistein.training import (
+    AbstractObjective,
+    adam,
+    Batch,
+    ContrastiveDivergence,
+    DenoisingScoreMatching,
+    EnergyMatching,
+    Fitted,
+    FromData,
+    Phases,
+    ScoreMatching,
+    Trainer,
+)
+from experiments._engine import AbstractConfig, Entry, Experiment, Trial
+from experiments._family import held_out_likelihood
+from experiments._figures import Boxes
+from experiments._types import Key, Particles
+from experiments.dw4 import described, minima, noisy_copies, TARGET
+from experiments.jem_c4 import classes
+
+_EPOCH = 10  # batches
+
+
+def fit_within(
+    key: Key,
+    model: Model,
+    data: Particles,
+    seconds: float,
+    learning_rate: float,
+    first: int = 0,
+) -> tuple[Fitted, int]:
+    """Fit a model in as many batches as take so long; return their number too.
+
+    What is counted is the time of all processors. Compiling does not count.
+
+    Args:
+        key: The source of randomness.
+        model: The model; its learning rate falls over all batches.
+        data: The data, stacked on axis 0.
+        seconds: The processor time.
+        learning_rate: Adam's, at first.
+        first: The batches of a first phase, which take another time than the rest.
+    """
+    early = -(-first // _EPOCH)
+    spent, each = _seconds_of_epochs(key, model, data, early)
+    epochs = early + max(2, round((seconds - spent) / each))
+    model = dataclasses.replace(
+        model, num_epochs=epochs, epoch_batches=_EPOCH,
+        optimization=dataclasses.replace(
+            model.optimization, optimizer=adam(learning_rate, epochs * _EPOCH)
+        ),
+    )  # fmt: skip
+    return model.fit(key, data), epochs * _EPOCH
+
+
+def _seconds_of_epochs(
+    key: Key, model: Model, data: Particles, early: int
+) -> tuple[float, float]:
+    """Return how long the first epochs take together, and each one after them."""
+    how = model.optimization
+    optimizer = how.transformation((early + 1) * _EPOCH)
+    trainer = Trainer(model.objective, optimizer, model.batch_size, _EPOCH, how.ema)
+    everything = Batch(data, None, jnp.arange(len(data)))
+    state = trainer.init(key, model.energy, everything)
+    jax.block_until_ready(trainer.epoch(state, data))  # compiled
+    times = [time.process_time()]
+    for _ in range(early + 1):
+        state, _ = jax.block_until_ready(trainer.epoch(state, data))
+        times.append(time.process_time())
+    return times[-2] - times[0], max(times[-1] - times[-2], 1e-6)
+
+
+NOTES = {
+    "persistent": "Contrastive divergence from persistent particles that E-SVGD moves: "
+    "the paper's.",
+    "reweighted": "Contrastive divergence from Metropolis-adjusted chains with "
+    "weights, drawn by annealed sequential Monte Carlo.",
+    "from-data": "Contrastive divergence from short chains that start at the data.",
+    "denoising": "Denoising score matching at one level of noise.",
+    "levels": "Denoising score matching of one energy over levels of noise.",
+    "score-matching": "Sliced score matching.",
+    "matching": "Energy matching by optimal transport from noise.",
+    "matching-cd": "Energy matching, and then contrastive divergence.",
+    "levels-cd": "Denoising over levels, and then contrastive divergence.",
+}
+"""What each objective is, by its name."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ObjectivesConfig(AbstractConfig):
+    """Settings of `objectives`.
+
+    Attributes:
+        data: The density of `jem-c4` in the plane, or noisy minima of DW-4; other
+            defaults depend on it.
+        objectives: Their names.
+        seconds: The processor time of each training.
+        num_data: Training points.
+        num_test: Held-out points, where the density is known.
+        num_samples: Samples drawn from each model, from fresh starts.
+        radii: The distance from the origin of the modes of each class of `objectives`.
+        matching_batches: The batches of the first of two phases, where there are two.
+        noise: The noise of denoising, or the least, and the width of the finest detail.
+        sigma_max: The largest noise of denoising over levels.
+        weighted_step_size: The Langevin step of chains with weights, which take a
+            quarter of the steps a batch.
+        fit: How persistent particles are moved, and all models drawn from, but that
+            with weights.
+    """
+
+    num_seeds: int = 1
+    data: Literal["plane", "dw4"] = "plane"
+    objectives: tuple[str, ...] = tuple(NOTES)
+    seconds: float = 10.0
+    num_data: int = 1_000
+    num_test: int = 2_000
+    num_samples: int = 512
+    radii: tuple[float, float] = (7.0, 15.0)
+    matching_batches: int = 200
+    noise: float
+    sigma_max: float
+    weighted_step_size: float
+    fit: ContrastiveSettings
+
+    def settings(self, name: str) -> ContrastiveSettings:
+        """Return the settings of an objective's model."""
+        if name != "reweighted":
+            return self.fit
+        return dataclasses.replace(
+            self.fit, negatives="reweighted", kernel="none", regularization=0.0,
+            reset_to_data=0.0, num_steps=max(1, self.fit.num_steps // 4),
+            langevin_step_size=self.weighted_step_size,
+            sample_steps=max(1, self.fit.sample_steps // 5),
+        )  # fmt: skip
+
+    def __post_init__(self):
+        """Raise `ValueError` for a setting out of range, or an unknown objective."""
+        super().__post_init__()
+        unknown = set(self.objectives) - set(NOTES)
+        if unknown or not self.objectives:
+            raise ValueError(
+                f"`objectives` must be of {', '.join(NOTES)}, but got "
+                f"{self.objectives!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """Data with a symmetry, and how models of it are judged.
+
+    Attributes:
+        group: The symmetry.
+        data: From a key, the points to learn from.
+        judge: From a key, an energy (None for the data) and samples, the outcome.
+        fresh: From a key and a number, fresh points like the data.
+    """
+
+    group: AbstractGroup
+    data: Callable[[Key], Particles]
+    judge: Callable[..., Outcome]
+    fresh: Callable[[Key, int], Particles]
+
+
+def plane_task(config: ObjectivesConfig) -> Task:
+    """Return the planar density of `jem-c4`, its classes unknown."""
+    target = classes(config.radii)
+
+    def fresh(key: Key, num: int) -> Particles:
+        return target.sample(key, num)[0]
+
+    def judge(
+        key: Key, energy: AbstractEnergy | None, samples: Particles, **numbers: Any
+    ) -> Outcome:
+        exact_key, held_key = jr.split(key)
+        points = fresh(held_key, config.num_test)
+        exact = jax.vmap(lambda x: target.law.log_densities(x)[0])(points).mean()
+        numbers["energy_distance"] = energy_distance(samples, fresh(exact_key, 4_000))
+        if energy is not None:
+            found = held_out_likelihood(target.plane, points, energy)
+            numbers["likelihood_gap"] = exact - found["log_likelihood"]
+        return seed_outcome(numbers, samples)
+
+    return Task(
+        group=target.group, data=lambda key: fresh(key, config.num_data),
+        judge=judge, fresh=fresh,
+    )  # fmt: skip
+
+
+def dw4_task(config: ObjectivesConfig) -> Task:
+    """Return noisy copies of the five minima of DW-4."""
+
+    def fresh(key: Key, num: int) -> Particles:
+        states = minima().points
+        return noisy_copies(key, states, -(-num // len(states)), 0.1)
+
+    def judge(
+        key: Key, energy: AbstractEnergy | None, samples: Particles, **numbers: Any
+    ) -> Outcome:
+        outcome = described(fresh(key, config.num_data), samples)
+        told = ("energy_w2", "near_a_state", "smallest_fraction", "largest_fraction")
+        numbers |= {name: outcome.metrics[name][0] for name in told}
+        return seed_outcome(numbers, samples)
+
+    return Task(
+        group=TARGET.group, data=lambda key: fresh(key, config.num_data),
+        judge=judge, fresh=fresh,
+    )  # fmt: skip
+
+
+def objectives_for(
+    config: ObjectivesConfig, model: Model, group: AbstractGroup
+) -> Mapping[str, AbstractObjective]:
+    """Return the objectives by name; two of them are the model's own.
+
+    Chains from data are Metropolis-adjusted, with steps for the finest detail.
+    """
+    noise, num_steps = config.noise, config.fit.num_steps
+    chains = MALA(0.2 * noise**2, project=group.project)
+    from_data = ContrastiveDivergence(
+        FromData(chains, num_steps), config.fit.regularization
+    )
+    matching = EnergyMatching(noise**2)
+    levels = DenoisingScoreMatching(noise, config.sigma_max)
+    first = config.matching_batches
+    return {
+        "persistent": model.objective,
+        "reweighted": model.objective,
+        "from-data": from_data,
+        "denoising": DenoisingScoreMatching(noise),
+        "levels": levels,
+        "score-matching": ScoreMatching(),
+        "matching": matching,
+        "matching-cd": Phases([(first, matching), (1, model.objective)]),
+        "levels-cd": Phases([(first, levels), (1, model.objective)]),
+    }
+
+
+def entries(config: ObjectivesConfig) -> list[Entry]:
+    """Return each objective twice: with the symmetry, and its twin without."""
+    task = _TASKS[config.data](config)
+
+    def stage(name: str, group: AbstractGroup, trial: Trial) -> Outcome:
+        data_key, key = jr.split(trial.key(0))
+        keys = jr.split(key, 4)
+        data = task.data(data_key)
+        settings = config.settings(name)
+        model = for_data(keys[0], group, data, settings=settings)
+        objective = objectives_for(config, model, group)[name]
+        model = dataclasses.replace(model, objective=objective)
+        fitted, batches = fit_within(
+            keys[1], model, data, config.seconds, config.fit.learning_rate,
+            first=config.matching_batches if name.endswith("-cd") else 0,
+        )  # fmt: skip
+        samples = fitted.sample(keys[2], config.num_samples)
+        return task.judge(keys[3], fitted.energy, samples, batches=batches)
+
+    def floor(trial: Trial) -> Outcome:
+        keys = jr.split(trial.key(1))
+        samples = task.fresh(keys[0], config.num_samples)[: config.num_samples]
+        return task.judge(keys[1], None, samples)
+
+    found = [Entry(FLOOR, floor, label="data", num_seeds=5)]
+    for color, name in enumerate(config.objectives):
+        for suffix, group in (("", task.group), ("-plain", Trivial())):
+            part = functools.partial(stage, name, group)
+            text = (
+                NOTES[name] if not suffix else "Its twin: the network sees coordinates."
+            )
+            found.append(Entry(name + suffix, part, text, color=color, trains=True))
+    return found
+
+
+def _presets(quick: ObjectivesConfig) -> dict[str, ObjectivesConfig]:
+    tiny = dataclasses.replace(
+        quick.fit, num_steps=2, num_particles=8, batch_size=16, widths=(4,),
+        sample_steps=20,
+    )  # fmt: skip
+    return {
+        "smoke": dataclasses.replace(
+            quick, objectives=("levels", "matching-cd"), seconds=1e-3,
+            num_data=20, num_test=20, num_samples=16, matching_batches=5, fit=tiny,
+        ),
+        "quick": quick,
+        "paper": dataclasses.replace(quick, num_seeds=5, seconds=60.0),
+    }  # fmt: skip
+
+
+_TASKS = {"plane": plane_task, "dw4": dw4_task}
+_PLANE = ObjectivesConfig(
+    noise=0.3,
+    sigma_max=15.0,
+    weighted_step_size=0.1,
+    fit=ContrastiveSettings(
+        widths=(64, 64, 64), num_particles=256, num_steps=20,
+        langevin_step_size=0.02, stein_step_size=0.02, learning_rate=4e-3,
+        reset_to_data=0.9, reset_probability=0.1, sample_steps=1_000,
+        sample_at_once=256,
+    ),
+)  # fmt: skip
+_DW4 = ObjectivesConfig(
+    data="dw4",
+    noise=0.1,
+    sigma_max=3.0,
+    weighted_step_size=4e-3,
+    fit=ContrastiveSettings(num_steps=30, num_particles=128),
+)
+_PRESETS = {"plane": _presets(_PLANE), "dw4": _presets(_DW4)}
+
+METRICS = {
+    "batches": Metric("batches trained within the time"),
+    "distance_to_data": Metric(
+        "distance to the nearest training point (median)", "lower"
+    ),
+    "energy_distance": Metric("distance of samples (energy distance)", "lower"),
+    "energy_w2": Metric("distance of energies (Wasserstein-2)", "lower"),
+    "energy_w2_corrected": Metric(
+        "distance of energies (Wasserstein-2), corrected by chains", "lower"
+    ),
+    "evaluations": Metric("evaluations of the score"),
+    "largest_error_of_a_fraction": Metric("largest error of a state's fraction"),
+    "likelihood_gap": Metric("log-likelihood below the best possible", "lower", "nats"),
+    "log_likelihood": Metric("log-likelihood of held-out points", unit="nats"),
+    "median_energy": Metric("median energy in the true potential"),
+    "near_a_state": Metric("samples near a state"),
+    "smallest_fraction": Metric("fraction of the rarest state"),
+    "states_found": Metric("states found"),
+    "weights_worth": Metric(
+        "samples that importance weights to the true energy are worth"
+    ),
+}
+
+OBJECTIVES = Experiment(
+    name="objectives",
+    figure="beyond the paper; the data of figures 4 and 7",
+    metrics=METRICS,
+    headlines=("likelihood_gap", "energy_distance", "energy_w2", "near_a_state"),
+    summary="all objectives under one budget of time, in the plane or on DW-4",
+    choice="data",
+    presets={
+        size: {data: presets[size] for data, presets in _PRESETS.items()}
+        for size in ("smoke", "quick", "paper")
+    },
+    entries=entries,
+    figures=(
+        Boxes(
+            "likelihood", "likelihood_gap", "log-likelihood below the exact (nats)",
+            log=True,
+        ),
+        Boxes("distance", "energy_distance", "energy distance of samples", log=True),
+        Boxes("energies", "energy_w2", "W2 of the energies", log=True),
+        Boxes("states", "near_a_state", "fraction near a state"),
+        Boxes("fractions", "smallest_fraction", "fraction of the rarest state"),
+    ),
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""What drives all experiments: entries, stages over seeds, figures, and runs."""

@@ -1,1 +1,0 @@
-"""Images learned as a joint energy."""

@@ -1,1 +1,0 @@
-"""Densities learned from points: in the plane, and of particle systems."""

@@ -1,1 +1,0 @@
-"""Molecules learned and generated."""

@@ -1,1 +1,0 @@
-"""Posteriors with a symmetry: mixtures, hidden units, overlapping signals."""

@@ -1,1 +1,0 @@
-"""Particle systems sampled from their energy alone."""

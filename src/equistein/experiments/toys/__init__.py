@@ -1,1 +1,0 @@
-"""Samplers on analytic densities in the plane and in space."""
