@@ -23,7 +23,7 @@ $(LINT_STAMP): $(STAMP)
 	touch $(LINT_STAMP)
 
 demo: install
-	$(BIN)/equistein run dw4 --preset quick
+	$(BIN)/python -m experiments dw4 --preset quick
 
 # Tests compile more than they compute: what two workers compile is shared, and
 # optimized less, but for statistics.
@@ -53,13 +53,13 @@ test-gpu: install
 	$(BIN)/python -m pytest -q -rs -m gpu
 
 lint: $(LINT_STAMP)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src experiments tests benchmarks
+	$(BIN)/ruff check src experiments tests benchmarks
 	$(BIN)/pyright
 
 format: install
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src experiments tests benchmarks
+	$(BIN)/ruff check --fix src experiments tests benchmarks
 
 bench: install
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"

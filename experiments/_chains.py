@@ -82,8 +82,9 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Snapshot
     budgets = [b for b in budgets_of(config, config.num_steps) if b > spent_before]
     flows = chains.start == "equivariant"
     descended = samplers.flowed if flows else samplers.descended
-    begun = side_by_side(lambda *start: sampler.init(descended(*start)))
-    until = side_by_side(functools.partial(_until, sampler, system.target.log_density))
+    density = system.target.log_density
+    begun = side_by_side(lambda *start: sampler.init(descended(*start), density))
+    until = side_by_side(functools.partial(_until, sampler, density))
     polished = side_by_side(functools.partial(_polished, samplers))
     summary = eqx.filter_vmap(sampler.summary)
 

@@ -80,12 +80,13 @@ def companions(reader):
 
 def read(reader, path):
     """Read a file by the reader that it is for."""
+    from equistein.training._tree_json import LIBRARY_PARTS
+
     import equistein as es
     from equistein.data import read_idx, read_labels, read_points, read_table
     from equistein.data._cache import kept_arrays
     from equistein.molecules import read_molecules
     from equistein.training._checkpoint import load_checkpoint
-    from equistein.training._tree_json import LIBRARY_PARTS
 
     if reader in ("npy", "npz", "packed"):
         points = read_points(path)
@@ -114,9 +115,10 @@ def read(reader, path):
 
 def read_run_folder(reader, path):
     """Read a file of a run folder, as the command does that reads it."""
+    from equistein.cli._run import read_run
+
     from equistein.cli._fit import read_fit
     from equistein.cli._report import Report
-    from equistein.cli._run import read_run
     from equistein.cli._sweep import per_seed_of
     from equistein.runs import load_outcome, Member, RunFolder, write_sweep_results
 
@@ -161,10 +163,10 @@ def _parquet():
 
 
 def _config():
-    from equistein.experiments import EXPERIMENTS
     from equistein.runs import config_to_json
+    from experiments import experiment
 
-    settings = config_to_json(EXPERIMENTS["c4-gaussians"].presets["smoke"])
+    settings = config_to_json(experiment("c4-gaussians").presets["smoke"])
     described = {"version": 3, "command": "run", "experiment": "c4-gaussians"}
     return json.dumps(described | {"seed": 0, "config": settings}).encode()
 

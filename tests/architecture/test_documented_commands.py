@@ -4,11 +4,11 @@ import shlex
 
 import equinox as eqx
 import pytest
+from equistein._errors import UserError
+from equistein.cli._parse import parsed
 from test_documents import PAGES, README
 
 import equistein as es
-from equistein._errors import UserError
-from equistein.cli._parse import parsed
 
 ROOT = pathlib.Path(__file__).parents[2]
 ALWAYS = {"--quiet", "--json"}  # which every command takes

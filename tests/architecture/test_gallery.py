@@ -5,8 +5,6 @@ import re
 
 import pytest
 
-from equistein.experiments import EXPERIMENTS
-
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 GALLERY = DOCS / "gallery"
 _LARGEST = 150_000  # bytes of a picture

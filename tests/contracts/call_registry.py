@@ -250,15 +250,15 @@ CALLS = {
     ),
     **calls(
         es.negatives,
-        Persistent=dict(sampler=LANGEVIN, start=BOX, num_particles=4, num_steps=2),
+        Persistent=dict(sampler=LANGEVIN, initial=BOX, num_particles=4, num_steps=2),
         FromData=dict(sampler=LANGEVIN, num_steps=2),
-        ReplayBuffer=dict(sampler=LANGEVIN, start=BOX, size=8, num_particles=4),
+        ReplayBuffer=dict(sampler=LANGEVIN, initial=BOX, size=8, num_particles=4),
     ),
     **calls(
         es.training,
         Box=dict(data=X, group=C4),
         Normals=dict(data=X, group=C4),
-        SamplingGenerator=dict(sampler=LANGEVIN, start=BOX, num_steps=2),
+        SamplingGenerator=dict(sampler=LANGEVIN, initial=BOX, num_steps=2),
         Reweighted=dict(sampler=MALA, reference=NORMAL, num_particles=4, num_steps=2),
         Monitor=dict(function=lambda fitted: {}, every=2),
         OnEpoch=dict(function=lambda row: None),

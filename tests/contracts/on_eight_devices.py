@@ -19,6 +19,7 @@ from equistein.groups import Cyclic
 from equistein.kernels import RBF
 from equistein.samplers import run, SVGD
 from equistein.training import Batch, Trainer
+from short_fits import fit as short_fit
 
 
 def close(found, wanted, tolerance=1e-10):
@@ -163,7 +164,7 @@ def training():
                 if told["epoch"] == stop:
                     raise KeyboardInterrupt
 
-            return es.fit(
+            return short_fit(
                 key, model.energy, data, model.objective, num_epochs=epochs,
                 batch_size=model.batch_size, epoch_batches=3, mesh=mesh,
                 optimizer=optax.sgd(1e-2), checkpoint=checkpoint, callbacks=[until],

@@ -28,12 +28,13 @@ from equistein.energies import fixed
 from equistein.training import (
     AbstractCallback,
     AbstractGenerator,
+    AbstractInitial,
     AbstractNegatives,
     AbstractObjective,
-    AbstractInitial,
     DenoisingScoreMatching,
     TensorBoard,
 )
+from short_fits import fit
 
 ALL = "equistein."
 every_objective = pytest.mark.parametrize(
@@ -290,7 +291,7 @@ def test_a_callback_gives_the_columns_that_it_promises(make, key):
         assert all(isinstance(value, float) for value in found.values())
     assert set(callback(3, energy, row, last=True)) == set(columns)
     assert not callback.wants_to_stop({"loss": np.ones(3)})
-    fitted = es.fit(
+    fitted = fit(
         key, energy, points(), DenoisingScoreMatching(0.3), num_epochs=1,
         batch_size=NUM, optimizer=SGD, callbacks=[callback],
     )  # fmt: skip

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from equistein.energies import JointEnergy
-from equistein.experiments import EXPERIMENTS
 from equistein.groups import Orthogonal
 from equistein.models import ContrastiveSettings, energy_for, for_data
 from equistein.targets import Shells
 from equistein.training import DenoisingScoreMatching, fit
+from experiments import experiment
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
 
 def first_seed(name):
-    experiment = EXPERIMENTS[name]
-    stages = experiment.stages(experiment.presets["quick"], 0)
+    chosen = experiment(name)
+    stages = chosen.stages(chosen.presets["quick"], 0)
     return {
         model: stages[f"{model}@0"]().metrics
         for model in ("plain", "equivariant", "reweighted")
@@ -81,7 +81,7 @@ def test_score_matching_fits_the_same_energy():
 
 
 def test_few_labels_are_enough_where_the_density_parts_the_classes():
-    targets = EXPERIMENTS["jem-c4"].presets["quick"]
+    targets = experiment("jem-c4").presets["quick"]
     rng = np.random.default_rng(0)
     angles = rng.uniform(0, 2 * np.pi, 400)
     radii = np.repeat(targets.radii, 200) + 0.5 * rng.normal(size=400)
@@ -108,7 +108,7 @@ def test_few_labels_are_enough_where_the_density_parts_the_classes():
 
 
 def test_digits_that_were_learned_upright_are_known_when_turned():
-    images = EXPERIMENTS["images"]
+    images = experiment("images")
     models = ("plain", "equivariant")
     config = dataclasses.replace(images.presets["quick"], models=models, num_seeds=1)
     stages = images.stages(config, 0)

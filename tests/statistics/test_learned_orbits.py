@@ -3,23 +3,23 @@ import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
-from equistein.experiments import EXPERIMENTS
 from equistein.groups import Cyclic, Trivial
 from equistein.metrics import energy_distance
 from equistein.models import ContrastiveSettings, for_data
 from equistein.targets import RotatedGaussians
+from experiments import experiment
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
 
 def test_the_demo_learns_all_five_states():
-    experiment = EXPERIMENTS["dw4"]
-    stages = experiment.stages(experiment.presets["quick"], 0)
+    dw4 = experiment("dw4")
+    stages = dw4.stages(dw4.presets["quick"], 0)
     learned, plain = (
         stages[f"{model}@0"]().metrics for model in ("equivariant", "plain")
     )
-    assert (learned["smallest_share"] >= 0.10).all()
-    assert (learned["largest_share"] <= 0.30).all()
+    assert (learned["smallest_fraction"] >= 0.10).all()
+    assert (learned["largest_fraction"] <= 0.30).all()
     gap = learned["median_energy"] - learned["median_energy_of_data"]
     assert (abs(gap) < 1.0).all()
     # The broken twin: the same network without the symmetry.

@@ -4,7 +4,6 @@ import jax.random as jr
 import optax
 import pytest
 
-from equistein.experiments import EXPERIMENTS
 from equistein.features import Radius
 from equistein.groups import Cyclic, PointCloud
 from equistein.kernels import (
@@ -18,6 +17,7 @@ from equistein.kernels import (
 from equistein.metrics import wasserstein_1d
 from equistein.samplers import Geometric, run, SVGD, thermal, vector_adam
 from equistein.targets import DoubleWell, RotatedGaussians, Shells
+from experiments import experiment
 
 pytestmark = pytest.mark.slow
 
@@ -116,14 +116,14 @@ def test_langevin_noise_mends_the_lack_of_spread_in_many_dimensions(langevin, ke
 
 
 def test_few_annealed_particles_beat_many_plain_ones():
-    experiment = EXPERIMENTS["sample-efficiency"]
-    config = experiment.presets["quick"]
-    stages = experiment.stages(config, 0)
+    efficiency = experiment("sample-efficiency")
+    config = efficiency.presets["quick"]
+    stages = efficiency.stages(config, 0)
     few, many = (stages[name]() for name in ("annealed-20", "vanilla-640"))
     ratio = few.metrics["w1_radius"].mean() / many.metrics["w1_radius"].mean()
     assert ratio < 1 / 3
     both = {"quick": stages["equivariant-20"](), "many": many}
-    gaps = experiment.compare(config, both)
+    gaps = efficiency.compare(config, both)
     assert (gaps["quick"]["gap_after_100_steps"] < 0.05).all()
     assert (gaps["many"]["gap_after_100_steps"] > 0.05).all()
 

@@ -5,9 +5,9 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
+from equistein._alike import one_of_alike
 
 import equistein as es
-from equistein._alike import one_of_alike
 from equistein.samplers import vector_adam
 
 ALIKE = {

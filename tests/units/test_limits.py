@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import jax.random as jr
 import pytest
+from equistein.experiments.engine._checks import check_size
 
 import equistein as es
 from equistein._limits import (
@@ -12,8 +13,7 @@ from equistein._limits import (
     LimitError,
     max_bytes,
 )
-from equistein.experiments import EXPERIMENTS
-from equistein.experiments.engine._checks import check_size
+from experiments import experiment
 
 HUGE = 10**9
 
@@ -110,7 +110,7 @@ def test_what_would_take_more_than_a_year_is_refused_unless_it_is_meant(monkeypa
 def test_every_preset_is_within_the_bounds(name, monkeypatch):
     """On a machine of 8 GiB."""
     monkeypatch.setattr("equistein._limits._machine", lambda: 2**33)
-    for config in EXPERIMENTS[name].presets.values():
+    for config in experiment(name).presets.values():
         check_size(config)
 
 

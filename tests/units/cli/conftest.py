@@ -6,16 +6,6 @@ from command_line import status, TINY, TINY_GRAPH
 
 from equistein.molecules import write_xyz
 
-TINY_RUN = "--preset smoke --num-seeds 1 --num-particles 6 --num-steps 8".split()
-
-
-@pytest.fixture(scope="session")
-def whole_run(tmp_path_factory):
-    """The folder of a finished run of an experiment."""
-    out = tmp_path_factory.mktemp("runs") / "whole"
-    assert status("run", "two-circles", *TINY_RUN, "--out", out) == 0
-    return out
-
 
 @pytest.fixture(scope="session")
 def begin_fit(tmp_path_factory):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from command_line import COMMON, status
-
 from equistein.cli._estimate import Estimate
 
 

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 COMMAND = [sys.executable, "-m", "equistein"]
 # Long enough that a signal comes before the end, on a fast machine too.
-RUN = "run c4-gaussians --preset smoke --num-seeds 1 --num-steps 100000".split()
+OPTIONS = "--group trivial --num-epochs 4000 --network features --widths 4".split()
+FIRST = "checkpoint/training.npz"
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +21,13 @@ def _ctrl_c_is_heard():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def fit(tmp_path):
+    """The command of a fit that takes minutes, all but its folder."""
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).normal(size=(64, 2)))
+    return ["fit", tmp_path / "data.npy", *OPTIONS, "--num-samples", "8", "--out"]
 
 
 def begun(*arguments):
@@ -39,16 +48,16 @@ def wait_for(path, process):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="of POSIX alone")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_run_in_order_and_a_second_at_once(number, tmp_path):
+def test_a_signal_ends_a_run_in_order_and_a_second_at_once(number, fit, tmp_path):
     out = tmp_path / "run"
-    process = begun(*RUN, "--out", out)
-    wait_for(out / "checkpoint" / "vanilla.npz", process)
+    process = begun(*fit, out)
+    wait_for(out / FIRST, process)
     process.send_signal(signal.SIGSTOP)  # so that it is not done before
     other = begun("resume", out)
     told, _ = other.communicate(timeout=60)
     process.send_signal(signal.SIGCONT)
     assert other.returncode == 2
-    assert f"Another process, {process.pid} on" in told
+    assert "Another process works in" in told
     process.send_signal(number)
     time.sleep(0.2)
     process.send_signal(number)
@@ -56,10 +65,6 @@ def test_a_signal_ends_a_run_in_order_and_a_second_at_once(number, tmp_path):
     assert process.returncode == 130
     assert "Traceback" not in told
     assert not list(out.rglob("*.part"))
-    again = begun("resume", out)
-    told, _ = again.communicate(timeout=240)
-    assert again.returncode == 0
-    assert "vanilla: done before" in told
 
 
 @pytest.mark.slow
@@ -73,10 +78,10 @@ def test_ctrl_c_while_a_command_starts_leaves_no_traceback():
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_deleted_meanwhile_ends_the_run(tmp_path):
+def test_a_folder_that_is_deleted_meanwhile_ends_the_fit(fit, tmp_path):
     out = tmp_path / "run"
-    process = begun(*RUN, "--out", out)
-    wait_for(out / "checkpoint" / "vanilla.npz", process)
+    process = begun(*fit, out)
+    wait_for(out / FIRST, process)
     out.rename(tmp_path / "elsewhere")
     told, _ = process.communicate(timeout=120)
     assert process.returncode == 2

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-
 from equistein.diagnostics import effective_sample_size
 
 

@@ -20,6 +20,7 @@ from equistein.energies import PlainEnergy
 from equistein.models import kernel_for
 from equistein.networks import MLP
 from equistein.training import Batch
+from short_fits import fit
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +158,7 @@ def test_it_trains_and_resumes(data, tmp_path):
     path, optimizer = tmp_path / "fit.eqx", optax.sgd(1e-3)
 
     def run(**options):
-        return es.fit(
+        return fit(
             jr.key(2), energy, data, objective, num_epochs=3, batch_size=4,
             optimizer=optimizer, **options,
         )  # fmt: skip

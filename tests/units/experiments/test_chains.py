@@ -7,9 +7,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.experiments import EXPERIMENTS
-from equistein.experiments.systems._chains import CHAINS, through_budgets
-from equistein.experiments.systems._system import DW4_SYSTEM
+from experiments import experiment
+from experiments._chains import CHAINS, through_budgets
+from experiments._systems import DW4_SYSTEM
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
@@ -48,7 +48,7 @@ def test_samples_that_e_svgd_ends_on_are_the_chains_moved():
 
 
 def _config():
-    quick = EXPERIMENTS["dw4-sampling"].presets["quick"]
+    quick = experiment("particle-sampling").presets["quick"]["dw4"]
     return dataclasses.replace(
         quick, num_particles=200, num_steps=BUDGETS[-1], budgets=BUDGETS[:1],
         num_warmup=100, num_ladders=20,

@@ -4,15 +4,15 @@ import importlib.util
 import numpy as np
 import pytest
 
-from equistein.experiments import EXPERIMENTS
-from equistein.experiments.systems._cluster import (
+from equistein.runs import seed_outcome
+from experiments import experiment
+from experiments.cluster import (
     CLUSTER,
     ClusterConfig,
     compare,
     conclude,
     mean_with_error,
 )
-from equistein.runs import seed_outcome
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_settings_that_do_not_do_are_refused(wrong, said):
 def test_without_ase_the_command_that_installs_it_is_told(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"pip install 'equistein\[ase\]'"):
-        EXPERIMENTS["cluster"].stages(ClusterConfig(), 0)
+        experiment("cluster").stages(ClusterConfig(), 0)
 
 
 def test_the_error_is_that_of_independent_chains():

@@ -6,9 +6,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.experiments.toys._gaussians import AuthorsRule
 from equistein.groups import Cyclic
 from equistein.kernels import Invariant, RBF
+from experiments.c4_gaussians import AuthorsRule
 
 
 @pytest.mark.parametrize(("repulsion", "same"), [(2.0, True), (1.0, False)])

@@ -7,12 +7,13 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.experiments import EXPERIMENTS, run_experiment
-from equistein.experiments.toys._hard_samplers import annealed, averaged, largest_error
 from equistein.runs import seed_outcome
 from equistein.samplers import Samples
+from experiments import experiment
+from experiments._engine import perform
+from experiments._hard_samplers import annealed, averaged, largest_error
 
-QUICK = EXPERIMENTS["hard-mixture"].presets["quick"]
+QUICK = experiment("hard-mixture").presets["quick"]
 
 
 def test_weights_are_averages_over_the_records_after_the_adaptation():
@@ -44,7 +45,7 @@ def test_the_report_says_first_who_is_right_and_who_fails():
         "tempering": outcome(weights_within_tolerance=True, **sure),
         "mala": outcome(weights_within_tolerance=False),
     }
-    conclude = EXPERIMENTS["hard-mixture"].conclude
+    conclude = experiment("hard-mixture").conclude
     assert conclude(QUICK, outcomes) == (
         "In 20 dimensions tempering has all weights within 0.03 in 1 and log Z within "
         "two stated errors (at most 0.05) in 1 of 1 seeds; mala fail to find the "
@@ -74,7 +75,7 @@ def test_tempering_and_annealing_find_what_plain_chains_do_not(single_precision)
         smc_divisors=(1,), nuts_chains=8, nuts_steps=20, num_svgd_particles=64,
         svgd_steps=500, width_ratios=(1.0,), ratio_steps=400, ratio_particles=64,
     )  # fmt: skip
-    outcomes = run_experiment("hard-mixture", config)
+    outcomes = perform(experiment("hard-mixture"), config)
     errors = {name: out.metrics["weight_error"].max() for name, out in outcomes.items()}
     assert errors["exact"] < 0.06
     for name in ("tempering", "smc"):

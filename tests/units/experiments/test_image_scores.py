@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from equistein.energies import JointEnergy
-from equistein.experiments.images._classifier import seen
-from equistein.experiments.images._config import MODELS
-from equistein.experiments.images._data import ImageSets
-from equistein.experiments.images._images import IMAGES, model_of
-from equistein.experiments.images._scores import detection, halves, sample_distance
 from equistein.metrics import auroc, energy_distance, outlier_scores
 from equistein.networks import SteerableCNN
 from equistein.plotting import reliability_diagram
+from experiments._image_models import ImageSets, MODELS, seen
+from experiments._image_scores import detection, halves, sample_distance
+from experiments.images import IMAGES, model_of
 
 
 def some_sets(key, num=31, side=4):

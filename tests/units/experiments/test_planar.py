@@ -7,15 +7,15 @@ import pytest
 from jax.scipy.special import logsumexp
 
 from equistein.energies import JointEnergy, PlainEnergy
-from equistein.experiments.learned._ebm_circles import density_of_radius, rings
-from equistein.experiments.learned._jem_c4 import classes
-from equistein.experiments.learned._plane import (
+from equistein.groups import Trivial
+from equistein.networks import AbstractNetwork
+from experiments._family import (
     held_out_likelihood,
     log_densities_of,
     Plane,
 )
-from equistein.groups import Trivial
-from equistein.networks import AbstractNetwork
+from experiments.ebm_circles import density_of_radius, rings
+from experiments.jem_c4 import classes
 
 
 class Slope(AbstractNetwork):

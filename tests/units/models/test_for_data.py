@@ -152,7 +152,7 @@ def test_settings_choose_the_parts(key):
     weighted = made(kernel="none", negatives="reweighted")
     assert isinstance(weighted.objective.terms[0][1].negatives, Reweighted)
     assert isinstance(weighted.generator.sampler, AnnealedSMC)
-    normals = made(start="normals").generator.start
+    normals = made(initial="normals").generator.initial
     assert isinstance(normals, Normals)
     assert normals.means.shape == (2, 2)
     without = for_data(

@@ -27,15 +27,16 @@ from equistein.samplers import Langevin, SVGD
 from equistein.training import (
     Box,
     DenoisingScoreMatching,
-    ModelFileError,
+    FileFormatError,
     SamplingGenerator,
 )
 from equistein.training._tree_file import save_tree
+from short_fits import fit
 
 SMALL = {"num_epochs": 1, "batch_size": 8, "sample_steps": 3, "sample_at_once": 4}
 CONTRASTIVE = ContrastiveSettings(**SMALL, widths=(4,), num_particles=4, num_steps=1)
 NORMALS = ContrastiveSettings(
-    **SMALL, widths=(4,), num_particles=4, num_steps=1, start="normals",
+    **SMALL, widths=(4,), num_particles=4, num_steps=1, initial="normals",
     temperature=2.0, buffer_size=9, kernel="none",
 )  # fmt: skip
 DENOISING = DenoisingSettings(**SMALL, width=4, depth=1, epoch_batches=1)
@@ -129,7 +130,7 @@ class Hill(AbstractEnergy):
 def own_fit(key, network, **options):
     data = jr.normal(key, (8, 2))
     energy = PlainEnergy(network) if isinstance(network, Mine) else network
-    return es.fit(
+    return fit(
         key, energy, data, DenoisingScoreMatching(0.3), num_epochs=1, batch_size=8,
         **options,
     )  # fmt: skip
@@ -145,7 +146,7 @@ def test_classes_and_functions_of_one_s_own_are_given(key, tmp_path):
     fitted.save(path)
     for classes, missing in (((), "Mine"), ((wave,), "Mine"), ((Mine,), "wave")):
         with pytest.raises(
-            ModelFileError, match=rf"'{missing}'.*classes=\[{missing}\]"
+            FileFormatError, match=rf"'{missing}'.*classes=\[{missing}\]"
         ):
             es.load(path, classes)
     loaded = es.load(path, classes=[Mine, wave])
@@ -174,15 +175,17 @@ def test_an_optimizer_of_closures_is_refused_with_what_to_take(key, tmp_path):
 
 def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "model.eqx"
-    with pytest.raises(ModelFileError, match="There is no file .*model.eqx"):
+    with pytest.raises(FileFormatError, match="There is no file .*model.eqx"):
         es.load(path)
-    with pytest.raises(ModelFileError, match="There is no file .*checkpoint/model"):
+    with pytest.raises(FileFormatError, match="There is no file .*checkpoint/model"):
         es.load(tmp_path)  # of a run in which nothing was learned
     save_tree(path, RBF(1.0))
-    with pytest.raises(ModelFileError, match="holds RBF, not a learned density"):
+    with pytest.raises(FileFormatError, match="holds RBF, not a learned density"):
         es.load(path)
     path.write_bytes(
         b'{"format": 2, "sha256": "00", "config": {"command": "fit"}}\n\x93NUMPY'
     )
-    with pytest.raises(ModelFileError, match="no model that this version.*fitted anew"):
+    with pytest.raises(
+        FileFormatError, match="no model that this version.*fitted anew"
+    ):
         es.load(path)

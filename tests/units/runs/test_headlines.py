@@ -2,29 +2,44 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from browser import check_report, needs_browser
 from equistein.plotting import molecule_viewer
 from equistein.runs import (
+    ReportText,
     RunFolder,
-    Words,
     write_environment,
-    write_parts,
     write_report,
+    write_text,
 )
-from equistein.runs._headlines import headlines, lower_is_better, rounded
-from equistein.runs._metric_words import in_words
+from equistein.runs._table import headlines, rounded
 
+LABELS = {
+    "energy_w2": ("distance of energies", "lower"), "accuracy": ("accuracy", "higher"),
+    "log_z_error": ("error of log Z", "zero"), "states": ("states", ""),
+}  # fmt: skip
+ABOUT = {
+    name: {"label": label, "better": better, "unit": ""}
+    for name, (label, better) in LABELS.items()
+}
 METRICS = {
-    "plain": {"energy_w2": 0.5, "accuracy": 0.7, "steps": 3.0},
-    "equivariant": {
-        "energy_w2": 0.12, "energy_w2_sd": 0.031, "energy_w2_min": 0.09,
-        "energy_w2_max": 0.15, "accuracy": 0.6, "steps": 3.0,
+    "entries": {
+        "plain": {"energy_w2": 0.5, "accuracy": 0.7, "steps": 3.0},
+        "equivariant": {
+            "energy_w2": 0.12, "energy_w2_sd": 0.031, "energy_w2_min": 0.09,
+            "energy_w2_max": 0.15, "accuracy": 0.6, "steps": 3.0,
+        },
     },
     "seeds": [0, 1, 2],
     "num_samples": {"plain": 10, "equivariant": 30},
     "floor": {"energy_w2": 0.1},
+    "about": ABOUT,
 }  # fmt: skip
+
+
+def metrics_of(rows, floor):
+    return {"entries": rows, "floor": floor, "about": ABOUT, "num_samples": {}}
 
 
 @pytest.mark.parametrize(
@@ -45,85 +60,74 @@ def test_numbers_are_rounded_by_their_spread(value, spread, text):
     assert rounded(value, spread) == text
 
 
-@pytest.mark.parametrize(
-    ("metric", "lower"),
-    [
-        ("energy_w2", True), ("w1_of_a_feature", True), ("ksd", True),
-        ("held_out_accuracy", False), ("auroc_noise_log_density", False),
-        ("validity", False), ("calibration_error", True), ("num_isomers", None),
-        ("calibration_error_floor", None), ("log_normalizer_error", None),
-    ],
-)  # fmt: skip
-def test_what_is_better_is_known_of_metrics_by_their_names(metric, lower):
-    assert lower_is_better(metric) is lower
-
-
 def test_the_best_comes_first_with_what_it_is_better_than():
-    first, second = headlines(METRICS, (), "exact samples")
+    first, second = headlines(METRICS, (), "exact samples", {})
     assert (first.metric, first.value, first.entry) == (
-        "distance of energies (Wasserstein-2)", "0.120 ± 0.031", "equivariant",
+        "distance of energies", "0.120 ± 0.031", "equivariant",
     )  # fmt: skip
     for said in ("lower is better", "plain 0.5", "exact samples 0.1", "30 samples in"):
-        assert said in first.beside
-    assert (second.metric, second.entry) == ("accuracy of the classes", "plain")
-    assert "higher is better" in second.beside
+        assert said in first.comparison
+    assert (second.metric, second.entry) == ("accuracy", "plain")
+    assert "higher is better" in second.comparison
 
 
 def test_headlines_call_entries_as_figures_do():
     first, second = headlines(METRICS, (), "data", {"plain": "plain EBM"})
-    assert "plain EBM 0.5" in first.beside
+    assert "plain EBM 0.5" in first.comparison
     assert second.entry == "plain EBM"
 
 
 @pytest.mark.parametrize(
     ("metric", "floor", "best", "said"),
     [
-        ("states", {"states": 5.0}, "b", "best is nearest to data; beside it a 3"),
-        ("states", {}, "a", "beside it b 4"),
-        ("log_z_error", {}, "b", "best is 0; beside it a -2"),
+        ("states", {"states": 5.0}, "b", "nearest to data"),
+        ("states", {}, "a", "b 4"),
+        ("log_z_error", {}, "b", "a -2"),
     ],
 )
 def test_what_is_best_where_neither_less_nor_more_is(metric, floor, best, said):
     values = {"states": (3.0, 4.0, 9.0), "log_z_error": (-2.0, 1.0, 3.0)}[metric]
     metrics = {name: {metric: value} for name, value in zip("abc", values, strict=True)}
-    (only,) = headlines(metrics | {"floor": floor}, [metric], "data")
+    (only,) = headlines(metrics_of(metrics, floor), [metric], "data", {})
     assert only.entry == best
-    assert said in only.beside
+    assert said in only.comparison
 
 
 def test_what_is_below_the_floor_is_all_as_good():
     values = {"a": 0.5, "b": 0.9, "c": 2.0}
     rows = {name: {"energy_w2": value} for name, value in values.items()}
     floor = {"energy_w2": 1.0}
-    (only,) = headlines(rows | {"floor": floor}, ["energy_w2"], "exact samples")
+    (only,) = headlines(metrics_of(rows, floor), ["energy_w2"], "exact samples", {})
     assert (only.entry, only.value) == ("a, b", "0.5 … 0.9")
-    assert only.beside.startswith("all as good as the floor; lower is better; beside")
-    assert "beside it c 2" in only.beside
+    assert "as good as the floor" in only.comparison
+    assert "c 2" in only.comparison
 
 
 def test_a_metric_that_some_seeds_never_reach_has_the_range_of_the_others(folder):
     numbers = {"steps": None, "steps_sd": 0.2, "steps_min": 1.0, "steps_max": 3.0}
-    folder.write_json("metrics.json", {"a": numbers | {"steps_num_finite": 2}})
-    text = write_report(folder, Words(title="t")).read_text()
+    rows = {"a": numbers | {"steps_num_finite": 2}}
+    folder.write_json("metrics.json", METRICS | {"entries": rows})
+    text = write_report(folder).read_text()
     assert "1 … 3<br><small>in 2 seeds; no number in others" in text
 
 
 def test_chosen_headlines_are_taken_and_others_left():
-    (only,) = headlines(METRICS, ("steps", "nothing"), "data")
+    (only,) = headlines(METRICS, ("steps", "nothing"), "data", {})
     assert (only.metric, only.value) == ("steps", "3")
-    assert headlines({"seeds": []}, (), "data") == []
-    assert headlines({"model": {"accuracy": None}}, (), "data") == []
+    assert headlines(metrics_of({}, {}), (), "data", {}) == []
+    rows = {"model": {"accuracy": None}}
+    assert headlines(metrics_of(rows, {}), (), "data", {}) == []
 
 
 @pytest.fixture
 def folder(tmp_path):
     """The folder of a run with a picture."""
     made = RunFolder.create(tmp_path / "run")
-    made.write_config({"command": "run", "config": {"step": 0.1, "sizes": [1, 2]}})
+    described = {"command": "experiment", "settings": {"step": 0.1, "sizes": [1, 2]}}
+    made.write_json("config.json", described)
+    write_text(made, ReportText(title="t", captions={"line": "A line."}))
     made.write_json("metrics.json", METRICS)
     write_environment(made)
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(20, 2))
     figure.subplots().plot([0, 1])
     (made.path / "figures").mkdir()
@@ -131,54 +135,40 @@ def folder(tmp_path):
     return made
 
 
-def test_a_metric_is_said_in_words():
-    assert in_words("ksd") == "kernel Stein discrepancy"
-    assert in_words("likelihood_gap_250").endswith("(nats), 250")
-    assert in_words("state_1") == "state 1"
-    assert in_words("auroc_noise_log_density").startswith("chance to tell data")
-
-
 def test_a_report_calls_entries_as_figures_do(folder):
-    words = Words(
-        title="t", labels={"plain": "plain EBM"}, notes={"plain": "Coordinates."}
-    )
+    labels, notes = {"plain": "plain EBM"}, {"plain": "Coordinates."}
+    write_text(folder, ReportText(title="t", labels=labels, notes=notes))
     event = {"name": "plain", "event": "warning", "text": "It drifts."}
     folder.write("history.jsonl", json.dumps(event) + "\n")
-    text = write_report(folder, words).read_text()
+    text = write_report(folder).read_text()
     assert "<td>plain EBM<br><small>plain</small></td>" in text
     assert "<b>plain EBM</b>: Coordinates." in text
     assert "<b>plain EBM</b>: It drifts." in text
-    assert '<th title="distance of energies (Wasserstein-2)">energy w2</th>' in text
+    assert '<th title="distance of energies">energy w2</th>' in text
 
 
 def test_a_metric_of_its_own_is_shown_though_its_name_ends_as_a_spread(folder):
-    folder.write_json("metrics.json", {"a": {"inner_sd": 0.5, "inner_sd_sd": 0.1}})
-    text = write_report(folder, Words(title="t")).read_text()
+    rows = {"a": {"inner_sd": 0.5, "inner_sd_sd": 0.1}}
+    folder.write_json("metrics.json", METRICS | {"entries": rows})
+    text = write_report(folder).read_text()
     assert ">inner sd</th>" in text
     assert "inner sd sd" not in text
 
 
 def test_frames_have_titles(folder):
     folder.write("figures/turned.html", "<p>Turn.</p>")
-    assert (
-        '<iframe title="turned" ' in write_report(folder, Words(title="t")).read_text()
-    )
+    assert '<iframe title="turned" ' in write_report(folder).read_text()
 
 
 def test_an_interrupted_run_says_so_before_its_numbers(folder):
-    write_parts(folder, ["a", "b", "c"], ["a"])
-    text = write_report(folder, Words(title="t")).read_text()
-    said = f"1 of 3 parts is done; `equistein resume {folder.path}` goes on."
-    assert text.index(said) < text.index('class="card"')
-    write_parts(folder, ["a", "b"], ["a", "b"])
-    assert "resume" not in write_report(folder, Words(title="t")).read_text()
+    write_text(folder, ReportText(title="t", unfinished="Still to be done: b."))
+    page = write_report(folder).read_text()
+    assert page.index("Still to be done: b.") < page.index('class="card"')
 
 
 def test_a_report_begins_with_the_answer_and_ends_with_the_settings(folder):
-    text = write_report(
-        folder, Words(title="t", captions={"line": "A line."})
-    ).read_text()
-    order = ["0.120 ± 0.031", "data:image/png", "<h2>Numbers", "config.step"]
+    text = write_report(folder).read_text()
+    order = ["0.120 ± 0.031", "data:image/png", "<h2>Numbers", "settings.step"]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert 'alt="line: A line."' in text
@@ -190,7 +180,7 @@ def test_a_report_begins_with_the_answer_and_ends_with_the_settings(folder):
 @pytest.mark.slow
 @needs_browser
 def test_a_report_is_shown_without_errors(folder, tmp_path):
-    page = write_report(folder, Words(title="t", captions={"line": "A line."}))
+    page = write_report(folder)
     check_report(page, tmp_path)
     broken = tmp_path / "broken.html"
     broken.write_text(page.read_text().replace("image.classList", "image.missing"))
@@ -206,7 +196,7 @@ def test_molecules_to_turn_fill_their_frame(folder, tmp_path):
     page = molecule_viewer("OHH", np.stack([water] * 6), np.stack([bonds] * 6))
     assert len(page.html) < 2.5e6
     folder.write("figures/turned.html", page.html)
-    report = write_report(folder, Words(title="t", captions={"turned": "Turn."}))
+    report = write_report(folder)
     check_report(report, tmp_path)
     broken = tmp_path / "broken.html"
     for wrong in ("Plotly.newPlot", "#figure {height: 100%}"):

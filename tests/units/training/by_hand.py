@@ -9,7 +9,6 @@ import jax.random as jr
 import numpy as np
 import optax
 
-import equistein as es
 from equistein.energies import AbstractEnergy
 from equistein.groups import Trivial
 from equistein.kernels import RBF
@@ -23,6 +22,7 @@ from equistein.training import (
     SamplingGenerator,
     Trainer,
 )
+from short_fits import fit as short_fit
 
 
 class Bowl(AbstractEnergy):
@@ -123,7 +123,7 @@ def fit(key, energy, data, objective=None, **options):
     """Return a short fit, by contrastive divergence unless an objective is given."""
     objective = objective or divergence_of(data)
     options = {"num_epochs": 1, "batch_size": 8, "ema": 0.0} | options
-    return es.fit(key, energy, data, objective, **options)
+    return short_fit(key, energy, data, objective, **options)
 
 
 def generator_of(data, sampler=None, num_steps=4, num_at_once=5):

@@ -1,6 +1,3 @@
-import hashlib
-import json
-
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -24,44 +21,19 @@ def test_a_checkpoint_gives_its_state_back(tmp_path, key):
     state = {"x": jr.normal(key, (3, 2)), "n": jnp.array(4), "h": np.arange(3.0)}
     blank = jax.tree.map(lambda leaf: leaf * 0, state)
     (tmp_path / "a").mkdir()
-    save_checkpoint(tmp_path / "a" / "c.eqx", state, {"seed": 1, "shape": (3, 2)})
+    save_checkpoint(tmp_path / "a" / "c.npz", state, {"seed": 1, "shape": (3, 2)})
     header = {"seed": 1, "shape": [3, 2]}
-    assert same(load_checkpoint(tmp_path / "a" / "c.eqx", blank, header), state)
-    assert [file.name for file in (tmp_path / "a").iterdir()] == ["c.eqx"]
-
-
-def test_a_checkpoint_is_replaced_in_one_piece(tmp_path, monkeypatch):
-    path, state = tmp_path / "c.eqx", {"x": jnp.ones(3)}
-    save_checkpoint(path, state, {})
-    before = path.read_bytes()
-
-    def fails(*arguments):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(
-        "equistein.training._checkpoint.eqx.tree_serialise_leaves", fails
-    )
-    with pytest.raises(OSError, match="disk full"):
-        save_checkpoint(path, {"x": jnp.zeros(3)}, {})
-    assert path.read_bytes() == before
+    assert same(load_checkpoint(tmp_path / "a" / "c.npz", blank, header), state)
+    assert [file.name for file in (tmp_path / "a").iterdir()] == ["c.npz"]
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
-    path, state = tmp_path / "c.eqx", {"x": jnp.ones(3)}
+    path, state = tmp_path / "c.npz", {"x": jnp.ones(3)}
     save_checkpoint(path, state, {"seed": 1, "width": 8})
     with pytest.raises(CheckpointError, match=r"other settings \(seed\)"):
         load_checkpoint(path, state, {"seed": 2, "width": 8})
     with pytest.raises(CheckpointError, match=r"\(depth, width\)"):
         load_checkpoint(path, state, {"seed": 1, "depth": 8})
-
-
-def test_a_checkpoint_of_another_format_is_refused(tmp_path, monkeypatch):
-    path, state = tmp_path / "c.eqx", {"x": jnp.ones(3)}
-    monkeypatch.setattr("equistein.training._checkpoint.FORMAT", 0)
-    save_checkpoint(path, state, {})
-    monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="format"):
-        load_checkpoint(path, state, {})
 
 
 @pytest.mark.parametrize(
@@ -78,63 +50,50 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path, monkeypatch):
     ],
 )
 def test_a_file_that_is_no_checkpoint_is_refused(content, tmp_path):
-    path = tmp_path / "c.eqx"
+    path = tmp_path / "c.npz"
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="not a checkpoint|other settings"):
+    with pytest.raises(CheckpointError, match="no file of equistein.*delete it"):
         load_checkpoint(path, {"x": jnp.ones(3)}, {})
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
-def test_a_truncated_checkpoint_is_refused(share, tmp_path):
-    path, state = tmp_path / "c.eqx", {"x": jnp.ones(300), "y": jnp.ones(300)}
+@pytest.mark.parametrize("fraction", [0.2, 0.5, 0.9])
+def test_a_truncated_checkpoint_is_refused(fraction, tmp_path):
+    path, state = tmp_path / "c.npz", {"x": jnp.ones(300), "y": jnp.ones(300)}
     save_checkpoint(path, state, {"seed": 1})
     content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
+    path.write_bytes(content[: int(fraction * len(content))])
     with pytest.raises(CheckpointError, match="damaged"):
         load_checkpoint(path, state, {"seed": 1})
 
 
 @pytest.mark.parametrize("place", [0.3, 0.6, 0.999])
 def test_a_checkpoint_with_a_flipped_bit_is_refused(place, tmp_path):
-    path, state = tmp_path / "c.eqx", {"x": jnp.ones(300), "y": jnp.ones(300)}
+    path, state = tmp_path / "c.npz", {"x": jnp.ones(300), "y": jnp.ones(300)}
     save_checkpoint(path, state, {"seed": 1})
     content = bytearray(path.read_bytes())
     content[int(place * len(content))] ^= 4
     path.write_bytes(bytes(content))
-    with pytest.raises(CheckpointError, match="checksum"):
+    with pytest.raises(CheckpointError, match="damaged"):
         load_checkpoint(path, state, {"seed": 1})
 
 
 def test_a_checkpoint_of_other_shapes_or_types_is_refused(tmp_path):
-    path, header = tmp_path / "c.eqx", {"seed": 1}
+    path, header = tmp_path / "c.npz", {"seed": 1}
     save_checkpoint(path, {"x": jnp.ones(3)}, header)
     for like in (jnp.ones(4), jnp.ones(3, jnp.float32), jnp.ones(3, int)):
         with pytest.raises(CheckpointError, match="does not fit the energy"):
             load_checkpoint(path, {"x": like}, header)
 
 
-def test_a_checkpoint_holds_no_pickle(tmp_path):
-    path = tmp_path / "c.eqx"
-    save_checkpoint(path, {"x": jnp.ones(3)}, {"seed": 1})
-    first, arrays = path.read_bytes().split(b"\n", 1)
-    digest = hashlib.sha256(arrays).hexdigest()
-    assert json.loads(first) == {"format": 4, "sha256": digest, "seed": 1}
-    with path.open("ab") as file:
-        np.save(file, np.array([{}], object), allow_pickle=True)
-    like = {"x": jnp.ones(3), "y": np.array([0.0])}
-    with pytest.raises(CheckpointError):
-        load_checkpoint(path, like, {"seed": 1})
-
-
 def test_a_writer_keeps_the_last_state_and_tells_of_what_failed(tmp_path, monkeypatch):
-    path, writer = tmp_path / "c.eqx", CheckpointWriter()
+    path, writer = tmp_path / "c.npz", CheckpointWriter()
     for value in range(5):
         writer.write(path, {"x": jnp.full(3, float(value))}, {"seed": 1})
     writer.finish()
     found = load_checkpoint(path, {"x": jnp.ones(3)}, {"seed": 1})
     assert np.array_equal(found["x"], np.full(3, 4.0))
     (tmp_path / "file").write_text("")
-    writer.write(tmp_path / "file" / "c.eqx", {"x": jnp.ones(3)}, {})
+    writer.write(tmp_path / "file" / "c.npz", {"x": jnp.ones(3)}, {})
     with pytest.raises(OSError):  # noqa: PT011
         writer.write(path, {"x": jnp.ones(3)}, {})
     writer.finish()
@@ -145,12 +104,3 @@ def test_a_fit_s_numbers_do_not_change_while_they_are_written():
     kept = history.copied()
     history.add_row(0, {"loss": 1.0, "scale": 1.0})
     assert np.isnan(kept["rows"]["loss"]).all()
-
-
-def test_a_file_that_is_far_too_large_is_not_read(tmp_path):
-    path = tmp_path / "c.eqx"
-    save_checkpoint(path, {"x": jnp.ones(3)}, {})
-    with open(path, "ab") as file:
-        file.truncate(10**12)  # of a hole, which takes no room on a disk
-    with pytest.raises(CheckpointError, match="has 1000000000000 bytes, and the state"):
-        load_checkpoint(path, {"x": jnp.ones(3)}, {})

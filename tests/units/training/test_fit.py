@@ -16,7 +16,7 @@ from equistein.energies import AbstractEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.models import energy_for
 from equistein.training import adam, CrossEntropy, OnEpoch, SquaredError
-from equistein.training._fit import prepared
+from equistein.training._fit import checked_batch
 
 
 class Tilted(AbstractEnergy):
@@ -134,7 +134,8 @@ def test_what_is_no_objective_is_refused(objective, key, unchecked):
 
 def test_data_are_taken_as_arrays_of_points(key):
     data = np.asarray(jr.normal(key, (10, 2)))
-    points = prepared(bowl(), data, divergence_of(jnp.asarray(data)), None, 8).points
+    objective = divergence_of(jnp.asarray(data))
+    points = checked_batch(bowl(), data, objective, None, 8).points
     assert isinstance(points, jax.Array)
     assert np.array_equal(points, data)
 

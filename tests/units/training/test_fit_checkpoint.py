@@ -7,7 +7,6 @@ import optax
 import pytest
 from by_hand import batch_of, bowl, divergence_of, generator_of, same, svgd
 
-import equistein as es
 from equistein.energies import TemperedEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
@@ -27,7 +26,8 @@ from equistein.training import (
     ReplayBuffer,
     RollBack,
 )
-from equistein.training._description import described
+from equistein.training._fingerprint import described
+from short_fits import fit
 
 ADAM = optax.adam(0.01)
 
@@ -43,7 +43,7 @@ def run(data, key=7, energy=None, objective=None, **options):
         "num_epochs": 3, "batch_size": 8, "generator": generator_of(data),
         "optimizer": ADAM,
     } | options  # fmt: skip
-    return es.fit(jr.key(key), energy or bowl(), data, objective, **options)
+    return fit(jr.key(key), energy or bowl(), data, objective, **options)
 
 
 def stop_after(epoch):
@@ -69,7 +69,7 @@ def test_a_fit_repeats_itself_and_goes_on_from_a_checkpoint(kind, data, tmp_path
         "optimizer": ADAM,
     }  # fmt: skip
     straight = run(data, **parts)
-    path = tmp_path / "deep" / "fit.eqx"
+    path = tmp_path / "deep" / "fit.npz"
     with pytest.raises(KeyboardInterrupt):
         run(data, **parts, checkpoint=path, callbacks=[stop_after(2)])
     # All parts are made anew, as in another process.
@@ -80,11 +80,11 @@ def test_a_fit_repeats_itself_and_goes_on_from_a_checkpoint(kind, data, tmp_path
     assert same(resumed.history, straight.history)
     samples = [fitted.sample(jr.key(3), 4) for fitted in (straight, resumed)]
     assert np.array_equal(*samples)
-    assert [file.name for file in path.parent.iterdir()] == ["fit.eqx"]
+    assert [file.name for file in path.parent.iterdir()] == ["fit.npz"]
 
 
 def test_a_finished_fit_is_read_from_its_checkpoint(data, tmp_path):
-    path, told = tmp_path / "fit.eqx", []
+    path, told = tmp_path / "fit.npz", []
     first = run(data, checkpoint=path)
     again = run(data, checkpoint=path, callbacks=[OnEpoch(told.append)])
     assert told == []
@@ -131,7 +131,7 @@ NEGATIVES = {
 
 @pytest.fixture(scope="module")
 def finished(data, tmp_path_factory):
-    path = tmp_path_factory.mktemp("fit") / "fit.eqx"
+    path = tmp_path_factory.mktemp("fit") / "fit.npz"
     run(data, checkpoint=path)
     return path
 
@@ -154,7 +154,7 @@ def test_a_checkpoint_of_other_negatives_is_refused(change, data, finished):
 
 def test_a_checkpoint_of_other_labels_is_refused(data, tmp_path):
     energy = energy_for(jr.key(1), Trivial(), data, num_classes=2, widths=(4,))
-    labels, path = np.arange(20) % 2, tmp_path / "fit.eqx"
+    labels, path = np.arange(20) % 2, tmp_path / "fit.npz"
     options = {"energy": energy, "objective": CrossEntropy(), "checkpoint": path}
     run(data, labels=labels, **options)
     with pytest.raises(CheckpointError, match=r"other settings \(labels\)"):

@@ -103,8 +103,8 @@ def test_what_chains_with_weights_cannot_be(key, unchecked):
         Reweighted(Langevin(0.1), Box(jnp.ones((2, 1)), Trivial()))
     with pytest.raises(ValueError, match="`num_steps`"):
         reweighted(num_steps=0)
-    with pytest.raises(ValueError, match="`share`"):
-        reweighted(share=0)
+    with pytest.raises(ValueError, match="`ess_fraction`"):
+        reweighted(ess_fraction=0)
     with pytest.raises(ValueError, match="`reset_probability`"):
         reweighted(reset_probability=1.5)
     far = Reweighted(MALA(0.5), Normal(jnp.full(2, 1e5), 1.0))

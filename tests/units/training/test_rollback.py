@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from by_hand import generator_of, persistent, same
 
-import equistein as es
 from equistein.energies import AbstractEnergy
 from equistein.groups import Trivial
 from equistein.training import (
@@ -17,6 +16,7 @@ from equistein.training import (
     OnEpoch,
     RollBack,
 )
+from short_fits import fit
 
 
 class Steep(AbstractEnergy):
@@ -49,7 +49,7 @@ def try_fit(key, factor=4_000.0, *, batch_size=5, rate=0.01, rollback=None, **op
     )
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        fitted = es.fit(
+        fitted = fit(
             key, Steep(jnp.zeros(())), data, objective, num_epochs=5,
             batch_size=batch_size, generator=generator_of(data), rollback=rollback,
             optimizer=adam(rate, 100, factors={2 * batches: factor}), **options,
@@ -108,7 +108,7 @@ def test_a_fit_that_does_not_diverge_warns_of_nothing(key):
 def test_a_fit_that_diverges_too_often_gives_up_with_its_last_good_state(
     factor, limit, reason, key, tmp_path
 ):
-    path = tmp_path / "fit.eqx"
+    path = tmp_path / "fit.npz"
     rollback = RollBack(max_rollbacks=1, energy_limit=limit)
     options = {"rollback": rollback, "checkpoint": path}
     error = failed(key, factor, **options)
@@ -166,7 +166,7 @@ def stop_after(epoch):
 
 @pytest.mark.parametrize("epoch", [1, 3, 4])
 def test_a_fit_with_rollbacks_resumes_to_the_same_bytes(epoch, key, tmp_path):
-    whole, parts = tmp_path / "whole.eqx", tmp_path / "parts.eqx"
+    whole, parts = tmp_path / "whole.npz", tmp_path / "parts.npz"
     straight, _ = try_fit(key, checkpoint=whole)
     assert straight.events
     with pytest.raises(KeyboardInterrupt):
@@ -180,7 +180,7 @@ def test_a_fit_with_rollbacks_resumes_to_the_same_bytes(epoch, key, tmp_path):
 def test_a_fit_stopped_right_after_a_rollback_resumes_to_the_same_bytes(
     key, tmp_path, monkeypatch
 ):
-    whole, parts = tmp_path / "whole.eqx", tmp_path / "parts.eqx"
+    whole, parts = tmp_path / "whole.npz", tmp_path / "parts.npz"
     straight, _ = try_fit(key, checkpoint=whole)
 
     def stopped(text, *arguments, **options):

@@ -6,8 +6,8 @@ import pytest
 
 import equistein as es
 from equistein.groups import Cyclic
-from equistein.training._source import OnDisk
-from equistein.training._stream import Stream
+from equistein.training import InMemory, OnDisk, Stream
+from equistein.training._batch import Batch
 
 
 @pytest.fixture
@@ -45,37 +45,51 @@ def model_for(data):
     )
 
 
-def fitted(data, **options):
+def source_of(data, epoch_batches, labels=None):
+    if isinstance(data, Loader):
+        return Stream(data, epoch_batches)
+    kind = OnDisk if isinstance(data, np.memmap) else InMemory
+    return kind(data, labels, epoch_batches)
+
+
+def fitted(data, epoch_batches=3, **options):
     model = model_for(data.points if isinstance(data, Loader) else data)
-    defaults = {"num_epochs": 4, "batch_size": 4, "epoch_batches": 3}
+    source = source_of(data, epoch_batches)
     return es.fit(
-        jr.key(1), model.energy, data, model.objective, optimizer=optax.sgd(1e-3),
-        **defaults | options,
+        jr.key(1), model.energy, source, model.objective, num_epochs=4, batch_size=4,
+        optimizer=optax.sgd(1e-3), **options,
     )  # fmt: skip
+
+
+def opened(source, energy, num, key):
+    """Return a source with epochs of so many points."""
+    points, labels = source.preview(1)
+    checked = Batch(points, labels, np.arange(len(points)))
+    source.open(energy, checked, num, key, lambda tree: tree)
+    return source
 
 
 def test_all_points_are_read_before_any_comes_again(on_disk, key):
     data = on_disk(np.arange(20.0).reshape(10, 2))
-    stream = OnDisk(data, jnp.arange(10), key, model_for(data).energy)
-    rows = np.concatenate([stream.rows(number, 4) for number in range(5)])
+    energy = model_for(data).energy
+    stream = opened(OnDisk(data, np.arange(10)), energy, 4, key)
+    rows = np.concatenate([stream.rows(number) for number in range(5)])
     for turn in (rows[:10], rows[10:]):
         assert sorted(turn) == list(range(10))
     assert not np.array_equal(rows[:10], rows[10:])
-    again = OnDisk(data, None, key, model_for(data).energy)
-    assert np.array_equal(again.rows(3, 4), stream.rows(3, 4))  # as after going on
-    points, labels = stream.epoch(1, 4)
-    assert np.array_equal(
-        np.asarray(points), np.asarray(data)[np.sort(stream.rows(1, 4))]
-    )
-    assert np.array_equal(labels, np.sort(stream.rows(1, 4)))
-    many = again.rows(0, 25)
+    again = opened(OnDisk(data), energy, 4, key)
+    assert np.array_equal(again.rows(3), stream.rows(3))  # as after resuming
+    points, labels = stream.epoch(1)
+    assert np.array_equal(np.asarray(points), np.asarray(data)[np.sort(stream.rows(1))])
+    assert np.array_equal(labels, np.sort(stream.rows(1)))
+    many = opened(OnDisk(data), energy, 25, key).rows(0)
     assert np.bincount(many).tolist() == pytest.approx([2.5] * 10, abs=0.5)
 
 
 def test_a_fit_from_disk_goes_on_to_the_same_numbers(on_disk, tmp_path, key):
     data = on_disk(jr.normal(key, (30, 2)))
     whole = fitted(data)
-    path = tmp_path / "state.eqx"
+    path = tmp_path / "state.npz"
     fitted(data, checkpoint=path)
     again = fitted(data, checkpoint=path)
     assert np.array_equal(again.history["loss"], whole.history["loss"])
@@ -87,14 +101,15 @@ def test_a_fit_from_disk_goes_on_to_the_same_numbers(on_disk, tmp_path, key):
 def test_an_iterable_is_cut_into_epochs_and_begins_again(key):
     points = np.arange(14.0).reshape(7, 2)
     energy = model_for(points).energy
-    stream = Stream(Loader(points, 3, np.arange(7)), 4).onto(energy, None)
-    assert np.array_equal(stream.data, points[:4])
-    found = [stream.epoch(number, 5) for number in range(3)]
+    stream = Stream(Loader(points, 3, np.arange(7)), 4)
+    assert np.array_equal(stream.preview(1)[0], points[:4])
+    opened(stream, energy, 5, key)
+    found = [stream.epoch(number) for number in range(3)]
     rows = np.arange(15) % 7
     assert np.array_equal(np.concatenate([labels for _, labels in found]), rows)
     assert np.array_equal(np.concatenate([x for x, _ in found]), points[rows])
-    again = Stream(Loader(points, 2, np.arange(7)), 4).onto(energy, None)
-    assert np.array_equal(again.epoch(2, 5)[1], rows[10:])  # as after going on
+    again = opened(Stream(Loader(points, 2, np.arange(7)), 4), energy, 5, key)
+    assert np.array_equal(again.epoch(2)[1], rows[10:])  # as after resuming
 
 
 class Stopped(Exception):
@@ -113,7 +128,7 @@ def test_a_fit_that_is_interrupted_goes_on_with_the_points_that_are_left(
         if row["epoch"] == 3:
             raise Stopped
 
-    path = tmp_path / "state.eqx"
+    path = tmp_path / "state.npz"
     with pytest.raises(Stopped):
         fitted(data, checkpoint=path, callbacks=[es.training.OnEpoch(stop)])
     again = fitted(data, checkpoint=path)
@@ -135,12 +150,13 @@ def test_a_fit_that_is_interrupted_goes_on_with_the_points_that_are_left(
 )
 def test_a_bad_iterable_is_refused(arrays, message):
     with pytest.raises(ValueError, match=message):
-        Stream((each for each in arrays), 5)
+        Stream((each for each in arrays), 5).preview(1)
 
 
 def test_points_may_come_alone_in_a_list(key):
     stream = Stream(([np.full((2, 2), i)] for i in (1.0, 2.0)), 4)
-    assert np.array_equal(stream.data[:, 0], [1.0, 1.0, 2.0, 2.0])
+    points, _ = stream.preview(1)
+    assert np.array_equal(points[:, 0], [1.0, 1.0, 2.0, 2.0])
 
 
 def test_a_path_is_no_data():
@@ -161,23 +177,28 @@ def test_a_class_that_the_energy_does_not_have_is_told(on_disk):
         jr.key(0), Cyclic(4), jnp.asarray(points), labels, settings=settings
     )
     labels[30] = 7
-    options = {"num_epochs": 9, "batch_size": 4, "epoch_batches": 3}
+    options = {"num_epochs": 9, "batch_size": 4}
     with pytest.raises(ValueError, match="the class 7, but the energy has classes"):
         es.fit(
-            jr.key(1), model.energy, Loader(points, 5, labels), model.objective,
+            jr.key(1), model.energy, Stream(Loader(points, 5, labels), 3), model.objective,
             **options,
         )  # fmt: skip
     source = on_disk(points)
     with pytest.raises(ValueError, match="class"):
         es.fit(
-            jr.key(1), model.energy, source, model.objective, labels=labels, **options
+            jr.key(1),
+            model.energy,
+            OnDisk(source, labels, 3),
+            model.objective,
+            **options,
         )
 
 
 def test_an_iterable_needs_the_length_of_an_epoch():
+    model = model_for(np.ones((9, 2)))
     loader = Loader(np.ones((9, 2)), 4)
-    with pytest.raises(ValueError, match="needs `epoch_batches`"):
-        fitted(loader, epoch_batches=None)
+    with pytest.raises(ValueError, match="es.training.Stream"):
+        es.fit(jr.key(1), model.energy, loader, model.objective, num_epochs=1)
 
 
 @pytest.mark.parametrize(
