@@ -1,4 +1,4 @@
-"""Samplers that go on from one budget to the next: chains, tempering, Monte Carlo."""
+"""Samplers that continue from one budget to the next."""
 
 import dataclasses
 import functools
@@ -44,7 +44,7 @@ _RUNS = 4  # of sequential Monte Carlo
 
 @dataclasses.dataclass(frozen=True)
 class Chains:
-    """What goes on through all budgets, and what comes before and after.
+    """What continues through all budgets, and what comes before and after.
 
     Attributes:
         kind: What it is.
@@ -115,11 +115,11 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Snapshot
             jax.block_until_ready(points)
             spent = (descent + states.evaluations) * per_particle + polishing
             seconds = (time.perf_counter() - began) / runs
-            told = points, spent, _numbers(summary(states))
+            found = points, spent, _numbers(summary(states))
             snapshots.append(
                 [
                     Snapshot(points, float(spent), seconds, numbers)
-                    for points, spent, numbers in each_run(told, runs)
+                    for points, spent, numbers in each_run(found, runs)
                 ]
             )
             before = budget
@@ -251,4 +251,4 @@ CHAINS = {
         start=None,
     ),
 }
-"""The samplers that go on, by their names."""
+"""The samplers that continue, by their names."""

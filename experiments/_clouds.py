@@ -99,7 +99,7 @@ class CloudConfig(AbstractConfig):
     )  # fmt: skip
 
     def denoising(self, num_batches: int, num_data: int) -> DenoisingSettings:
-        """Return how energies of all levels of noise are trained and sampled."""
+        """Return how energies of all noise levels are trained and sampled."""
         epoch_batches = min(64, num_batches)
         return DenoisingSettings(
             num_epochs=num_batches // epoch_batches, epoch_batches=epoch_batches,
@@ -139,7 +139,7 @@ def learn_clouds(
 def weigh_clouds(
     config: CloudConfig, trial: Trial, group: AbstractGroup, data: Particles
 ) -> tuple[Fitted, Key]:
-    """Fit an energy against chains with weights, which are exact in law.
+    """Fit an energy against chains with weights, which are exact in distribution.
 
     Their step suits the noise of the data of `dw4`.
     """
@@ -167,7 +167,7 @@ def _learned(
 def denoise_clouds(
     config: CloudConfig, trial: Trial, group: AbstractGroup, data: Particles
 ) -> tuple[Fitted, Key]:
-    """Fit energies of all levels of noise on a graph network."""
+    """Fit energies of all noise levels on a graph network."""
     settings = config.denoising(config.num_batches, len(data))
     return _learned(settings, trial, group, data)
 
@@ -187,7 +187,7 @@ def denoise_coordinates(
     settings = dataclasses.replace(settings, stein_step_size=0.0)
     network = NoiseMLP(data[0].size, widths=(config.twin_width,) * 3, key=energy_key)
     graph = for_data(energy_key, group, data[:512], network="graph", settings=settings)
-    noise = float(graph.energy.noise)  # type: ignore[attr-defined]
+    noise = float(graph.energy.sigma_min)  # type: ignore[attr-defined]
     model = denoising_model(NoiseEnergy(network, data, noise), data, settings)
     fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
     return fitted, sample_key
@@ -205,7 +205,7 @@ def corrected(
     They are Hamiltonian where BlackJAX is installed: what is too hot along soft
     directions, Langevin steps of the length that stiff ones allow would not see.
     """
-    num, length = config.evaluations - 1, config.trajectory  # a first look besides
+    num, length = config.evaluations - 1, config.trajectory  # a first look also
     if not has_blackjax() or num < length:
         chains = MALA(_FIRST_STEP, num_adapt=num // 2, project=group.project)
         return run(key, chains, log_density, points, num_steps=num).particles
@@ -243,7 +243,7 @@ def cloud_models(
 
     The paper's are trained by contrastive divergence, one on coordinates and one with
     the symmetry, of which the notes tell. Where the log density of the data is known,
-    chains of it correct the samples, which is told besides.
+    chains of it correct the samples, as a further metric.
     """
 
     def learned(learn: Callable[..., tuple[Fitted, Key]], trial: Trial) -> Outcome:
@@ -288,7 +288,7 @@ def cloud_models(
     if not config.num_batches:
         return entries
     twin = (
-        "A perceptron of coordinates for all levels of noise, of as many parameters, "
+        "A perceptron of coordinates for all noise levels, of as many parameters, "
         "trained for as much time by the same denoising"
     )
     return [

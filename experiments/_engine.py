@@ -285,7 +285,7 @@ def perform(
     """Run every part that is not done yet, and write results and report.
 
     What is finished is written as well when a part is interrupted or fails, and the
-    error goes on; performing it again in the same folder continues there.
+    error continues; performing it again in the same folder continues there.
 
     Args:
         experiment: The experiment.

@@ -69,7 +69,7 @@ def held_out_likelihood(
 
 
 @dataclasses.dataclass(frozen=True)
-class Law:
+class KnownDensity:
     """A density that is known.
 
     Attributes:
@@ -81,7 +81,7 @@ class Law:
     samples: Callable[[Key, int], list[Particles]]
 
 
-def law_of_shells(shells: Sequence[Shells], weights: Sequence[float]) -> Law:
+def law_of_shells(shells: Sequence[Shells], weights: Sequence[float]) -> KnownDensity:
     """Return a mixture of single shells with weights."""
 
     def log_densities(point: Point) -> Float[Array, " density"]:
@@ -97,7 +97,7 @@ def law_of_shells(shells: Sequence[Shells], weights: Sequence[float]) -> Law:
         which = jr.categorical(which_key, chances, shape=(num,))
         return [drawn[which, jnp.arange(num)]]
 
-    return Law(log_densities, samples)
+    return KnownDensity(log_densities, samples)
 
 
 def likeliest_gaussians(
@@ -190,4 +190,7 @@ class Algorithm1:
         optimizer = adam(
             learning_rate, model.num_epochs * batches, factors=factors or None
         )
-        return dataclasses.replace(model, objective=objective, optimizer=optimizer)
+        optimization = dataclasses.replace(model.optimization, optimizer=optimizer)
+        return dataclasses.replace(
+            model, objective=objective, optimization=optimization
+        )

@@ -137,7 +137,7 @@ class Histograms(AbstractFigure):
     usual: ClassVar[str] = "{label}, of all seeds together."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
-        found = _rows(shown, self._values)
+        found = _rows(shown, self._values_of)
         if not found:
             return None
         limits: Any = self.limits
@@ -156,7 +156,7 @@ class Histograms(AbstractFigure):
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return values and the density of one entry at them."""
         one = [outcome for entry, outcome in shown if entry.name == self.line_of]
-        values = self._values(one[0]) if one else None
+        values = self._values_of(one[0]) if one else None
         if values is None:
             return None
         limits, num = limits or (values.min(), values.max()), min(self.bins, 64)
@@ -165,7 +165,7 @@ class Histograms(AbstractFigure):
         density = heights / (values.size * (edges[1] - edges[0]))
         return (edges[1:] + edges[:-1]) / 2, density
 
-    def _values(self, outcome: Outcome) -> np.ndarray | None:
+    def _values_of(self, outcome: Outcome) -> np.ndarray | None:
         values = _found(outcome.arrays, outcome, self.values)
         return None if values is None or not len(values) else values
 
@@ -214,13 +214,13 @@ class Bars(AbstractFigure):
     usual: ClassVar[str] = "{label}: the mean over the seeds."
 
     def draw(self, config: Any, shown: Shown) -> Any | None:
-        groups = _rows(shown, self._means)
+        groups = _rows(shown, self._means_of)
         if not groups:
             return None
         names = [name.replace("_", " ") for name in self.metrics]
         return bars(groups, names, self.label, colors=_colors(shown))
 
-    def _means(self, outcome: Outcome) -> np.ndarray | None:
+    def _means_of(self, outcome: Outcome) -> np.ndarray | None:
         if not set(self.metrics) <= set(outcome.metrics):
             return None
         return np.array([outcome.metrics[name].mean() for name in self.metrics])

@@ -60,19 +60,19 @@ def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets
 
     Args:
         dataset: `digits`, or `fashion-mnist` with MNIST as outliers.
-        download: Whether files that are not at hand may be fetched.
+        download: Whether files that are not available may be fetched.
         num_outliers: The number of outliers of each kind.
 
     Raises:
-        DataError: If the images are not at hand.
+        DataError: If the images are not available.
     """
     train = labeled_images(dataset, "train", download=download)
     test = labeled_images(dataset, "test", download=download)
     if train is None or test is None:
         raise DataError(
-            f"The images of {dataset} are not at hand: put the publisher's four files "
-            "into the folder fashion_mnist of $EQUISTEIN_DATA, allow the download with "
-            "--download, or take --dataset digits."
+            f"The images of {dataset} are not available: put the publisher's four "
+            "files into the folder fashion_mnist of $EQUISTEIN_DATA, allow the "
+            "download with --download, or take --dataset digits."
         )
     keys = jr.split(jr.key(_KEY), 3)
     group, upright = ImageRotations(), jnp.asarray(test.pixels)
@@ -201,7 +201,7 @@ def classifier(dataset: Dataset, download: bool, num_batches: int) -> SteerableC
 
     Args:
         dataset: The data set.
-        download: Whether files that are not at hand may be fetched.
+        download: Whether files that are not available may be fetched.
         num_batches: The batches of 128 images that it learns from.
     """
     sets = image_sets(dataset, download, 1)
@@ -263,7 +263,7 @@ class Trained:
             trained by denoising, not the paper's.
         turned: Whether it is trained on images that are turned at random.
         mirrored: Whether its symmetry has reflections too: D4.
-        usual: Whether it is trained if nobody asks.
+        usual: Whether it is trained by default.
     """
 
     label: str
@@ -320,7 +320,7 @@ MODELS = {
     ),
     "equivariant-svgd": Trained(
         label="equivariant JEM, SVGD",
-        note="The C4-steerable network; its particles feel one another upright only.",
+        note="The C4-steerable network; its particles interact upright only.",
         kernel="plain",
     ),
     "equivariant-langevin": Trained(
@@ -332,7 +332,7 @@ MODELS = {
     ),
     "equivariant": Trained(
         label="equivariant JEM, E-SVGD",
-        note="The same network; particles feel one another across orbits. The ratio is "
+        note="The same network; particles interact across orbits. The ratio is "
         "that of its iterations over those of equivariant-svgd, both read off once an "
         "epoch, from the running mean of the weights.",
     ),
@@ -368,9 +368,9 @@ class ImagesConfig(AbstractConfig):
 
     Attributes:
         dataset: `digits` (8 x 8 pixels, with scikit-learn), or `fashion-mnist`.
-        download: Whether images that are not at hand may be fetched (33 MB).
+        download: Whether images that are not available may be fetched (33 MB).
         models: Those to train, of density, density-plain, density-turned,
-            density-mirrored (left out if nobody asks), plain, equivariant-svgd,
+            density-mirrored (left out by default), plain, equivariant-svgd,
             equivariant-langevin, equivariant, discriminative, semi-supervised and
             semi-discriminative; some have the first seed alone.
         fields: The fields of each steerable layer, of four channels each; the plain
@@ -380,13 +380,13 @@ class ImagesConfig(AbstractConfig):
         contrastive: The weight of contrastive divergence beside the cross-entropy.
         labels_a_class: The labels of each class in the semi-supervised models.
         labeled_fraction: The fraction of a batch that has labels there, on average.
-        mark: The rotated accuracy whose first iteration is told.
+        mark: The rotated accuracy whose first iteration is measured.
         num_monitored: Test images whose accuracy is followed in training.
         num_samples: Images drawn from each model.
         num_of_class: Images drawn of each class.
         num_outliers: Images of each other kind, and as many test images.
-        num_annealed: Steps that anneal from the normal laws to an energy made for
-            densities, and back, for its log Z.
+        num_annealed: Steps that anneal from the normal distributions to an energy made
+            for densities, and back, for its log Z.
         num_long: Images of the chains of several lengths.
         chain_lengths: These lengths, in those of the samples.
         classifier_batches: The batches that the classifier has learned from in whose
@@ -447,5 +447,5 @@ class ImagesConfig(AbstractConfig):
 
     @property
     def sets(self) -> ImageSets:
-        """The images; `DataError` where they are not at hand."""
+        """The images; `DataError` where they are not available."""
         return image_sets(self.dataset, self.download, self.num_outliers)

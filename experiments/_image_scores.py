@@ -1,4 +1,4 @@
-"""How well a joint energy of images classifies, doubts, and draws."""
+"""How well a joint energy of images classifies, detects outliers and draws."""
 
 from collections.abc import Sequence
 from typing import Any

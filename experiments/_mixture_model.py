@@ -1,6 +1,5 @@
-"""The interface of a Bayesian model whose posterior has a symmetry."""
+"""A mixture of normal densities with its data, and how draws are measured."""
 
-import abc
 import math
 
 import equinox as eqx
@@ -10,72 +9,11 @@ import jax.random as jr
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
 from equistein.metrics import effective_sample_size, proportions
 from equistein.posteriors import Parameters, Posterior
 from experiments._types import Key, Particles, Point, Scalar
-
-
-class AbstractModel(eqx.Module):
-    """A model with data: its density, its prior, and what is looked at of its draws.
-
-    Parameters are trees of arrays. What is looked at has no labels, but for
-    `components` and `copy`, which show whether labels are sampled as they should be.
-    """
-
-    @property
-    @abc.abstractmethod
-    def num_copies(self) -> int:
-        """The number of copies that `copy` tells apart."""
-
-    @abc.abstractmethod
-    def parameters(self) -> Parameters:
-        """Return how the parameters are laid out, constrained and exchanged."""
-
-    @abc.abstractmethod
-    def log_density(self, tree: PyTree) -> Scalar:
-        """Return the log prior and the log likelihood, with all constants."""
-
-    @abc.abstractmethod
-    def prior(self, key: Key) -> PyTree:
-        """Draw the parameters from the prior."""
-
-    @abc.abstractmethod
-    def quantities(self, tree: PyTree) -> Float[Array, " quantity"]:
-        """Return numbers that do not depend on the labels."""
-
-    @abc.abstractmethod
-    def components(self, tree: PyTree) -> Float[Array, " component"]:
-        """Return one number of each component, in the order of the labels."""
-
-    @abc.abstractmethod
-    def copy(self, tree: PyTree) -> Int[Array, ""]:
-        """Return in which of `num_copies` equally likely copies the labels are."""
-
-    @abc.abstractmethod
-    def truth(self) -> Float[Array, " quantity"] | None:
-        """Return what the quantities truly are, None where that is not known."""
-
-    @abc.abstractmethod
-    def scores(self, trees: PyTree) -> dict[str, Scalar]:
-        """Return further metrics of draws, stacked on axis 0."""
-
-    def posterior(self) -> Posterior:
-        """Return the posterior of flat points, which starts at draws from the prior."""
-        return Posterior(self.log_density, self.parameters(), self.prior_points)
-
-    def prior_points(self, key: Key, num: int) -> Particles:
-        """Return flat draws from the prior: the start of all samplers."""
-        return _prior_points(self, self.parameters(), key, num)
-
-
-@eqx.filter_jit
-def _prior_points(
-    model: AbstractModel, parameters: Parameters, key: Key, num: int
-) -> Particles:
-    trees = jax.vmap(model.prior)(jr.split(key, num))
-    return jax.vmap(parameters.flatten)(trees)
 
 
 def order_number(values: Float[Array, " component"]) -> Int[Array, ""]:
@@ -142,7 +80,7 @@ _SHAPE, _RATE = 3.0, 20.0
 Tree = dict[str, Float[Array, " component"]]
 
 
-class Mixture(AbstractModel):
+class Mixture(eqx.Module):
     r"""A mixture of K normal densities with means, variances and weights of their own.
 
     $$y_i \sim \sum_j w_j\, \mathcal N(\mu_j, \sigma_j^2), \qquad
@@ -204,9 +142,15 @@ class Mixture(AbstractModel):
     def copy(self, tree: Tree) -> Int[Array, ""]:
         return order_number(tree["mean"])
 
-    def scores(self, trees: dict[str, Array]) -> dict[str, Scalar]:
-        del trees
-        return {}
+    def posterior(self) -> Posterior:
+        """Return the posterior of flat points, which starts at draws from the prior."""
+        return Posterior(self.log_density, self.parameters(), self.prior_points)
+
+    @eqx.filter_jit
+    def prior_points(self, key: Key, num: int) -> Particles:
+        """Return flat draws from the prior: the start of all samplers."""
+        trees = jax.vmap(self.prior)(jr.split(key, num))
+        return jax.vmap(self.parameters().flatten)(trees)
 
     def truth(self) -> Float[Array, " quantity"] | None:
         if not self.is_simulated:
@@ -224,7 +168,7 @@ class Yardstick(eqx.Module):
 
     with g uniform in the group: exactly, or by random elements for each point where the
     group is large. Expanded draws are averaged over their orbits as well. Distances are
-    between standardized coordinates, and on the circle for those that come again.
+    between standardized coordinates.
 
     Attributes:
         posterior: What is sampled.
@@ -241,12 +185,9 @@ class Yardstick(eqx.Module):
     most_elements: int
 
     def __init__(
-        self,
-        posterior: Posterior,
-        width: Point,
-        reference: Particles,
+        self, posterior: Posterior, width: Point, reference: Particles,
         most_elements: int,
-    ):
+    ):  # fmt: skip
         self.posterior = posterior
         self.width = width
         self.reference = reference
@@ -263,18 +204,9 @@ class Yardstick(eqx.Module):
 
     @eqx.filter_jit
     def _distance(self, x: Float[Array, "n dim"], y: Float[Array, "m dim"]) -> Scalar:
-        a, b = self._features(x), self._features(y)
+        a, b = x / self.width[None], y / self.width[None]
         squares = jnp.sum(a**2, axis=1)[:, None] + jnp.sum(b**2, axis=1)[None]
         return jnp.mean(jnp.sqrt(jnp.maximum(squares - 2 * a @ b.T, 0)))
-
-    def _features(self, points: Particles) -> Float[Array, "n feature"]:
-        periodic = self.posterior.parameters.periodic
-        points = points / self.width[None]
-        return (
-            points
-            if periodic is None
-            else jnp.concatenate([*periodic.embed(points)], axis=1)
-        )
 
     @eqx.filter_jit
     def _orbit_distance(
@@ -294,7 +226,7 @@ class Yardstick(eqx.Module):
 class Reading(eqx.Module):
     """What is read off draws of a model, which are flat points."""
 
-    model: AbstractModel
+    model: Mixture
     posterior: Posterior
 
     @eqx.filter_jit
@@ -316,12 +248,12 @@ class Reading(eqx.Module):
 
     @eqx.filter_jit
     def numbers(self, points: Particles) -> dict[str, Scalar]:
-        """Return how unequal the copies are, and the model's own metrics."""
+        """Return how unequal the copies are."""
         trees = jax.vmap(self.posterior.parameters.unflatten)(points)
         num = self.model.num_copies
         weights = proportions(jax.vmap(self.model.copy)(trees), num)
         error = jnp.max(jnp.abs(weights - 1 / num))
-        return {"copy_error": error} | self.model.scores(trees)
+        return {"copy_error": error}
 
     def coverage(self, points: Particles) -> dict[str, float]:
         """Return the fraction of the true numbers inside central 98 % intervals."""

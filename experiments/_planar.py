@@ -23,7 +23,7 @@ from experiments._engine import AbstractConfig, augmented, Entry, Trial
 from experiments._family import (
     Algorithm1,
     held_out_likelihood,
-    Law,
+    KnownDensity,
     log_densities_of,
     LogDensities,
     Plane,
@@ -38,7 +38,7 @@ REWEIGHTED = ContrastiveSettings(
     regularization=0.0, ema=0.98,
     sample_steps=100, sample_at_once=512,
 )  # fmt: skip
-"""Chains with weights, exact in law: nothing else holds the energy back."""
+"""Chains with weights, exact in known: nothing else holds the energy back."""
 
 REACH = 2.5  # half the side of the plane, over the largest radius
 _COPIES = 100  # of each point, where data is augmented
@@ -120,7 +120,7 @@ class PlanarTarget:
     Attributes:
         group: The symmetry.
         plane: A square that holds all mass, resolved well below its finest detail.
-        law: The density.
+        known: The density.
         sample: From a key and a number, points and their labels, to learn from.
         family: From the points to learn from and their labels, the density of the same
             family that is likeliest to give them.
@@ -132,9 +132,9 @@ class PlanarTarget:
 
     group: AbstractGroup
     plane: Plane
-    law: Law
+    known: KnownDensity
     sample: Callable[[Key, int], tuple[Particles, Array]]
-    family: Callable[[Particles, Array], Law]
+    family: Callable[[Particles, Array], KnownDensity]
     measure: Callable[..., tuple[dict[str, Any], dict[str, Any]]]
     of_data: Callable[[Particles], dict[str, Any]] = lambda data: {}
     num_classes: int | None = None
@@ -165,43 +165,47 @@ class PlanarTarget:
             ("reweighted", "equivariant EBM, weights", group, config.reweighted, 1),
         )  # fmt: skip
         entries = [
-            Entry(FLOOR, partial(self._exact, config), label="target"),
+            Entry(FLOOR, partial(self._floor, config), label="target"),
             Entry("family", partial(self._family, config), _FAMILY, label="family"),
         ]
         for (name, label, group, settings, copies), note in zip(
             models, (*notes, *_REWEIGHTED), strict=True
         ):
-            stage = partial(self._learned, config, group, settings, copies)
+            stage = partial(self._trained, config, group, settings, copies)
             entries.append(Entry(name, stage, note, label=label, trains=True))
         return entries
 
-    def _exact(self, config: PlanarConfig, trial: Trial) -> Outcome:
+    def _floor(self, config: PlanarConfig, trial: Trial) -> Outcome:
         sample_key, exact_key, held_key = jr.split(trial.key(1), 3)
         points, labels = self.sample(held_key, config.num_test)
-        return self._known(config, self.law, sample_key, exact_key, points, labels)
+        return self._outcome_of_known(
+            config, self.known, sample_key, exact_key, points, labels
+        )
 
     def _family(self, config: PlanarConfig, trial: Trial) -> Outcome:
-        data, labels, points, classes = self._data(config, trial)
+        data, labels, points, classes = self._drawn_data(config, trial)
         sample_key, exact_key = jr.split(trial.key(2))
-        law = self.family(data, labels)
-        return self._known(config, law, sample_key, exact_key, points, classes)
+        known = self.family(data, labels)
+        return self._outcome_of_known(
+            config, known, sample_key, exact_key, points, classes
+        )
 
-    def _known(
+    def _outcome_of_known(
         self,
         config: PlanarConfig,
-        law: Law,
+        known: KnownDensity,
         sample_key: Key,
         exact_key: Key,
         points: Particles,
         labels: Array,
     ) -> Outcome:
-        numbers = {"log_likelihood": _log_likelihood(law, points)}
-        drawn = law.samples(sample_key, config.num_samples)
+        numbers = {"log_likelihood": _log_likelihood(known, points)}
+        drawn = known.samples(sample_key, config.num_samples)
         return self._outcome(
-            exact_key, numbers, law.log_densities, drawn, points, labels
+            exact_key, numbers, known.log_densities, drawn, points, labels
         )
 
-    def _data(
+    def _drawn_data(
         self, config: PlanarConfig, trial: Trial
     ) -> tuple[Particles, Array, Float[Array, "test 2"], Array]:
         """Return a seed's points to learn from and held-out ones, with their labels."""
@@ -212,7 +216,7 @@ class PlanarTarget:
         elements = self.group.sample(keys[2], len(points))
         return data, labels, jax.vmap(self.group.act)(elements, points), classes
 
-    def _learned(
+    def _trained(
         self,
         config: PlanarConfig,
         group: AbstractGroup,
@@ -221,7 +225,7 @@ class PlanarTarget:
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
-        data, labels, points, classes = self._data(config, trial)
+        data, labels, points, classes = self._drawn_data(config, trial)
         seen, known = data, labels
         if copies > 1:
             seen = augmented(trial.key(3), self.group, data, copies)
@@ -251,7 +255,7 @@ class PlanarTarget:
             "log_likelihood_by_ais": jnp.mean(fitted.log_likelihood(points, by_ais)),
             "ais_error_bound": by_ais.error,
             "rollbacks": len(fitted.events),
-            "true_log_likelihood": _log_likelihood(self.law, points),
+            "true_log_likelihood": _log_likelihood(self.known, points),
             **self.of_data(data),
         }
         assert isinstance(fitted.energy, AbstractEnergy)
@@ -285,8 +289,8 @@ class PlanarTarget:
         return seed_outcome(numbers, samples[0], stacked=arrays, **kept)
 
 
-def _log_likelihood(law: Law, points: Particles) -> Scalar:
-    return jnp.mean(jax.vmap(law.log_densities)(points)[:, 0])
+def _log_likelihood(known: KnownDensity, points: Particles) -> Scalar:
+    return jnp.mean(jax.vmap(known.log_densities)(points)[:, 0])
 
 
 _SHOWN = 256  # samples

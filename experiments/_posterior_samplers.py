@@ -12,9 +12,7 @@ from jaxtyping import Array, Float
 
 from equistein.kernels import (
     AbstractKernel,
-    AbstractRadialKernel,
     Equivariant,
-    PeriodicRBF,
     RBF,
 )
 from equistein.posteriors import Pilot, Posterior, PosteriorSamples
@@ -28,7 +26,7 @@ from experiments._engine import (
     Stage,
     Trial,
 )
-from experiments._mixture_model import AbstractModel, Reading, Yardstick
+from experiments._mixture_model import Mixture, Reading, Yardstick
 from experiments._types import Key, Particles
 
 
@@ -109,13 +107,7 @@ class PosteriorConfig(AbstractConfig):
 SMOKE: dict[str, Any] = {
     **{"num_seeds": 1, "num_draws": 16, "num_reference": 16, "num_temperatures": 3},
     **{"num_chains": 8, "num_steps": 32, "every": 4, "num_smc_particles": 16},
-    **{
-        "num_smc_runs": 4,
-        "num_moves": 1,
-        "reference_runs": 1,
-        "ess_fraction": 0.2,
-        "nuts_warm_up": 0,
-    },
+    **{"num_smc_runs": 4, "num_moves": 1, "ess_fraction": 0.2, "nuts_warm_up": 0},
     **{"nuts_steps": 8, "num_particles": 16, "most_particles": 16, "svgd_steps": 8},
 }
 """Settings of runs that only show that all works."""
@@ -160,13 +152,9 @@ def run_default(
     """Return what `posterior.run` gives by default."""
     num_draws = config.num_steps // (2 * config.every)
     return posterior.run(
-        key,
-        num_chains=config.num_chains,
-        num_steps=config.num_steps,
-        num_draws=num_draws,
-        num_temperatures=config.num_temperatures,
-        progress=True,
-    )
+        key, num_chains=config.num_chains, num_steps=config.num_steps,
+        num_draws=num_draws, num_temperatures=config.num_temperatures, progress=True,
+    )  # fmt: skip
 
 
 def tempering(config: PosteriorConfig, reading: Reading) -> Sampling:
@@ -318,7 +306,7 @@ Extra = Callable[[Trial, str, Found], dict[str, Any]]
 class Assembly:
     """What the samplers of one model share: coordinates, reference and floors."""
 
-    def __init__(self, config: PosteriorConfig, model: AbstractModel):
+    def __init__(self, config: PosteriorConfig, model: Mixture):
         self.config = config
         self.model = model
         self.floors: dict[int, dict[str, float]] = {}
@@ -347,10 +335,8 @@ class Assembly:
         posterior = self.reading.posterior
         pilot = posterior.pilot(jr.key(_FAR), check=False)
         wide = pilot.coordinates.width * pilot.reference.width
-        width = jnp.where(jnp.isfinite(pilot.reference.period), 1.0, wide)
-        return Yardstick(
-            posterior, width, self.references[0], self.config.most_elements
-        )
+        most = self.config.most_elements
+        return Yardstick(posterior, wide, self.references[0], most)
 
     def start(self, key: Key) -> Particles:
         """Return draws from the prior."""
@@ -398,7 +384,7 @@ class Assembly:
 
 def entries(
     config: PosteriorConfig,
-    model: AbstractModel,
+    model: Mixture,
     extra: Extra = lambda trial, name, found: {},
 ) -> list[Entry]:
     """Return the samplers, with the floor first.
@@ -435,17 +421,16 @@ def entries(
 
 
 def _samplings(
-    config: PosteriorConfig, model: AbstractModel, assembly: Assembly
+    config: PosteriorConfig, model: Mixture, assembly: Assembly
 ) -> dict[str, tuple[Callable[[], Sampling], str]]:
     """Return what makes each sampler, and the sentence that its numbers need."""
     few = config.num_particles
 
-    def plain(pilot: Pilot) -> AbstractRadialKernel:
-        periodic = pilot.periodic
-        return RBF() if periodic is None else PeriodicRBF(periodic=periodic)
+    def plain(pilot: Pilot) -> AbstractKernel:
+        return RBF()
 
     def equivariant(pilot: Pilot) -> AbstractKernel:
-        return Equivariant(plain(pilot), pilot.group)
+        return Equivariant(RBF(), pilot.group)
 
     def particles(kernel: Callable[[Pilot], AbstractKernel], num: int):
         return lambda: svgd(config, assembly.reading, kernel, num)

@@ -114,7 +114,7 @@ class SystemSamplers:
             "langevin": Langevin(rate, **shared),
             "mala": MALA(config.mala_step_size, num_adapt=adapted, **shared),
         }
-        return self._moved(key, samplers[name], start, num_steps), {}
+        return self._after(key, samplers[name], start, num_steps), {}
 
     @property
     def kernel(self) -> Moments:
@@ -138,7 +138,7 @@ class SystemSamplers:
             config.annealed_fraction * num_steps, start=config.start_inverse_temperature
         )
 
-    def _moved(
+    def _after(
         self, key: Key, sampler: AbstractSampler, start: Particles, num_steps: Budget
     ) -> Particles:
         log_density = self.system.target.log_density
@@ -159,7 +159,7 @@ class SystemSamplers:
             langevin=_tempered(config.noise, annealing, num_steps, 1.0),
             score_clip=config.score_clip,
         )
-        return self._moved(key, flow, start, num_steps)
+        return self._after(key, flow, start, num_steps)
 
     def _flowed_part(
         self, key: Key, start: Particles, num_steps: Budget
@@ -206,7 +206,7 @@ def budgets_of(config: SystemConfig, last: int) -> list[int]:
 
 
 def over_budgets(config: SystemConfig, system: System, name: str) -> Snapshots:
-    """Return what runs one of `ANNEALED` anew for each number of evaluations."""
+    """Return what runs one of `ANNEALED` again for each number of evaluations."""
     samplers, over_pairs = SystemSamplers(config, system), ANNEALED[name][0]
     last = min(config.pair_budget, config.num_steps) if over_pairs else config.num_steps
     # One compilation serves all numbers of steps.

@@ -50,14 +50,15 @@ class SystemConfig(AbstractConfig):
         reach: The last center.
         quiet_step_size: The step size of `quiet` and `vanilla`, in units of length.
         mala_step_size: The first step size of MALA.
-        descent: Evaluations of annealed MALA, or of E-SVGD, from which the chains go on
-            that do not come down from overlaps: BlackJAX's and those of tempering.
+        descent: Evaluations of annealed MALA, or of E-SVGD, from which the chains
+            continue that do not come down from overlaps: BlackJAX's and those of
+            tempering.
         hamiltonian_step_size: The step size from which their warm-ups begin.
         num_warmup: The steps of BlackJAX's warm-ups.
         trajectory: The steps of a trajectory of HMC and of microcanonical chains.
         inner: What moves the chains of tempering and of sequential Monte Carlo.
         num_ladders: The ladders of tempering; each is looked at many times.
-        ess_fraction: The conditional effective share of sequential Monte Carlo.
+        ess_fraction: The conditional effective fraction of sequential Monte Carlo.
         smc_moves: Its moves a temperature.
         score_clip: The longest score.
     """
@@ -123,7 +124,7 @@ class System:
         target: Its density.
         limits: The range of distances in the total variation.
         energies: The range of energies shown.
-        minima: Its minima, where they are few enough to be told apart.
+        minima: Its minima, where they are few enough to be distinguished.
         published: The path of published samples in the data folder.
         start_evaluations: The evaluations that its starts take, a particle.
     """
@@ -143,7 +144,7 @@ class System:
         return exact[chosen]
 
     def published_samples(self) -> Float[Array, "n *shape"] | None:
-        """Return the published samples, where they are at hand."""
+        """Return the published samples, where they are available."""
         if self.published is None:
             return None
         shape = self.target.num_particles, self.target.dim
@@ -170,7 +171,7 @@ class System:
             points: The particles.
             num_geometric: The number of clouds in the geometric distance.
         """
-        numbers = self._distances(exact, points, num_geometric) | {
+        numbers = self._distance_metrics(exact, points, num_geometric) | {
             "mean_energy": jnp.mean(self.energy(points)),
             "virial": virial(self.target.log_density, points),
         }
@@ -182,12 +183,12 @@ class System:
         published = self.published_samples()
         if published is not None:
             few = min(num_geometric, len(exact))
-            against = self._distances(published, points, few)
+            against = self._distance_metrics(published, points, few)
             for name in ("energy_w2", "geometric_w2"):
                 numbers[f"{name}_published"] = against[name]
         return numbers
 
-    def _distances(
+    def _distance_metrics(
         self, exact: Array, points: Particles, num_geometric: int
     ) -> dict[str, Any]:
         few = min(num_geometric, len(points), len(exact))

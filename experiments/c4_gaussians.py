@@ -53,7 +53,7 @@ def _folded(points: Particles) -> Particles:
 
 @jax.jit
 def _orbits(points: Particles) -> Float[Array, "turn particle 2"]:
-    """Return all turns of points."""
+    """Return all rotations of points."""
     return jax.vmap(_GROUP.orbit, out_axes=1)(points)
 
 

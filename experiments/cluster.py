@@ -181,7 +181,7 @@ def compare(
 
 def conclude(config: ClusterConfig, outcomes: dict[str, Outcome]) -> str:
     """Return whether chains and tempering agree."""
-    told = []
+    texts = []
     for element in config.elements:
         ours, theirs = (
             outcomes.get(f"{name}-{element}13") for name in ("mala", "tempering")
@@ -194,13 +194,13 @@ def conclude(config: ClusterConfig, outcomes: dict[str, Outcome]) -> str:
             for name in ("mean_energy", "mean_energy_error")
         )
         gap = abs(mean - other) / np.hypot(error, joint)
-        told.append(
+        texts.append(
             f"{element}13 at {config.temperature:g} K in a container of "
             f"{config.container:g} Å: mean energy {mean:.3f} ± {error:.3f} eV by "
             f"chains, {other:.3f} ± {joint:.3f} eV by tempering, {gap:.1f} joint "
             "standard errors apart."
         )
-    return " ".join(told)
+    return " ".join(texts)
 
 
 def _histogram(element: str) -> Histograms:

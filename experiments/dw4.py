@@ -43,6 +43,7 @@ class DW4Config(CloudConfig):
 
 @functools.cache
 def minima() -> Minima:
+    """Return the minima of DW-4."""
     return TARGET.minima(jr.key(0))
 
 
@@ -56,6 +57,7 @@ def noisy_copies(
 
 
 def entries(config: DW4Config) -> list[Entry]:
+    """Return the models, the potential and the floor."""
     num = config.num_samples
 
     @functools.cache

@@ -55,6 +55,7 @@ def single_state(copies: int) -> Particles:
 
 
 def entries(config: SingleStateConfig) -> list[Entry]:
+    """Return the bandwidths and the floor."""
     data = functools.cache(lambda: single_state(config.copies))
 
     @functools.cache
@@ -85,7 +86,7 @@ def entries(config: SingleStateConfig) -> list[Entry]:
         return described(trained(trial.seed).sample(key, config.num_samples))
 
     notes = {
-        min(config.bandwidths): "Particles do not feel each other: each descends to "
+        min(config.bandwidths): "Particles do not interact: each descends to "
         "the energy's one orbit.",
         max(config.bandwidths): "Repulsion across all configurations: some particles "
         "are held where the model has never seen data, and relax to other states by "

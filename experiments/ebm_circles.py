@@ -14,7 +14,7 @@ from equistein.targets import Shells
 from experiments._engine import Experiment
 from experiments._family import (
     Algorithm1,
-    Law,
+    KnownDensity,
     law_of_shells,
     likeliest_shell,
     LogDensities,
@@ -49,7 +49,7 @@ def rings(radii: tuple[float, float]) -> PlanarTarget:
         points = shells.sample(key, num)
         return points, -jax.vmap(shells.log_density)(points)
 
-    def family(data: Particles, labels: Array) -> Law:
+    def family(data: Particles, labels: Array) -> KnownDensity:
         inner = jnp.linalg.norm(data, axis=1) < middle
         shells = [likeliest_shell(data[inner]), likeliest_shell(data[~inner])]
         weight = float(jnp.mean(inner))
@@ -82,7 +82,7 @@ def rings(radii: tuple[float, float]) -> PlanarTarget:
     return PlanarTarget(
         group=shells.group,
         plane=plane,
-        law=Law(
+        known=KnownDensity(
             lambda x: (shells.log_density(x) - shells.log_normalizer)[None],
             lambda key, num: [shells.sample(key, num)],
         ),
@@ -108,9 +108,9 @@ def density_of_radius(
 _NOTES = (
     "The network sees coordinates. All models get the true energies of the data, as "
     "known energies, in the squared error of the paper.",
-    "The network sees the radius alone; the particles feel one another by their "
+    "The network sees the radius alone; the particles interact by their "
     "distance in the plane.",
-    "The same network, and particles that feel one another by their radii. "
+    "The same network, and particles that interact by their radii. "
     "epochs_ratio: the epochs until its held-out likelihood is that of "
     "equivariant-svgd at the end, over the epochs that one needs for it.",
 )

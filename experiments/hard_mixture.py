@@ -196,7 +196,7 @@ FIGURES = (
         caption="The largest error of the weight of a mode against evaluations of the "
         "score, of all chains or particles together: mean and range over the seeds. "
         "Chains are averaged over, after their adaptation; sequential Monte Carlo is "
-        "run anew for each number of particles. The line is what independent exact "
+        "run again for each number of particles. The line is what independent exact "
         "samples reach, as many as the table says.",
     ),
     Bars(

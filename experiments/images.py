@@ -182,11 +182,12 @@ FIGURES = (
 
 
 def check(config: ImagesConfig) -> None:
-    """Raise `DataError` where the images are not at hand."""
+    """Raise `DataError` where the images are not available."""
     _ = config.sets
 
 
 def entries(config: ImagesConfig) -> list[Entry]:
+    """Return the models and the floor."""
     return [
         *(
             Entry(
@@ -226,8 +227,8 @@ def _held_out(config: ImagesConfig, trial: Trial) -> Outcome:
 
 def _class_normals(config: ImagesConfig, trial: Trial) -> Outcome:
     sets, key = config.sets, trial.key(2)
-    law = Normals(sets.train, ImageRotations(), sets.labels, len(sets.names))
-    samples = law.sample(key, config.num_samples)
+    normals = Normals(sets.train, ImageRotations(), sets.labels, len(sets.names))
+    samples = normals.sample(key, config.num_samples)
     return seed_outcome(_quality(config, key, samples), samples)
 
 
@@ -385,6 +386,9 @@ _QUICK = ContrastiveSettings(
 )  # fmt: skip
 
 METRICS = {
+    "auroc_noise_log_density": Metric(
+        "noise distinguished from images by the log density (AUROC)", "higher"
+    ),
     "accuracy": Metric("accuracy of the classes", "higher"),
     "batches": Metric("batches trained within the time"),
     "calibration_error": Metric("expected calibration error", "lower"),

@@ -24,7 +24,7 @@ from equistein.targets import RotatedGaussians
 from experiments._engine import Experiment
 from experiments._family import (
     Algorithm1,
-    Law,
+    KnownDensity,
     likeliest_gaussians,
     LogDensities,
     Plane,
@@ -53,8 +53,8 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
         labels = jnp.repeat(jnp.arange(num_classes), each)
         return _as_many_of_each(targets, key, each), labels
 
-    def family(data: Particles, labels: Array) -> Law:
-        return law_of_classes(
+    def family(data: Particles, labels: Array) -> KnownDensity:
+        return density_of_classes(
             [
                 likeliest_gaussians(group, target.mean, data[labels == label])
                 for label, target in enumerate(targets)
@@ -90,7 +90,7 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
     return PlanarTarget(
         group=group,
         plane=Plane(REACH * max(radii), 320),
-        law=law_of_classes(targets),
+        known=density_of_classes(targets),
         sample=sample,
         family=family,
         measure=measure,
@@ -104,7 +104,7 @@ def _inside(target: RotatedGaussians, points: Particles) -> Bool[Array, " point"
     return jax.vmap(target.log_density)(points) >= peak - 2
 
 
-def law_of_classes(targets: Sequence[RotatedGaussians]) -> Law:
+def density_of_classes(targets: Sequence[RotatedGaussians]) -> KnownDensity:
     """Return classes of equal weight."""
 
     def log_densities(point: Point) -> Float[Array, " density"]:
@@ -119,7 +119,7 @@ def law_of_classes(targets: Sequence[RotatedGaussians]) -> Law:
         pairs = zip(targets, keys, strict=True)
         return [mixed[order], *(target.sample(key, num) for target, key in pairs)]
 
-    return Law(log_densities, samples)
+    return KnownDensity(log_densities, samples)
 
 
 def _as_many_of_each(
@@ -136,9 +136,9 @@ def _as_many_of_each(
 _NOTES = (
     "The network sees coordinates, and learns each of the eight modes from its sixteen "
     "points.",
-    "The network is averaged over quarter turns; the particles feel one another within "
+    "The network is averaged over quarter turns; the particles interact within "
     "a mode only.",
-    "The same network, and particles that feel one another across orbits. "
+    "The same network, and particles that interact across orbits. "
     "epochs_ratio: the epochs until its held-out likelihood is that of "
     "equivariant-svgd at the end, over the epochs that one needs for it.",
 )

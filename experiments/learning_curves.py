@@ -50,6 +50,7 @@ class LearningCurvesConfig(AbstractConfig):
 
 
 def entries(config: LearningCurvesConfig) -> list[Entry]:
+    """Return the models and the floor."""
     target = classes(config.radii)
 
     def learned(
@@ -70,7 +71,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
         moved = jax.vmap(target.group.act)(
             target.group.sample(keys[5], len(points)), points
         )
-        exact = jax.vmap(lambda x: target.law.log_densities(x)[0])(moved).mean()
+        exact = jax.vmap(lambda x: target.known.log_densities(x)[0])(moved).mean()
         assert isinstance(fitted.energy, AbstractEnergy)
         found = held_out_likelihood(target.plane, moved, fitted.energy)
         samples = fitted.sample(keys[6], config.num_samples)

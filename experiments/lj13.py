@@ -50,6 +50,7 @@ def samples_to_learn(num: int) -> tuple[Particles, Float[Array, "other *shape"]]
 
 
 def entries(config: LJ13Config) -> list[Entry]:
+    """Return the models and the floor."""
     target = LJ13_SYSTEM.target
 
     def data() -> Particles:

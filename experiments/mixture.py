@@ -191,7 +191,7 @@ def figures(component: str, copies: str) -> tuple[AbstractFigure, ...]:
             "copies",
             ["copy_error"],
             "largest error of a copy's weight",
-            caption=f"The largest error of the weight of a copy, told by {copies}: all "
+            caption=f"The largest error of the weight of a copy, by {copies}: all "
             "are equally likely, and where draws are expanded that is by construction.",
         ),
     )

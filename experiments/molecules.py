@@ -50,7 +50,7 @@ class MoleculeConfig(AbstractConfig):
 
     Attributes:
         formula: The formula, such as C5H8O.
-        download: Whether QM9 may be fetched where it is not at hand (86 MB).
+        download: Whether QM9 may be fetched where it is not available (86 MB).
         num_samples: Molecules drawn from each model.
         batch_size: Molecules a batch, of which there may be fewer; an epoch has 64
             batches.
@@ -88,7 +88,7 @@ class MoleculeConfig(AbstractConfig):
         return jnp.asarray(self.reference.train, jnp.float32)
 
     def denoising(self, num_epochs: int, **more: Any) -> DenoisingSettings:
-        """Return how energies of all levels of noise are trained and sampled.
+        """Return how energies of all noise levels are trained and sampled.
 
         Samples are as warm as the density, whose distances are compared.
         """
@@ -99,7 +99,7 @@ class MoleculeConfig(AbstractConfig):
 
 
 def check(config: MoleculeConfig) -> None:
-    """Raise `ValueError` for a formula or tools that do not do."""
+    """Raise `ValueError` for a formula or tools that are invalid."""
     if not has_rdkit():
         raise ValueError(
             "This experiment needs RDKit, which judges and draws molecules: "
@@ -299,6 +299,8 @@ class MoleculesConfig(MoleculeConfig):
 
 
 def entries(config: MoleculesConfig) -> list[Entry]:
+    """Return the models and the floor."""
+
     def learned(
         name: str,
         energy_for: Callable[[Key, MoleculesConfig], NoiseEnergy],
@@ -329,7 +331,7 @@ def entries(config: MoleculesConfig) -> list[Entry]:
             graph_energy,
             config.num_epochs,
             "New molecules of an energy on an E(n)-equivariant graph network, learned "
-            "by denoising score matching at all levels of noise, and sampled while the "
+            "by denoising score matching at all noise levels, and sampled while the "
             "noise falls: by the reverse diffusion, with E-SVGD where the noise is "
             "small.",
         ),

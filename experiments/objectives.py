@@ -95,7 +95,7 @@ NOTES = {
     "weights, drawn by annealed sequential Monte Carlo.",
     "from-data": "Contrastive divergence from short chains that start at the data.",
     "denoising": "Denoising score matching at one level of noise.",
-    "levels": "Denoising score matching of one energy over levels of noise.",
+    "levels": "Denoising score matching of one energy over noise levels.",
     "score-matching": "Sliced score matching.",
     "matching": "Energy matching by optimal transport from noise.",
     "matching-cd": "Energy matching, and then contrastive divergence.",
@@ -191,7 +191,7 @@ def plane_task(config: ObjectivesConfig) -> Task:
     ) -> Outcome:
         exact_key, held_key = jr.split(key)
         points = fresh(held_key, config.num_test)
-        exact = jax.vmap(lambda x: target.law.log_densities(x)[0])(points).mean()
+        exact = jax.vmap(lambda x: target.known.log_densities(x)[0])(points).mean()
         numbers["energy_distance"] = energy_distance(samples, fresh(exact_key, 4_000))
         if energy is not None:
             found = held_out_likelihood(target.plane, points, energy)
@@ -215,8 +215,8 @@ def dw4_task(config: ObjectivesConfig) -> Task:
         key: Key, energy: AbstractEnergy | None, samples: Particles, **numbers: Any
     ) -> Outcome:
         outcome = described(fresh(key, config.num_data), samples)
-        told = ("energy_w2", "near_a_state", "smallest_fraction", "largest_fraction")
-        numbers |= {name: outcome.metrics[name][0] for name in told}
+        found = ("energy_w2", "near_a_state", "smallest_fraction", "largest_fraction")
+        numbers |= {name: outcome.metrics[name][0] for name in found}
         return seed_outcome(numbers, samples)
 
     return Task(

@@ -111,7 +111,7 @@ def shell_entries(config: ShellsConfig) -> list[Entry]:
     samplers = {
         "vanilla": (
             plain,
-            "Particles hardly feel one another at the paper's bandwidth: each climbs "
+            "Particles hardly interact at the paper's bandwidth: each climbs "
             "to the crest of its ring, and the rings have no width.",
         ),
         "invariant": (

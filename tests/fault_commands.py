@@ -42,13 +42,9 @@ class Kinds:
         } | {"EQUISTEIN_CACHE": str(place / "cache")}
         data = place / "points.npy"
         np.save(data, np.random.default_rng(0).normal(size=(40, 2)))
-        sweep = f"sweep two-circles --over seed=0,1 --workers 1 {TINY}"
+        sweep = f"sweep -m experiments two-circles {TINY} --over seed=0,1 --workers 1"
         self.arguments = {
-            "run": f"run two-circles {TINY} --num-seeds 1 --out=OUT".split(),
-            "parts": (
-                "run dw4 --preset smoke --num-seeds 2 --num-epochs 8 --num-samples 8 "
-                "--out=OUT"
-            ).split(),  # one a core
+            "run": f"-m experiments two-circles {TINY} --num-seeds 1 --out=OUT".split(),
             "fit": f"fit {data} --group cyclic:4 {FIT} --out=OUT".split(),
             "sweep": [*sweep.split(), "--out=OUT"],
             "report": ["report", "OUT"],
@@ -57,9 +53,8 @@ class Kinds:
 
     def begin(self, arguments, out, **more):
         """Begin a command; OUT stands for its folder."""
-        words = [word.replace("OUT", str(out)) for word in arguments]
         return subprocess.Popen(
-            [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            command(arguments, out), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", start_new_session=True,
             env=self.environment | more,
         )  # fmt: skip
@@ -93,7 +88,7 @@ class Kinds:
 
     def gone_on(self, kind, out):
         """Go on, by resume or the same command; return what was wrong."""
-        begun = (out / "config.json").is_file() and kind != "report"
+        begun = (out / "config.json").is_file() and kind in ("fit", "sweep")
         arguments = ["resume", "OUT"] if begun else self.arguments[kind]
         again = self.begin(arguments, out)
         told, _ = again.communicate(timeout=SECONDS)
@@ -107,6 +102,12 @@ class Kinds:
         if list(out.rglob("*.part")):
             wrong.append("partial files stay")
         return wrong
+
+
+def command(arguments, out):
+    """Return the words of a command: of the library, or with -m another module's."""
+    words = [word.replace("OUT", str(out)) for word in arguments]
+    return [sys.executable, *words] if words[0] == "-m" else [*COMMAND, *words]
 
 
 def _of_children():

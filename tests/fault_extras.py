@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from fault_commands import COMMAND, SECONDS, unclear
+from fault_commands import COMMAND, command, SECONDS, unclear
 
 _DENSITY = pathlib.Path(__file__).with_name("fault_density.py")
 _CLOCK = """import time
@@ -50,8 +50,7 @@ def mounted(kinds, script):
 
 
 def shell(kinds, kind, out):
-    words = [w.replace("OUT", str(out)) for w in kinds.arguments[kind]]
-    return " ".join([*COMMAND, *words]) + "; echo status $?"
+    return " ".join(command(kinds.arguments[kind], out)) + "; echo status $?"
 
 
 def full_disk(kinds, kind, draw, folder):
@@ -61,6 +60,8 @@ def full_disk(kinds, kind, draw, folder):
     out = disk / "out"
     size = draw.randrange(8, 640, 8)
     resume = f"{' '.join(COMMAND)} resume {out}; echo status $?"
+    if kind == "run":  # an experiment continues by the same command
+        resume = shell(kinds, kind, out)
     parts = mounted(
         kinds,
         f"mount -t tmpfs -o size={size}k none {disk}\n{shell(kinds, kind, out)}\n"
@@ -132,7 +133,8 @@ def two_processes(kinds, kind, draw, folder):
     first = kinds.begin(kinds.arguments[kind], out)
     _wait_for(out, first)
     kinds.wait(kind, first, draw.uniform(0.2, 0.8))
-    second = kinds.begin(["resume", "OUT"], out)
+    again = kinds.arguments[kind] if kind == "run" else ["resume", "OUT"]
+    second = kinds.begin(again, out)
     later, _ = second.communicate(timeout=SECONDS)
     told, _ = first.communicate(timeout=SECONDS)
     wrong = unclear(told, first.returncode, {0})

@@ -1,6 +1,6 @@
 """Disturbs commands, and sees that nothing is lost: `make faults`.
 
-Each of run (also of parts one a core), fit, sweep and report is started, and told to
+Each of an experiment, fit, sweep and report is started, and told to
 end by SIGKILL, SIGTERM or SIGINT at a random moment; then `resume`, or the same command
 again, must give the numbers, the samples, the history and the report of the command
 that was let alone.
@@ -27,7 +27,7 @@ import fault_commands
 import fault_extras
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
-KINDS = ("run", "parts", "fit", "sweep", "report")
+KINDS = ("run", "fit", "sweep", "report")
 
 
 def faulted(kinds, kind, name, draw, folder):

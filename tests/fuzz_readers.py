@@ -20,19 +20,18 @@ HISTORY = (
     '{"name": "svgd", "event": "warning", "text": "particles drift away"}\n'
 )
 METRICS = {
-    "svgd": {"w1": 0.5, "w1_sd": 0.1, "w1_min": 0.4, "w1_max": 0.6},
+    "entries": {"svgd": {"w1": 0.5, "w1_sd": 0.1, "w1_min": 0.4, "w1_max": 0.6}},
     "seeds": [0, 1], "num_samples": {"svgd": 8}, "floor": {"w1": 0.1},
+    "about": {"w1": {"label": "distance", "better": "lower", "unit": ""}},
 }  # fmt: skip
-ENVIRONMENT = {"command": ["equistein", "run"], "cpus": 2, "versions": {"jax": "1"}}
-PER_SEED = {"svgd": {"w1": [0.4, 0.6], "weight": [0.5, None]}}
+ENVIRONMENT = {"command": ["equistein", "fit"], "cpus": 2, "versions": {"jax": "1"}}
+TEXT = {"title": "A run", "captions": {"line": "A line."}}
 
 
 def seeds():
     """Return for each reader the name of its file, and the content of a good one."""
     x = np.arange(12, dtype=np.float32).reshape(6, 2)
     idx = b"\0\0\x08\x03" + b"".join(n.to_bytes(4) for n in (2, 4, 4)) + bytes(32)
-    stage = {"samples": x, "metrics:w1": np.ones(2), "events": np.array("[]")}
-    stage |= {"history:step": np.ones((2, 3)), "arrays:states": np.arange(3)}
     from PIL import Image
 
     picture = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8))
@@ -53,39 +52,36 @@ def seeds():
         "idx": ("file.idx", idx),
         "idx.gz": ("file.idx.gz", gzip.compress(idx)),
         "png": ("file.png", _saved(picture.save, format="PNG")),
-        "config": ("config.json", _config()),
         "fit": ("config.json", _config_of_fit()),
         "metrics": ("metrics.json", json.dumps(METRICS).encode()),
         "environment": ("environment.json", json.dumps(ENVIRONMENT).encode()),
         "history": ("history.jsonl", HISTORY.encode()),
-        "per_seed": ("per_seed.json", json.dumps(PER_SEED).encode()),
-        "checkpoint": ("file.eqx", _checkpoint()),
+        "text": ("report.json", json.dumps(TEXT).encode()),
+        "checkpoint": ("file.npz", _checkpoint()),
         "model": ("file.eqx", _model()),
         "samples": ("file.npz", samples),
         "samples.packed": ("file.npz", packed),
-        "stage": ("checkpoint/stage.npz", _saved(np.savez, **stage)),
-        "stage.packed": ("checkpoint/stage.npz", _saved(np.savez_compressed, **stage)),
+        "part": ("checkpoint/part.npz", _part()),
     }
 
 
 def companions(reader):
     """Return what else a reader's folder holds: contents by name."""
-    if reader in ("metrics", "environment", "history"):
-        files = {"metrics": METRICS, "environment": ENVIRONMENT, "config": {}}
-        return {f"{name}.json": json.dumps(x).encode() for name, x in files.items()}
-    if reader.startswith("stage"):
-        return {"config.json": b'{"version": 3, "command": "run"}'}
-    return {}
+    files = {}
+    if reader in ("metrics", "environment", "history", "text"):
+        files = {"metrics": METRICS, "environment": ENVIRONMENT, "report": TEXT}
+    if reader in ("metrics", "environment", "history", "text", "part"):
+        files["config"] = {"command": "fit"}
+    return {f"{name}.json": json.dumps(x).encode() for name, x in files.items()}
 
 
 def read(reader, path):
     """Read a file by the reader that it is for."""
-    from equistein.training._tree_json import LIBRARY_PARTS
-
     import equistein as es
     from equistein.data import read_idx, read_labels, read_points, read_table
     from equistein.data._cache import kept_arrays
     from equistein.molecules import read_molecules
+    from equistein.training import LIBRARY_PARTS
     from equistein.training._checkpoint import load_checkpoint
 
     if reader in ("npy", "npz", "packed"):
@@ -115,22 +111,14 @@ def read(reader, path):
 
 def read_run_folder(reader, path):
     """Read a file of a run folder, as the command does that reads it."""
-    from equistein.cli._run import read_run
-
-    from equistein.cli._fit import read_fit
+    from equistein.cli._fit import read_settings
     from equistein.cli._report import Report
-    from equistein.cli._sweep import per_seed_of
-    from equistein.runs import load_outcome, Member, RunFolder, write_sweep_results
+    from equistein.runs import load_part, RunFolder
 
-    if reader in ("config", "fit"):
-        described = RunFolder.open(path.parent).read_config()
-        (read_run if reader == "config" else read_fit)(described)
-    elif reader == "per_seed":
-        folder = RunFolder(path.parent)
-        found = per_seed_of(folder)
-        write_sweep_results(folder, {"0": (Member({"seed": "0"}), found)})
-    elif reader.startswith("stage"):
-        load_outcome(RunFolder(path.parent.parent), "stage")
+    if reader == "fit":
+        read_settings(RunFolder.open(path.parent))
+    elif reader == "part":
+        load_part(RunFolder(path.parent.parent), "part")
     else:
         with contextlib.redirect_stdout(io.StringIO()):
             Report((path.parent,)).execute()
@@ -162,22 +150,28 @@ def _parquet():
     return _saved(lambda file: frame.to_parquet(file))
 
 
-def _config():
-    from equistein.runs import config_to_json
-    from experiments import experiment
-
-    settings = config_to_json(experiment("c4-gaussians").presets["smoke"])
-    described = {"version": 3, "command": "run", "experiment": "c4-gaussians"}
-    return json.dumps(described | {"seed": 0, "config": settings}).encode()
-
-
 def _config_of_fit():
     from equistein.models import ContrastiveSettings, Problem
-    from equistein.runs import config_to_json
+    from equistein.runs import settings_to_json
 
-    parts = {"problem": Problem(group="trivial"), "settings": ContrastiveSettings()}
-    described = {name: config_to_json(part) for name, part in parts.items()}
-    return json.dumps({"version": 3, "command": "fit", **described}).encode()
+    parts = {
+        "problem": Problem(group="trivial", network="features"),
+        "settings": ContrastiveSettings(),
+    }
+    described = {name: settings_to_json(part) for name, part in parts.items()}
+    return json.dumps({"command": "fit", **described}).encode()
+
+
+def _part():
+    from equistein.runs import RunFolder, save_part, seed_outcome
+
+    def write(path):
+        (path.parent / "config.json").write_text('{"command": "fit"}')
+        outcome = seed_outcome({"w1": 1.0}, np.ones((6, 2)), history={"step": [1, 2]})
+        save_part(RunFolder(path.parent), "part", outcome)
+        path.write_bytes((path.parent / "checkpoint/part.npz").read_bytes())
+
+    return _through_file(write)
 
 
 def _state():

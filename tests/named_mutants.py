@@ -11,20 +11,20 @@ NAMED = {  # what the change is about: package, file, before, after
     ),
     "repellers": (
         "samplers", "samplers/_svgd.py",
-        "fixed = repellers, *found", "fixed = repellers, 0 * found[0], *found[1:]",
+        "prepared = jax.tree.map(join, prepared, fixed)", "fixed = join(x, x), fixed",
     ),
     "score clipping of repellers": (
         "samplers", "samplers/_svgd.py",
-        "split_rows(mesh, _values_and_sources, repellers, *how)",
-        "split_rows(mesh, _values_and_sources, repellers, *how[:-1], None)",
+        "split_rows(self.mesh, _prepare, repellers, *settings)",
+        "split_rows(self.mesh, _prepare, repellers, *settings[:-1], None)",
     ),
     "a log density that is not finite": (
-        "samplers", "samplers/_recorded_steps.py",
+        "samplers", "samplers/_scan.py",
         "jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)",
         "jnp.all(jnp.isfinite(state.particles))",
     ),
     "a proposal whose density is infinite": (
-        "samplers", "samplers/_metropolis.py", "finite = jnp.isfinite(log_ratio)",
+        "samplers", "samplers/_mala.py", "finite = jnp.isfinite(log_ratio)",
         "finite = ~jnp.isnan(log_ratio)",
     ),
     "unlabelled points": (
@@ -43,7 +43,7 @@ NAMED = {  # what the change is about: package, file, before, after
         "targets", "targets/_particle_system.py", "(self.num_particles - 1)",
         "self.num_particles",
     ),
-    "escaping": ("runs", "runs/_page.py", "autoescape=True", "autoescape=False"),
+    "escaping": ("runs", "runs/_report.py", "autoescape=True", "autoescape=False"),
     "limit of readers": (
         "readers", "_limits.py", "if needed > most:", "if needed > 4 * most:",
     ),

@@ -10,7 +10,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from equistein._numbers import is_integer
-from equistein._types import Key
+from equistein._types import Keys
 
 
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
@@ -86,7 +86,7 @@ def check_num(num: int) -> None:
         raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
 
 
-def as_keys(key: Any) -> Key:
+def as_keys(key: Any) -> Keys:
     """Return a key, or several; an integer n is `jax.random.key(n)`.
 
     Raises:

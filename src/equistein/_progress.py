@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tqdm import tqdm
@@ -29,6 +29,12 @@ def show_progress(shown: bool) -> None:
 
 class _Bar(tqdm):
     """A bar that says "compiling" until the first step is done."""
+
+    def __iter__(self) -> Iterator:
+        with self:
+            for item in self.iterable or ():
+                yield item
+                self.update()
 
     def update(self, n: int | float | None = 1) -> bool | None:
         if n and not self.disable and self.desc:

@@ -17,9 +17,6 @@ KINDS = (AbstractEnergies, AbstractNetwork, AbstractKernel, AbstractGroup)
 NAMES = {cls.__name__ for cls in modules_of_the_library() if issubclass(cls, KINDS)}
 NAMES |= {kind.__name__ for kind in KINDS}
 FREE = ("models", "kernels/averages")  # what may choose by type
-ALLOWED = {  # a file and what it asks, with the reason
-    ("experiments/toys/_sampling.py", "AbstractKernel"): "short for SVGD with it",
-}
 DISPATCHERS = {"singledispatch", "singledispatchmethod"}
 
 
@@ -97,11 +94,6 @@ def homes():
     }
 
 
-def test_what_is_allowed_is_there():
-    for file, name in ALLOWED:
-        assert name in dispatches((ROOT / file).read_text())
-
-
 def test_nothing_asks_for_the_type_of_an_energy_network_kernel_or_group():
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
@@ -109,9 +101,7 @@ def test_nothing_asks_for_the_type_of_an_energy_network_kernel_or_group():
         if file.startswith(FREE):
             continue
         asked = [
-            name
-            for name in dispatches(path.read_text())
-            if homes().get(name) != file and (file, name) not in ALLOWED
+            name for name in dispatches(path.read_text()) if homes().get(name) != file
         ]
         if asked:
             found[file] = asked

@@ -34,7 +34,7 @@ def test_the_readme_s_first_program_runs_on_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("guide", "num", "picture"),
     [
-        pytest.param("extending", 6, None, marks=pytest.mark.slow),
+        pytest.param("extending", 5, None, marks=pytest.mark.slow),
         pytest.param("index", 1, "samples.png", marks=pytest.mark.slow),
         pytest.param("sampling", 2, None, marks=pytest.mark.slow),
         pytest.param("particles", 2, None, marks=pytest.mark.slow),
@@ -74,9 +74,9 @@ def test_the_readme_names_commands_that_exist(capsys):
     explained = capsys.readouterr().out
     named = set(re.findall(r"^equistein (\w+)", "".join(blocks("bash")), re.MULTILINE))
     named |= set(re.findall(r"`equistein (\w+)", README))
-    assert {"fit", "sample", "run", "list"} <= named
+    assert {"fit", "sample", "resume"} <= named
     for command in named:
-        assert f"• {command} " in explained
+        assert f"  {command} " in explained
 
 
 def test_the_readme_names_targets_of_the_makefile():

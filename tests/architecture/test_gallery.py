@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from experiments import MODULES
+
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 GALLERY = DOCS / "gallery"
 _LARGEST = 150_000  # bytes of a picture
@@ -15,7 +17,7 @@ _COMPLETE = """# toy
 One sentence.
 
 ```bash
-equistein run toy
+python -m experiments toy
 ```
 
 Takes 12 s of processor time.
@@ -36,7 +38,9 @@ def faults(name: str, page: str, folder: pathlib.Path) -> list[str]:
     files = [folder / file for _, file in pictures]
     lacks = {
         "its title": not page.startswith(f"# {name}\n"),
-        "its command": not re.search(rf"^equistein run {name}\b", commands, re.M),
+        "its command": not re.search(
+            rf"^python -m experiments {name}\b", commands, re.M
+        ),
         "a time": not times,
         "whose time it is": not re.search("processor time|beside other work", page),
         "a picture": not pictures,
@@ -51,7 +55,7 @@ def faults(name: str, page: str, folder: pathlib.Path) -> list[str]:
     return [what for what, lacking in lacks.items() if lacking]
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", MODULES)
 def test_an_experiment_has_a_page(name):
     page = GALLERY / f"{name}.md"
     assert page.exists()
@@ -62,7 +66,7 @@ def test_an_experiment_has_a_page(name):
     ("change", "lack"),
     [
         (("# toy", "# tye"), "its title"),
-        (("equistein run toy", "equistein run toys"), "its command"),
+        (("experiments toy", "experiments toys"), "its command"),
         (("12 s", "a while"), "a time"),
         (("processor time", "time"), "whose time it is"),
         (("![What is seen](seen.png)", ""), "a picture"),
@@ -86,4 +90,4 @@ def test_the_index_and_the_navigation_have_every_page():
     linked = set(re.findall(r"\]\(gallery/([\w-]+)\.md\)", index))
     listed = set(re.findall(r": gallery/([\w-]+)\.md$", navigation, re.MULTILINE))
     files = {page.stem for page in GALLERY.glob("*.md")}
-    assert linked == listed == files == set(EXPERIMENTS)
+    assert linked == listed == files == set(MODULES)

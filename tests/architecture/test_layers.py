@@ -7,14 +7,12 @@ import equistein
 
 ROOT = pathlib.Path(equistein.__file__).parent
 LEVEL = {
-    "_types": 0, "_alike": 0, "_annotations": 0, "_archive": 0, "_arrays": 0,
-    "_cores": 0, "_devices": 0, "_donation": 0, "_durations": 0, "_errors": 0,
-    "_files": 0, "_gate": 0, "_limits": 0, "_numbers": 0, "_products": 0,
-    "_progress": 0,
-    "groups": 1, "molecules": 1, "plotting": 1, "diagnostics": 1, "data": 2, "runs": 2,
+    "_types": 0, "_arrays": 0, "_files": 0, "_gate": 0, "_limits": 0, "_numbers": 0,
+    "_products": 0, "_progress": 0, "_serialization": 0, "_sharding": 0,
+    "groups": 1, "molecules": 1, "plotting": 1, "data": 2, "runs": 2,
     "features": 2, "kernels": 3, "networks": 3, "samplers": 4, "energies": 4,
     "metrics": 5, "targets": 6, "posteriors": 6, "training": 6, "diffusion": 7,
-    "models": 8, "bridges": 9, "experiments": 10, "cli": 11,
+    "models": 8, "bridges": 9, "cli": 10,
 }  # fmt: skip
 FILES = sorted(ROOT.rglob("*/*.py"))
 
@@ -51,6 +49,14 @@ def test_imports_point_downwards_and_use_public_names():
     assert len(FILES) > 50
     wrong = {str(path): misplaced(path, imported_names(path)) for path in FILES}
     assert {path: names for path, names in wrong.items() if names} == {}
+
+
+def test_experiments_use_public_names_only():
+    files = sorted((ROOT.parents[1] / "experiments").glob("*.py"))
+    assert len(files) > 20
+    names = {name for path in files for name in imported_names(path)}
+    private = [n for n in names if n.startswith("equistein.") and "._" in n]
+    assert private == []
 
 
 @pytest.mark.parametrize(

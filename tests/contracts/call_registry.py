@@ -243,7 +243,7 @@ CALLS = {
     **calls(
         es.objectives,
         ContrastiveDivergence=dict(negatives=PERSISTENT, regularization=0.01),
-        DenoisingScoreMatching=dict(noise=0.1),
+        DenoisingScoreMatching=dict(sigma_min=0.1),
         EnergyMatching=dict(temperature=1.0),
         Blurred=dict(objective=MATCHING, noise=0.1),
         Phases=dict(phases=[(2, MATCHING), (2, MATCHING)]),
@@ -293,7 +293,7 @@ CALLS = {
         NoiseEnergy=dict(
             network=es.networks.NoiseMLP(2, widths=(4,), key=jr.key(0)),
             data=X,
-            noise=0.1,
+            sigma_min=0.1,
         ),
     ),
     **calls(

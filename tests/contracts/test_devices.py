@@ -38,13 +38,13 @@ def test_rows_are_padded_and_what_is_found_is_put_back_together(key):
 
 def test_bad_meshes_are_refused(key):
     x, sampler = start(key), SAMPLERS["svgd"]
-    with pytest.raises(ValueError, match="`num_devices` must be from 1 to .* got 99"):
+    with pytest.raises(ValueError, match="`num_devices`"):
         es.device_mesh(99)
     other = jax.sharding.Mesh(np.asarray(jax.devices()[:1]), ("batch",))
-    with pytest.raises(ValueError, match="`run` needs `mesh`.*axis 'particles'"):
+    with pytest.raises(ValueError, match="`mesh`"):
         run(key, sampler, log_density, x, num_steps=1, mesh=other)
     model = es.models.for_data(key, Cyclic(4), x)
-    with pytest.raises(ValueError, match="`fit` needs `mesh`"):
+    with pytest.raises(ValueError, match="`mesh`"):
         es.fit(
             key, model.energy, x, model.objective, num_epochs=1, batch_size=4,
             mesh=other,

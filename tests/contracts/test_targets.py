@@ -149,7 +149,7 @@ def test_spread_out_samples_break_the_stein_identity(target, shape, key):
 @pytest.mark.parametrize("num", [0, -1, 2.0, True])
 def test_a_wrong_number_of_samples_is_refused(target, shape, num, key, unchecked):
     del shape
-    with pytest.raises(ValueError, match="`num`, an integer >= 1"):
+    with pytest.raises(ValueError, match="`num`"):
         target.sample(key, num)
 
 

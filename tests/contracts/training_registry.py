@@ -66,7 +66,7 @@ def levels():
 def formulas():
     return masked_energy_for(
         jr.key(1), ("CO", "COO"), points(), jnp.arange(NUM) % 2,
-        atomic_numbers=((6, 8), (6, 8, 8)), width=4, depth=1, noise=0.3,
+        atomic_numbers=((6, 8), (6, 8, 8)), width=4, depth=1, sigma_min=0.3,
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def test_denoising_and_reverse_diffusion_recover_lengths_angles_and_weights():
     data, exact = bent(jr.key(0), NUM), bent(jr.key(1), NUM)
     settings = DenoisingSettings(
         num_epochs=40, batch_size=64, sample_steps=400, sample_at_once=NUM, width=32,
-        depth=2, noise=0.03,
+        depth=2, sigma_min=0.03,
     )  # fmt: skip
 
     def fitted_with(settings):

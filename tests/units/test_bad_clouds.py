@@ -115,9 +115,7 @@ def test_runs_from_clashes_stay_finite(kernel, key):
     "make", [lambda s: PointCloud(s, 2), PairHistogram, SortedDistances, SortedRowSums]
 )
 def test_a_wrong_list_of_species_is_refused(make, species, unchecked):
-    with pytest.raises(
-        ValueError, match="`species`( needs one label|, a sequence of labels)"
-    ):
+    with pytest.raises(ValueError, match="`species`"):
         make(species)
 
 

@@ -72,7 +72,7 @@ def test_what_is_told_behind_the_numbers_makes_no_more_lines(told):
     def many():
         with progress_bar(total=2, desc="") as bar:
             for number in range(1_000):
-                bar.tell(f"look {number}")
+                bar.show_text(f"look {number}")
             bar.update(2)
 
     lines = told(io.StringIO(), many).splitlines()

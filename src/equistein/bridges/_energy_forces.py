@@ -49,8 +49,8 @@ class _Evaluated:
             energies, forces = self.function(points)
         except Exception as error:
             if not self.rejects:
-                told = f"{type(error).__name__}: {error}"
-                raise EvaluationError(f"the function raised {told}") from error
+                reason = f"{type(error).__name__}: {error}"
+                raise EvaluationError(f"the function raised {reason}") from error
             if len(points) > 1:
                 each = [self._of_batch(point[None]) for point in points]
                 energies, forces = zip(*each, strict=True)

@@ -155,17 +155,28 @@ def prepare(
     return problem, settings, dataset, model
 
 
-def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
-    """Continue an interrupted fit, to the same numbers."""
+def read_settings(folder: RunFolder) -> tuple[Problem, AbstractSettings]:
+    """Return the problem and the settings of an earlier fit.
+
+    Raises:
+        UserError: If config.json is damaged.
+    """
     described = folder.read_json("config.json")
     try:
         problem = settings_from_json(Problem, described.get("problem"))
-        kind = type(SETTINGS.get(str(problem.network)))
+        kind: Any = type(SETTINGS.get(str(problem.network)))
         settings = settings_from_json(kind, described.get("settings"))
     except (TypeError, ValueError) as error:
         raise UserError(
             f"{folder.path / 'config.json'} cannot be resumed: {error}."
         ) from None
+    return problem, settings
+
+
+def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
+    """Continue an interrupted fit, to the same numbers."""
+    problem, settings = read_settings(folder)
+    described = folder.read_json("config.json")
     path = pathlib.Path(str(described.get("data")))
     if not path.exists():
         raise UserError(f"There is no file {path}, which this run was started with.")
@@ -175,7 +186,7 @@ def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
             "run."
         )
     if folder.has("report.html") and folder.has(RunFolder.MODEL):
-        _answer(folder, path, "Finished before. ")
+        print_answer(folder, path, "Finished before. ")
         return 0
     distributed.join()
     problem, _, dataset, model = prepare(path, problem, settings)
@@ -301,7 +312,7 @@ def _fit_and_judge(
         ),
     )  # fmt: skip
     write_report(folder)
-    _answer(folder, pathlib.Path(described["data"]))
+    print_answer(folder, pathlib.Path(described["data"]))
 
 
 def _lead(described: Mapping[str, Any], problem: Problem, dataset: Dataset) -> str:
@@ -332,7 +343,7 @@ def without_out(words: list[str]) -> list[str]:
     return left
 
 
-def _answer(folder: RunFolder, data: pathlib.Path, prefix: str = "") -> None:
+def print_answer(folder: RunFolder, data: pathlib.Path, prefix: str = "") -> None:
     """Print where the report of a finished fit is, and how to draw more."""
     report, model = folder.path / "report.html", folder.path / RunFolder.MODEL
     ending = "" if data.is_dir() else data.suffix.lower()  # of images, a folder

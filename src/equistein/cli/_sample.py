@@ -92,10 +92,10 @@ class Sample:
             raise UserError(f"Cannot write {self.out}: {reason}.") from None
         except (MissingASE, ValueError, NonFiniteError) as error:
             raise UserError(str(error)) from None
-        told = f"samples of shape {points.shape[1:]}"
-        told = f"molecules of {formula(species)}" if species else told
+        text = f"samples of shape {points.shape[1:]}"
+        text = f"molecules of {formula(species)}" if species else text
         answer(
-            f"{self.num_samples} {told}: {self.out}",
+            f"{self.num_samples} {text}: {self.out}",
             out=self.out, num_samples=self.num_samples, shape=points.shape[1:],
         )  # fmt: skip
         if species:
@@ -138,8 +138,8 @@ def _label(given: str | None, fitted: Fitted) -> int | None:
     numbered = any(name.isdecimal() for name in names)
     if given.removeprefix("-").isdecimal() and not numbered:
         return int(given)
-    told = f"one of {', '.join(names)}" if names else "the number of a class"
-    raise UserError(f"--label must be {told}, but got {given!r}.")
+    text = f"one of {', '.join(names)}" if names else "the number of a class"
+    raise UserError(f"--label must be {text}, but got {given!r}.")
 
 
 def _of_one_formula(
@@ -178,5 +178,5 @@ def _print_scores(
 
 def _print_row(name: str, species: Sequence[str], points: Any) -> None:
     numbers = molecule_numbers(species, np.asarray(points), ())
-    told = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
-    answer(f"{name} ({len(points)}): {', '.join(told)}", **{name: numbers})
+    text = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
+    answer(f"{name} ({len(points)}): {', '.join(text)}", **{name: numbers})

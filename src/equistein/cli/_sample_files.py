@@ -26,14 +26,15 @@ def check_out(out: pathlib.Path, species: Sequence[str] | None, fitted: Fitted) 
     images = len(shape) == 3 and shape[-1] in (1, 3)
     kind = _kind(out)
     if kind not in kinds and not (images and kind == _FOLDER):
-        told = ""
+        remedy = ""
         if kind in _MOLECULES:
-            told = f" An {kind} file needs elements, which only data from one has."
+            remedy = f" An {kind} file needs elements, which only data from one has."
         elif is_table(out):
-            told = " A table needs names of columns, which only data from one has."
+            remedy = " A table needs names of columns, which only data from one has."
         folder = ", or have no ending, for a folder of .png images" if images else ""
         raise UserError(
-            f"--out must end in one of {', '.join(kinds)}{folder}, but got {out}.{told}"
+            f"--out must end in one of {', '.join(kinds)}{folder}, but got {out}."
+            f"{remedy}"
         )
     if out.exists():
         raise UserError(f"{out} is there already; choose another --out.")

@@ -68,7 +68,7 @@ class Score:
         return 0
 
     def _check(self) -> None:
-        """Raise `UserError` for settings that do not do, before work begins."""
+        """Raise `UserError` for settings that are invalid, before work begins."""
         if self.evaluations is not None and not 0 < self.evaluations < float("inf"):
             raise UserError(
                 f"--evaluations must be a positive number, but got {self.evaluations}."
@@ -109,12 +109,12 @@ def text_of(scores: Scores, evaluations: float | None) -> str:
     lines.append(f"{'':<14}{'samples':>10}{'exact ones':>20}   ")
     for name, score in scores.scores.items():
         floor = f"{score.floor:.4g} +- {score.spread:.2g}"
-        told = f"{score.ratio:.2f} times" if score.is_distance else ""
+        text = f"{score.ratio:.2f} times" if score.is_distance else ""
         if score.error is not None:
-            told = f"+- {score.error:.2g}"
+            text = f"+- {score.error:.2g}"
         mark = "" if score.is_exact else "  not exact"
         note = f"  ({score.note})" if score.note else ""
-        lines.append(f"{name:<14}{score.value:>10.4g}{floor:>20}   {told}{mark}{note}")
+        lines.append(f"{name:<14}{score.value:>10.4g}{floor:>20}   {text}{mark}{note}")
     num_draws = max(score.num_draws for score in scores.scores.values())
     lines += [
         f"distinct      {scores.num_distinct:>10} of {scores.num_samples}; repeats "

@@ -187,7 +187,7 @@ def _loaded(
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(
             f"{path} is damaged, too large or no NumPy file of plain numbers: {error}. "
-            "Delete it, or copy it anew."
+            "Delete it, or copy it again."
         ) from None
     return found, held
 

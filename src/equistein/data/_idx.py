@@ -1,4 +1,4 @@
-"""Arrays in the IDX format, of MNIST and its kin. Files are untrusted."""
+"""Arrays in the IDX format, of MNIST and its variants. Files are untrusted."""
 
 import gzip
 import math
@@ -49,11 +49,11 @@ def read_idx(path: pathlib.Path | str) -> np.ndarray:
     except LimitError as error:
         raise DataError(str(error)) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be read: {error}. Copy it anew.") from None
+        raise DataError(f"{path} cannot be read: {error}. Copy it again.") from None
     if len(values) != size:
-        told = "more" if len(values) > size else f"{len(values)}, it is truncated"
+        found = "more" if len(values) > size else f"{len(values)}, it is truncated"
         raise DataError(
             f"{path} must hold {size} bytes, for the shape {shape} in its header, but "
-            f"holds {told}. Copy it anew."
+            f"holds {found}. Copy it again."
         )
     return np.frombuffer(values, np.uint8).reshape(shape)

@@ -164,4 +164,4 @@ def _pixels(file: pathlib.Path, mode: str) -> np.ndarray:
 
 
 def _damaged(file: pathlib.Path, error: Exception) -> str:
-    return f"{file} is damaged or no image: {error}. Delete it, or copy it anew."
+    return f"{file} is damaged or no image: {error}. Delete it, or copy it again."

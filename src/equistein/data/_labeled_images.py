@@ -97,7 +97,7 @@ def labeled_images(
     *,
     download: bool = False,
 ) -> LabeledImages | None:
-    """Return a part of a data set of images, or None where it is not at hand.
+    """Return a part of a data set of images, or None where it is not available.
 
     The digits come with scikit-learn: 1 797 images of 8 x 8 pixels, of which a
     fifth is for testing. The others, 60 000 and 10 000 images of 28 x 28 pixels, are
@@ -193,7 +193,7 @@ def _find(
         if found != checksum:
             raise DataError(
                 f"{path} does not match its checksum: its SHA-256 is {found}, not "
-                f"{checksum}. Delete it, or copy it anew."
+                f"{checksum}. Delete it, or copy it again."
             )
         return path
     if not download:

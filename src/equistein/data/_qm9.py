@@ -50,7 +50,7 @@ class QM9Isomers:
 
 
 def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
-    """Return QM9's molecules of a formula, or None where they are not at hand.
+    """Return QM9's molecules of a formula, or None where they are not available.
 
     First from `$EQUISTEIN_DATA/qm9/qm9_<formula>.npz`, then from the cache, and last,
     if that is allowed, from the original archive, whose checksum is compared. The 3 054

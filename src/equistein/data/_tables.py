@@ -134,8 +134,8 @@ def _frame(path: pathlib.Path) -> Any:
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
-        told = " ".join(str(error).split())
-        raise DataError(f"{path} is damaged, or no table: {told}.") from None
+        about = " ".join(str(error).split())
+        raise DataError(f"{path} is damaged, or no table: {about}.") from None
 
 
 def _check_parquet(path: pathlib.Path) -> None:
@@ -143,9 +143,11 @@ def _check_parquet(path: pathlib.Path) -> None:
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
-        told = file.metadata
-        groups = [told.row_group(i).total_byte_size for i in range(told.num_row_groups)]
-        needed = max(8 * told.num_rows * told.num_columns, sum(groups))
+        about = file.metadata
+        groups = [
+            about.row_group(i).total_byte_size for i in range(about.num_row_groups)
+        ]
+        needed = max(8 * about.num_rows * about.num_columns, sum(groups))
     check_bytes(str(path), max(needed, path.stat().st_size), _REMEDY)
 
 

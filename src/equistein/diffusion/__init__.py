@@ -1,4 +1,4 @@
-"""Energies of data at all levels of noise: learned by denoising, sampled backwards."""
+"""Energies of data at all noise levels: learned by denoising, sampled backwards."""
 
 from equistein.diffusion._base import AbstractNoiseEnergy as AbstractNoiseEnergy
 from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals

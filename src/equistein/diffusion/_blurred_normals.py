@@ -1,4 +1,4 @@
-"""Normal laws of several classes with noise: what is known of data before learning."""
+"""Normal distributions of several classes with noise, before anything is learned."""
 
 import equinox as eqx
 import jax
@@ -21,7 +21,7 @@ _ROWS = 2_000  # points of a class that they are taken from, at most
 
 @gate
 class BlurredNormals(eqx.Module):
-    r"""Normal laws like the data of each class, moved by a finite group, with noise.
+    r"""Normal distributions like the data of each class, moved by a group, with noise.
 
     $$p_\sigma(x) = \frac{1}{|G|} \sum_{g, y} \pi_y\,
       \mathcal N(g x;\; \mu_y,\; \Sigma_y + \sigma^2 I)$$
@@ -67,8 +67,8 @@ class BlurredNormals(eqx.Module):
         sets = [chosen if len(chosen) > 1 else points for chosen in sets]
         most = max(_FEWEST, _MOST_NUMBERS // (points.shape[1] * num_classes))
         rank = min(most, max(map(_num_directions, sets)))
-        laws = [_law(chosen, rank) for chosen in sets]
-        means, axes, variances, rest = map(np.stack, zip(*laws, strict=True))
+        each = [_normals(chosen, rank) for chosen in sets]
+        means, axes, variances, rest = map(np.stack, zip(*each, strict=True))
         shape = data.shape[1:]
         self.group = group
         self.log_shares, self.means, self.axes, self.variances, self.rest = (
@@ -111,14 +111,20 @@ class BlurredNormals(eqx.Module):
         return NormalsAtNoise(self, jnp.asarray(noise, self.rest.dtype))
 
     def of_class(self, label: int) -> "BlurredNormals":
-        """Return the law of one class."""
+        """Return the distribution of one class."""
         parts = (self.means, self.axes, self.variances, self.rest)
         one = (
             jnp.zeros_like(self.log_shares[:1]),
             *(part[label : label + 1] for part in parts),
         )
         return eqx.tree_at(
-            lambda law: (law.log_shares, law.means, law.axes, law.variances, law.rest),
+            lambda normals: (
+                normals.log_shares,
+                normals.means,
+                normals.axes,
+                normals.variances,
+                normals.rest,
+            ),
             self,
             one,
         )
@@ -144,16 +150,16 @@ class BlurredNormals(eqx.Module):
 class NormalsAtNoise(AbstractReference):
     """`BlurredNormals` at one level of noise."""
 
-    law: BlurredNormals
+    normals: BlurredNormals
     noise: Scalar
 
     def log_density(self, point: Point) -> Scalar:
-        return self.law.log_density(point, self.noise)
+        return self.normals.log_density(point, self.noise)
 
     @keyed
     def sample(self, key: Key, num: int) -> Particles:
-        law_key, noise_key = jr.split(key)
-        points = self.law.sample(law_key, num)
+        point_key, noise_key = jr.split(key)
+        points = self.normals.sample(point_key, num)
         return points + self.noise * jr.normal(noise_key, points.shape, points.dtype)
 
     def project(self, point: Point) -> Point:
@@ -165,7 +171,9 @@ def _num_directions(points: Float[np.ndarray, "point size"]) -> int:
     return min(points.shape[1] - 1, max(1, min(_ROWS, len(points)) // 2))
 
 
-def _law(points: Float[np.ndarray, "point size"], rank: int) -> tuple[np.ndarray, ...]:
+def _normals(
+    points: Float[np.ndarray, "point size"], rank: int
+) -> tuple[np.ndarray, ...]:
     """Return the mean, `rank` directions, their variances, and that beyond.
 
     Where points are too few for so many, the last directions are any that are

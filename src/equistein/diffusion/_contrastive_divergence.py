@@ -1,4 +1,4 @@
-"""Contrastive divergence at all levels of noise."""
+"""Contrastive divergence at all noise levels."""
 
 import dataclasses
 
@@ -46,7 +46,7 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
       + \lambda \bigl(\mathbb E\, E_\sigma(x^+)^2 + \mathbb E\, E_\sigma(x^-)^2\bigr)$$
 
     The negatives move from the largest to the least noise, some steps of the way a
-    batch, as new samples do, and then start anew; the data of a batch is blurred to
+    batch, as new samples do, and then start again; the data of a batch is blurred to
     their level $\sigma$.
 
     Args:
@@ -80,7 +80,7 @@ class DiffusionContrastiveDivergence(AbstractObjective[NoiseEnergy]):
         """Return the state before the first batch.
 
         Raises:
-            ValueError: If the energy has no levels of noise, or needs labels.
+            ValueError: If the energy has no noise levels, or needs labels.
         """
         if not isinstance(energy, NoiseEnergy):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Energies of all levels of noise that correct a mixture of normal laws."""
+"""Energies of all noise levels that correct a mixture of normal distributions."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,17 +20,19 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
 
     $$E_\sigma(x) = -\log p^{\mathcal N}_\sigma(x) - \frac{s}{\sigma} f(x, \sigma / s)$$
 
-    The first term is the exact energy of normal laws like the data of each class, with
-    noise; what the data is beyond that, f learns. Far from all data the first term
-    rules, and nothing there is likely. By itself it is the energy at the least noise.
+    The first term is the exact energy of normal distributions like the data of each
+    class, with noise; what the data is beyond that, f learns. Far from all data the
+    first term rules, and nothing there is likely. By itself it is the energy at the
+    least noise.
 
     With classes, $E(x, y) = E(x) - \log p(y | x)$ with a softmax of the network's. The
-    energies of one class, from which its images are drawn, leave out the normal laws of
-    the others: $p_\sigma(x | y) \propto p_\sigma(x)\, p^{\mathcal N}_\sigma(y | x)$.
+    energies of one class, from which its images are drawn, leave out the normal
+    distributions of the others: $p_\sigma(x | y) \propto p_\sigma(x)\, p^{\mathcal
+    N}_\sigma(y | x)$.
 
     Args:
-        network: The network, with as many classes as the law.
-        law: Normal laws like the data.
+        network: The network, with as many classes as the distributions.
+        normals: Normal distributions like the data.
         sigma_min: The least noise, in the units of the points.
         sigma_max: The largest noise.
 
@@ -43,7 +45,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     """
 
     network: SteerableUNet
-    law: BlurredNormals
+    normals: BlurredNormals
     scale: Scalar
     sigma_min: Scalar
     sigma_max: Scalar
@@ -52,7 +54,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     def __init__(
         self,
         network: SteerableUNet,
-        law: BlurredNormals,
+        normals: BlurredNormals,
         sigma_min: float,
         sigma_max: float,
     ):
@@ -61,21 +63,21 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
                 "MixtureNoiseEnergy needs 0 < `sigma_min` < `sigma_max`, in the units "
                 f"of the points, but got {sigma_min!r} and {sigma_max!r}."
             )
-        self.network, self.law, self.has_classes = (
+        self.network, self.normals, self.has_classes = (
             network,
-            law,
+            normals,
             network.head is not None,
         )
-        dtype = law.means.dtype
+        dtype = normals.means.dtype
         self.scale, self.sigma_min, self.sigma_max = (
             jnp.asarray(number, dtype)
             for number in (network.scale, sigma_min, sigma_max)
         )
 
     def __call__(self, point: Point) -> Scalar:
-        law, scale, noise = fixed((self.law, self.scale, self.sigma_min))
+        normals, scale, noise = fixed((self.normals, self.scale, self.sigma_min))
         learned = self.network(point, noise / scale)
-        return -law.log_density(point, noise) - scale / noise * learned
+        return -normals.log_density(point, noise) - scale / noise * learned
 
     def evaluate(self, point: Point) -> Evaluation:
         energy = self(point)
@@ -101,18 +103,18 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         """
         if not self.has_classes:
             raise ValueError(f"`label` was {label!r}, but this energy has no classes.")
-        num = len(self.law.log_shares)
+        num = len(self.normals.log_shares)
         if not 0 <= label < num:
             raise ValueError(
                 f"`label` must be a class from 0 to {num - 1}, but got {label!r}."
             )
         network = eqx.tree_at(lambda f: f.head, self.network, None)
-        law = self.law.of_class(int(label))
+        normals = self.normals.of_class(int(label))
         noises = float(self.sigma_min), float(self.sigma_max)
-        return MixtureNoiseEnergy(network, law, *noises)
+        return MixtureNoiseEnergy(network, normals, *noises)
 
     def num_classes(self, shape: tuple[int, ...]) -> int | None:
-        return len(self.law.log_shares) if self.has_classes else None
+        return len(self.normals.log_shares) if self.has_classes else None
 
     def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
         del label
@@ -123,8 +125,8 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
 
     @keyed
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
-        """Draw points of the normal laws with the largest noise."""
-        return self.law.at(self.sigma_max).sample(key, num)
+        """Draw points of the normal distributions with the largest noise."""
+        return self.normals.at(self.sigma_max).sample(key, num)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)

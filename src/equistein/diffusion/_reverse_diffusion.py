@@ -32,7 +32,7 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
     `AbstractNoiseEnergy.denoised`, to the mean of the data that it may come from,
     $x - \sigma^2 \nabla E$, which is sharper than the data where these have a width; or
     by the probability flow, $x - \tfrac12 \sigma^2 \nabla E$, which keeps the width of
-    a normal law to the order of $\sigma^4$.
+    a normal distribution to the order of $\sigma^4$.
 
     Args:
         steps: The steps, such as `DiffusionSteps(step_sizes, 800)` or `HeunSteps`.

@@ -1,4 +1,4 @@
-"""Denoising score matching at all levels of noise."""
+"""Denoising score matching at all noise levels."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from equistein.training import AbstractObjective, Batch
 
 @gate
 class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
-    r"""The mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ over levels of noise.
+    r"""The mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ over noise levels.
 
     With $s_\sigma = -\nabla E_\sigma$ and normal $\xi$ it is least where $s_\sigma$ is
     the score of the data blurred by $\sigma$. The levels of a batch are spread evenly
@@ -26,7 +26,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
     """
 
     def init(self, key: Key, energy: AbstractNoiseEnergy, data: Batch) -> PyTree:
-        """Check that the energy has levels of noise, and knows all labels.
+        """Check that the energy has noise levels, and knows all labels.
 
         Raises:
             ValueError: If it does not.

@@ -26,7 +26,7 @@ _COLD = 20.0  # the same for the temperature
 
 @gate
 class StepSizes(eqx.Module):
-    """Step sizes at the least noise, kept as arrays: others are not compiled anew.
+    """Step sizes at the least noise, kept as arrays: others are not compiled again.
 
     Args:
         langevin: The Langevin step, in squared units of the points.
@@ -153,10 +153,10 @@ class DiffusionSteps(AbstractDiffusionSteps):
     from level to level. Where $\sigma_i \le 6 \sigma_{min}$ the Langevin step $\eta_i$
     and the step $\varepsilon_i$ of the Stein force $\psi$, both proportional to
     $\sigma_i^2$, mend what the learned score $s_i$ and the finite steps get wrong.
-    Noise is shared between neighboring steps: at one level the law of the particles is
-    then right to the second order of $\eta$, and exact for a normal density, so that
-    $\eta_i$ may be as long as $\sigma_i^2$, where fresh noise would double the
-    variance. The bandwidth of the kernel is taken anew in each step.
+    Noise is shared between neighboring steps: at one level the distribution of the
+    particles is then right to the second order of $\eta$, and exact for a normal
+    density, so that $\eta_i$ may be as long as $\sigma_i^2$, where fresh noise would
+    double the variance. The bandwidth of the kernel is taken again in each step.
 
     The temperature $T_i$ is `temperature` from $\sigma_i \le 20 \sigma_{min}$ on, and
     1 before: below 1 particles end nearer to the modes, most of whose weights are

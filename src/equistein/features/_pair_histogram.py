@@ -59,7 +59,7 @@ class PairHistogram(AbstractPairFeatures):
         name = "PairHistogram"
         self.species = encode_species(species)
         self.epsilon = float(epsilon)
-        check_positive(name, meaning="the largest distance told apart", reach=reach)
+        check_positive(name, meaning="the largest distance distinguished", reach=reach)
         check_integers(name, least=2, num_centers=num_centers)
         spacing = reach / (num_centers - 1)
         usual = f"the width of a bin such as the spacing {spacing:.3g}"
@@ -95,7 +95,7 @@ class PairHistogram(AbstractPairFeatures):
         """Return the sums over the pairs of each pair of species."""
         parts = []
         for like in self.blocks():
-            # A product, so that what is summed up is not computed for each sum anew.
+            # A product, so that what is summed up is not computed for each sum again.
             num = like.stop - like.start
             equal = jnp.full(num, num**-0.5, bins.dtype)
             parts += [matmul(equal, bins[like]), matmul(equal, tails[like])[None]]

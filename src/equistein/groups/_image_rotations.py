@@ -1,4 +1,4 @@
-"""Quarter turns of images, with or without reflections."""
+"""Quarter rotations of images, with or without reflections."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -11,7 +11,7 @@ from equistein.groups._base import AbstractFiniteGroup
 
 @gate
 class ImageRotations(AbstractFiniteGroup):
-    r"""The quarter turns of a square image: C4; with reflections D4.
+    r"""The quarter rotations of a square image: C4; with reflections D4.
 
     Acts on points of shape `(n, n)` or `(n, n, channel)` by moving pixels, without
     interpolation. The element $4m + k$ reflects the columns if $m = 1$ and then turns

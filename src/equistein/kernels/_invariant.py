@@ -23,9 +23,9 @@ class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
 
     It is invariant in each argument, so the force it gives satisfies
     $\psi(g x) = \psi(x)$ where an equivariant one has $\psi(g x) = R_g \psi(x)$, and
-    against an invariant set of particles the scores cancel: every invariant law is a
-    fixed point, whatever the target. Kept to reproduce the paper's formula and to
-    compare; sample with `Equivariant`.
+    against an invariant set of particles the scores cancel: every invariant
+    distribution is a fixed point, whatever the target. Kept to reproduce the paper's
+    formula and to compare; sample with `Equivariant`.
 
     Args:
         base: The radial kernel $k$.

@@ -44,7 +44,7 @@ def map_blocks(
 
 
 def _side() -> int:
-    """Return the side of a block's Gram matrix, for the device at hand."""
+    """Return the side of a block's Gram matrix, for the device available."""
     return _SIDE if jax.default_backend() == "cpu" else _SIDE_OF_A_CARD
 
 
@@ -103,7 +103,7 @@ def are_few(x: TargetRows, y: SourceRows) -> bool:
     """Whether differences of these points take less time than a product of matrices.
 
     A product costs more in being begun, where a step takes microseconds. Copies by a
-    group, which are more than the points, would be made anew for each difference.
+    group, which are more than the points, would be made again for each difference.
     """
     return len(x) == len(y) <= _FEW_POINTS and x.shape[1] <= _FEW_NUMBERS
 

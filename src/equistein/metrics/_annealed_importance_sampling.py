@@ -15,7 +15,7 @@ from equistein.samplers import AbstractReference, GeometricPath, PathWalker
 
 _PILOTS = 64
 _BYTES = 64  # of a temperature or a particle, at least
-_FEWEST = 8  # effective samples, below which an error cannot be told
+_FEWEST = 8  # effective samples, below which an error cannot be estimated
 
 
 @finite_gate

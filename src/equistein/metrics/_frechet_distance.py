@@ -12,14 +12,14 @@ from equistein._types import Scalar
 def frechet_distance(
     first: Float[Array, "n feature"], second: Float[Array, "m feature"]
 ) -> Scalar:
-    r"""The squared Wasserstein-2 distance of normal laws fitted to two samples.
+    r"""The squared Wasserstein-2 distance of normals fitted to two samples.
 
     $$|\mu_1 - \mu_2|^2
       + \mathrm{tr}\bigl(\Sigma_1 + \Sigma_2 - 2 (\Sigma_1 \Sigma_2)^{1/2}\bigr)$$
 
     In the features of a classifier it sees what the classifier sees. Of n samples of
-    the very same law it is not zero but of order features / n: compare it with that of
-    as many held-out data.
+    the very same distribution it is not zero but of order features / n: compare it with
+    that of as many held-out data.
 
     Args:
         first: Features of samples of one distribution.

@@ -15,7 +15,7 @@ from equistein._gate import finite_gate
 from equistein.groups import PointCloud
 from equistein.kernels import AbstractClosedForm, closed_form, RBF
 
-_STARTS = 2  # alignments a search goes on with
+_STARTS = 2  # alignments a search continues with
 _ROUNDS = 2  # of assignment and rotation
 _CHUNK = 2**22  # numbers in memory
 

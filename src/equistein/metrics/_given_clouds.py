@@ -17,7 +17,7 @@ class GivenClouds(NamedTuple):
     Attributes:
         points: The clouds, `(n, particle, dim)`.
         multiplicities: How often each distinct row was given.
-        notes: What was done to them, in words.
+        notes: What was done to them, as text.
     """
 
     points: Particles

@@ -49,7 +49,7 @@ def reweight(
     Exact as the number of samples grows, where q is above zero wherever p is; both may
     lack their normalizers. The particles must be samples of q, not nearly: where a
     sampler only nearly draws from a learned density, Markov chains of the target, such
-    as `es.MALA`, that go on from the particles make no such assumption.
+    as `es.MALA`, that continue from the particles make no such assumption.
 
     Args:
         particles: Samples of q, stacked on axis 0.
@@ -81,7 +81,7 @@ def reweight(
         warn_of_samples(
             f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
             "of the target: nearly all weight is on one. Give more samples; or, where "
-            "the densities hardly overlap, go on with chains of the target, such as "
+            "the densities hardly overlap, continue with chains of the target, such as "
             "MALA.",
         )
     elif float(jnp.ptp(log_weights)) < _ALIKE:

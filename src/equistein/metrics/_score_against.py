@@ -37,7 +37,7 @@ def score_against(
     a spread over several draws. The scores are the Wasserstein-2 distances of the
     energies and, up to motions and swaps, of the clouds; the total variation of the
     pair distances in 200 bins; the mean energy; the virial, whose exact value is the
-    number of degrees of freedom; and the share of each state, where states are few.
+    number of degrees of freedom; and the fraction of each state, where states are few.
 
     The exact samples are two runs of the target's own parallel tempering: the first is
     compared with, the second is what floors are drawn from, and how far apart the two
@@ -104,13 +104,13 @@ def _judged(
         target, ours, given.effective_size, first, second, num_draws, num_geometric
     )
     quality = _quality(target, first, second, origin)
-    doubts = _doubts("The samples", scores["virial"])
-    doubts += _doubts_of_reference(quality, first, second)
+    reasons = _reasons("The samples", scores["virial"])
+    reasons += _reasons_of_reference(quality, first, second)
     against = {}
     if known is not None:
         theirs = measured(target.log_density, known.points)
         against = _against(target, ours, theirs, num_geometric)
-        doubts += _doubts_of_published(target, theirs, known.effective_size, first)
+        reasons += _reasons_of_published(target, theirs, known.effective_size, first)
     draw = second.take(np.arange(len(ours.points)))
     shown = {"samples": ours, "reference": first, "exact samples": draw}
     return Scores(
@@ -122,7 +122,7 @@ def _judged(
         reference=quality,
         published=against,
         notes=given.notes,
-        warnings=tuple(doubts),
+        warnings=tuple(reasons),
         energies={name: np.asarray(one.energies) for name, one in shown.items()},
         distances={name: np.asarray(one.distances) for name, one in shown.items()},
     )
@@ -153,7 +153,7 @@ def _quality(
     )
 
 
-def _doubts(whose: str, virial: Score) -> list[str]:
+def _reasons(whose: str, virial: Score) -> list[str]:
     """Return what the virial of some samples says against them."""
     assert virial.exact is not None
     assert virial.error is not None
@@ -166,13 +166,13 @@ def _doubts(whose: str, virial: Score) -> list[str]:
     ]
 
 
-def _doubts_of_reference(
+def _reasons_of_reference(
     quality: ReferenceQuality, first: MeasuredClouds, second: MeasuredClouds
 ) -> list[str]:
     """Return what the virial, and the second run, say against the reference."""
-    doubts = []
+    reasons = []
     if not quality.passes:
-        doubts.append(
+        reasons.append(
             f"The reference fails the virial theorem: {quality.virial:.4g} +- "
             f"{quality.virial_error:.2g} instead of {quality.virial_exact:g}; no score "
             "means much."
@@ -180,11 +180,11 @@ def _doubts_of_reference(
     one, other = quality.mean_energies
     error = np.hypot(_standard_error(first), _standard_error(second))
     if abs(one - other) > _CORRELATED * SPREADS * error:
-        doubts.append(
+        reasons.append(
             f"The two runs of the reference differ: their mean energies are {one:.4g} "
             f"and {other:.4g}; no score means much."
         )
-    return doubts
+    return reasons
 
 
 def _standard_error(part: MeasuredClouds) -> float:
@@ -213,7 +213,7 @@ def _against(
     }
 
 
-def _doubts_of_published(
+def _reasons_of_published(
     target: AbstractParticleDensity,
     theirs: MeasuredClouds,
     effective_size: float,
@@ -229,13 +229,13 @@ def _doubts_of_published(
         num_samples=len(virials), exact=float(target.degrees_of_freedom),
         error=float(virials.std(ddof=1)) / worth,
     )  # fmt: skip
-    doubts = _doubts("The published samples", virial)
+    reasons = _reasons("The published samples", virial)
     exact = np.asarray(first.energies, float)
     error = np.hypot(energies.std(ddof=1) / worth, exact.std() / len(exact) ** 0.5)
     gap = abs(float(energies.mean() - exact.mean()))
     if gap > SPREADS * error:
-        doubts.append(
+        reasons.append(
             f"The published samples have mean energy {energies.mean():.4g}, the "
             f"reference {exact.mean():.4g}, {gap / error:.3g} standard errors off."
         )
-    return doubts
+    return reasons

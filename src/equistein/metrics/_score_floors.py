@@ -140,8 +140,8 @@ def _geometric(
     few = min(num_geometric, len(ours.points), len(first.points))
     chosen = generator.choice(len(ours.points), few, replace=False)
     others = first.points[:few]
-    told = geometric_wasserstein(ours.points[chosen], others, target.group)
-    if told.is_exact:
+    distance = geometric_wasserstein(ours.points[chosen], others, target.group)
+    if distance.is_exact:
         note = f"exact, of {few} clouds against {few}"
     else:
         note = f"an upper bound, of {few} clouds against {few}"
@@ -150,7 +150,7 @@ def _geometric(
         for draw in draws.parts[:_GEOMETRIC_DRAWS]
     ]
     return Score(
-        value=told.value, floor=float(np.mean(floors)),
+        value=distance.value, floor=float(np.mean(floors)),
         spread=float(np.std(floors, ddof=1)), num_draws=len(floors), num_samples=few,
         note=note,
     )  # fmt: skip
@@ -162,7 +162,7 @@ def _state_scores(
     ours: MeasuredClouds,
     draws: _Draws,
 ) -> dict[str, Score]:
-    """Return the share of each known state."""
+    """Return the fraction of each known state."""
     num = len(target.state_energies)
     if not num:
         return {}
@@ -181,7 +181,7 @@ def _state_scores(
             num_samples=len(ours.points),
             is_distance=False,
             error=float((found[state] * (1 - found[state]) / effective_size) ** 0.5),
-            note=f"share of the minimum at {energy:.4f}",
+            note=f"fraction of the minimum at {energy:.4f}",
         )
         for state, energy in enumerate(target.state_energies)
     }

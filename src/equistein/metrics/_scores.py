@@ -7,7 +7,7 @@ import equinox as eqx
 
 from equistein._gate import finite_gate
 
-SPREADS = 4.0  # standard deviations that are no reason to doubt
+SPREADS = 4.0  # standard deviations that are no reason for a warning
 
 
 class Score(eqx.Module):
@@ -23,7 +23,7 @@ class Score(eqx.Module):
             otherwise it is a mean, better the closer to the floor's.
         exact: The exact value of a mean, where theory gives it.
         error: The standard error of a mean, from the samples.
-        note: What else to know, in words.
+        note: What else to know, as text.
     """
 
     value: float
@@ -71,7 +71,7 @@ class ReferenceQuality(eqx.Module):
         virial_exact: Its exact value.
         energy_w2: The distance in energy of two independent runs.
         mean_energies: The mean energy of both.
-        origin: Where it comes from, in words.
+        origin: Where it comes from, as text.
     """
 
     num: int
@@ -131,8 +131,8 @@ class Scores(eqx.Module):
         if not self.failures:
             return head + "no score tells them from as many exact samples."
         worst = sorted(self.failures, key=lambda name: -self.scores[name].deviation)
-        told = ", ".join(_told(name, self.scores[name]) for name in worst)
-        return head + f"not exact in {told}."
+        names = ", ".join(_described(name, self.scores[name]) for name in worst)
+        return head + f"not exact in {names}."
 
     def to_json(self) -> dict[str, Any]:
         """Return all numbers as JSON's types, by what they are of."""
@@ -166,7 +166,7 @@ class Scores(eqx.Module):
         }
 
 
-def _told(name: str, score: Score) -> str:
+def _described(name: str, score: Score) -> str:
     if score.is_distance:
         return f"{name} ({score.ratio:.3g} times the floor)"
     return f"{name} ({score.value:.4g}, exact samples have {score.floor:.4g})"

@@ -140,7 +140,7 @@ def _persistent(
 def _initial(
     energy: AbstractEnergy, data: Particles, labels: Any, settings: ContrastiveSettings
 ) -> AbstractInitial:
-    """Return the law that the settings name, for particles and new samples."""
+    """Return the distribution that the settings name, for particles and new samples."""
     group = energy.group(data.shape[1:])
     if settings.initial == "box":
         return Box(data, group)

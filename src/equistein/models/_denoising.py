@@ -1,4 +1,4 @@
-"""Models that are trained by denoising at all levels of noise."""
+"""Models that are trained by denoising at all noise levels."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ def denoising_model(
     data: Particles,
     settings: DenoisingSettings | None = None,
 ) -> Model:
-    """Return energies of all levels of noise with their training by denoising.
+    """Return energies of all noise levels with their training by denoising.
 
     Args:
         energy: A `NoiseEnergy`, or a `MaskedNoiseEnergy`, untrained.

@@ -29,7 +29,7 @@ def with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dat
     """Return data whose energies in kT, less their mean, are its labels if learned.
 
     A density does not tell the constant of its energy. A graph network's is that of
-    blurred molecules, whose energies nobody knows: it learns from forces alone.
+    blurred molecules, whose energies are unknown: it learns from forces alone.
 
     Raises:
         DataError: If there is nothing to learn from at a temperature.

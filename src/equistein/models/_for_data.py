@@ -57,7 +57,7 @@ def for_data(
     classes as labels a joint energy. With `graph`, for point clouds, a graph network
     with an energy for each level of noise, trained by denoising and sampled by reverse
     diffusion. With `unet`, for images, the same on a U-shaped network that corrects
-    normal laws of each class, with classes as well.
+    normal distributions of each class, with classes as well.
 
     Args:
         key: The source of the weights, `jax.random.key(0)` or an integer.
@@ -107,7 +107,7 @@ def for_data(
 
 
 def _usual(group: AbstractGroup, labels: Any) -> Network:
-    """Return what an energy is made of if nobody says."""
+    """Return what an energy is made of by default."""
     if isinstance(group, PointCloud) and group.reflections and labels is None:
         return "graph"
     classes = labels is None or _num_classes(labels) is not None

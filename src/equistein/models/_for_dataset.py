@@ -33,7 +33,7 @@ def network_of(
 def usual_network(
     group: str | None, has_labels: bool
 ) -> Literal["graph", "features", "unet"]:
-    """Return what an energy is made of if nobody says."""
+    """Return what an energy is made of by default."""
     if group in IMAGE_GROUPS:
         return "unet"
     return "graph" if group == "point-cloud" and not has_labels else "features"

@@ -26,8 +26,8 @@ def image_bits(
 
     $$b = \log_2 256 + \frac{\hat E\,[E_\sigma(x + \sigma \xi)] + \log Z}{d \log 2}$$
 
-    for pixels from 0 to 1. $\log Z$ is found by annealing from the normal laws of the
-    energy, where it is 0, and back from the images: the mean of both ways.
+    for pixels from 0 to 1. $\log Z$ is found by annealing from the normal distributions
+    of the energy, where it is 0, and back from the images: the mean of both ways.
 
     Args:
         key: The source of randomness.
@@ -38,7 +38,7 @@ def image_bits(
     Returns:
         `bits_per_dimension`; `bits_per_dimension_gap`, half of what is between the two
         ways, which vanishes as the annealing slows down; and
-        `bits_per_dimension_of_normals`, those of the normal laws alone.
+        `bits_per_dimension_of_normals`, those of the normal distributions alone.
 
     References:
         Grosse, Ancha and Roy (2016), Measuring the reliability of MCMC inference;
@@ -51,10 +51,10 @@ def image_bits(
     points = points + energy.sigma_min * jr.normal(
         noise_key, points.shape, points.dtype
     )
-    law, shape = energy.law.at(energy.sigma_min), points.shape[1:]
+    normals, shape = energy.normals.at(energy.sigma_min), points.shape[1:]
     found = annealed_importance_sampling(
-        anneal_key, energy.log_density, law, samples=points, num_particles=_NUM_CHAINS,
-        num_steps=num_steps,
+        anneal_key, energy.log_density, normals, samples=points,
+        num_particles=_NUM_CHAINS, num_steps=num_steps,
     )  # fmt: skip
 
     def bits(density: Any, log_normalizer: Any) -> Scalar:
@@ -65,5 +65,5 @@ def image_bits(
     return {
         "bits_per_dimension": bits(energy.log_density, found.value),
         "bits_per_dimension_gap": between / (points[0].size * np.log(2)),
-        "bits_per_dimension_of_normals": bits(law.log_density, 0.0),
+        "bits_per_dimension_of_normals": bits(normals.log_density, 0.0),
     }

@@ -1,4 +1,4 @@
-"""Energies of images for all levels of noise, trained by denoising."""
+"""Energies of images for all noise levels, trained by denoising."""
 
 from typing import Any
 
@@ -52,10 +52,10 @@ def image_energy_for(
         scale=_size(data), num_classes=num_classes, key=key,
     )  # fmt: skip
     known = None if labels is None else jnp.asarray(labels)
-    law = BlurredNormals(data, group, known, num_classes or 1)
+    normals = BlurredNormals(data, group, known, num_classes or 1)
     # What is known already is where learning begins.
     return MixtureNoiseEnergy(
-        network.silent(), law, settings.sigma_min, settings.sigma_max
+        network.silent(), normals, settings.sigma_min, settings.sigma_max
     )
 
 

@@ -68,11 +68,11 @@ def judge(
     from equistein.models._figures import figures  # matplotlib is not always needed
 
     sample_key, score_key, class_key, split_key, turn_key = jr.split(key, 5)
-    with collect_warnings() as doubts:
+    with collect_warnings() as reasons:
         samples = fitted.sample(sample_key, num_samples, progress=progress)
-    for text in doubts:
+    for text in reasons:
         warn_of_samples(text)
-    warned = [{"event": WARNING, "text": text} for text in doubts]
+    warned = [{"event": WARNING, "text": text} for text in reasons]
     data = jax.vmap(fitted.group.project)(dataset.points)
     described = _description(turn_key, fitted)
     split = jr.permutation(split_key, len(data))
@@ -86,10 +86,14 @@ def judge(
     numbers |= force_errors(fitted, dataset)
     floor, panels = _compared(fitted, described, first[:num], others), {}
     if dataset.species is not None:
-        told = report_molecules(
+        report = report_molecules(
             dataset.species, np.asarray(data[:_KNOWN]), np.asarray(samples)
         )
-        numbers, floor, panels = numbers | told.numbers, floor | told.floor, told.panels
+        numbers, floor, panels = (
+            numbers | report.numbers,
+            floor | report.floor,
+            report.panels,
+        )
     outcomes = {
         "model": seed_outcome(
             numbers, samples, history=fitted.history, events=[*fitted.events, *warned]

@@ -96,7 +96,7 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
         return Radius(epsilon)
     if group.order is None:
         raise ValueError(
-            f"No invariant features are known for {group}: build a network of your own "
+            f"No invariant features are known for {group}: build a custom network "
             "with this symmetry, such as FeatureNetwork(MLP(...), features, data) with "
             "features that are constant on its orbits, and give PlainEnergy(network) "
             "to `es.fit`."
@@ -105,7 +105,7 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
         raise ValueError(
             f"A network averaged over all {group.order} elements of {group} would be "
             f"too slow: {_MAX_COPIES} are the most, and no setting raises that. Take "
-            "fewer labels, or build a network of your own with this symmetry, such as "
+            "fewer labels, or build a custom network with this symmetry, such as "
             "Symmetrized(network, group), and give PlainEnergy(network) to `es.fit`."
         )
     return Coordinates()

@@ -153,8 +153,8 @@ def _read_table(path: pathlib.Path, problem: Problem) -> Table:
     try:
         return read_table(path, columns, problem.label if problem.labels else None)
     except DataError as error:
-        told = str(error).replace("`columns`", "--columns")
-        raise DataError(told.replace("`label`", "--label")) from None
+        known = str(error).replace("`columns`", "--columns")
+        raise DataError(known.replace("`label`", "--label")) from None
 
 
 def _as_clouds(path: pathlib.Path, problem: Problem, points: np.ndarray) -> np.ndarray:
@@ -216,7 +216,7 @@ def _read_molecules(
         raise DataError(
             f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
             f"{sizes.index(odd) + 1} has {odd}. The network sees all pairs of atoms: "
-            "for larger ones build an energy of your own and give it to `es.fit`."
+            "for larger ones build a custom energy and give it to `es.fit`."
         )
     # Atoms of an element are alike, so each molecule's may be put into one order.
     kinds = [tuple(sorted(frame.symbols)) for frame in frames]
@@ -244,8 +244,8 @@ def _read_molecules(
             "of one formula."
         )
     numbers = {kind: number for number, kind in enumerate(formulas)}
-    told = energies if np.isfinite(energies).any() else None
-    return points, formulas, np.array([numbers[kind] for kind in kinds]), told, forces
+    known = energies if np.isfinite(energies).any() else None
+    return points, formulas, np.array([numbers[kind] for kind in kinds]), known, forces
 
 
 def _count_classes(path: pathlib.Path, labels: np.ndarray) -> int:
@@ -253,8 +253,8 @@ def _count_classes(path: pathlib.Path, labels: np.ndarray) -> int:
         check_classes(labels)
     except ValueError as error:
         raise DataError(
-            f"The classes in the array `y` of {path} do not do: {error} Or leave them "
-            "out with --no-labels."
+            f"The classes in the array `y` of {path} are invalid: {error} Or leave "
+            "them out with --no-labels."
         ) from None
     num = int(labels.max()) + 1
     if num > _NUM_CLASSES:

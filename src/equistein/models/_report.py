@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
+from equistein._arrays import as_keys
 from equistein._numbers import check_integers
 from equistein._types import Key
 from equistein.models._dataset import Dataset
@@ -143,7 +144,8 @@ def write_fit_report(
     key: Key,
     num_samples: int,
 ) -> None:
-    """Write the page of `Fitted.report`; its arguments are there."""
+    """Write the page of `Fitted.report`, which explains the arguments."""
+    key = as_keys(key)
     check_integers("`report`", num_samples=num_samples)
     if data is None:
         outcomes, figures = {"model": _without_data(fitted)}, {}

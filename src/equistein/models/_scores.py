@@ -38,7 +38,7 @@ def scores(
 
     The log-likelihood, with an error of two standard errors over the points and the
     bound of that of log Z, found by annealing both ways; AUROC, accuracy and
-    calibration. An energy of all levels of noise is judged by the loss that it was
+    calibration. An energy of all noise levels is judged by the loss that it was
     trained with, and one of images with pixels from 0 to 1 by their bits too.
 
     Args:

@@ -180,7 +180,7 @@ class ContrastiveSettings(AbstractParticleSettings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DenoisingSettings(AbstractParticleSettings):
-    """How energies of all levels of noise are trained by denoising, and sampled.
+    """How energies of all noise levels are trained by denoising, and sampled.
 
     Attributes:
         num_epochs: The number of epochs; None is as many as make 19 200 batches, and of

@@ -57,8 +57,8 @@ def read_molecules(path: str | os.PathLike[str]) -> list[Molecule]:
     except XYZError as error:
         raise XYZError(f"{path}: {error}") from None
     except (sqlite3.Error, Exception) as error:  # a damaged file can raise anything
-        told = f"{type(error).__name__}: {error}"
-        raise XYZError(f"{path} cannot be read by ASE: {told}") from None
+        reason = f"{type(error).__name__}: {error}"
+        raise XYZError(f"{path} cannot be read by ASE: {reason}") from None
     if not frames:
         raise XYZError(f"{path} holds no molecules.")
     return frames

@@ -26,15 +26,15 @@ def isomers(symbols: Sequence[str]) -> list[str]:
         symbols: The element of each atom, of H, C, N, O and F.
 
     Raises:
-        ValueError: If there are no, or more than 6, atoms besides hydrogen, or another
-            element.
+        ValueError: If there are no, or more than 6, atoms other than hydrogen, or
+            another element.
         MissingRDKit: If RDKit is not installed.
     """
     heavy = sorted(symbol for symbol in symbols if symbol != "H")
     if not 1 <= len(heavy) <= _MAX_HEAVY or set(heavy) - set(VALENCES):
         raise ValueError(
             f"`isomers` enumerates formulas of 1 to {_MAX_HEAVY} atoms of C, N, O, F "
-            f"besides hydrogen, but got {' '.join(heavy)}."
+            f"other than hydrogen, but got {' '.join(heavy)}."
         )
     num_hydrogens = len(symbols) - len(heavy)
     valences = valences_of(heavy).tolist()

@@ -52,7 +52,7 @@ def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
 
     Of an extended file the columns `species`, `pos` and `forces` are read, and the
     `energy` of its second line. An element may be a
-    symbol, one with a label such as C1, or an atomic number; isotopes are not told
+    symbol, one with a label such as C1, or an atomic number; isotopes are not known
     apart, so D and T are H. Windows line ends and blank lines between frames do no
     harm.
 
@@ -178,8 +178,8 @@ def _read_frame(path: pathlib.Path, lines: list[str], at: int) -> tuple[Molecule
         for number in range(at + 2, end)
     ]
     symbols, positions, forces = zip(*atoms, strict=True)
-    told = None if forces[0] is None else np.array(forces, np.float64)
-    read = Molecule(tuple(symbols), np.array(positions, np.float64), energy, told)
+    known = None if forces[0] is None else np.array(forces, np.float64)
+    read = Molecule(tuple(symbols), np.array(positions, np.float64), energy, known)
     return read, end
 
 

@@ -1,4 +1,4 @@
-"""Convolutions that commute with the quarter turns of images."""
+"""Convolutions that commute with the quarter rotations of images."""
 
 import functools
 

@@ -35,7 +35,7 @@ class SteerableUNet(AbstractNoiseNetwork):
     V is a U-shaped steerable network of as many pixels as x, which turns with it, s
     the data's root mean square and $\sigma$ the noise in units of s. The gradient of f
     cleans the image; `classes` are logits from the features at its bottom, which is
-    told the noise.
+    given the noise.
 
     Each level halves an even side, by filters of 4 x 4 pixels and a stride of 2, which
     commute with quarter turns; the way up are adjoints of such. The blocks add to what
@@ -179,8 +179,8 @@ class SteerableUNet(AbstractNoiseNetwork):
             maps = layer(jax.nn.silu(kept[-1]))
         waves, order = noise_waves(noise), self.symmetry.order
         for block, context in zip(self.bottom, self.context, strict=True):
-            told = jnp.concatenate([waves, self._pooled(maps)])
-            maps = block(maps, jnp.tile(context(told), order))
+            inputs = jnp.concatenate([waves, self._pooled(maps)])
+            maps = block(maps, jnp.tile(context(inputs), order))
         return kept, maps
 
     def _pooled(self, maps: Float[Array, "y x channel"]) -> Float[Array, " field"]:

@@ -23,7 +23,7 @@ output{min-width:6.5rem;font-variant-numeric:tabular-nums}
 <script>
 const {steps, panels, density, levels, shades} = DATA;
 const canvas = document.querySelector("canvas"), slider = document.querySelector("input");
-const button = document.querySelector("button"), told = document.querySelector("output");
+const button = document.querySelector("button"), text = document.querySelector("output");
 const names = Object.keys(panels), last = steps.length - 1, title = 22;
 let timer = null;
 slider.max = slider.value = last;
@@ -84,9 +84,9 @@ function draw() {
     pen.restore();
     pen.globalAlpha = 1;
   });
-  told.textContent = "step " + steps[frame];
-  slider.setAttribute("aria-valuetext", told.textContent);
-  canvas.setAttribute("aria-label", "Particles of " + names.join(", ") + " at " + told.textContent);
+  text.textContent = "step " + steps[frame];
+  slider.setAttribute("aria-valuetext", text.textContent);
+  canvas.setAttribute("aria-label", "Particles of " + names.join(", ") + " at " + text.textContent);
 }
 function stop() {
   clearInterval(timer);
@@ -136,8 +136,8 @@ def particle_slider(
         "levels": _LEVELS,
         "shades": _SHADES,
     }
-    told = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    return Page(_PAGE.replace("DATA", told, 1))
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return Page(_PAGE.replace("DATA", text, 1))
 
 
 def _places(points: np.ndarray, reach: float) -> list[list[int]]:

@@ -83,8 +83,8 @@ def _places(panel: Axes, particles: np.ndarray) -> None:
             panel.set_aspect("equal", adjustable="datalim")
     num = particles[0, 0].size
     shape = particles.shape[2:]
-    told = "" if num <= 2 else f":\nthe first two of {num} coordinates"
+    text = "" if num <= 2 else f":\nthe first two of {num} coordinates"
     panel.set_title(
-        f"{particles.shape[1]} particles of shape {shape}{told}", fontsize=9
+        f"{particles.shape[1]} particles of shape {shape}{text}", fontsize=9
     )
     plain(panel)

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 EXACT = "#222222"
-# Those of Okabe and Ito, moved so that each is seen on white and any two are told apart
-# without red or green cones.
+# Those of Okabe and Ito, moved so that each is seen on white and any two differ for
+# people without red or green cones.
 PALETTE = ("#014a94", "#ae3718", "#00a561", "#c9669d", "#dd7c01", "#458df3")
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
-_ALIKE = 4  # series in a row told apart by their color alone
+_ALIKE = 4  # series in a row distinguished by their color alone
 _FEW_NAMES = 3
 _ROW = 16  # letters of a line of a row's label
 

@@ -44,7 +44,7 @@ def from_numpyro(
             it is found by trial: the largest set of sites whose labels may be swapped
             together, which `posterior.exchangeable` tells. Signs that may change are
             not found.
-        **kwargs: What the model is called with besides.
+        **kwargs: What the model is also called with.
 
     Raises:
         ValueError: If a site is discrete, ordered, without a proper prior, or has a

@@ -1,4 +1,4 @@
-"""Checks of what `Parameters` is told of its arrays."""
+"""Checks of what `Parameters` is called with the numbers of its arrays."""
 
 import math
 from collections.abc import Mapping, Sequence

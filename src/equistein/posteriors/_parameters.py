@@ -58,7 +58,7 @@ class Parameters(eqx.Module):
             A density of them is with respect to all but the last.
         signed: Whether the posterior also stays as it is when the numbers of one label
             change their signs together, as for hidden units with tanh.
-        constraints: Maps of your own, by name.
+        constraints: Custom maps, by name.
 
     Attributes:
         names: The parameters' names, in the order of the flat point.
@@ -132,8 +132,8 @@ class Parameters(eqx.Module):
 
     def __repr__(self) -> str:
         pairs = zip(self.names, self.shapes, strict=True)
-        told = ", ".join(f"{name} {shape}" for name, shape in pairs)
-        return f"Parameters({told}; a flat point of {self.dim} numbers)"
+        text = ", ".join(f"{name} {shape}" for name, shape in pairs)
+        return f"Parameters({text}; a flat point of {self.dim} numbers)"
 
     @property
     def dim(self) -> int:

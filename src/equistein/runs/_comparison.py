@@ -106,7 +106,11 @@ def _beside(
                 continue
             before = joined.get(figure.name, PageFigure(figure.name))
             (data,) = figure.pictures.values()
-            pictures = {**before.pictures, name: thumbnail(data)}
+            try:
+                pictures = {**before.pictures, name: thumbnail(data)}
+            except ValueError as error:
+                path = folder.path / "figures" / f"{figure.name}.png"
+                raise UserError(f"Cannot read {path}: {error}.") from None
             joined[figure.name] = PageFigure(
                 figure.name, pictures, caption=figure.caption
             )

@@ -40,15 +40,9 @@ class RunFolder:
         folder = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
+            _check_empty(path)
             folder.hold()
-            # A run killed while it wrote its first file left nothing to lose.
-            if any(not f.name.endswith((PART, _LOCK)) for f in path.iterdir()):
-                folder.release()
-                raise UserError(
-                    f"The output folder {path} is not empty, and nothing in it will be "
-                    f"overwritten: choose another --out, or `equistein resume {path}` "
-                    "if it is an unfinished run."
-                )
+            _check_empty(path)  # another process may have come first
         except (OSError, ValueError) as error:
             raise UserError(
                 f"Cannot write to the output folder {path}: {error}. Choose another "
@@ -186,6 +180,16 @@ class RunFolder:
         described = self.read_json("config.json")
         bound = {name: described[name] for name in described if name not in _MOVABLE}
         return hashlib.sha256(json.dumps(bound, sort_keys=True).encode()).hexdigest()
+
+
+def _check_empty(path: pathlib.Path) -> None:
+    # A run killed while it wrote its first file left nothing to lose.
+    if any(not file.name.endswith((PART, _LOCK)) for file in path.iterdir()):
+        raise UserError(
+            f"The output folder {path} is not empty, and nothing in it will be "
+            f"overwritten: choose another --out, or `equistein resume {path}` if it is "
+            "an unfinished run."
+        )
 
 
 def described_settings(value: Any, name: str = "") -> list[tuple[str, str]]:

@@ -35,15 +35,26 @@ def settings_from_json(kind: type[Settings], values: Any) -> Settings:
     try:
         settings = converter.structure(values, kind)
     except Exception as error:  # cattrs collects errors of any type in groups
-        reasons = "; ".join(cattrs.transform_error(error))
+        reasons = "; ".join(cattrs.transform_error(error, format_exception=_reason))
         raise ValueError(f"invalid {kind.__name__}: {reasons}") from None
     stored = settings_to_json(settings)
-    if stored != values:  # a field is missing, or a value was converted
-        names = [name for name in stored if values.get(name) != stored[name]]
+    # JSON tells True from 1, which Python does not.
+    text = lambda value: json.dumps(value, sort_keys=True)
+    if text(stored) != text(values):  # a field is missing, or a value was converted
+        names = [
+            name for name in stored if text(values.get(name)) != text(stored[name])
+        ]
         raise ValueError(
             f"invalid {kind.__name__}: {', '.join(names)} missing or of another type"
         )
     return settings
+
+
+def _reason(error: BaseException, kind: Any) -> str:
+    """Return what is wrong: of an invalid value the message of the dataclass."""
+    if type(error) is ValueError:
+        return str(error)
+    return cattrs.v.format_exception(error, kind)
 
 
 def options_of(

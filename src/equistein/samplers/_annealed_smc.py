@@ -46,7 +46,7 @@ class SMCInfo(eqx.Module):
     """What a step was like.
 
     The inverse temperature is the least of all runs; `ess_fraction` is that of the
-    worst run, before it chose its particles anew; `evaluations` counts those of the
+    worst run, before it chose its particles again; `evaluations` counts those of the
     score for each particle, and `undefined` the moves of this step that went where the
     log density is NaN.
     """
@@ -72,12 +72,12 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
       w_i = \Bigl[\frac{p(x_i)}{b(x_i)}\Bigr]^{\beta' - \beta},$$
 
     is `ess_fraction` of the particles, multiplies the weights W by w and the estimate
-    of Z by $\sum_i W_i w_i$, chooses the particles anew by systematic resampling where
+    of Z by $\sum_i W_i w_i$, chooses the particles again by systematic resampling where
     their effective number is below half (and where the target is reached, so that the
     end has equal weights), and moves each `num_moves` times. Steps that are left when
-    the target is reached go on moving. If steps run out before, the particles are those
-    of a hotter density: `Samples.summary` tells the inverse temperature, the weights
-    and log Z so far.
+    the target is reached continue moving. If steps run out before, the particles are
+    those of a hotter density: `Samples.summary` tells the inverse temperature, the
+    weights and log Z so far.
 
     The particles are `num_runs` populations that know nothing of one another, each
     with temperatures of its own: their estimates of Z tell its error. The start only
@@ -269,8 +269,8 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
                 keys, self.inner, path, walkers, new_beta, parameters
             )
             rate = jnp.mean(chances)
-            told = rate, spent, jnp.sum(~defined)
-            return (walkers, self.inner.adapt(parameters, rate)), told
+            record = rate, spent, jnp.sum(~defined)
+            return (walkers, self.inner.adapt(parameters, rate)), record
 
         (walkers, parameters), (rates, spent, undefined) = jax.lax.scan(
             move, (walkers, parameters), jr.split(key, self.num_moves)

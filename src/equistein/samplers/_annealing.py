@@ -94,7 +94,7 @@ def thermal(
     $$\varepsilon(t) = \varepsilon_0 \max(\beta(t), \beta_{min})^{-p}
       \max(q, \min(1, (T - t) / cT))$$
 
-    Modes are $\beta^{-1/2}$ times wider while hot, so steps of a fixed share of the
+    Modes are $\beta^{-1/2}$ times wider while hot, so steps of a fixed fraction of the
     width keep the mobility equal along the path: $p = 1/2$ for the step size of a
     normalizing optimizer such as `vector_adam`, in the units of the points, $p = 1$ for
     `langevin` and `sgd`, in squared units. The linear decay over the last part lets the

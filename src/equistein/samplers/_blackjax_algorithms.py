@@ -123,7 +123,7 @@ class Algorithm(eqx.Module):
     def is_defined(self, info: Any) -> Bool[Array, ""]:
         """Return whether the density was a number at the ends of a move's path.
 
-        What was NaN in between alone is not told, nor what `mhmc` did not choose.
+        What was NaN in between alone is not reported, nor what `mhmc` did not choose.
         """
         ends = (
             [info.proposal]

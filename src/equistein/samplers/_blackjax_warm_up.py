@@ -41,8 +41,9 @@ def warm_up(
     """Run BlackJAX's own warm-up of some chains, from points in coordinates.
 
     Three quarters of the steps find a step size and an inverse mass matrix for each
-    chain. The chains go on with the mean of the matrices, from the median step size, in
-    the last quarter, which finds one step size for all by how many accept on average.
+    chain. The chains continue with the mean of the matrices, from the median step size,
+    in the last quarter, which finds one step size for all by how many accept on
+    average.
 
     Returns:
         The step size, the inverse mass matrix, and the evaluations of the score, of all

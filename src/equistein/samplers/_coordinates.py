@@ -18,8 +18,8 @@ _TOLERANCE = 1e-4  # of a projection in single precision
 class SubspaceCoordinates(eqx.Module):
     r"""Coordinates z of points $x = B z$, B an orthonormal basis of a subspace.
 
-    Lengths, volumes and normal laws are those of the subspace itself. Without a basis
-    the subspace is the whole space, and z is x in one row.
+    Lengths, volumes and normal distributions are those of the subspace itself. Without
+    a basis the subspace is the whole space, and z is x in one row.
     """
 
     basis: Float[Array, "size coordinate"] | None

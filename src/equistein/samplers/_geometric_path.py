@@ -105,6 +105,6 @@ class TemperedDensity(eqx.Module):
 
 
 def ess_fraction(log_weights: Float[Array, " n"]) -> Scalar:
-    """Return the share of particles that equal weights would need, from 0 to 1."""
+    """Return the fraction of particles that equal weights would need, from 0 to 1."""
     shares = jax.nn.softmax(log_weights)
     return jnp.nan_to_num(1 / jnp.sum(shares**2), nan=0.0) / len(log_weights)

@@ -56,8 +56,9 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     $$x \leftarrow x + \eta \beta s(x) + \sqrt{2 \eta}\, \xi, \qquad
       \xi \sim \mathcal N(0, I)$$
 
-    Equivariant in law under every rotation and permutation that the density has.
-    Without the Metropolis correction the law is right up to the order of $\eta$.
+    Equivariant in distribution under every rotation and permutation that the density
+    has. Without the Metropolis correction the distribution is right up to the order of
+    $\eta$.
 
     Args:
         step_size: The step $\eta > 0$, in squared units of the points: a number or a

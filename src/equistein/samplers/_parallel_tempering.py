@@ -88,7 +88,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
     At $\beta = 0$ the chain is an independent sample of the reference in each step: a
     point that comes from there has forgotten its mode. In the first `num_adapt` steps
     the ladder moves so that all neighbors refuse equally often, and the step sizes
-    adapt; then both are kept, and the law is exact. From then on
+    adapt; then both are kept, and the distribution is exact. From then on
     `Samples.summary` measures $\log Z$, which needs a ladder that ends at 0.
 
     The ladders are independent of one another, so the particles are. Particles of
@@ -266,7 +266,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         betas: Float[Array, " temperature"],
         parameters: ChainParameters,
     ) -> tuple[PathWalker, Float[Array, "temperature chain"], Array, Array]:
-        """Move each chain; at the reference, draw it anew."""
+        """Move each chain; at the reference, draw it again."""
         num, chains = walkers.value.shape
         moving = num - 1 if self.reaches_reference else num
         draw_key, key = jr.split(key)

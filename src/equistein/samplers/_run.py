@@ -108,8 +108,9 @@ def run(
         EvaluationFailed: If a density that calls Python raises; it holds the run so
             far.
     """
+    keys = as_keys(key)
     schedule = Schedule(num_steps, tol, record_every, keep)
-    setup = _validate(as_keys(key), sampler, log_density, schedule, mesh, check)
+    setup = _validate(keys, sampler, log_density, schedule, mesh, check)
     start = _initialize(setup, particles, initial_state)
     progress_, records, error = _loop(setup, start.state, progress)
     return _finish(setup, start, progress_, records, error)

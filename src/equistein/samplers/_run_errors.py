@@ -21,7 +21,7 @@ class RunInterrupted(KeyboardInterrupt):
     """A run was stopped with Ctrl-C.
 
     Attributes:
-        samples: The run up to then; give `samples.state` to `run` to go on.
+        samples: The run up to then; give `samples.state` to `run` to continue.
     """
 
     def __init__(self, samples: Samples):
@@ -33,13 +33,13 @@ class EvaluationFailed(RuntimeError):
     """A log density that calls Python raised an error in the midst of a run.
 
     Attributes:
-        samples: The run up to then; give `samples.state` to `run` to go on.
+        samples: The run up to then; give `samples.state` to `run` to continue.
     """
 
     def __init__(self, reason: str, samples: Samples):
         super().__init__(
             f"The log density raised after {samples.num_steps} steps: {reason} The "
-            "error's `samples` hold the run up to then; `run` goes on from their "
+            "error's `samples` hold the run up to then; `run` continues from their "
             "`state`."
         )
         self.samples = samples

@@ -221,7 +221,7 @@ def collected(
         converged: Whether the update fell below the tolerance.
         records: Of each call, arrays of shape (*run, record, ...), and which of the
             records were made.
-        summary: What the sampler ends with besides.
+        summary: What the sampler also ends with.
         done: The steps taken before.
     """
     one = converged.ndim == 0

@@ -16,7 +16,7 @@ from equistein._types import Key
 def thin(
     key: Key, features: Float[Array, "n feature"], order: Float[Array, " n"], num: int
 ) -> Int[Array, " num"]:
-    r"""Choose points whose mean features, and law of one number, are those of all.
+    r"""Choose points with the mean features, and distribution of a number, of all.
 
     By halving: points next to each other in `order` are paired, and of each pair one is
     kept, with the signs of $F_{kept} - F_{left}$ chosen so that their sum stays small,
@@ -26,11 +26,11 @@ def thin(
 
     until `num` are left; $F_a$ is either of the pair by chance. The error of the means
     of the features falls faster than that of independent points, until it meets the
-    error of all the points; so does that of the law of `order`, tails and all. Every
-    point has the same chance, so nothing else is biased; of points that do not fit into
-    `num` times a power of two, those left out are drawn evenly along `order`. Choose
-    from snapshots of chains, say sixteen of each, by invariant features such as a
-    `PairHistogram` and with the log density for `order`.
+    error of all the points; so does that of the distribution of `order`, tails and all.
+    Every point has the same chance, so nothing else is biased; of points that do not
+    fit into `num` times a power of two, those left out are drawn evenly along `order`.
+    Choose from snapshots of chains, say sixteen of each, by invariant features such as
+    a `PairHistogram` and with the log density for `order`.
 
     Args:
         key: The source of the chance.

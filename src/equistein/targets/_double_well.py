@@ -1,4 +1,4 @@
-"""The double-well system DW-4 and its kin."""
+"""The double-well system DW-4 and its variants."""
 
 import jax.numpy as jnp
 

@@ -17,7 +17,7 @@ from equistein.targets._base import AbstractTarget
 
 @gate
 class HardMixture(AbstractTarget):
-    r"""Normal laws of several weights and widths on a circle of the first two axes.
+    r"""Normals of several weights and widths on a circle of the first two axes.
 
     $$\log p(x) = \log \sum_k \pi_k\, w_k^{-d} \exp\bigl(-|x - m_k|^2 / 2 w_k^2\bigr),
       \qquad \log Z = \tfrac d2 \log 2\pi$$
@@ -125,7 +125,7 @@ class HardMixture(AbstractTarget):
 
     @keyed
     def start(self, key: AnyKey, num: int) -> Particles:
-        """Draw points from a normal law as wide as the circle, which knows no mode."""
+        """Draw points from a normal distribution as wide as the circle."""
         check_num(num)
         return self.radius * jr.normal(key, (num, self.dim), self.means.dtype)
 

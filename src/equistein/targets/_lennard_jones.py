@@ -1,4 +1,4 @@
-"""The Lennard-Jones clusters: LJ-13, LJ-38, LJ-55 and their kin."""
+"""The Lennard-Jones clusters: LJ-13, LJ-38, LJ-55 and their variants."""
 
 import math
 

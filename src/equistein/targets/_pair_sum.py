@@ -12,12 +12,12 @@ from equistein._products import matmul
 from equistein._types import Point, Scalar
 
 Squares: TypeAlias = Float[Array, "particle particle"]
-PairLaw: TypeAlias = Callable[[Squares], tuple[Squares, Squares]]
+PairEnergy: TypeAlias = Callable[[Squares], tuple[Squares, Squares]]
 """From squared distances to energies and their slopes, du / d(r^2)."""
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def pair_sum(law: PairLaw, point: Point) -> Scalar:
+def pair_sum(pair_energy: PairEnergy, point: Point) -> Scalar:
     r"""Return the energy of all pairs, $\sum_{i<j} u(|x_i - x_j|^2)$.
 
     Its gradient is $2 \sum_j u'(r_{ij}^2) (x_i - x_j)$. All ordered pairs are taken in
@@ -29,28 +29,28 @@ def pair_sum(law: PairLaw, point: Point) -> Scalar:
     clouds should not be far from the origin.
 
     Args:
-        law: From squared distances to energies and their slopes in it, elementwise.
-            Finite at 1, which stands on the diagonal and is not counted.
+        pair_energy: From squared distances to energies and their slopes in it,
+            elementwise. Finite at 1, which stands on the diagonal and is not counted.
         point: The particles.
     """
-    return _value_and_gradient(law, point)[0]
+    return _value_and_gradient(pair_energy, point)[0]
 
 
 @pair_sum.defjvp
 def _push(
-    law: PairLaw, primals: tuple[Point], tangents: tuple[Point]
+    pair_energy: PairEnergy, primals: tuple[Point], tangents: tuple[Point]
 ) -> tuple[Scalar, Scalar]:
-    value, gradient = _value_and_gradient(law, primals[0])
+    value, gradient = _value_and_gradient(pair_energy, primals[0])
     return value, jnp.sum(gradient * tangents[0])
 
 
-def _value_and_gradient(law: PairLaw, point: Point) -> tuple[Scalar, Point]:
+def _value_and_gradient(pair_energy: PairEnergy, point: Point) -> tuple[Scalar, Point]:
     num, dim = point.shape
     squares = sum(
         (point[:, axis][:, None] - point[:, axis][None, :]) ** 2 for axis in range(dim)
     )
     same = jnp.eye(num, dtype=bool)
-    energies, slopes = law(jnp.where(same, 1, squares))
+    energies, slopes = pair_energy(jnp.where(same, 1, squares))
     energies, slopes = (jnp.where(same, 0, terms) for terms in (energies, slopes))
     ones = jnp.ones((num, 1), point.dtype)
     sums = matmul(slopes, jnp.concatenate([point, ones], 1))

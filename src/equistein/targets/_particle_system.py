@@ -53,7 +53,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
     @property
     @abc.abstractmethod
     def has_few_states(self) -> bool:
-        """Whether its minima are few enough to be told apart, each with its share."""
+        """Whether its minima are few enough to be distinguished by their weights."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool
 from equistein._types import Key, LogDensity, Particles
 from equistein.features import pair_differences
 
-_ROUNDS = 10  # of drawing anew
+_ROUNDS = 10  # of drawing again
 
 
 def centered_starts(
@@ -35,7 +35,7 @@ def settled_starts(
 
     Gradient descent in which each particle, not the cloud, goes at most `longest` far
     in a step: the others need not wait for the pair that is closest. Clouds in which
-    two particles stay together are drawn anew, up to ten times.
+    two particles stay together are drawn again, up to ten times.
 
     Args:
         key: The source of randomness.

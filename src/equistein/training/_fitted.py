@@ -199,10 +199,9 @@ class Fitted(eqx.Module):
             OSError: If the file cannot be written.
         """
         # What suits the data is known a level above, which is reached by name.
+        key = as_keys(key)
         models = importlib.import_module("equistein.models")
-        models.write_fit_report(
-            pathlib.Path(path), self, data, as_keys(key), num_samples
-        )
+        models.write_fit_report(pathlib.Path(path), self, data, key, num_samples)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` carry this from one process to another; files are `save`'s."""

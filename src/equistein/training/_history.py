@@ -107,13 +107,13 @@ def _event(
     scale: float,
 ) -> dict[str, Any]:
     finite = _REASONS[int(reason)] != "not finite"
-    told = "an energy or a weight was not finite"
+    text = "an energy or a weight was not finite"
     if finite:
-        told = f"an energy reached {largest:.3g}, beyond `energy_limit`"
+        text = f"an energy reached {largest:.3g}, beyond `energy_limit`"
     event: dict[str, Any] = {
         "event": "stop" if gives_up else "roll-back",
         "epoch": int(epoch),
-        "reason": told,
+        "reason": text,
         "largest_energy": float(largest) if np.isfinite(largest) else None,
         "is_finite": finite,
     }
@@ -124,4 +124,4 @@ def _event(
             f"It goes back to epoch {int(back)}, with steps of {scale:g} times those "
             "set."
         )
-    return event | {"text": f"in epoch {int(epoch)}: {told}. {then}"}
+    return event | {"text": f"in epoch {int(epoch)}: {text}. {then}"}

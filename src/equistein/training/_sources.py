@@ -91,7 +91,8 @@ class InMemory(AbstractSource):
         return self._data, self._labels
 
     def num_batches(self, batch_size: int) -> int:
-        return self.epoch_batches or max(1, len(self._data) // batch_size)
+        one_pass = max(1, len(self._data) // batch_size)
+        return one_pass if self.epoch_batches is None else self.epoch_batches
 
     def open(
         self, energy: AbstractEnergies, checked: Batch, num: int, key: Key, place: Place
@@ -138,7 +139,8 @@ class OnDisk(AbstractSource):
         return jnp.asarray(self._data[rows], float), labels
 
     def num_batches(self, batch_size: int) -> int:
-        return self.epoch_batches or max(1, len(self._data) // batch_size)
+        one_pass = max(1, len(self._data) // batch_size)
+        return one_pass if self.epoch_batches is None else self.epoch_batches
 
     def open(
         self, energy: AbstractEnergies, checked: Batch, num: int, key: Key, place: Place

@@ -213,13 +213,13 @@ def test_what_is_no_energy_and_force_is_told_of(function, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"temperature": 0}, "`temperature` must be a positive number, but got 0"),
+        ({"temperature": 0}, "`temperature`"),
         ({"temperature": np.nan}, "`temperature`"),
         ({"temperature": True}, "`temperature`"),
         ({"temperature": 300.0, "container": -1.0}, "`container`"),
         ({"temperature": 300.0, "stiffness": 0.0}, "`stiffness`"),
         ({"temperature": 300.0, "on_failure": "ignore"}, "`on_failure`"),
-        ({"temperature": 300.0, "function": 3}, "`function` must take points"),
+        ({"temperature": 300.0, "function": 3}, "`function`"),
     ],
 )
 @pytest.mark.usefixtures("unchecked")

@@ -111,8 +111,8 @@ def test_rows_become_clouds():
 @pytest.mark.parametrize(
     ("options", "y", "said"),
     [
-        ({"shape": (4, 2)}, None, "no points of `shape`"),
-        ({"group": "point-cloud"}, None, "needs the `shape`"),
+        ({"shape": (4, 2)}, None, "`shape`"),
+        ({"group": "point-cloud"}, None, "`shape`"),
         ({"group": "square"}, None, "no group"),
         ({}, np.zeros(20), "alone"),
     ],

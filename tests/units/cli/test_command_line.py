@@ -37,7 +37,6 @@ def test_every_command_has_a_help_of_its_own_which_the_first_one_quotes(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--help"],
         ["fit", "--help"],
         ["fit", "x.npy", "--num-wheels", "3"],
         ["fit", "x.npy", "--num-epochs", "many"],

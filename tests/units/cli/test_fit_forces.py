@@ -44,7 +44,7 @@ def test_at_a_temperature_they_are_learned_and_judged(
     out, at = tmp_path / "run", ["--kelvin", "300", "--network", network]
     assert status("fit", path, "--group", "point-cloud", *at, *tiny, "--out", out) == 0
     assert said in capsys.readouterr().out
-    model = json.loads((out / "metrics.json").read_text())["model"]
+    model = json.loads((out / "metrics.json").read_text())["entries"]["model"]
     assert model["held_out_force_error"] > 0
     assert model["held_out_energy_error"] > 0
     first = json.loads((out / "history.jsonl").read_text().splitlines()[0])

@@ -13,14 +13,13 @@ def test_molecules_are_fitted_from_an_xyz_file(molecular_run):
     described = json.loads((molecular_run / "config.json").read_text())
     assert described["species"] == ["F", "H"]
     assert described["shape"] == [2, 3]
-    assert described["num_classes"] is None
     with np.load(molecular_run / "samples.npz", allow_pickle=False) as stored:
         assert stored["model"].shape == (6, 2, 3)
         assert np.max(np.abs(stored["model"].mean(axis=1))) < 1e-5
     metrics = json.loads((molecular_run / "metrics.json").read_text())
-    assert 0 <= metrics["model"]["validity"] <= 1
-    assert metrics["model"]["train_denoising_loss"] > 0
-    assert "held_out_log_likelihood" not in metrics["model"]
+    assert 0 <= metrics["entries"]["model"]["validity"] <= 1
+    assert metrics["entries"]["model"]["train_denoising_loss"] > 0
+    assert "held_out_log_likelihood" not in metrics["entries"]["model"]
     report = (molecular_run / "report.html").read_text()
     assert "contrastive divergence" not in report
     assert "Plotly.newPlot" in report

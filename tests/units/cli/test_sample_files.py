@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from equistein.cli._fit import answer_fit
+from equistein.cli._fit import print_answer
 from equistein.cli._sample_files import begin, check_out, part_of, write_samples
 from equistein.data import read_image_folder
 from equistein.molecules import read_molecules
@@ -82,5 +82,5 @@ def test_a_fit_tells_how_to_draw_files_of_the_kind_it_was_given(
         (tmp_path / data).mkdir()
     folder = RunFolder.create(tmp_path / "run")
     folder.write_json("metrics.json", {})
-    answer_fit(folder, {"data": str(tmp_path / data)})
+    print_answer(folder, tmp_path / data)
     assert capsys.readouterr().out.endswith(f" --out {new}\n")

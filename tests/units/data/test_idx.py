@@ -52,7 +52,7 @@ def test_a_damaged_idx_file_is_refused(damage, words, array, tmp_path):
 def test_a_truncated_archive_and_no_file_are_refused(array, tmp_path):
     path = tmp_path / "images.gz"
     path.write_bytes(gzip.compress(idx_bytes(array))[:-12])
-    with pytest.raises(DataError, match="cannot be read.*Copy it anew"):
+    with pytest.raises(DataError, match="cannot be read.*Copy it again"):
         read_idx(path)
     with pytest.raises(DataError, match="cannot be read"):
         read_idx(tmp_path / "nothing")

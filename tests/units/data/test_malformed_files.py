@@ -27,9 +27,8 @@ def seeds(fuzz):
 
 READERS = (
     "npy", "npz", "packed", "cached", "xyz", "extxyz", "xyz.gz", "csv", "tsv",
-    "parquet", "idx", "idx.gz", "png", "config", "fit", "metrics", "environment",
-    "history", "per_seed", "checkpoint", "model", "samples", "samples.packed", "stage",
-    "stage.packed",
+    "parquet", "idx", "idx.gz", "png", "fit", "metrics", "environment", "history",
+    "text", "checkpoint", "model", "samples", "samples.packed", "part",
 )  # fmt: skip
 
 

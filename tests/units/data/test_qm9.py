@@ -105,7 +105,7 @@ def test_what_is_no_formula_is_refused(text):
 def test_a_damaged_file_is_named(damage, local, arrays):
     np.savez(local, **arrays)
     local.write_bytes(damage(local.read_bytes()))
-    with pytest.raises(DataError, match="qm9_CH4O.npz is damaged.*copy it anew"):
+    with pytest.raises(DataError, match="qm9_CH4O.npz is damaged.*copy it again"):
         qm9_isomers("CH4O")
 
 
@@ -155,13 +155,13 @@ def test_a_pickled_array_is_not_loaded(local, arrays):
 def test_arrays_of_a_wrong_shape_or_kind_are_refused(name, change, local, arrays):
     arrays[name] = change(arrays[name])
     np.savez(local, **arrays)
-    with pytest.raises(DataError, match=r"must hold `positions` \(molecule, atom, 3\)"):
+    with pytest.raises(DataError, match="`positions`"):
         qm9_isomers("CH4O")
 
 
 def test_a_file_without_molecules_is_refused(local, arrays):
     np.savez(local, **{name: array[:0] for name, array in arrays.items()})
-    with pytest.raises(DataError, match="must hold `positions`"):
+    with pytest.raises(DataError, match="`positions`"):
         qm9_isomers("CH4O")
 
 

@@ -30,7 +30,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def energy(data):
-    return known(energy_of(jr.key(1), data, noise=0.1), 0.3)
+    return known(energy_of(jr.key(1), data, sigma_min=0.1), 0.3)
 
 
 def steps_of(energy, num_steps=12, langevin=0.01, kernel=None):
@@ -151,7 +151,7 @@ def test_halved_steps_are_smaller(energy, data, key):
 
 @pytest.mark.slow
 def test_it_trains_and_resumes(data, tmp_path):
-    energy = energy_of(jr.key(1), data, noise=0.1)
+    energy = energy_of(jr.key(1), data, sigma_min=0.1)
     objective = DiffusionContrastiveDivergence(
         steps_of(energy, 4), num_particles=4, num_steps=2
     )
@@ -176,16 +176,14 @@ def test_it_trains_and_resumes(data, tmp_path):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"num_particles": 0}, "`num_particles`, an integer >= 1, but got 0"),
-        ({"num_steps": 2.0}, "`num_steps`, an integer >= 1"),
-        ({"regularization": -1.0}, "`regularization` >= 0, but got -1.0"),
-        ({"regularization": float("nan")}, "`regularization` >= 0"),
+        ({"num_particles": 0}, "`num_particles`"),
+        ({"num_steps": 2.0}, "`num_steps`"),
+        ({"regularization": -1.0}, "`regularization`"),
+        ({"regularization": float("nan")}, "`regularization`"),
     ],
 )
 def test_wrong_arguments_are_named(option, words, energy, unchecked):
-    with pytest.raises(
-        ValueError, match=f"DiffusionContrastiveDivergence needs {words}"
-    ):
+    with pytest.raises(ValueError, match=words):
         DiffusionContrastiveDivergence(steps_of(energy), **option)
 
 

@@ -34,7 +34,7 @@ def sizes_of(energy, shape=(3, 3), **settings):
 
 
 def test_step_sizes_grow_with_the_noise(key):
-    energy = energy_of(key, clouds(key), noise=0.1)
+    energy = energy_of(key, clouds(key), sigma_min=0.1)
     sizes = sizes_of(energy)
     assert np.isclose(sizes.langevin, 0.1**2)
     share = 0.04 * (energy.network.reach / 8) ** 2
@@ -50,7 +50,7 @@ def test_step_sizes_grow_with_the_noise(key):
 
 
 def test_step_sizes_may_be_given(key):
-    energy = energy_of(key, clouds(key), noise=0.1)
+    energy = energy_of(key, clouds(key), sigma_min=0.1)
     given = {"langevin_step_size": 0.5, "stein_step_size": 0.25, "score_clip": 7.0}
     sizes = sizes_of(energy, **given)
     assert (sizes.langevin, sizes.stein, sizes.score_clip) == (0.5, 0.25, 7.0)
@@ -61,7 +61,7 @@ def test_step_sizes_may_be_given(key):
 def test_the_clip_spares_the_scores_of_large_clouds(key):
     data = 3 * jr.normal(key, (4, 150, 3))
     group = PointCloud([0] * 150, 3)
-    energy = graph_energy_for(key, group, data, width=4, depth=1, noise=0.1)
+    energy = graph_energy_for(key, group, data, width=4, depth=1, sigma_min=0.1)
     assert sizes_of(energy, (150, 3)).score_clip > 2 * np.sqrt(450) / 0.1
 
 
@@ -86,7 +86,9 @@ def width_at_the_end(key, steps, num=4_000):
     start = energy.start(key, num, (3, 3))
     particles = run(jr.fold_in(key, 1), energy, steps, start)
     assert np.allclose(jnp.mean(particles, axis=1), 0, atol=1e-9)
-    expected = (energy.noise**2 + energy.scale**2) * 2 / 3  # the center is taken off
+    expected = (
+        (energy.sigma_min**2 + energy.scale**2) * 2 / 3
+    )  # the center is taken off
     return float(jnp.mean(particles**2) / expected)
 
 
@@ -125,7 +127,7 @@ def test_molecules_are_drawn_cold_and_other_clouds_are_not(key):
 
 
 def test_wrong_temperatures_are_refused():
-    with pytest.raises(ValueError, match="`temperature`.*0"):
+    with pytest.raises(ValueError, match="`temperature`"):
         steps_of(normal_energy(), temperature=0.0)
     with pytest.raises(ValueError, match="temperature 1.*0.5"):
         DiffusionContrastiveDivergence(steps_of(normal_energy(), temperature=0.5))
@@ -134,7 +136,7 @@ def test_wrong_temperatures_are_refused():
 @pytest.mark.slow
 def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key, unchecked):
     energy = normal_energy()
-    wide, noise = float(energy.scale**2), float(energy.noise**2)
+    wide, noise = float(energy.scale**2), float(energy.sigma_min**2)
     error = 4 * np.sqrt(2 / (6 * 4_000)) + 0.01
     share = noise / (wide + noise)
     widths = {"mean": 1 - share, "flow": (1 - share / 2) ** 2 / (1 - share)}
@@ -143,7 +145,7 @@ def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key, uncheck
         points = generator.sample(key, energy, 4_000)
         found = float(jnp.mean(points**2)) / (wide * 2 / 3)
         assert abs(found / expected - 1) < error
-    with pytest.raises(ValueError, match="`ending`, mean or flow"):
+    with pytest.raises(ValueError, match="`ending`"):
         ReverseDiffusion(steps_of(energy), (3, 3), 4, "middle")
 
 
@@ -159,7 +161,7 @@ def test_fresh_noise_in_every_step_is_too_hot(key, monkeypatch):
 
 
 def test_the_stein_force_acts_where_the_noise_is_small(key):
-    energy, points = energy_of(key, clouds(key), noise=0.1), clouds(key)
+    energy, points = energy_of(key, clouds(key), sigma_min=0.1), clouds(key)
     kernel = kernel_for(energy, (3, 3), 0.5)
     take = eqx.filter_jit(DiffusionSteps.step)
     ends = [
@@ -177,7 +179,7 @@ def test_the_levels_of_the_steps_are_those_of_the_energy(key):
     energy, steps = normal_energy(), steps_of(normal_energy(), num_steps=4)
     levels = [float(steps.level(energy, jnp.asarray(n))) for n in range(6)]
     assert np.isclose(levels[0], energy.sigma_max)
-    assert np.allclose(levels[4:], energy.noise)
+    assert np.allclose(levels[4:], energy.sigma_min)
     assert np.all(np.diff(levels[:5]) < 0)
 
 
@@ -186,7 +188,7 @@ def test_the_levels_of_the_steps_are_those_of_the_energy(key):
 def test_nothing_depends_on_the_unit_of_the_points(unit, key):
     data = clouds(key)
     energy, other = energy_of(key, data), energy_of(key, unit * data)
-    assert np.isclose(other.noise, unit * energy.noise)
+    assert np.isclose(other.sigma_min, unit * energy.sigma_min)
     for share in (0.0, 1.0):
         level = jnp.asarray(share)
         here = energy.at(energy.level(level))(data[0])

@@ -16,7 +16,7 @@ def test_a_free_atom_is_spread_about_those_held(right, key, monkeypatch):
         monkeypatch.setattr(Clamp, "_displacement", still)
     jax.clear_caches()
     energy = normal_energy(0.05)
-    sizes = StepSizes(*map(jnp.asarray, (energy.noise**2, 0.0, 1e3)))
+    sizes = StepSizes(*map(jnp.asarray, (energy.sigma_min**2, 0.0, 1e3)))
     generator = ReverseDiffusion(DiffusionSteps(sizes, 150), (3, 3), 600)
     values = jnp.array([[1.0, 0, 0], [3.0, 0, 0], [9.0, 9, 9]])
     points = generator.sample(key, energy, 600, Clamp(values, [True, True, False]))

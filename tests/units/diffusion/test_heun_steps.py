@@ -31,7 +31,7 @@ def test_a_narrow_law_comes_out_as_wide_as_its_noise(steps, is_right, key):
     energy = known(normal_energy(), factor=1.0)
     points = drawn(key, energy, steps)
     variance = float(jnp.sum(points**2)) / (6 * len(points))  # of 9, less the center
-    error = abs(variance / float(energy.noise) ** 2 - 1)
+    error = abs(variance / float(energy.sigma_min) ** 2 - 1)
     assert (error < 0.032) == is_right
     assert np.allclose(jnp.mean(points, axis=1), 0, atol=1e-5)
 
@@ -39,7 +39,7 @@ def test_a_narrow_law_comes_out_as_wide_as_its_noise(steps, is_right, key):
 def test_a_wide_law_comes_out_as_wide_as_it_is(key):
     energy = known(normal_energy(), factor=0.0)
     variance = float(jnp.mean(drawn(key, energy, HeunSteps(20, CLIP)) ** 2)) * 9 / 6
-    wanted = float(energy.scale**2 + energy.noise**2)
+    wanted = float(energy.scale**2 + energy.sigma_min**2)
     assert variance == pytest.approx(wanted, rel=0.032)
 
 

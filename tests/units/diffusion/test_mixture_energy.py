@@ -104,7 +104,7 @@ def test_held_pixels_keep_their_values_and_others_are_drawn(key):
 def test_classes_share_the_energy_by_the_network_s_softmax(key):
     energy, point = energies(key), jr.normal(key, (SIDE, SIDE))
     found = energy.evaluate(point)
-    told = energy.network.classes(point, energy.noise / energy.scale)
+    told = energy.network.classes(point, energy.sigma_min / energy.scale)
     assert np.allclose(found.logits, told)
     assert np.isclose(found.energy, energy(point))
     assert energy.num_classes((SIDE, SIDE)) == 2
@@ -116,8 +116,8 @@ def test_classes_share_the_energy_by_the_network_s_softmax(key):
     [
         (lambda key: energies(key).given(2), "a class from 0 to 1"),
         (lambda key: energies(key, None).given(0), "has no classes"),
-        (lambda key: energies(key, sigma_max=0.01), "0 < `noise` < `sigma_max`"),
-        (lambda key: BlurredNormals(images(key)[:1], GROUP), "two points `data`"),
+        (lambda key: energies(key, sigma_max=0.01), "`sigma_min`"),
+        (lambda key: BlurredNormals(images(key)[:1], GROUP), "`data`"),
     ],
 )
 def test_what_does_not_fit_is_refused(make, words, key):

@@ -21,7 +21,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def energy(data):
-    return energy_of(jr.key(1), data, noise=0.1)
+    return energy_of(jr.key(1), data, sigma_min=0.1)
 
 
 def test_energy_is_invariant_at_every_level(energy, data):
@@ -31,21 +31,21 @@ def test_energy_is_invariant_at_every_level(energy, data):
     def at(noise, point):
         return energy.at(noise)(point)
 
-    for noise in (energy.noise, energy.sigma_max):
+    for noise in (energy.sigma_min, energy.sigma_max):
         function = functools.partial(at, noise)
         check_invariance(function, GROUP, data, tolerance=1e-9)
-    assert abs(at(energy.noise, data[0]) - at(energy.sigma_max, data[0])) > 1e-3
+    assert abs(at(energy.sigma_min, data[0]) - at(energy.sigma_max, data[0])) > 1e-3
 
 
 def test_it_is_the_energy_at_the_least_noise(energy, data):
-    assert energy(data[0]) == energy.at(energy.noise)(data[0])
+    assert energy(data[0]) == energy.at(energy.sigma_min)(data[0])
 
 
 def test_energy_confines_its_particles(energy, data):
     far = 1e4 * data[0]
     force = jax.jit(jax.grad(energy))(far)
     pull = jnp.sum(force * far) / jnp.sum(far**2)
-    expected = 1 / (energy.noise**2 + energy.scale**2)
+    expected = 1 / (energy.sigma_min**2 + energy.scale**2)
     assert np.isclose(pull, expected, rtol=0.1)
 
 
@@ -90,7 +90,7 @@ def test_scale_and_levels_are_no_weights(energy, data):
         return energy(data[0]) + energy.level(jnp.asarray(0.5))
 
     gradient = eqx.filter_grad(value)(energy)
-    assert gradient.scale == gradient.noise == gradient.sigma_max == 0
+    assert gradient.scale == gradient.sigma_min == gradient.sigma_max == 0
     assert gradient.network.reach == 0
 
 
@@ -104,8 +104,8 @@ def test_a_network_without_symmetry_makes_energies_too(data, key):
 
 def test_bad_arguments_are_refused(data, key):
     for noise in (0.0, -1.0, float("nan"), 100.0):
-        with pytest.raises(ValueError, match="0 < `noise` < `sigma_max`"):
-            energy_of(key, data, noise=noise)
+        with pytest.raises(ValueError, match="`sigma_min`"):
+            energy_of(key, data, sigma_min=noise)
     with pytest.raises(ValueError, match="mirror images"):
         graph_energy_for(key, PointCloud("COO", 3, reflections=False), data)
     with pytest.raises(ValueError, match="coincide"):

@@ -14,7 +14,7 @@ from equistein.training import Batch
 
 @pytest.fixture(scope="module")
 def energy():
-    return energy_of(jr.key(1), clouds(jr.key(0)), noise=0.1)
+    return energy_of(jr.key(1), clouds(jr.key(0)), sigma_min=0.1)
 
 
 def test_exact_score_has_less_denoising_loss_than_any_other(energy, key):

@@ -83,9 +83,9 @@ def test_tempered_energy_is_divided():
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_temperature_that_is_none_is_refused(temperature):
-    with pytest.raises(ValueError, match="Tempered.* `temperature` > 0, but got"):
+    with pytest.raises(ValueError, match="`temperature`"):
         TemperedEnergy(PlainEnergy(TABLE), temperature)
-    with pytest.raises(ValueError, match="JointEnergy .* `temperature` > 0, but got"):
+    with pytest.raises(ValueError, match="`temperature`"):
         JointEnergy(TABLE, temperature)
 
 
@@ -93,17 +93,15 @@ def test_a_temperature_that_is_none_is_refused(temperature):
     "network", [eqx.nn.MLP(2, 3, 4, 1, key=jr.key(0)), jnp.sum, None]
 )
 def test_a_joint_energy_of_what_knows_no_group_is_refused(network, unchecked):
-    with pytest.raises(
-        ValueError, match="`network`, an .*AbstractNetwork.*`group`.*got"
-    ):
+    with pytest.raises(ValueError, match="`network`"):
         JointEnergy(network)
 
 
 @pytest.mark.parametrize("label", [-1, 1.0, True, "a", None])
 def test_a_class_that_is_none_is_refused(label, unchecked):
-    with pytest.raises(ValueError, match="`label` must be a class from 0 on, but got"):
+    with pytest.raises(ValueError, match="`label`"):
         ConditionalEnergy(JointEnergy(TABLE), label)
-    with pytest.raises(ValueError, match="`label` must be a class"):
+    with pytest.raises(ValueError, match="`label`"):
         JointEnergy(TABLE).given(label)
 
 

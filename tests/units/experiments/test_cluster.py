@@ -18,10 +18,10 @@ from experiments.cluster import (
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"elements": ("Fe",)}, "`elements` must be of Cu, Au"),
-        ({"elements": ()}, "`elements` must be"),
-        ({"ladder": (0.9, 0.5)}, "`ladder` must fall from 1"),
-        ({"ladder": (1.0, 1.0)}, "`ladder` must fall from 1"),
+        ({"elements": ("Fe",)}, "`elements`"),
+        ({"elements": ()}, "`elements`"),
+        ({"ladder": (0.9, 0.5)}, "`ladder`"),
+        ({"ladder": (1.0, 1.0)}, "`ladder`"),
         ({"num_chains": 1}, "at least 2"),
         ({"container": 0.0}, "`container`"),
     ],

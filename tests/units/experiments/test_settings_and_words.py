@@ -33,35 +33,35 @@ def test_no_stein_force_is_a_setting(name):
         (
             "c4-gaussians",
             {"num_steps": 0},
-            "`num_steps` must be positive",
+            "`num_steps`",
         ),
         (
             "two-circles",
             {"radii": (4.0, -8.0)},
-            "`radii` must be positive",
+            "`radii`",
         ),
         ("particle-sampling", {"corrected_fraction": 1.0}, "and below 1"),
         ("particle-sampling", {"annealed_fraction": 1.5}, "at most 1"),
         (
             "particle-sampling",
             {"num_particles": 1},
-            "`num_particles` must be at least 2",
+            "`num_particles`",
         ),
-        ("particle-sampling", {"pair_budget": 1}, "`pair_budget` must be at least"),
-        ("particle-sampling", {"budgets": ()}, "`budgets` must not be empty"),
-        ("hard-mixture", {"width_ratio": 0.9}, "HardMixture needs `width_ratio` >= 1"),
-        ("hard-mixture", {"width_ratios": (0.9, 1.0)}, "`width_ratios` must be at lea"),
-        ("hard-mixture", {"smc_divisors": (3,)}, "`num_smc_particles` must be a multi"),
+        ("particle-sampling", {"pair_budget": 1}, "`pair_budget`"),
+        ("particle-sampling", {"budgets": ()}, "`budgets`"),
+        ("hard-mixture", {"width_ratio": 0.9}, "`width_ratio`"),
+        ("hard-mixture", {"width_ratios": (0.9, 1.0)}, "`width_ratios`"),
+        ("hard-mixture", {"smc_divisors": (3,)}, "`num_smc_particles`"),
         ("hard-mixture", {"ratio_particles": 17}, "a multiple of it, but got 17 for"),
-        ("hard-mixture", {"ratio_steps": 399}, "must be at least `num_records` and"),
-        ("hard-mixture", {"adapt_fraction": 1e-4}, "4 / `adapt_fraction`, but got"),
-        ("mixture", {"every": 2_000}, "`num_steps` must be at least 4 times `every`"),
-        ("molecules", {"noise": 0.6}, "`noise` must be at most"),
-        ("images", {"models": ("convolutional",)}, "`models` must be of density"),
-        ("images", {"fields": (2, 2)}, "`fields` of at least 4 layers"),
-        ("images", {"models": ()}, "`models` must be of density"),
+        ("hard-mixture", {"ratio_steps": 399}, "`num_records`"),
+        ("hard-mixture", {"adapt_fraction": 1e-4}, "`adapt_fraction`"),
+        ("mixture", {"every": 2_000}, "`num_steps`"),
+        ("molecules", {"noise": 0.6}, "`noise`"),
+        ("images", {"models": ("convolutional",)}, "`models`"),
+        ("images", {"fields": (2, 2)}, "`fields`"),
+        ("images", {"models": ()}, "`models`"),
         ("images", {"labeled_fraction": 1.5}, "`labeled_fraction`"),
-        ("objectives", {"objectives": ("guess",)}, "`objectives` must be of persis"),
+        ("objectives", {"objectives": ("guess",)}, "`objectives`"),
     ],
 )
 def test_settings_are_refused_where_they_are_built(name, wrong, said):
@@ -80,7 +80,7 @@ def test_a_formula_that_cannot_be_compared_is_refused():
 def test_a_sampler_that_there_is_not_is_refused_before_work_begins():
     sampling = experiment("particle-sampling")
     config = dataclasses.replace(sampling.presets["smoke"]["lj55"], samplers=("gibbs",))
-    with pytest.raises(ValueError, match="`samplers` must be some of .*'gibbs'"):
+    with pytest.raises(ValueError, match="`samplers`"):
         sampling.stages(config, 0)
 
 
@@ -123,5 +123,5 @@ def test_the_paper_s_own_training_repels_and_stops_early():
     factors = [float(negatives.step_factor(e * batches)) for e in (0, 251, 401)]
     assert factors == pytest.approx([1.0, 0.5 / 0.9, 0.1 / 0.9])
     assert Algorithm1().applied(model, 1e-3) is model
-    with pytest.raises(ValueError, match="`step_epochs` must rise"):
+    with pytest.raises(ValueError, match="`step_epochs`"):
         Algorithm1(step_epochs=(2, 1), step_factors=(1.0, 1.0))

@@ -72,7 +72,7 @@ def test_groups_have_names(text, kind, order):
 def test_a_point_cloud_is_named_with_its_species():
     assert parse_group("point-cloud", species=(0, 1), dim=3) == PointCloud((0, 1), 3)
     for species, dim in ((None, 3), ((0, 1), None)):
-        with pytest.raises(ValueError, match="needs `species` and `dim`"):
+        with pytest.raises(ValueError, match="`species`"):
             parse_group("point-cloud", species=species, dim=dim)
 
 
@@ -89,7 +89,7 @@ def test_a_name_of_no_group_is_refused(text):
 @pytest.mark.parametrize("periods", [[0.0, 1.0], [-1.0], [float("inf")], [], 3.0, "ab"])
 @pytest.mark.parametrize("make", [TorusTranslations, Periodic])
 def test_wrong_periods_are_refused(make, periods, unchecked):
-    with pytest.raises(ValueError, match="needs `periods` > 0"):
+    with pytest.raises(ValueError, match="`periods`"):
         make(periods)
 
 

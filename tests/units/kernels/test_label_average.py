@@ -109,7 +109,7 @@ def test_six_labels_never_hold_all_copies_of_all_pairs(base, key):
      (IMQ(1.0), SignedPermutations(6))],
 )  # fmt: skip
 def test_too_many_labels_are_refused_with_the_remedy(base, group):
-    with pytest.raises(ValueError, match=r"elements, of which .* give `num_samples`"):
+    with pytest.raises(ValueError, match="`num_samples`"):
         Equivariant(base, group)
     sampled = Equivariant(base, group, num_samples=2, key=jr.key(0)).average.stacked
     assert {len(leaf) for leaf in jax.tree.leaves(sampled)} == {4}

@@ -121,7 +121,7 @@ def test_objectives_are_added(path, key):
 @pytest.mark.usefixtures("single_precision")
 def test_a_graph_network_learns_them_at_the_least_noise(path, key):
     problem = Problem(group="point-cloud", kelvin=300.0)
-    settings = DenoisingSettings(batch_size=8, width=4, depth=1, noise=0.03)
+    settings = DenoisingSettings(batch_size=8, width=4, depth=1, sigma_min=0.03)
     model = for_dataset(key, read_dataset(path, problem, 2), problem, settings)
     (_, first), (_, second) = model.objective.terms
     assert isinstance(first, NoiseConditionalScoreMatching)

@@ -8,7 +8,7 @@ import equistein as es
 from equistein.models import image_bits, image_energy_for, ImageSettings
 
 IMAGES = jr.uniform(jr.key(0), (24, 4, 4, 1))
-SETTINGS = ImageSettings(fields=(2,), num_blocks=1, noise=0.2)
+SETTINGS = ImageSettings(fields=(2,), num_blocks=1, sigma_min=0.2)
 
 
 @pytest.fixture(scope="module")

@@ -149,7 +149,7 @@ Properties=pos:R:3:species:S:1
         (lambda t: t + "3", "line 6: .*after 0 of them"),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"),
-            "line 2: .*`species`",
+            "`species`",
         ),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=species:S"),
@@ -157,7 +157,7 @@ Properties=pos:R:3:species:S:1
         ),
         (
             lambda t: t.replace("water, in", "Properties=species:S:1:pos:R:2"),
-            "line 2: .*`pos` of three",
+            "`pos`",
         ),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=species:S:x"),

@@ -165,13 +165,13 @@ def test_the_group_is_that_of_the_species():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"species": "C"}, "`species` of at least 2"),
-        ({"width": 0}, "`width`, an integer >= 1, but got 0"),
-        ({"depth": 0}, "`depth`, an integer >= 1"),
-        ({"num_centers": 1}, "`num_centers`, an integer >= 2"),
-        ({"reach": 0.0}, "`reach` > 0"),
-        ({"reach": float("nan")}, "`reach` > 0"),
-        ({"atomic_numbers": (6, 8)}, "one of `atomic_numbers` for each of its 3 atoms"),
+        ({"species": "C"}, "`species`"),
+        ({"width": 0}, "`width`"),
+        ({"depth": 0}, "`depth`"),
+        ({"num_centers": 1}, "`num_centers`"),
+        ({"reach": 0.0}, "`reach`"),
+        ({"reach": float("nan")}, "`reach`"),
+        ({"atomic_numbers": (6, 8)}, "`atomic_numbers`"),
     ],
 )
 def test_bad_settings_are_refused(settings, message, key):

@@ -136,8 +136,8 @@ def test_an_improper_prior_that_runs_away_is_found(key):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"num_chains": 0}, "`num_chains`, an integer >= 1"),
-        ({"num_steps": 100}, "`num_steps`, an integer >= 400"),
+        ({"num_chains": 0}, "`num_chains`"),
+        ({"num_steps": 100}, "`num_steps`"),
         ({"start": {"mean": jnp.zeros((3, 2))}}, "must have the names of the example"),
     ],
 )

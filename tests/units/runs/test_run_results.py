@@ -79,7 +79,7 @@ def test_a_damaged_stage_is_an_error_of_one_line(content, tmp_path):
     path = tmp_path / "checkpoint/vanilla.npz"
     truncated = isinstance(content, int)
     path.write_bytes(path.read_bytes()[:content] if truncated else content)
-    with pytest.raises(UserError, match="Cannot read .*vanilla.npz"):
+    with pytest.raises(UserError, match="vanilla.npz"):
         load_part(folder, "vanilla")
 
 

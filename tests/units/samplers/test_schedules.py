@@ -56,11 +56,11 @@ def test_thermal_schedule_serves_optax():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Geometric(0), "`num_steps` >= 1"),
-        (lambda: Geometric(4, start=0.0), "0 < `start` <= 1"),
-        (lambda: Geometric(4, start=2.0), "0 < `start` <= 1"),
-        (lambda: Power(-1), "`num_steps` >= 1"),
-        (lambda: Power(4, power=0.0), "`power` > 0"),
+        (lambda: Geometric(0), "`num_steps`"),
+        (lambda: Geometric(4, start=0.0), "`start`"),
+        (lambda: Geometric(4, start=2.0), "`start`"),
+        (lambda: Power(-1), "`num_steps`"),
+        (lambda: Power(4, power=0.0), "`power`"),
     ],
 )
 def test_a_wrong_schedule_is_refused(make, words):

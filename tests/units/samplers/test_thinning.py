@@ -69,7 +69,7 @@ def test_any_numbers_work(num_points, num, key):
 def test_thinning_refuses_what_does_not_fit(key, unchecked):
     features = jr.normal(key, (5, 2))
     for num in (0, 6):
-        with pytest.raises(ValueError, match="`num` between 1 and the 5 points"):
+        with pytest.raises(ValueError, match="`num`"):
             thin(jr.key(5), features, features[:, 0], num)
     with pytest.raises(ValueError, match="4 numbers"):
         thin(jr.key(5), features, features[:4, 0], 2)

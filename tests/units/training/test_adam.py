@@ -56,13 +56,13 @@ def test_the_same_arguments_give_the_same_object():
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"learning_rate": 0.0}, "`learning_rate` > 0, but got 0.0"),
-        ({"learning_rate": float("nan")}, "`learning_rate` > 0"),
-        ({"num_updates": 0}, "`num_updates` > 0"),
-        ({"gradient_clip": float("inf")}, "`gradient_clip` > 0"),
-        ({"gradient_clip": -1.0}, "`gradient_clip` > 0"),
-        ({"warm_up": -1}, "`warm_up`, an integer >= 0, but got -1"),
-        ({"warm_up": 1.5}, "`warm_up`, an integer >= 0"),
+        ({"learning_rate": 0.0}, "`learning_rate`"),
+        ({"learning_rate": float("nan")}, "`learning_rate`"),
+        ({"num_updates": 0}, "`num_updates`"),
+        ({"gradient_clip": float("inf")}, "`gradient_clip`"),
+        ({"gradient_clip": -1.0}, "`gradient_clip`"),
+        ({"warm_up": -1}, "`warm_up`"),
+        ({"warm_up": 1.5}, "`warm_up`"),
         ({"factors": {0: 0.5}}, "`factors`"),
         ({"factors": {3: 0.0}}, "`factors`"),
         ({"factors": {3: float("inf")}}, "`factors`"),
@@ -70,5 +70,5 @@ def test_the_same_arguments_give_the_same_object():
 )
 def test_wrong_arguments_are_named(option, words, unchecked):
     given = {"learning_rate": 0.01, "num_updates": 10} | option
-    with pytest.raises(ValueError, match=f"`adam` needs {words}"):
+    with pytest.raises(ValueError, match=words):
         adam(**given)

@@ -53,7 +53,7 @@ def test_a_monitor_of_a_name_that_is_taken_is_refused(key, data):
 
 @pytest.mark.parametrize("every", [0, -1, 2.0, True])
 def test_a_monitor_that_never_looks_is_refused(every, unchecked):
-    with pytest.raises(ValueError, match="Monitor needs `every`, an integer >= 1"):
+    with pytest.raises(ValueError, match="`every`"):
         Monitor(precision, every)
 
 
@@ -79,7 +79,7 @@ def test_a_function_that_returns_true_ends_the_fit(answer, epochs, key, data):
 
 @pytest.mark.parametrize("callback", [3, "tensorboard", OnEpoch])
 def test_what_is_no_callback_is_refused(callback, key, data, unchecked):
-    with pytest.raises(ValueError, match="`callbacks` must hold functions"):
+    with pytest.raises(ValueError, match="`callbacks`"):
         fit(key, bowl(), data, callbacks=[callback])
 
 
@@ -143,10 +143,10 @@ def test_a_fit_that_ended_early_is_resumed_to_its_end(key, data, tmp_path):
 
 
 def test_early_stopping_looks_at_a_column_that_is_there(key, data):
-    with pytest.raises(ValueError, match="`column` 'gap', but the history has .*loss"):
+    with pytest.raises(ValueError, match="`column`"):
         fit(key, bowl(), data, num_epochs=2, callbacks=[EarlyStopping("gap", 1)])
     for patience in (0, -1):
-        with pytest.raises(ValueError, match="`patience`, an integer >= 1"):
+        with pytest.raises(ValueError, match="`patience`"):
             EarlyStopping("loss", patience)
 
 

@@ -55,7 +55,7 @@ def test_a_clamp_holds_positions_relative_to_each_other(key):
 
 def test_a_clamp_refuses_what_does_not_fit():
     values = np.zeros((3, 2))
-    with pytest.raises(ValueError, match=r"`mask` of the shape .* \(2,\) for \(3, 2\)"):
+    with pytest.raises(ValueError, match="`mask`"):
         Clamp(values, [True, False])
     with pytest.raises(ValueError, match=r"some of 6 .* holds 0\."):
         Clamp(values, [False] * 3)

@@ -157,7 +157,7 @@ def test_a_checkpoint_of_other_labels_is_refused(data, tmp_path):
     labels, path = np.arange(20) % 2, tmp_path / "fit.npz"
     options = {"energy": energy, "objective": CrossEntropy(), "checkpoint": path}
     run(data, labels=labels, **options)
-    with pytest.raises(CheckpointError, match=r"other settings \(labels\)"):
+    with pytest.raises(CheckpointError, match=r"other settings \(data\)"):
         run(data, labels=1 - labels, **options)
 
 

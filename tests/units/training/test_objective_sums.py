@@ -84,7 +84,7 @@ def test_two_objectives_that_report_the_same_name_are_refused(key):
 def test_a_weight_that_is_no_number_is_refused(weight, unchecked):
     with pytest.raises((ValueError, TypeError)):
         Sum(((weight, Level("a")),))
-    with pytest.raises(ValueError, match="multiplied by finite numbers"):
+    with pytest.raises(ValueError, match="`terms`|finite"):
         Sum(((1.0, "not an objective"),))
 
 
@@ -169,7 +169,7 @@ def test_noise_stays_on_the_subspace_and_labels_stay_with_their_points(key):
 
 @pytest.mark.parametrize("noise", [0.0, -1.0, float("nan"), float("inf")])
 def test_noise_that_is_none_is_refused(noise):
-    with pytest.raises(ValueError, match="Blurred needs `noise` > 0"):
+    with pytest.raises(ValueError, match="`sigma_min`"):
         Blurred(CrossEntropy(), noise)
-    with pytest.raises(ValueError, match="DenoisingScoreMatching needs `noise` > 0"):
+    with pytest.raises(ValueError, match="`sigma_min`"):
         DenoisingScoreMatching(noise)

@@ -123,12 +123,12 @@ def test_particles_feel_the_temperature(temperature, key):
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
 def test_a_wrong_regularization_is_refused(weight, key):
     data = jr.normal(key, (8, 2))
-    with pytest.raises(ValueError, match="`regularization` >= 0, but got"):
+    with pytest.raises(ValueError, match="`regularization`"):
         divergence_of(data, regularization=weight)
 
 
 def test_contrastive_divergence_needs_negatives(unchecked):
-    with pytest.raises(ValueError, match="`negatives`, such as .*Persistent.*got None"):
+    with pytest.raises(ValueError, match="`negatives`"):
         ContrastiveDivergence(None)
 
 

@@ -46,13 +46,13 @@ def test_particles_of_the_buffer_are_reset_when_they_are_drawn(key):
 
 @pytest.mark.parametrize("size", [4, 0, 12.0, None])
 def test_a_buffer_of_fewer_than_a_batch_is_refused(size, key, unchecked):
-    with pytest.raises(ValueError, match="`size` of at least `num_particles`, 5, but"):
+    with pytest.raises(ValueError, match="`size`"):
         buffer(jr.normal(key, (8, 2)), size)
 
 
 def test_the_options_are_those_of_persistent_particles(key):
     data = jr.normal(key, (8, 2))
-    with pytest.raises(ValueError, match="`tolerance` > 0"):
+    with pytest.raises(ValueError, match="`tolerance`"):
         buffer(data, tolerance=-1.0)
     with pytest.raises(TypeError, match="no_option"):
         buffer(data, no_option=1)

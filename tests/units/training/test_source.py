@@ -64,7 +64,7 @@ def fitted(data, epoch_batches=3, **options):
 def opened(source, energy, num, key):
     """Return a source with epochs of so many points."""
     points, labels = source.preview(1)
-    checked = Batch(points, labels, np.arange(len(points)))
+    checked = Batch(points, labels, jnp.arange(len(points)))
     source.open(energy, checked, num, key, lambda tree: tree)
     return source
 
@@ -140,8 +140,8 @@ def test_a_fit_that_is_interrupted_goes_on_with_the_points_that_are_left(
     [
         (iter([np.ones((3, 2))]), "ended after 3 points"),
         (iter([]), "ended after 0 points"),
-        ([np.ones((3, 2)), np.ones((3, 3))], r"after 3 points, points of shape \(3,\)"),
-        ([np.ones((3, 2)), (np.ones((3, 2)), np.ones(3))], "labels: True; those"),
+        ([np.ones((3, 2)), np.ones((3, 3))], r"after 3 points"),
+        ([np.ones((3, 2)), (np.ones((3, 2)), np.ones(3))], "labels: True"),
         ([np.ones((3, 2)), np.full((3, 2), np.nan)], "not finite"),
         ([np.ones((3, 2), int)], "must give floating point"),
         ([(np.ones((3, 2)), np.ones(2))], "one number for each of the 3"),
@@ -178,11 +178,9 @@ def test_a_class_that_the_energy_does_not_have_is_told(on_disk):
     )
     labels[30] = 7
     options = {"num_epochs": 9, "batch_size": 4}
+    stream = Stream(Loader(points, 5, labels), 3)
     with pytest.raises(ValueError, match="the class 7, but the energy has classes"):
-        es.fit(
-            jr.key(1), model.energy, Stream(Loader(points, 5, labels), 3), model.objective,
-            **options,
-        )  # fmt: skip
+        es.fit(jr.key(1), model.energy, stream, model.objective, **options)
     source = on_disk(points)
     with pytest.raises(ValueError, match="class"):
         es.fit(

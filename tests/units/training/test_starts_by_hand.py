@@ -103,20 +103,20 @@ def test_samples_of_a_class_start_in_it(key):
 def test_a_wrong_number_of_samples_is_refused(num, key, unchecked):
     data = jr.normal(key, (8, 2))
     energy = JointEnergy(Ramps(jr.normal(key, (2, 2))))
-    with pytest.raises(ValueError, match="`sample` needs `num`, an integer >= 1"):
+    with pytest.raises(ValueError, match="`num`"):
         generator_of(data).sample(key, energy, num)
 
 
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"num_steps": 0}, "`num_steps`, an integer >= 1, but got 0"),
-        ({"num_at_once": 2.0}, "`num_at_once`, an integer >= 1"),
-        ({"sampler": None}, "`sampler`, one such as SVGD.*got None"),
+        ({"num_steps": 0}, "`num_steps`"),
+        ({"num_at_once": 2.0}, "`num_at_once`"),
+        ({"sampler": None}, "`sampler`"),
     ],
 )
 def test_wrong_arguments_of_a_generator_are_named(option, words, key, unchecked):
     start = Box(jr.normal(key, (8, 2)), Trivial())
-    given = {"sampler": Langevin(0.1), "start": start} | option
-    with pytest.raises(ValueError, match=f"SamplingGenerator needs {words}"):
+    given = {"sampler": Langevin(0.1), "initial": start} | option
+    with pytest.raises(ValueError, match=words):
         SamplingGenerator(**given)

@@ -22,7 +22,7 @@ MAX_PERMUTATIONS = 120  # five like particles
 
 
 class AbstractCloudAverage(AbstractClosedForm):
-    """A mean over the turns of a point cloud and the swaps of its like particles."""
+    """A mean over rotations of a point cloud and swaps of like particles."""
 
     group: PointCloud
 
@@ -32,7 +32,7 @@ class AbstractCloudAverage(AbstractClosedForm):
 
     @abc.abstractmethod
     def overlaps(self, x: TargetRows, copies: SourceRows) -> Pairs:
-        """Return the largest inner products over the turns of the copies."""
+        """Return the largest inner products over the rotations of the copies."""
 
     def project(self, point: Point) -> Point:
         return self.group.project(point)

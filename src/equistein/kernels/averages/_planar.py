@@ -26,8 +26,8 @@ class PlanarAverage(AbstractCloudAverage):
     subspace whose center of mass is the origin.
 
     References:
-        The first trigonometric moment of the von Mises law: Mardia and Jupp (2000),
-        Directional Statistics, section 3.5.4.
+        The first trigonometric moment of the von Mises distribution: Mardia and Jupp
+        (2000), Directional Statistics, section 3.5.4.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The normalizer of the matrix Fisher law on SO(3), and its moments."""
+"""The normalizer of the matrix Fisher distribution on SO(3), and its moments."""
 
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ def rotation_moments(
     r"""Return $\int e^{\mathrm{tr}(R^\top M) - a} dR$ and the same with $R$ inside.
 
     With the singular values $\kappa_1 \ge \kappa_2 \ge |\kappa_3|$ of M (the last with
-    the sign of $\det M$) and $\rho$ the share of a unit quaternion in its first and
+    the sign of $\det M$) and $\rho$ the fraction of a unit quaternion in its first and
     last component,
 
     $$\int e^{\mathrm{tr}(R^\top M)} dR = \int_0^1 I_0(\rho(\kappa_1 + \kappa_2))\,
@@ -104,7 +104,7 @@ def _derivative(primals, tangents):
 def _bessels(kappa, peak):
     """Return the nodes, the weights, and the scaled I0, I1 and I1/x at each node."""
     rho, rest = jnp.asarray(_RHO, kappa.dtype), jnp.asarray(_REST, kappa.dtype)
-    # Narrow laws live where the rest is small: draw all nodes towards there.
+    # Narrow distributions live where the rest is small: draw all nodes towards there.
     narrow = 1 / (1 + jax.lax.stop_gradient(kappa[1] + kappa[2]) / _BROAD)
     spread = rho + narrow * rest
     rho, rest = rho / spread, narrow * rest / spread

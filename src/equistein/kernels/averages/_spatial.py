@@ -19,12 +19,12 @@ class SpatialAverage(AbstractCloudAverage):
     $$K(x, y)\, v_i = e^{-(|x|^2 + |y|^2)/2h^2}
       \int_{SO(3)} e^{\mathrm{tr}(R^\top M)/h^2} R\, dR\; v_i,$$
 
-    the first moment of the matrix Fisher law; a reflection is $-1$ times a rotation and
-    takes $M$ to $-M$. The mean over permutations is a sum over copies of y. Each pair
-    of copies takes a singular value decomposition and a quadrature, so this is for
-    few particles, `Pullback` for many. In single precision the force is good to 1e-3
-    for bandwidths down to a thousandth of the clouds' size. Everything lives on the
-    subspace whose center of mass is the origin.
+    the first moment of the matrix Fisher distribution; a reflection is $-1$ times a
+    rotation and takes $M$ to $-M$. The mean over permutations is a sum over copies of
+    y. Each pair of copies takes a singular value decomposition and a quadrature, so
+    this is for few particles, `Pullback` for many. In single precision the force is
+    good to 1e-3 for bandwidths down to a thousandth of the clouds' size. Everything
+    lives on the subspace whose center of mass is the origin.
 
     References:
         Mardia and Jupp (2000), Directional Statistics, section 13.2.3.

@@ -29,8 +29,9 @@ class VectorAverage(AbstractClosedForm):
     the exponential growth taken out.
 
     References:
-        The first trigonometric moments of the von Mises and von Mises-Fisher laws:
-        Mardia and Jupp (2000), Directional Statistics, sections 3.5.4 and 9.3.2.
+        The first trigonometric moments of the von Mises and von Mises-Fisher
+        distributions: Mardia and Jupp (2000), Directional Statistics, sections 3.5.4
+        and 9.3.2.
     """
 
     group: Orthogonal | SpecialOrthogonal

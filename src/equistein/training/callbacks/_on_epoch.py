@@ -1,4 +1,4 @@
-"""A function that is told of each epoch."""
+"""A function that is called with the numbers of each epoch."""
 
 from collections.abc import Callable, Mapping
 
@@ -18,7 +18,7 @@ class OnEpoch(AbstractCallback):
     Args:
         function: Of a dictionary of floats, with `epoch` and the columns of the
             history. If it returns True, the fit ends there and keeps what it learned;
-            one that is resumed goes on until the function says so again.
+            one that is resumed continues until the function says so again.
     """
 
     def __init__(self, function: Callable[[dict[str, float]], object]):

@@ -13,7 +13,7 @@ from equistein.training.callbacks._base import AbstractCallback, Row
 class TensorBoard(AbstractCallback):
     """Writes the numbers of each epoch where TensorBoard reads them.
 
-    `tensorboard --logdir FOLDER` shows them while the fit goes on.
+    `tensorboard --logdir FOLDER` shows them while the fit continues.
 
     Args:
         folder: Where to write; one folder a fit.

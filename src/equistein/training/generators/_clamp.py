@@ -27,7 +27,7 @@ class Clamp(eqx.Module):
         values: A point that has the values to hold; its others do not matter.
         mask: Which coordinates are held: one truth value for each, or for each entry of
             the first axes, such as one for each atom, or pixel.
-        label: The class, or the number of a formula, to draw besides.
+        label: The class, or the number of a formula, to draw, too.
 
     Raises:
         ValueError: If the mask does not fit, nothing or everything is held, or a value

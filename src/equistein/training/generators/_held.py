@@ -31,7 +31,7 @@ class HeldDensity(eqx.Module):
 
 
 class HeldSampler(AbstractSampler[Any, Any]):
-    """Takes the steps of a sampler, and sets held coordinates anew after each.
+    """Takes the steps of a sampler, and sets held coordinates again after each.
 
     The density is a `HeldDensity`, which does not depend on them: what a sampler knows
     of it stays true.

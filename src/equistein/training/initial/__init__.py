@@ -1,1 +1,1 @@
-"""Where particles start: a box around the data, or normal laws like it."""
+"""Where particles start: a box around the data, or normal distributions like it."""

@@ -10,7 +10,7 @@ from equistein.groups import AbstractGroup
 
 
 class AbstractInitial(eqx.Module):
-    """A law that particles start from, on the group's subspace.
+    """A distribution that particles start from, on the group's subspace.
 
     Attributes:
         center: Its middle.
@@ -24,4 +24,4 @@ class AbstractInitial(eqx.Module):
 
     @abc.abstractmethod
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
-        """Draw `num` points; where the law knows classes, those of one of them."""
+        """Draw `num` points; of one class, if there are classes."""

@@ -14,7 +14,7 @@ from equistein.training.initial._base import AbstractInitial
 
 @gate
 class Box(AbstractInitial):
-    """The uniform law on a cube that holds the data, on the group's subspace.
+    """The uniform distribution on a cube that holds the data, on the group's subspace.
 
     Centered at the origin, which a group's action keeps, or at the data's mean if there
     is no symmetry.

@@ -1,4 +1,4 @@
-"""Normal laws like the data of each class."""
+"""Normal distributions like the data of each class."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ _RANK = 128  # the directions of a class's covariance
 
 @gate
 class Normals(AbstractInitial):
-    r"""Normal laws like the data of each class, moved by random group elements.
+    r"""Normal distributions like the data of each class, moved by the group.
 
     $$x = g \Bigl(\bar x_y + \tfrac{1}{\sqrt m} \sum_{i \le m} \xi_i (x_i - \bar x_y)
       \Bigr), \qquad \xi_i \sim N(0, 1)$$

@@ -1,4 +1,4 @@
-"""Persistent particles, which go on from batch to batch."""
+"""Persistent particles, which continue from batch to batch."""
 
 import dataclasses
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class PersistentState(eqx.Module):
 class Persistent(AbstractNegatives):
     """Particles that a sampler moves on in every batch, from where they were.
 
-    Before they move, each starts anew with some probability: at a fresh start, or at a
+    Before they move, each starts again with some probability: at a fresh start, or at a
     data point of the batch.
 
     Args:
@@ -50,7 +50,7 @@ class Persistent(AbstractNegatives):
         initial: Where particles start, such as `Box(data, group)`.
         num_particles: The number of negatives of a batch.
         num_steps: The sampler's steps in a batch, at most.
-        reset_probability: The chance of a particle to start anew in a batch.
+        reset_probability: The chance of a particle to start again in a batch.
         reset_to_data: The fraction of these that start at data points.
         tolerance: A batch's steps end once the root mean square update is below this,
             in the units of the points; None takes all. Langevin noise counts.
@@ -144,7 +144,7 @@ class Persistent(AbstractNegatives):
         return after, PersistentState(after, state.count + 1), info
 
     def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:
-        """Let each particle start anew with some probability."""
+        """Let each particle start again with some probability."""
         coin_key, start_key, data_key, which_key = jr.split(key, 4)
         num = len(particles)
         fresh = self.initial.sample(start_key, num)

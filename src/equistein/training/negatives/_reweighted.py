@@ -1,4 +1,4 @@
-"""Chains with weights that tell how far the energy has moved on: exact in law."""
+"""Chains with weights that follow the energy: exact in distribution."""
 
 import dataclasses
 

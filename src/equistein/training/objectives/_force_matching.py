@@ -72,8 +72,8 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
         gaps = jnp.where(known, found - jnp.where(known, wanted, 0), 0)
         num = jnp.sum(known.astype(gaps.dtype))
         loss = jnp.sum(gaps**2) / (jnp.maximum(num, 1) * wanted[0].size)
-        told = jnp.where(num > 0, loss, jnp.nan)
-        return loss, state, {"force_matching_loss": told, "num_forces": num}
+        value = jnp.where(num > 0, loss, jnp.nan)
+        return loss, state, {"force_matching_loss": value, "num_forces": num}
 
     @property
     def uses_rows(self) -> bool:

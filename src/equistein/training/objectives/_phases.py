@@ -34,7 +34,7 @@ class Phases(AbstractObjective[Any]):
 
     Such as a phase without chains and a contrastive one after it:
     `Phases([(4_000, matching), (500, matching + ContrastiveDivergence(negatives))])`.
-    The last phase goes on to the end of the fit. Numbers that a phase does not report
+    The last phase continues to the end of the fit. Numbers that a phase does not report
     are NaN in its batches.
 
     Args:
@@ -122,7 +122,7 @@ def _telling(
             name: 0 if name.startswith(("num_", "largest_")) else jnp.nan
             for name in names
         }
-        told = {name: jnp.asarray(v, dtype) for name, v in (nothing | info).items()}
-        return value, states, told
+        reported = {name: jnp.asarray(v, dtype) for name, v in (nothing | info).items()}
+        return value, states, reported
 
     return telling

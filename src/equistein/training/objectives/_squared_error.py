@@ -51,8 +51,8 @@ class SquaredError(AbstractObjective[AbstractEnergy]):
         gaps = jnp.where(known, values - jnp.where(known, batch.labels, 0), 0)
         num = jnp.sum(known.astype(values.dtype))
         loss = jnp.sum(gaps**2) / jnp.maximum(num, 1)
-        told = jnp.where(num > 0, loss, jnp.nan)
-        return loss, state, {"squared_error": told, "num_labels": num}
+        value = jnp.where(num > 0, loss, jnp.nan)
+        return loss, state, {"squared_error": value, "num_labels": num}
 
     @property
     def uses_labels(self) -> bool:
