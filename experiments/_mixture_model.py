@@ -146,11 +146,11 @@ class Mixture(eqx.Module):
         """Return the posterior of flat points, which starts at draws from the prior."""
         return Posterior(self.log_density, self.parameters(), self.prior_points)
 
-    @eqx.filter_jit
     def prior_points(self, key: Key, num: int) -> Particles:
         """Return flat draws from the prior: the start of all samplers."""
-        trees = jax.vmap(self.prior)(jr.split(key, num))
-        return jax.vmap(self.parameters().flatten)(trees)
+        parameters = self.parameters()
+        draw = eqx.filter_jit(lambda key: parameters.flatten(self.prior(key)))
+        return jax.vmap(draw)(jr.split(key, num))
 
     def truth(self) -> Float[Array, " quantity"] | None:
         if not self.is_simulated:

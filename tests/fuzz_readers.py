@@ -79,7 +79,7 @@ def read(reader, path):
     """Read a file by the reader that it is for."""
     import equistein as es
     from equistein.data import read_idx, read_labels, read_points, read_table
-    from equistein.data._cache import kept_arrays
+    from equistein.data._cache import load_cached
     from equistein.molecules import read_molecules
     from equistein.training import LIBRARY_PARTS
     from equistein.training._checkpoint import load_checkpoint
@@ -90,7 +90,7 @@ def read(reader, path):
         if reader != "packed":
             es.data.map_points(path)
     elif reader == "cached":
-        kept_arrays(path)
+        load_cached(path)
     elif reader in ("xyz", "extxyz", "xyz.gz"):
         read_molecules(path)
     elif reader in ("csv", "tsv", "parquet"):
@@ -138,9 +138,9 @@ def _through_file(write):
 
 
 def _kept(x):
-    from equistein.data._cache import keep
+    from equistein.data._cache import save_cached
 
-    return _through_file(lambda path: keep(path, {"x": x}))
+    return _through_file(lambda path: save_cached(path, {"x": x}))
 
 
 def _parquet():

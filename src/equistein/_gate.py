@@ -31,8 +31,8 @@ _SEQUENCES = (
 )  # fmt: skip
 _KINDS = {"f": "float", "i": "int", "u": "uint", "b": "bool", "c": "complex"}
 _PHRASES = {
-    int: "an integer", float: "a number", bool: "True or False", str: "a string",
-    type(None): "None",
+    int: "an integer", np.integer: "an integer", float: "a number",
+    bool: "True or False", str: "a string", type(None): "None",
 }  # fmt: skip
 
 

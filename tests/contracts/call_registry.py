@@ -330,7 +330,7 @@ CALLS = {
         bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),
     ),
     **calls(
-        es.diagnostics,
+        es.metrics,
         effective_sample_size=dict(values=X),
         split_r_hat=dict(values=np.asarray(X).T),
     ),

@@ -155,9 +155,9 @@ def test_wrong_parts_of_a_symmetric_kernel_are_refused(wrap, unchecked):
 
 @pytest.mark.parametrize("wrap", [Pullback, Gradient])
 def test_wrong_parts_of_a_kernel_of_features_are_refused(wrap, unchecked):
-    with pytest.raises(ValueError, match=f"{wrap.__name__}` needs `base`"):
+    with pytest.raises(ValueError, match="`base`"):
         wrap(0.2, Radius())
-    with pytest.raises(ValueError, match=f"{wrap.__name__} needs `features`"):
+    with pytest.raises(ValueError, match="`features`"):
         wrap(RBF(0.2), Cyclic(4))
 
 

@@ -113,7 +113,9 @@ def errors_of_turning_one(kernel, target, optimizer, dtype, key):
     @jax.jit
     def three_steps(x):
         step = lambda _, state: sampler.step(run_key, state, target.log_density)[0]
-        return jax.lax.fori_loop(0, 3, step, sampler.init(x, log_density)).particles
+        return jax.lax.fori_loop(
+            0, 3, step, sampler.init(x, target.log_density)
+        ).particles
 
     @jax.jit
     def turn(point):

@@ -32,6 +32,8 @@ NO_DISTANCES = {
     metrics.annealed_importance_sampling,
     metrics.auroc,
     metrics.bits_per_dimension,
+    metrics.effective_sample_size,
+    metrics.split_r_hat,
     metrics.expected_calibration_error,
     metrics.kernel_stein_discrepancy,
     metrics.mean_log_likelihood,

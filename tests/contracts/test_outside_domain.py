@@ -113,7 +113,7 @@ def test_a_class_that_an_energy_lacks_is_refused(label):
         lambda: JOINT.joint(X[0], label),
         lambda: es.energies.ConditionalEnergy(JOINT, label),
     ):
-        assert fault(call, "`label` must be a class from 0 to 2") is None
+        assert fault(call, "`label`") is None
 
 
 def test_a_class_that_is_traced_and_lacking_is_nan():

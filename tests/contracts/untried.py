@@ -19,7 +19,10 @@ UNTRIED = {
         _NONE: {"Coordinates"},
         _PARTS: {"jacobian", "pair_differences", "smooth_norm"},
     },
-    "kernels": {_PARTS: {"closed_form", "measured_bandwidth", "squared_discrepancy"}},
+    "kernels": {
+        _RESULTS: {"Prepared"},
+        _PARTS: {"closed_form", "measured_bandwidth", "squared_discrepancy"},
+    },
     "targets": {_RESULTS: {"Minima"}},
     "energies": {_RESULTS: {"Evaluation"}, _CHECKS: {"check_one_density", "fixed"}},
     "metrics": {
@@ -42,14 +45,15 @@ UNTRIED = {
     "negatives": {},
     "samplers": {
         _RESULTS: {
-            "BlackJAXInfo", "BlackJAXParameters", "BlackJAXState", "LangevinInfo",
-            "LangevinState", "MALAInfo", "MALAState", "PathWalker", "SMCInfo",
+            "ChainInfo", "ChainParameters", "ChainState", "LangevinInfo",
+            "LangevinState", "PathWalker", "SMCInfo",
             "SMCState", "SVGDInfo", "SVGDState", "Samples", "SamplingAlgorithm",
             "TemperingInfo", "TemperingState", "RunInterrupted",
         },
         _FILES: {"load_samples"},
         _PARTS: {
-            "SplitRows", "advance", "clipped", "collect_warnings", "everywhere",
+            "SplitRows", "advance", "canonical_optimizer", "clipped",
+            "collect_warnings", "everywhere",
             "on_mesh", "suppress_warnings", "warn_of_samples",
         },
         _EXTRA: {"BlackJAXChains", "from_blackjax"},
@@ -84,7 +88,7 @@ UNTRIED = {
             "contrastive_model", "denoising_model", "for_dataset", "for_formulas",
             "formulas_of", "graph_energy_for", "image_bits", "image_energy_for",
             "image_invariants", "image_model", "judge", "masked_energy_for",
-            "network_for", "of_formula", "scores",
+            "network_for", "of_formula", "scores", "fit_text", "write_fit_report",
         },
     },
     "training": {
@@ -92,9 +96,12 @@ UNTRIED = {
         _FORCES: {"ForceMatching"},
         _RESULTS: {"Batch", "Fitted", "PersistentState", "Sum"},
         _FILES: {"TensorBoard", "check_on_disk", "load_tree"},
+        "sources and settings of a fit: tests/units/training refuse": {
+            "InMemory", "OnDisk", "Optimization", "Stream",
+        },
         _PARTS: {
-            "Trainer", "displacement", "divergence", "paired", "parts_of", "prepared",
-            "score_norm", "spread_rows",
+            "Trainer", "checked_batch", "displacement", "divergence", "paired",
+            "parts_of", "score_norm", "spread_rows",
         },
     },
     "posteriors": {

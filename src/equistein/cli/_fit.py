@@ -14,7 +14,7 @@ import numpy as np
 import tyro
 
 from equistein._files import digest
-from equistein._limits import check_drawn, LimitError
+from equistein._limits import check_drawn, check_made, LimitError
 from equistein._sharding import device_mesh
 from equistein.cli._distributed import Distributed
 from equistein.cli._fit_options import fit_settings, FitOptions, SETTINGS
@@ -52,6 +52,7 @@ from equistein.samplers import NonFiniteError
 from equistein.training import CheckpointError, DivergenceError, Fitted
 
 _TRAINING = "checkpoint/training.npz"
+_EPOCH = 200  # bytes of its history
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,6 +151,8 @@ def prepare(
         train = dataset.in_memory().train()
         model.check(jr.key(problem.seed), train.points, train.labels)
         check_drawn(problem.num_samples, dataset.points.shape[1:])
+        what = f"The history of {model.num_epochs} epochs"
+        check_made(what, _EPOCH * model.num_epochs, "take a smaller `num_epochs`")
     except ValueError as error:
         raise UserError(str(error)) from None
     return problem, settings, dataset, model

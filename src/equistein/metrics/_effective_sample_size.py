@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._gate import finite_gate
 from equistein._types import Scalar
 
 
-@gate
+@finite_gate
 def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
     r"""The number of independent samples with the same error of the mean.
 

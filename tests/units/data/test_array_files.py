@@ -147,14 +147,14 @@ def test_a_header_that_promises_too_much_is_refused(tmp_path):
         header, {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10**3)}
     )
     (tmp_path / "x.npy").write_bytes(header.getvalue() + bytes(64))
-    with pytest.raises(DataError, match="at most 512 MiB are taken"):
+    with pytest.raises(DataError, match="at most 512 MiB"):
         read_points(tmp_path / "x.npy")
 
 
 def test_a_huge_file_is_refused_by_its_size(tmp_path, points, monkeypatch):
     monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "100")
     np.save(tmp_path / "x.npy", points)
-    with pytest.raises(DataError, match="at most 100 bytes are taken: give fewer"):
+    with pytest.raises(DataError, match="at most 100 bytes"):
         read_points(tmp_path / "x.npy")
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from equistein.data import cache_folder, cached_array
-from equistein.data._cache import keep
+from equistein.data._cache import save_cached
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_no_flipped_bit_is_read_as_valid(folder):
 def test_a_cache_of_another_shape_is_made_anew(folder):
     cached_array("name", {}, (2, 3), counted([]))
     (file,) = folder.iterdir()
-    keep(file, {"x": np.ones((4, 4), np.float32)})
+    save_cached(file, {"x": np.ones((4, 4), np.float32)})
     calls = []
     cached_array("name", {}, (2, 3), counted(calls))
     assert calls

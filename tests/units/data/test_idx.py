@@ -36,8 +36,8 @@ def test_an_idx_file_is_read_back(packed, array, tmp_path):
         (lambda b: b"\0\0\x0d" + b[3:], "no IDX file of unsigned bytes"),
         (lambda b: b"PK" + b[2:], "no IDX file of unsigned bytes"),
         (lambda b: b[:3] + b"\0", "no IDX file of unsigned bytes"),
-        (lambda b: b[:4] + b"\xff" * 12 + b[16:], "at most 512 MiB are taken"),
-        (lambda b: b[:4] + b"\0" * 4 + b"\xff" * 8, "at most 512 MiB are taken"),
+        (lambda b: b[:4] + b"\xff" * 12 + b[16:], "at most 512 MiB"),
+        (lambda b: b[:4] + b"\0" * 4 + b"\xff" * 8, "at most 512 MiB"),
         (lambda b: b[:3] + b"\x64" + b"\0\0\0\1" * 100, "no IDX file"),
     ],
 )

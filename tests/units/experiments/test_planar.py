@@ -59,12 +59,12 @@ def test_the_likelihood_is_normalized_on_the_plane():
 def test_exact_densities_are_normalized_and_lie_on_the_plane():
     for target in (rings((3.0, 10.0)), classes((7.0, 15.0))):
         assert np.allclose(
-            target.plane.log_normalizers(target.law.log_densities), 0, atol=1e-3
+            target.plane.log_normalizers(target.known.log_densities), 0, atol=1e-3
         )
         point = jnp.array([6.0, 2.0])
         moved = target.group.act(target.group.sample(jax.random.key(0), 1)[0], point)
         assert np.allclose(
-            target.law.log_densities(moved), target.law.log_densities(point)
+            target.known.log_densities(moved), target.known.log_densities(point)
         )
 
 
@@ -72,20 +72,20 @@ def test_exact_densities_are_normalized_and_lie_on_the_plane():
 def test_the_family_is_fitted_by_maximum_likelihood():
     for target in (rings((3.0, 10.0)), classes((7.0, 15.0))):
         data, labels = target.sample(jax.random.key(1), 512)
-        law = target.family(data, labels)
+        density = target.family(data, labels)
         assert np.allclose(
-            target.plane.log_normalizers(law.log_densities), 0, atol=2e-3
+            target.plane.log_normalizers(density.log_densities), 0, atol=2e-3
         )
-        mean = lambda law, points=data: jnp.mean(
-            jax.vmap(law.log_densities)(points)[:, 0]
+        mean = lambda density, points=data: jnp.mean(
+            jax.vmap(density.log_densities)(points)[:, 0]
         )
         # At its own points it is likelier than the truth, by half its parameters.
-        gain = 512 * (mean(law) - mean(target.law))
+        gain = 512 * (mean(density) - mean(target.known))
         assert 0 < gain < 15
         # The broken twin has learned other points: a fifth further out.
         twin = target.family(1.2 * data, labels)
-        assert 512 * (mean(twin) - mean(target.law)) < -100
-        assert law.samples(jax.random.key(2), 5)[0].shape == (5, 2)
+        assert 512 * (mean(twin) - mean(target.known)) < -100
+        assert density.samples(jax.random.key(2), 5)[0].shape == (5, 2)
 
 
 def test_a_ring_has_no_modes():
@@ -95,7 +95,7 @@ def test_a_ring_has_no_modes():
     ring = 7 * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
 
     def modes_found(drawn):
-        logs = target.law.log_densities
+        logs = target.known.log_densities
         numbers, _ = target.measure(logs, 3 * [drawn], points, labels, points)
         return numbers["modes_found"]
 

@@ -27,7 +27,7 @@ from equistein.groups import (
 )
 @pytest.mark.parametrize("number", [0, -1, 2.0, True, "4"])
 def test_a_wrong_number_is_refused(make, number, unchecked):
-    with pytest.raises(ValueError, match="needs `(order|dim|num)`, an integer >= 1"):
+    with pytest.raises(ValueError, match="`(order|dim|num)`"):
         make(number)
 
 

@@ -64,12 +64,11 @@ def test_a_kernel_must_return_one_number():
 
 
 def test_a_function_is_told_how_to_become_a_kernel(unchecked):
-    with pytest.raises(ValueError, match="AbstractScalarKernel"):
+    with pytest.raises(ValueError, match="`kernel`"):
         es.SVGD(lambda x, y: normal(x - y), optax.sgd(0.1))
 
 
 @pytest.mark.parametrize("average", [es.kernels.Equivariant, es.kernels.Invariant])
 def test_an_average_names_the_kernel_it_is_made_from(average, unchecked):
-    name = average.__name__
-    with pytest.raises(ValueError, match=f"^{name} needs `base`.*AbstractRadialKernel"):
+    with pytest.raises(ValueError, match="`base`"):
         average(Smooth(), QUARTERS)

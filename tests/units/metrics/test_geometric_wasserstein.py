@@ -172,8 +172,8 @@ def test_clouds_with_a_symmetry_of_their_own_are_at_distance_zero():
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        ((3, 4, 2), (4, 4, 2), r"as many clouds.*\(3, 4, 2\) and \(4, 4, 2\)"),
-        ((3, 4, 2), (3, 5, 2), "as many clouds"),
+        ((3, 4, 2), (4, 4, 2), "`second`"),
+        ((3, 4, 2), (3, 5, 2), "`second`"),
         ((3, 5, 2), (3, 5, 2), "acts on points of shape"),
         ((3, 4, 3), (3, 4, 3), "acts on points of shape"),
         ((3, 8), (3, 8), "acts on points of shape"),

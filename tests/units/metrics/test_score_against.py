@@ -155,7 +155,7 @@ def test_what_cannot_be_samples_is_refused(samples, said):
 
 
 def test_wrong_settings_are_refused(unchecked):
-    with pytest.raises(ValueError, match="a particle system"):
+    with pytest.raises(ValueError, match="`target`"):
         score_against(exact(0, 10), Shells((4.0,), 0.5, 2))
     with pytest.raises(ValueError, match="`num_draws`"):
         score(exact(0, 10), num_draws=1)

@@ -141,5 +141,5 @@ def test_without_labels_nothing_is_relabelled(key, unchecked):
     samples = made(parameters, jnp.zeros(2), key)
     assert es.relabel(samples) is samples
     assert set(es.to_arviz(samples).children) == {"posterior", "sample_stats"}
-    with pytest.raises(ValueError, match="`posterior.run`"):
+    with pytest.raises(ValueError, match="`samples`"):
         es.relabel(samples.samples)

@@ -82,7 +82,7 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
         "systematic_resampling",
         lambda key, weights: jnp.arange(len(weights)),
     )
-    broken = annealed(0, sampler=eqx.tree_at(lambda s: s.share, SAMPLER, 0.5))
+    broken = annealed(0, sampler=eqx.tree_at(lambda s: s.ess_fraction, SAMPLER, 0.5))
     assert error_of_share(broken) > 4.5
 
 
@@ -91,8 +91,8 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     [
         ({"num_runs": 0}, "`num_runs`"),
         ({"num_moves": 0}, "`num_moves`"),
-        ({"share": 1.0}, "`share`"),
-        ({"share": 0.0}, "`share`"),
+        ({"ess_fraction": 1.0}, "`ess_fraction`"),
+        ({"ess_fraction": 0.0}, "`ess_fraction`"),
         ({"reference": two_modes}, "`reference`"),
     ],
 )

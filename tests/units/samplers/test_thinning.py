@@ -71,5 +71,5 @@ def test_thinning_refuses_what_does_not_fit(key, unchecked):
     for num in (0, 6):
         with pytest.raises(ValueError, match="`num`"):
             thin(jr.key(5), features, features[:, 0], num)
-    with pytest.raises(ValueError, match="4 numbers"):
+    with pytest.raises(ValueError, match="`order`|4 numbers"):
         thin(jr.key(5), features, features[:4, 0], 2)

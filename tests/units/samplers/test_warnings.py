@@ -8,9 +8,9 @@ import numpy as np
 import optax
 import pytest
 import scipy.signal
-from equistein.diagnostics import split_r_hat
 
 import equistein as es
+from equistein.metrics import split_r_hat
 from equistein.samplers._warnings import _few_effective, _unmixed
 
 

@@ -78,5 +78,5 @@ def test_plain_chains_stay_in_the_mode_that_they_fell_into(key):
     ],
 )
 def test_a_wrong_mixture_is_refused(wrong, unchecked):
-    with pytest.raises(ValueError, match=f"HardMixture needs.*{next(iter(wrong))}"):
+    with pytest.raises(ValueError, match=f"HardMixture.*{next(iter(wrong))}"):
         HardMixture(**wrong)

@@ -169,7 +169,7 @@ def test_noise_stays_on_the_subspace_and_labels_stay_with_their_points(key):
 
 @pytest.mark.parametrize("noise", [0.0, -1.0, float("nan"), float("inf")])
 def test_noise_that_is_none_is_refused(noise):
-    with pytest.raises(ValueError, match="`sigma_min`"):
+    with pytest.raises(ValueError, match="`noise`"):
         Blurred(CrossEntropy(), noise)
     with pytest.raises(ValueError, match="`sigma_min`"):
         DenoisingScoreMatching(noise)

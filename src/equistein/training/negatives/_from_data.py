@@ -54,8 +54,8 @@ class FromData(AbstractNegatives):
         self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch
     ) -> tuple[Particles, Any, dict[str, Scalar]]:
         sampler = self.sampler.scaled(batch.step_scale)
-        state = sampler.init(batch.points, energy.log_density)
-        moved = advance(key, sampler, energy.log_density, state, self.num_steps)
+        start = sampler.init(batch.points, energy.log_density)
+        moved = advance(key, sampler, energy.log_density, start, self.num_steps)
         after = moved.particles
         info = {
             "score_norm": score_norm(energy, after),

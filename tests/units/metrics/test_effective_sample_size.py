@@ -3,7 +3,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from equistein.diagnostics import effective_sample_size
+
+from equistein.metrics import effective_sample_size
 
 
 def autoregressive(key, correlation, shape=(400, 200)):
