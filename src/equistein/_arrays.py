@@ -14,12 +14,9 @@ from equistein._types import Keys
 
 
 def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"]:
-    """Return `particles` as a floating-point array of at least one finite point.
+    """Return `particles` as an array; raise `ValueError` unless floating and finite.
 
     While something is traced the numbers are not looked at.
-
-    Raises:
-        ValueError: If it is not one, naming what came.
     """
     if particles is None:
         raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
@@ -51,13 +48,7 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
 
 
 def check_point(owner: str, point: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless `point` is one of a shape, floating point.
-
-    Shapes are known while something is traced: it costs nothing at run time.
-
-    Raises:
-        ValueError: If it is not one, naming what came.
-    """
+    """Raise `ValueError` unless `point` is one of a shape, floating point."""
     found, dtype = getattr(point, "shape", None), getattr(point, "dtype", None)
     if found is None or dtype is None:
         raise ValueError(
@@ -77,21 +68,13 @@ def check_point(owner: str, point: Any, shape: tuple[int, ...]) -> None:
 
 
 def check_num(num: int) -> None:
-    """Raise unless `num` is a number of samples.
-
-    Raises:
-        ValueError: If `num` is not a positive integer.
-    """
+    """Raise `ValueError` unless `num` is a number of samples."""
     if not is_integer(num) or num < 1:
         raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
 
 
 def as_keys(key: Any) -> Keys:
-    """Return a key, or several; an integer n is `jax.random.key(n)`.
-
-    Raises:
-        ValueError: If it is neither.
-    """
+    """Return a key, or several; an integer n is `jax.random.key(n)`."""
     if is_integer(key) and key >= 0:
         return jr.key(int(key))
     if isinstance(key, Array) and (

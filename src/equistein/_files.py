@@ -15,11 +15,7 @@ _UNFINISHED: set[pathlib.Path] = set()
 
 
 def write_whole(path: pathlib.Path, content: bytes) -> None:
-    """Write a file under a temporary name, and rename it into place.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Write a file under a temporary name, and rename it into place."""
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}{PART}")
     with unfinished(temporary):
         try:

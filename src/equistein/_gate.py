@@ -42,23 +42,43 @@ def gate(public: Gated, *, finite: bool = False) -> Gated:
     Values may be more general than the annotation, as NumPy's numbers and arrays are.
     Arrays are checked for the number of their axes, the sizes that they share by name,
     and their kind of numbers; the numbers of traced arrays are not known. An integer
-    may be the `key`, as for `keyed`. The function itself checks what an annotation
-    cannot express, such as a range.
-
-    Args:
-        public: The function or the class.
-        finite: Whether floating-point arrays must be finite.
+    may be the `key`. The function itself checks what an annotation cannot express, such
+    as a range. With `finite`, floating-point arrays must be finite.
 
     Raises:
         ValueError: When called, with the argument, what was expected and what came.
     """
-    name = public.__name__
-    if isinstance(public, type):
-        converted = functools.partial(_hints_of_converted, public)
-        checked = _gated(public.__init__, converted, finite, name)
-        setattr(public, "__init__", checked)  # noqa: B010
-        return public  # type: ignore[return-value]
-    return _gated(public, dict, finite, name)  # type: ignore[return-value]
+    is_class = isinstance(public, type)
+    function: Any = public.__init__ if is_class else public
+    name, signature = public.__name__, inspect.signature(function)
+
+    @functools.cache
+    def hints() -> dict[str, Any]:
+        own = _hints(inspect.unwrap(function))
+        if not dataclasses.is_dataclass(public):
+            return own
+        # The annotation of a converter is less specific than that of its field.
+        fields, of_class = dataclasses.fields(public), _hints(public)
+        converted = {f.name for f in fields if "converter" in f.metadata}
+        own = {k: hint for k, hint in own.items() if hint is not Any}
+        return {k: of_class[k] for k in converted & of_class.keys()} | own
+
+    @functools.wraps(function)
+    def gated(*arguments: Any, **named: Any) -> Any:
+        try:
+            bound = signature.bind(*arguments, **named)
+        except TypeError as error:
+            raise TypeError(f"`{name}`: {error}.") from None
+        values = bound.arguments
+        if "key" in values and values["key"] is not signature.parameters["key"].default:
+            values["key"] = as_keys(values["key"])
+        _check_all(name, values, signature, hints(), finite)
+        return function(*bound.args, **bound.kwargs)
+
+    if not is_class:
+        return gated  # type: ignore[return-value]
+    setattr(public, "__init__", gated)  # noqa: B010
+    return public  # type: ignore[return-value]
 
 
 finite_gate = functools.partial(gate, finite=True)
@@ -69,9 +89,6 @@ def keyed(public: Gated) -> Gated:
     """Let a function take an integer n as its `key`, which is `jax.random.key(n)`.
 
     Nothing else is checked, so that it may be used where steps are compiled.
-
-    Raises:
-        ValueError: When called, if `key` is neither.
     """
     place = list(inspect.signature(public).parameters).index("key")
 
@@ -85,42 +102,6 @@ def keyed(public: Gated) -> Gated:
         return public(*arguments, **named)
 
     return with_key  # type: ignore[return-value]
-
-
-def _gated(
-    public: Callable[..., Any],
-    converted: Callable[[], dict[str, Any]],
-    finite: bool,
-    name: str,
-) -> Callable[..., Any]:
-    signature = inspect.signature(public)
-    hints: dict[str, Any] = {}
-
-    @functools.wraps(public)
-    def gated(*arguments: Any, **named: Any) -> Any:
-        try:
-            bound = signature.bind(*arguments, **named)
-        except TypeError as error:
-            raise TypeError(f"`{name}`: {error}.") from None
-        values = bound.arguments
-        if "key" in values and values["key"] is not signature.parameters["key"].default:
-            values["key"] = as_keys(values["key"])
-            arguments, named = bound.args, bound.kwargs
-        if not hints:
-            hints.update(converted())  # a converter's own annotation is less specific
-            own = _hints(inspect.unwrap(public))
-            hints.update({k: v for k, v in own.items() if v is not Any})
-        _check_all(name, values, signature, hints, finite)
-        return public(*arguments, **named)
-
-    return gated
-
-
-def _hints_of_converted(cls: type) -> dict[str, Any]:
-    """Return the annotations of the fields that have a converter."""
-    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    names = {field.name for field in fields if "converter" in field.metadata}
-    return {name: hint for name, hint in _hints(cls).items() if name in names}
 
 
 def _hints(public: Any) -> dict[str, Any]:
@@ -145,30 +126,28 @@ def _check_all(
         if kind is inspect.Parameter.VAR_POSITIONAL:
             parts = [(f"{argument}[{i}]", each) for i, each in enumerate(value)]
         for name, each in parts:
+            needs = f"`{owner}` needs `{name}`"
             if is_integer(each) and each > MOST and name not in _RANDOM:
                 raise ValueError(
-                    f"`{owner}` needs `{name}` of at most {MOST:.0e}, but got {each}: "
-                    f"{WHY_MOST}."
+                    f"{needs} of at most {MOST:.0e}, but got {each}: {WHY_MOST}."
                 )
             if not _conforms(each, hint, sizes):
                 raise ValueError(
-                    f"`{owner}` needs `{name}`, {_phrase(hint, sizes)}, but got "
-                    f"{_shown(each)}."
+                    f"{needs}, {_phrase(hint, sizes)}, but got {_shown(each)}."
                 )
             if finite and isinstance(each, jax.Array | np.ndarray):
-                _check_finite(owner, name, each)
+                _check_finite(needs, each)
 
 
-def _check_finite(owner: str, name: str, value: jax.Array | np.ndarray) -> None:
+def _check_finite(needs: str, value: jax.Array | np.ndarray) -> None:
     if value.size == 0:
-        raise ValueError(f"`{owner}` needs `{name}` with at least one entry.")
+        raise ValueError(f"{needs} with at least one entry.")
     if isinstance(value, Tracer) or not jnp.issubdtype(value.dtype, jnp.floating):
         return
     bad = int(np.sum(~np.isfinite(value)))
     if bad:
         raise ValueError(
-            f"`{owner}` needs `{name}` to be finite, but {bad} of {value.size} numbers "
-            "are not."
+            f"{needs} to be finite, but {bad} of {value.size} numbers are not."
         )
 
 
@@ -183,12 +162,12 @@ def _conforms(value: Any, hint: Any, sizes: Sizes) -> bool:
         return value in arguments
     if origin is typing.Annotated:
         return _conforms(value, arguments[0], sizes)
-    if inspect.isclass(hint) and issubclass(hint, AbstractArray):
-        return _is_such_array(value, hint, sizes)
     if origin is not None and inspect.isclass(origin):
         return _is_such_container(value, origin, arguments, sizes)
     if not inspect.isclass(hint) or hint is Any:
         return True
+    if issubclass(hint, AbstractArray):
+        return _is_such_array(value, hint, sizes)
     if hint is bool:
         return isinstance(value, bool | np.bool_)
     if hint is int:
@@ -214,9 +193,9 @@ def _is_such_container(
     elif not isinstance(value, list | tuple | range):
         return isinstance(value, origin)
     if origin is tuple and Ellipsis not in arguments:
+        pairs = zip(value, arguments, strict=False)
         return len(value) == len(arguments) and all(
-            _conforms(each, hint, sizes)
-            for each, hint in zip(value, arguments, strict=True)
+            _conforms(each, hint, sizes) for each, hint in pairs
         )
     return all(_conforms(each, arguments[0], sizes) for each in value)
 

@@ -27,35 +27,25 @@ class LimitError(ValueError):
 
 
 def max_bytes() -> int:
-    """Return how much memory one thing may need: `$EQUISTEIN_MAX_BYTES`, or 512 MiB.
-
-    Raises:
-        LimitError: If the variable is no whole number.
-    """
+    """Return how much memory one thing may need: `$EQUISTEIN_MAX_BYTES`, or 512 MiB."""
     return _variable() or _BYTES
 
 
 def check_bytes(what: str, needed: int, remedy: str = "") -> None:
-    """Raise unless data to read fit into the memory that they may need.
+    """Raise `LimitError` unless data to read fit into the memory they may need.
 
     Args:
         what: What it is, such as "The history of `run`".
         needed: The bytes it will need, about.
         remedy: What to do instead, such as "record less".
-
-    Raises:
-        LimitError: If they do not, with an estimate and how to raise the bound.
     """
     _check(what, needed, remedy, max_bytes())
 
 
 def check_made(what: str, needed: int, remedy: str = "") -> None:
-    """Raise unless arrays about to be made fit into memory, as `check_bytes` does.
+    """Raise `LimitError` unless arrays about to be made fit into memory.
 
     They may need a quarter of the machine's memory, since only the user asks for them.
-
-    Raises:
-        LimitError: If they do not fit, with an estimate.
     """
     _check(what, needed, remedy, _variable() or _machine() // 4)
 

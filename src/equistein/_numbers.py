@@ -22,13 +22,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
-    """Raise `ValueError` unless numbers, by their arguments' names, are in range.
-
-    Args:
-        owner: Who needs them, such as "Persistent".
-        least: The smallest valid integer.
-        numbers: The numbers.
-    """
+    """Raise `ValueError` unless numbers, by their arguments' names, are in range."""
     for name, number in numbers.items():
         if not is_integer(number) or number < least:
             raise ValueError(

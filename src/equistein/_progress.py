@@ -1,8 +1,6 @@
 """The progress of long work: a bar on a terminal, lines elsewhere."""
 
-import shutil
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,8 +9,6 @@ from tqdm import tqdm
 _LINE = (
     "{desc}{n_fmt} of {total_fmt} {unit}s, {elapsed} so far, {remaining} left{postfix}"
 )
-_SHORT_LINE = "{desc}{n_fmt} of {total_fmt}, {remaining} left"
-_NARROW = 60  # columns, where the line is the short one
 _SECONDS = 15.0  # between two lines
 
 
@@ -40,15 +36,6 @@ class _Bar(tqdm):
         if n and not self.disable and self.desc:
             self.set_description_str("", refresh=False)
         return super().update(n)
-
-    def show_text(self, text: str) -> None:
-        """Show a text behind the numbers, as often as the bar itself is refreshed."""
-        if self.disable:
-            return
-        self.set_postfix_str(text, refresh=False)
-        if time.time() - self.last_print_t >= self.mininterval:
-            self.refresh()
-            self.last_print_t = time.time()
 
 
 class _PlainLines:
@@ -79,7 +66,5 @@ def progress_bar(items: Iterable | None = None, **options: Any) -> _Bar:
     if not sys.stderr.isatty():
         options["desc"] = options["desc"] and f"{options['desc']}: "
         seconds = _SECONDS
-        narrow = shutil.get_terminal_size().columns < _NARROW
-        line = _SHORT_LINE if narrow else _LINE
-        options |= {"bar_format": line, "file": _PlainLines(sys.stderr)}
+        options |= {"bar_format": _LINE, "file": _PlainLines(sys.stderr)}
     return _Bar(items, mininterval=seconds, maxinterval=seconds, **options)

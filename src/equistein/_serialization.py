@@ -31,16 +31,9 @@ def save_arrays(
     header: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Write arrays and a header into a file, whole or not at all.
+    """Write arrays and a JSON header into a file, whole or not at all.
 
-    Args:
-        path: The file; one that exists is replaced.
-        kind: What it holds, such as "samples"; reading asks for the same.
-        header: Anything that JSON can hold.
-        arrays: The arrays by name.
-
-    Raises:
-        OSError: If it cannot be written.
+    `kind` says what it holds, such as "samples"; reading asks for the same.
     """
     write_whole(path, pack_arrays(kind, header, arrays))
 
@@ -69,7 +62,6 @@ def load_arrays(
         remedy: What to do if it is damaged, as the end of a sentence.
 
     Raises:
-        OSError: If it cannot be read.
         LimitError: If it is larger than memory may hold.
         FileFormatError: If it is damaged, of another kind, or of another version.
     """
@@ -122,10 +114,7 @@ def checksum_of(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def _unpacked(file: Any, name: str) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz file, if they fit into memory.
-
-    A header that promises more than the archive holds fails while it is read.
-    """
+    """Return the arrays of an .npz file, if they fit into memory."""
     with zipfile.ZipFile(file) as archive:
         check_bytes(name, sum(part.file_size for part in archive.infolist()))
     file.seek(0)

@@ -38,11 +38,7 @@ def device_mesh(num_devices: int | None = None) -> Mesh:
 
 
 def checked_mesh(owner: str, mesh: Any) -> Mesh:
-    """Return a mesh to split rows over.
-
-    Raises:
-        ValueError: If it is none, or has no axis for rows.
-    """
+    """Return a mesh to split rows over; raise `ValueError` unless it has their axis."""
     if not isinstance(mesh, Mesh) or AXIS not in mesh.axis_names:
         axes = tuple(mesh.axis_names) if isinstance(mesh, Mesh) else mesh
         raise ValueError(
@@ -53,14 +49,7 @@ def checked_mesh(owner: str, mesh: Any) -> Mesh:
 
 
 def on_all(tree: PyTree, mesh: Mesh) -> PyTree:
-    """Return a tree whose arrays are on the devices, those of all processes.
-
-    What each process has must be the same.
-
-    Args:
-        tree: The tree.
-        mesh: The devices.
-    """
+    """Return a tree whose arrays, equal in all processes, are on all devices."""
     place = NamedSharding(mesh, PartitionSpec())
 
     def put(leaf):
@@ -122,11 +111,7 @@ def disagreeing(content: bytes) -> list[int]:
 
 
 def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
-    """Raise unless all processes were given the same.
-
-    Raises:
-        ValueError: In all of them, with those that differ from the first.
-    """
+    """Raise `ValueError`, in all processes, unless all were given the same."""
     if jax.process_count() == 1:
         return
     known = [jax.__version__, jax.config.read("jax_enable_x64"), *settings]
@@ -149,11 +134,8 @@ def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
 def keep_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     """Return a tree whose arrays of rows are split over the devices.
 
-    Args:
-        tree: The tree.
-        mesh: The devices.
-        num: The number of the rows, of which the last device may have fewer; by default
-            any that the devices share equally.
+    Rows are arrays of length `num`, of which the last device may have fewer; by default
+    any that the devices share equally.
     """
     rows = NamedSharding(mesh, PartitionSpec(AXIS))
 
@@ -174,14 +156,8 @@ def split_rows(
 ) -> Rows:
     """Return `function(rows, *whole)`, each device computing it for its rows.
 
-    The rows are padded to a multiple of the devices; what the devices found is gathered
-    once, so that all of it is on each.
-
-    Args:
-        mesh: The devices; None computes all rows where they are.
-        function: From some rows and what is whole, a tree of arrays with as many rows.
-        rows: The rows.
-        whole: What each device has.
+    The rows are padded to a multiple of the devices; the results, a tree of arrays with
+    as many rows, are gathered once. Without a mesh nothing is split.
     """
     if mesh is None:
         return function(rows, *whole)

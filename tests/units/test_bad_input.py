@@ -46,8 +46,8 @@ def test_a_wrong_start_is_refused(particles, words):
 @pytest.mark.parametrize(
     ("log_density", "words"),
     [
-        (lambda x: bowl(x)[None], r"return a scalar, but it returned shape \(1,\)"),
-        (lambda x: x, r"return a scalar, but it returned shape \(2,\)"),
+        (lambda x: bowl(x)[None], r"return a scalar, but it returned .*\(1,\)"),
+        (lambda x: x, r"return a scalar, but it returned .*\(2,\)"),
         (RotatedGaussians(Cyclic(4)), "target.log_density"),
         (None, "function of one point"),
         (

@@ -1,5 +1,7 @@
 """Annealed sequential Monte Carlo: particles that are weighed, chosen and moved."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,10 +9,10 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._gate import gate, keyed
+from equistein._gate import finite_gate, gate, keyed
+from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
 from equistein.samplers._cond import cond_if_any
 from equistein.samplers._geometric_path import (
     ess_fraction,
@@ -19,13 +21,18 @@ from equistein.samplers._geometric_path import (
     PathWalker,
     unvalued,
 )
-from equistein.samplers._ladder import check_chains, check_path
-from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
-from equistein.samplers._next_temperature import next_temperature
-from equistein.samplers._normal import fitted_normal
-from equistein.samplers._reference import AbstractReference
+from equistein.samplers._ladder import check_path
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains,
+    ChainParameters,
+    first_parameters,
+    moved,
+    tuned_if,
+)
+from equistein.samplers._reference import AbstractReference, fitted_normal
 from equistein.samplers._scores import rms
-from equistein.samplers._systematic_resampling import systematic_resampling
+
+_BISECTIONS = 40
 
 
 class SMCState(eqx.Module):
@@ -103,33 +110,20 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     """
 
     inner: AbstractMarkovChains
-    reference: AbstractReference | None
-    num_runs: int
-    num_moves: int
-    ess_fraction: float
+    _: dataclasses.KW_ONLY
+    reference: AbstractReference | None = None
+    num_runs: int = 4
+    num_moves: int = 5
+    ess_fraction: float = 0.95
 
-    def __init__(
-        self,
-        inner: AbstractMarkovChains,
-        *,
-        reference: AbstractReference | None = None,
-        num_runs: int = 4,
-        num_moves: int = 5,
-        ess_fraction: float = 0.95,
-    ):
-        check_chains("AnnealedSMC", inner, reference)
-        for name, value in {"num_runs": num_runs, "num_moves": num_moves}.items():
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"AnnealedSMC needs `{name}` >= 1, but got {value!r}.")
-        if not 0 < ess_fraction < 1:
+    def __check_init__(self):
+        self.inner.check_invariant()
+        counts = {"num_runs": self.num_runs, "num_moves": self.num_moves}
+        check_integers("AnnealedSMC", **counts)
+        if not 0 < self.ess_fraction < 1:
             raise ValueError(
-                f"AnnealedSMC needs 0 < `ess_fraction` < 1, but got {ess_fraction!r}."
+                f"AnnealedSMC needs 0 < `ess_fraction` < 1, but got {self.ess_fraction}"
             )
-        self.inner = inner
-        self.reference = reference
-        self.num_runs = num_runs
-        self.num_moves = num_moves
-        self.ess_fraction = float(ess_fraction)
 
     def init(self, particles: Particles, log_density: LogDensity) -> SMCState:
         """Build the state; the first step replaces the particles by the reference's."""
@@ -214,9 +208,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         reference = self._reference_for(particles)
-        check_path(
-            "AnnealedSMC", log_density, particles, reference, self.inner.project, 1
-        )
+        check_path("AnnealedSMC", log_density, particles, reference, self.inner.project)
 
     def scaled(self, factor: float | Scalar) -> "AnnealedSMC":
         """Return this sampler with the inner one's step sizes multiplied."""
@@ -287,3 +279,44 @@ def _mean_of_finite(values: Float[Array, "run member"]) -> Scalar:
     finite = jnp.isfinite(values)
     count = jnp.maximum(jnp.sum(finite), 1).astype(values.dtype)
     return jnp.sum(jnp.where(finite, values, 0)) / count
+
+
+def next_temperature(
+    log_ratios: Float[Array, " particle"],
+    log_weights: Float[Array, " particle"],
+    beta: Scalar,
+    ess_fraction: float,
+) -> Scalar:
+    r"""Return the largest $\beta' \le 1$ that keeps the effective sample size."""
+
+    def enough(new):
+        gains = (new - beta) * log_ratios
+        first, second = log_weights + gains, log_weights + 2 * gains
+        return jnp.exp(2 * logsumexp(first) - logsumexp(second)) >= ess_fraction
+
+    def bisect(_, bounds):
+        low, high = bounds
+        middle = (low + high) / 2
+        good = enough(middle)
+        return jnp.where(good, middle, low), jnp.where(good, high, middle)
+
+    one = jnp.ones_like(beta)
+    low, high = jax.lax.fori_loop(0, _BISECTIONS, bisect, (beta, one))
+    # Where so few particles are left that no step is short enough, the shortest is it.
+    low = jnp.where(low > beta, low, high)
+    return jnp.where(enough(one), one, low)
+
+
+@finite_gate
+def systematic_resampling(
+    key: Key, weights: Float[Array, " particle"]
+) -> Int[Array, " particle"]:
+    """Choose as many particles by their weights: equal steps from one random start.
+
+    Each is chosen as often as its weight says, rounded down or up.
+    """
+    num = len(weights)
+    ticks = jnp.arange(num, dtype=weights.dtype) + jr.uniform(key, (), weights.dtype)
+    edges = jnp.cumsum(weights)
+    chosen = jnp.searchsorted(edges / edges[-1], ticks / num)
+    return jnp.minimum(chosen, num - 1).astype(int)

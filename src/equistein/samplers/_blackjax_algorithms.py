@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -11,12 +11,62 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._types import Key, Scalar
-from equistein.samplers._blackjax_kinds import Kind, KINDS, name_of
 
 Density: TypeAlias = Callable[[Float[Array, " coordinate"]], Scalar]
 _INTEGRATORS = {  # and their evaluations of the score for one step
     "velocity_verlet": 1, "mclachlan": 2, "yoshida": 3, "omelyan": 5,
 }  # fmt: skip
+
+
+class Kind(NamedTuple):
+    """How BlackJAX's functions for one algorithm are called."""
+
+    building: tuple[str, ...]
+    running: tuple[str, ...]
+    needed: str | None = None
+    is_dynamic: bool = False
+    is_microcanonical: bool = False
+
+
+_BUILT = ("integrator", "divergence_threshold")
+_COUNT = ("integration_steps_params",)
+KINDS = {  # by name in BlackJAX; an algorithm with a state of its own cannot be here
+    "hmc": Kind(
+        (*_BUILT, "build_proposal"), ("num_integration_steps",), "num_integration_steps"
+    ),
+    "mhmc": Kind(_BUILT, ("num_integration_steps",), "num_integration_steps"),
+    "nuts": Kind(_BUILT, ("max_num_doublings",)),
+    "dhmc": Kind((*_BUILT, "integration_steps_fn"), _COUNT, is_dynamic=True),
+    "dmhmc": Kind((*_BUILT, "integration_steps_fn"), _COUNT, is_dynamic=True),
+    "adjusted_mclmc": Kind(
+        _BUILT, (*_COUNT, "L_proposal_factor"), is_microcanonical=True
+    ),
+    "adjusted_mclmc_dynamic": Kind(
+        (*_BUILT, "integration_steps_fn"), (*_COUNT, "L_proposal_factor"),
+        is_dynamic=True, is_microcanonical=True,
+    ),
+}  # fmt: skip
+
+
+def name_of(algorithm: Any) -> str:
+    """Return BlackJAX's name of an algorithm that moves independent chains."""
+    try:
+        import blackjax
+    except ImportError as error:
+        raise ImportError(
+            "from_blackjax needs BlackJAX: pip install 'equistein[bayes]'."
+        ) from error
+
+    name = next((n for n, one in vars(blackjax).items() if one is algorithm), None)
+    if name in KINDS:
+        return name
+    raise ValueError(
+        f"from_blackjax needs one of {', '.join(f'blackjax.{n}' for n in KINDS)}, "
+        "itself and not what it returns for a density, but got "
+        f"{f'blackjax.{name}' if name else repr(algorithm)}: of others the moves are "
+        "not exact, or a step size and an inverse mass matrix do not tell all of them. "
+        "For MALA, SVGD and sequential Monte Carlo take those of `equistein`."
+    )
 
 
 class Walker(eqx.Module):

@@ -41,13 +41,9 @@ def warm_up(
     """Run BlackJAX's own warm-up of some chains, from points in coordinates.
 
     Three quarters of the steps find a step size and an inverse mass matrix for each
-    chain. The chains continue with the mean of the matrices, from the median step size,
-    in the last quarter, which finds one step size for all by how many accept on
-    average.
-
-    Returns:
-        The step size, the inverse mass matrix, and the evaluations of the score, of all
-        chains together.
+    chain. In the last quarter the chains continue with the mean of the matrices, from
+    the median step size, and find one step size for all. Returns the step size, the
+    matrix, and the evaluations of the score by all chains together.
     """
     dtype, density = points.dtype, widened(density, points.dtype)
     points, step, mass = wide((points, step_size, inverse_mass_matrix))

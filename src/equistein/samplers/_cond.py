@@ -17,11 +17,6 @@ def cond_if_any(
 
     Under `vmap`, `lax.cond` computes both branches in every step. Here nothing is
     computed while the condition holds in none of the runs.
-
-    Args:
-        condition: Whether to compute.
-        compute: The function that returns the new value.
-        otherwise: The value where the condition does not hold, a tree of arrays.
     """
 
     def selected():

@@ -1,6 +1,5 @@
 """Ladders of inverse temperatures, and the checks of what lies on them."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._limits import check_made
-from equistein._types import LogDensity, Particles, Point
-from equistein.samplers._geometric_path import Flat
+from equistein._numbers import check_integers
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.samplers._geometric_path import Flat, PathWalker
 from equistein.samplers._markov_chains import AbstractMarkovChains
 from equistein.samplers._reference import AbstractReference
 
@@ -24,6 +25,7 @@ _BYTES = 256  # of a temperature's own state, about
 
 COPIES = 8
 """How many of a point a chain needs: values, scores, proposals."""
+_UP, _DOWN = 1, 2  # to the hot end, and back from it
 
 
 def first_ladder(num: int) -> Float[Array, " temperature"]:
@@ -57,66 +59,29 @@ def equal_rejection(
     return jnp.interp(wanted, barrier, betas).at[0].set(1).at[-1].set(betas[-1])
 
 
-def check_chains(name: str, inner: Any, reference: Any) -> None:
-    """Raise unless chains can be moved by `inner`, from `reference` on.
-
-    Raises:
-        ValueError: If they cannot.
-    """
-    if not isinstance(inner, AbstractMarkovChains):
-        raise ValueError(
-            f"{name} needs `inner`, a sampler whose chains are independent and leave "
-            "the density invariant, such as MALA(0.1) or one of from_blackjax, but got "
-            f"{type(inner).__name__}: particles of SVGD interact, and Langevin without "
-            "acceptance is biased."
-        )
-    inner.check_invariant()
-    if reference is not None and not isinstance(reference, AbstractReference):
-        raise ValueError(
-            f"{name} needs `reference`, a normalized density with exact samples such "
-            f"as Normal(center, scale), but got {reference!r}."
-        )
-
-
 def check_ladder(
-    name: str, inner: Any, ladder: Any, num: Any, reference: Any, num_adapt: Any
+    inner: AbstractMarkovChains, ladder: Any, num: int, reference: Any, num_adapt: int
 ) -> None:
-    """Raise unless the settings of tempering are what they should be.
-
-    Raises:
-        ValueError: If one is not, naming it.
-    """
-    check_chains(name, inner, reference)
-    if not isinstance(num_adapt, int) or num_adapt < 0:
-        raise ValueError(f"{name} needs `num_adapt` >= 0, but got {num_adapt!r}.")
+    """Raise `ValueError` unless the settings of tempering are valid."""
+    inner.check_invariant()
     if ladder is None:
-        if not isinstance(num, int) or num < 2:
-            raise ValueError(f"{name} needs `num_temperatures` >= 2, but got {num!r}.")
-        what = f"{name} with `num_temperatures` of {num}"
+        check_integers("ParallelTempering", 2, num_temperatures=num)
+        what = f"ParallelTempering with `num_temperatures` of {num}"
         check_made(what, _BYTES * num, "take fewer")
-        if num_adapt < 4:
-            raise ValueError(
-                f"{name} needs `num_adapt` >= 4 for a ladder that adapts, but got "
-                f"{num_adapt!r}: give `inverse_temperatures` to have it fixed."
-            )
+        check_integers("ParallelTempering", 4, num_adapt=num_adapt)
         return
+    check_integers("ParallelTempering", 0, num_adapt=num_adapt)
     ladder = np.asarray(ladder)
-    good = (
-        ladder.ndim == 1
-        and len(ladder) >= 2
-        and ladder[0] == 1
-        and bool(np.all(np.diff(ladder) < 0))
-        and ladder[-1] >= 0
-    )
-    if not good:
+    falls = ladder.ndim == 1 and len(ladder) >= 2 and bool(np.all(np.diff(ladder) < 0))
+    if not falls or ladder[0] != 1 or ladder[-1] < 0:
         raise ValueError(
-            f"{name} needs `inverse_temperatures`, at least two numbers that fall from "
-            f"1, as [1, 0.5, 0.1, 0], but got {ladder.tolist()}."
+            "ParallelTempering needs `inverse_temperatures`, at least two numbers that "
+            f"fall from 1, as [1, 0.5, 0.1, 0], but got {ladder.tolist()}."
         )
     if reference is not None and ladder[-1] > 0:
         raise ValueError(
-            f"{name} got a `reference` that its ladder, which ends at {ladder[-1]:g}, "
-            "never reaches: end `inverse_temperatures` at 0."
+            "ParallelTempering got a `reference` that its ladder, which ends at "
+            f"{ladder[-1]:g}, never reaches: end `inverse_temperatures` at 0."
         )
 
 
@@ -126,21 +91,8 @@ def check_path(
     particles: Particles,
     reference: AbstractReference | Flat,
     project: Callable[[Point], Point],
-    num: int,
 ) -> None:
-    """Raise unless a path from the reference to the density can be walked.
-
-    Raises:
-        ValueError: If the chains need more memory than there is, live on another
-            subspace, or the density is infinite or not a number somewhere.
-    """
-    needed, there = COPIES * num * particles.nbytes, _memory()
-    if needed > there:
-        raise ValueError(
-            f"{name} needs about {needed / 2**30:.1f} GiB for {num} temperatures of "
-            f"{len(particles)} chains, but there are {there / 2**30:.1f}: take fewer "
-            "particles or temperatures."
-        )
+    """Raise `ValueError` unless the path from the reference to the density is valid."""
     if isinstance(reference, Flat):
         return
     point = jr.normal(jr.key(0), particles.shape[1:], particles.dtype)
@@ -173,9 +125,169 @@ def _values(
     return jax.vmap(log_density)(reference.sample(jr.key(0), _NUM_LOOKED_AT))
 
 
-def _memory() -> float:
-    """Return the bytes of the device that computes."""
-    stats = jax.devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
-        return float(stats["bytes_limit"])
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+class Replicas(eqx.Module):
+    """Walkers of shape (temperature, chain) with their journeys through the ladder.
+
+    Attributes:
+        walker: The points, with what is known of them.
+        heading: 0 before the first visit of an end, 1 after one of the target, 2 after
+            one of the hot end that came after it.
+        round_trips: How often each walker went to the hot end and came back.
+    """
+
+    walker: PathWalker
+    heading: Int[Array, "temperature chain"]
+    round_trips: Int[Array, "temperature chain"]
+
+    @classmethod
+    def at_start(cls, walker: PathWalker) -> "Replicas":
+        """Return replicas that have been nowhere."""
+        none = jnp.zeros(walker.value.shape, int)
+        return cls(walker, none, none)
+
+
+def swapped(
+    key: Key,
+    replicas: Replicas,
+    betas: Float[Array, " temperature"],
+    parity: Int[Array, ""],
+) -> tuple[Replicas, Float[Array, " pair"], Bool[Array, " pair"]]:
+    """Swap neighbors whose colder temperature has an even, or an odd, number.
+
+    Returns the replicas, the probability that each pair refused, averaged over the
+    chains, and which pairs were asked.
+    """
+    chances = swap_chances(replicas.walker, betas)
+    due = jnp.arange(len(chances)) % 2 == parity
+    taken = due[:, None] & (jr.uniform(key, chances.shape, chances.dtype) < chances)
+    none = jnp.zeros((1, chances.shape[1]), bool)
+    up, down = jnp.concatenate([taken, none]), jnp.concatenate([none, taken])
+    order = jnp.arange(len(betas))[:, None] + up.astype(int) - down.astype(int)
+
+    def reordered(leaf):
+        index = order.reshape(*order.shape, *[1] * (leaf.ndim - 2))
+        return jnp.take_along_axis(leaf, index, axis=0)
+
+    replicas = jax.tree.map(reordered, replicas)
+    return _arrived(replicas), 1 - jnp.mean(chances, axis=1), due
+
+
+def swap_chances(
+    walkers: PathWalker, betas: Float[Array, " temperature"]
+) -> Float[Array, "pair chain"]:
+    r"""Return the probabilities $\min(1, e^{\Delta\beta\, \Delta \log p / b})$.
+
+    A point where the density is zero never comes from the reference.
+    """
+    ratio = walkers.log_ratio
+    gain = (betas[:-1] - betas[1:])[:, None] * (ratio[1:] - ratio[:-1])
+    return jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0)), nan=0.0)
+
+
+def _arrived(replicas: Replicas) -> Replicas:
+    """Note who is at an end of the ladder."""
+    heading, trips = replicas.heading, replicas.round_trips
+    trips = trips.at[0].add((heading[0] == _DOWN).astype(int))
+    heading = heading.at[0].set(_UP)
+    last = jnp.where(heading[-1] == _UP, _DOWN, heading[-1])
+    heading = heading.at[-1].set(last) if len(heading) > 1 else heading
+    return Replicas(replicas.walker, heading, trips)
+
+
+class PathStatistics(eqx.Module):
+    """Sums over steps.
+
+    Attributes:
+        rejected: Of each pair of neighbors, of the probabilities to refuse a swap.
+        asked: How often each pair was asked.
+        log_ratios: Of the log ratio of target and reference, of each chain.
+        stones: The logarithms of the sums of the ratios of the densities at neighboring
+            temperatures, at the hotter one's points, of each ladder.
+        inverse_stones: Those of the inverse ratios, at the colder one's points.
+        inside: How often the hottest point of each ladder had positive density.
+        num_steps: The number of steps that walkers were looked at.
+    """
+
+    rejected: Float[Array, " pair"]
+    asked: Float[Array, " pair"]
+    log_ratios: Float[Array, "temperature chain"]
+    stones: Float[Array, "pair chain"]
+    inverse_stones: Float[Array, "pair chain"]
+    inside: Float[Array, " chain"]
+    num_steps: Scalar
+
+    @classmethod
+    def empty(cls, num: int, chains: int, dtype: jnp.dtype) -> "PathStatistics":
+        """Return the statistics of no step."""
+        pairs, stones = jnp.zeros(num - 1, dtype), jnp.zeros((num - 1, chains), dtype)
+        none = stones - jnp.inf
+        ratios = jnp.zeros((num, chains), dtype)
+        return cls(pairs, pairs, ratios, none, none, ratios[0], jnp.zeros((), dtype))
+
+    def restarted(self, now: Bool[Array, ""]) -> "PathStatistics":
+        """Return empty statistics if it is time, else these."""
+        num, chains = self.log_ratios.shape
+        empty = PathStatistics.empty(num, chains, self.num_steps.dtype)
+        return jax.tree.map(lambda new, old: jnp.where(now, new, old), empty, self)
+
+    def with_walkers(
+        self, walkers: PathWalker, betas: Float[Array, " temperature"]
+    ) -> "PathStatistics":
+        """Return the statistics with another step's walkers."""
+        ratio, gaps = walkers.log_ratio, (betas[:-1] - betas[1:])[:, None]
+        return PathStatistics(
+            self.rejected, self.asked, self.log_ratios + ratio,
+            jnp.logaddexp(self.stones, gaps * ratio[1:]),
+            jnp.logaddexp(self.inverse_stones, -gaps * ratio[:-1]),
+            self.inside + jnp.isfinite(ratio[-1]).astype(self.inside.dtype),
+            self.num_steps + 1,
+        )  # fmt: skip
+
+    def with_swaps(
+        self, rejected: Float[Array, " pair"], due: Bool[Array, " pair"]
+    ) -> "PathStatistics":
+        """Return the statistics with another step's swaps."""
+        asked = due.astype(self.asked.dtype)
+        both = (self.rejected + asked * rejected, self.asked + asked)
+        return eqx.tree_at(lambda s: (s.rejected, s.asked), self, both)
+
+    @property
+    def rejections(self) -> Float[Array, " pair"]:
+        """The rate at which each pair of neighbors refuses to swap."""
+        return self.rejected / jnp.maximum(self.asked, 1)
+
+    def log_normalizer(
+        self, betas: Float[Array, " temperature"], measured: Bool[Array, ""]
+    ) -> dict[str, Scalar]:
+        """Return log Z by stepping stones, its error, and by integration.
+
+        The way back to the reference ends where the density is positive: it misses the
+        reference's mass elsewhere, which is counted.
+
+        Args:
+            betas: The ladder, which must have been the same in all steps.
+            measured: Whether it was; if not, all are infinite.
+        """
+        chains = self.stones.shape[1]
+        log_steps = jnp.log(self.num_steps)
+
+        def bridged(some):
+            """Return the estimate of some ladders."""
+            log_size = jnp.log(float(len(some))) + log_steps
+            mean = lambda sums: logsumexp(sums[:, some], axis=1) - log_size
+            inside = jnp.log(jnp.sum(self.inside[some])) - log_size
+            gained = mean(self.stones) - mean(self.inverse_stones)
+            return (jnp.sum(gained) + inside) / 2
+
+        value = bridged(jnp.arange(chains))
+        slopes = jnp.mean(self.log_ratios, axis=1) / self.num_steps
+        area = jnp.sum((betas[:-1] - betas[1:]) * (slopes[:-1] + slopes[1:])) / 2
+        error = jnp.asarray(jnp.inf, value.dtype)
+        if chains > 1:
+            # The jackknife: without each ladder in turn.
+            others = jnp.arange(chains)[:, None] + jnp.arange(1, chains)[None]
+            left = jax.lax.map(bridged, others % chains)
+            error = jnp.sqrt((chains - 1) * jnp.mean((left - jnp.mean(left)) ** 2))
+        found = {"log_z": value, "log_z_thermodynamic": area}
+        found = {name: jnp.where(measured, x, jnp.nan) for name, x in found.items()}
+        return found | {"log_z_error": jnp.where(measured, error, jnp.inf)}

@@ -1,5 +1,6 @@
 """Unadjusted Langevin dynamics: independent chains, the baseline of SVGD."""
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -11,20 +12,19 @@ from equistein._gate import gate, keyed
 from equistein._numbers import check_score_clip
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
+from equistein.samplers._schedules import (
+    check_step_size,
+    scaled,
+    Schedule,
+    StepSize,
+)
 from equistein.samplers._scores import (
-    check_annealing,
     check_projection,
     clipped,
     everywhere,
     inverse_temperature,
     langevin_update,
     rms,
-)
-from equistein.samplers._step_sizes import (
-    check_step_size,
-    scaled,
-    Schedule,
-    StepSize,
 )
 
 
@@ -79,25 +79,14 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     takes_batches = True
 
     step_size: StepSize
-    annealing: Schedule | None
-    score_clip: float | Scalar | None
-    project: Callable[[Point], Point]
+    _: dataclasses.KW_ONLY
+    annealing: Schedule | None = None
+    score_clip: float | Scalar | None = None
+    project: Callable[[Point], Point] = eqx.field(default=everywhere)
 
-    def __init__(
-        self,
-        step_size: StepSize,
-        *,
-        annealing: Schedule | None = None,
-        score_clip: float | Scalar | None = None,
-        project: Callable[[Point], Point] = everywhere,
-    ):
-        check_step_size("Langevin", "step_size", step_size, zero=False)
-        check_score_clip("Langevin", score_clip)
-        check_annealing("Langevin", annealing)
-        self.step_size = step_size
-        self.annealing = annealing
-        self.score_clip = score_clip
-        self.project = project
+    def __check_init__(self):
+        check_step_size("Langevin", "step_size", self.step_size, zero=False)
+        check_score_clip("Langevin", self.score_clip)
 
     def init(self, particles: Particles, log_density: LogDensity) -> LangevinState:
         """Build the state; the particles are projected."""

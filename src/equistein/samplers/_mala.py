@@ -1,5 +1,6 @@
 """Metropolis-adjusted Langevin: exact independent chains, the baseline of SVGD."""
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Int
 
 from equistein._gate import gate, keyed
-from equistein._numbers import check_score_clip
+from equistein._numbers import check_integers, check_score_clip
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.samplers._geometric_path import GeometricPath, PathWalker
 from equistein.samplers._markov_chains import (
@@ -17,13 +18,13 @@ from equistein.samplers._markov_chains import (
     ChainParameters,
     Move,
 )
+from equistein.samplers._schedules import check_step_size, Schedule
 from equistein.samplers._scores import (
     check_projection,
     clipped,
     everywhere,
     inverse_temperature,
 )
-from equistein.samplers._step_sizes import check_step_size, Schedule
 
 
 @gate
@@ -60,36 +61,22 @@ class MALA(AbstractMarkovChains):
     """
 
     step_size: float | Scalar
-    num_adapt: int | Scalar
-    acceptance: float
-    annealing: Schedule | None
-    score_clip: float | Scalar | None
-    project: Callable[[Point], Point]
+    _: dataclasses.KW_ONLY
+    num_adapt: int | Scalar = 0
+    acceptance: float = 0.574
+    annealing: Schedule | None = None
+    score_clip: float | Scalar | None = None
+    project: Callable[[Point], Point] = eqx.field(default=everywhere)
 
-    def __init__(
-        self,
-        step_size: float | Scalar,
-        *,
-        num_adapt: int | Int[Array, ""] = 0,
-        acceptance: float = 0.574,
-        annealing: Schedule | None = None,
-        score_clip: float | Scalar | None = None,
-        project: Callable[[Point], Point] = everywhere,
-    ):
-        check_step_size("MALA", "step_size", step_size, zero=False)
-        if not 0 < acceptance < 1:
+    def __check_init__(self):
+        check_step_size("MALA", "step_size", self.step_size, zero=False)
+        if not 0 < self.acceptance < 1:
             raise ValueError(
-                f"MALA needs 0 < `acceptance` < 1, but got acceptance={acceptance!r}."
+                f"MALA needs 0 < `acceptance` < 1, but got {self.acceptance}."
             )
-        if isinstance(num_adapt, int) and num_adapt < 0:
-            raise ValueError(f"MALA needs `num_adapt` >= 0, but got {num_adapt!r}.")
-        check_score_clip("MALA", score_clip)
-        self.step_size = step_size
-        self.num_adapt = num_adapt
-        self.acceptance = float(acceptance)
-        self.annealing = annealing
-        self.score_clip = score_clip
-        self.project = project
+        if isinstance(self.num_adapt, int):
+            check_integers("MALA", 0, num_adapt=self.num_adapt)
+        check_score_clip("MALA", self.score_clip)
 
     def scaled(self, factor: float | Scalar) -> "MALA":
         """Return this sampler with its first step size multiplied."""
@@ -142,10 +129,7 @@ class MALA(AbstractMarkovChains):
 def _accept(
     key: Key, there: PathWalker, here: PathWalker, log_ratio: Scalar
 ) -> tuple[PathWalker, Scalar]:
-    """Return the walker there or here, and the probability of acceptance.
-
-    A proposal whose density is not finite is never accepted.
-    """
+    """Return the walker there or here, and the probability of acceptance."""
     finite = jnp.isfinite(log_ratio)
     chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
     accepted = jr.uniform(key, (), chance.dtype) < chance

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key as Keys
 
 from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
@@ -173,3 +173,52 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
     def log_densities(self, state: ChainState) -> Float[Array, " particle"]:
         return state.walkers.value
+
+
+def first_parameters(
+    inner: AbstractMarkovChains, particles: Particles, num: int
+) -> ChainParameters:
+    """Return the parameters of so many temperatures, before the density is known."""
+    return jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
+        inner.parameters(particles),
+    )
+
+
+def tuned_if(
+    due: Bool[Array, ""],
+    key: Key,
+    inner: AbstractMarkovChains,
+    path: GeometricPath,
+    points: Float[Array, "temperature chain *shape"],
+    betas: Float[Array, " temperature"],
+    parameters: ChainParameters,
+) -> tuple[ChainParameters, Int[Array, " temperature"]]:
+    """Tune each temperature's parameters to its density, if it is time.
+
+    Returns the parameters, and the evaluations of the score a chain.
+    """
+    num = len(betas)
+    return cond_if_any(
+        due,
+        lambda: jax.vmap(inner.tune, (0, None, 0, 0, 0))(
+            jr.split(key, num), path, points, betas, parameters
+        ),
+        (parameters, jnp.zeros(num, int)),
+    )
+
+
+def moved(
+    keys: Keys[Array, " chain"],
+    inner: AbstractMarkovChains,
+    path: GeometricPath,
+    walkers: PathWalker,
+    beta: Scalar,
+    parameters: ChainParameters,
+) -> tuple[
+    PathWalker, Float[Array, " chain"], Int[Array, " chain"], Bool[Array, " chain"]
+]:
+    """Move each chain of one temperature, with a key of its own; see `move`."""
+    return jax.vmap(
+        lambda key, walker: inner.move(key, path, walker, beta, parameters)
+    )(keys, walkers)

@@ -1,5 +1,6 @@
 """A posterior of which each step looks at a batch of the data."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,21 @@ from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 
 _AT_ONCE = 1_024  # data looked at together where all of it is
+
+
+def _rows_of(data: Any) -> PyTree:
+    """Return data as arrays; raise `ValueError` unless they have as many rows each."""
+    try:
+        data = jax.tree.map(jnp.asarray, data)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"`data` must be arrays of numbers: {error}.") from None
+    shapes = [leaf.shape for leaf in jax.tree.leaves(data)]
+    if not shapes or () in shapes or len({shape[0] for shape in shapes}) != 1:
+        raise ValueError(
+            "`data` must be arrays with as many rows each, one for each datum, but "
+            f"have shapes {shapes}."
+        )
+    return data
 
 
 @gate
@@ -49,37 +65,12 @@ class Minibatched(eqx.Module):
 
     log_prior: Callable[[Point], Scalar]
     log_likelihood: Callable[[Point, Any], Scalar]
-    data: PyTree
+    data: PyTree = eqx.field(converter=_rows_of)
+    _: dataclasses.KW_ONLY
     batch_size: int = eqx.field(static=True)
 
-    def __init__(
-        self,
-        log_prior: Callable[[Point], Scalar],
-        log_likelihood: Callable[[Point, Any], Scalar],
-        data: PyTree,
-        *,
-        batch_size: int,
-    ):
-        for name, function in (
-            ("log_prior", log_prior), ("log_likelihood", log_likelihood)
-        ):  # fmt: skip
-            if not callable(function):
-                raise ValueError(f"`{name}` must be a function, but got {function!r}.")
-        check_integers("Minibatched", batch_size=batch_size)
-        try:
-            data = jax.tree.map(jnp.asarray, data)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise ValueError(f"`data` must be arrays of numbers: {error}.") from None
-        shapes = [leaf.shape for leaf in jax.tree.leaves(data)]
-        if not shapes or () in shapes or len({shape[0] for shape in shapes}) != 1:
-            raise ValueError(
-                "`data` must be arrays with as many rows each, one for each datum, but "
-                f"have shapes {shapes}."
-            )
-        self.log_prior = log_prior
-        self.log_likelihood = log_likelihood
-        self.data = data
-        self.batch_size = batch_size
+    def __check_init__(self):
+        check_integers("Minibatched", batch_size=self.batch_size)
 
     @property
     def num_data(self) -> int:

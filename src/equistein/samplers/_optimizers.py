@@ -6,12 +6,16 @@ new function.
 
 import types
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.core import Tracer
+from jaxtyping import PyTree
+
+from equistein._gate import gate
 
 _LIBRARIES = ("optax", "equistein", "jax")  # their functions read no changing variables
 _MOST = 256  # optimizers in the cache
@@ -55,3 +59,84 @@ def _key(value: Any) -> Hashable:
 
 def _of_a_library(function: types.FunctionType) -> bool:
     return function.__module__.partition(".")[0] in _LIBRARIES
+
+
+class VectorAdamState(NamedTuple):
+    """The step count, the mean gradient, and the mean square length by point."""
+
+    num_updates: jax.Array
+    mean: PyTree
+    square: PyTree
+
+
+@gate
+def scale_by_vector_adam(
+    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+) -> optax.GradientTransformation:
+    r"""Adam whose second moment is the length of each point's gradient.
+
+    $$m \leftarrow b_1 m + (1 - b_1) g, \quad
+      v \leftarrow b_2 v + (1 - b_2) |g|^2 / d, \quad
+      u = \hat m / (\sqrt{\hat v} + \epsilon)$$
+
+    Adam divides each coordinate by its own scale, which ties it to the axes; here all
+    $d$ coordinates of a point share one, so turning a point's gradients turns its
+    updates. The first axis counts points.
+
+    Args:
+        b1: The decay of the mean gradient.
+        b2: The decay of the mean square length.
+        eps: Added to the root, for points that do not move.
+
+    References:
+        Ling, Sharp and Jacobson (2022), VectorAdam for Rotation Equivariant Geometry
+        Optimization.
+    """
+
+    def init(params):
+        square = jax.tree.map(lambda x: jnp.zeros(len(x), x.dtype), params)
+        mean = jax.tree.map(jnp.zeros_like, params)
+        return VectorAdamState(jnp.zeros((), int), mean, square)
+
+    def update(updates, state, params=None):
+        del params
+        count = state.num_updates + 1
+        mean = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mean, updates)
+        square = jax.tree.map(
+            lambda v, g: b2 * v + (1 - b2) * _mean_square(g), state.square, updates
+        )
+
+        def direction(m, v):
+            exponent = count.astype(m.dtype)
+            root = jnp.sqrt(v / (1 - jnp.asarray(b2, m.dtype) ** exponent)) + eps
+            corrected = m / (1 - jnp.asarray(b1, m.dtype) ** exponent)
+            return corrected / root.reshape(-1, *[1] * (m.ndim - 1))
+
+        updates = jax.tree.map(direction, mean, square)
+        return updates, VectorAdamState(count, mean, square)
+
+    return optax.GradientTransformation(init, update)
+
+
+@gate
+def vector_adam(
+    learning_rate: optax.ScalarOrSchedule,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+) -> optax.GradientTransformation:
+    """Adam that is equivariant under rotations: see `scale_by_vector_adam`.
+
+    Args:
+        learning_rate: About the distance a coordinate moves in a step.
+        b1: The decay of the mean gradient.
+        b2: The decay of the mean square length.
+        eps: Added to the root, for points that do not move.
+    """
+    return optax.chain(
+        scale_by_vector_adam(b1, b2, eps), optax.scale_by_learning_rate(learning_rate)
+    )
+
+
+def _mean_square(gradient: jax.Array) -> jax.Array:
+    return jnp.mean(gradient.reshape(len(gradient), -1) ** 2, axis=1)

@@ -13,7 +13,6 @@ from equistein._gate import gate, keyed
 from equistein._limits import check_made
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._chains_on_path import first_parameters, moved, tuned_if
 from equistein.samplers._geometric_path import (
     Flat,
     GeometricPath,
@@ -27,13 +26,19 @@ from equistein.samplers._ladder import (
     equal_rejection,
     first_ladder,
     is_round_end,
+    PathStatistics,
+    Replicas,
+    swapped,
 )
-from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
-from equistein.samplers._normal import fitted_normal
-from equistein.samplers._path_statistics import PathStatistics
-from equistein.samplers._reference import AbstractReference
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains,
+    ChainParameters,
+    first_parameters,
+    moved,
+    tuned_if,
+)
+from equistein.samplers._reference import AbstractReference, fitted_normal
 from equistein.samplers._scores import rms
-from equistein.samplers._swaps import Replicas, swapped
 
 
 class TemperingState(eqx.Module):
@@ -130,9 +135,8 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         num_adapt: int = 1_000,
     ):
         check_ladder(
-            "ParallelTempering", inner, inverse_temperatures, num_temperatures,
-            reference, num_adapt,
-        )  # fmt: skip
+            inner, inverse_temperatures, num_temperatures, reference, num_adapt
+        )
         self.inner = inner
         self.adapts_ladder = inverse_temperatures is None
         if inverse_temperatures is None:
@@ -237,10 +241,10 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         self.inner.check_shape(shape)
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
+        reference = self._reference_for(particles)
         check_path(
-            "ParallelTempering", log_density, particles, self._reference_for(particles),
-            self.inner.project, len(self.inverse_temperatures),
-        )  # fmt: skip
+            "ParallelTempering", log_density, particles, reference, self.inner.project
+        )
 
     def scaled(self, factor: float | Scalar) -> "ParallelTempering":
         """Return this sampler with the inner one's step sizes multiplied."""

@@ -17,13 +17,13 @@ from equistein._progress import progress_bar
 from equistein._sharding import check_agreed, checked_mesh, fetch, on_all
 from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._callback_errors import callback_errors, CallbackError
-from equistein.samplers._run_errors import (
+from equistein.samplers._samples import (
+    collected,
     EvaluationFailed,
     NonFiniteError,
     RunInterrupted,
+    Samples,
 )
-from equistein.samplers._samples import collected, Samples
 from equistein.samplers._scan import (
     CHUNK,
     Progress,
@@ -31,12 +31,15 @@ from equistein.samplers._scan import (
     record_steps_of_runs,
 )
 from equistein.samplers._validation import (
+    callback_errors,
+    CallbackError,
     check_density,
     check_sampler,
     check_signature,
     check_state,
     check_values,
     checked_start,
+    errors_at_the_start,
     num_runs,
     of_runs,
     Schedule,
@@ -214,13 +217,10 @@ def _first_state(
     particles = checked_start(runs, sampler, particles)
     if setup.check:
         check_signature(log_density, particles if runs is None else particles[0])
-    try:
-        with callback_errors():
-            return jax.block_until_ready(
-                _initial_state(runs, sampler, log_density, particles)
-            )
-    except CallbackError as error:
-        raise ValueError(f"`log_density` raised at the start: {error}") from None
+    with errors_at_the_start():
+        return jax.block_until_ready(
+            _initial_state(runs, sampler, log_density, particles)
+        )
 
 
 @eqx.filter_jit
@@ -233,9 +233,8 @@ def _loop(
 ) -> tuple[Progress, list, Callable[[Samples], BaseException] | None]:
     """Take the steps.
 
-    Returns:
-        The progress, the records of each call, and what makes the error that ended the
-        run early, if one did.
+    Returns the progress, the records of each call, and what makes the error that ended
+    the run early, if one did.
     """
     done, num_steps = int(jnp.min(state.step)), setup.schedule.num_steps
     setup = _on_devices(setup)

@@ -75,17 +75,15 @@ class Samples(eqx.Module):
         runs, particles = "", self.particles
         if isinstance(self.num_steps, np.ndarray):
             runs, particles = f"{len(particles)} runs, each of ", particles[0]
-        steps = np.unique(self.num_steps)
-        taken = "" if len(steps) == 1 else f" to {steps[-1]}"
+        ends = np.unique([np.min(self.num_steps), np.max(self.num_steps)])
+        steps = " to ".join(map(str, ends))
         end = ", converged" if np.all(self.converged) else ""
-        num = np.shape(self.history.get("step", ()))[-1]
-        count = len(self.warnings)
+        num, count = np.shape(self.history.get("step", ()))[-1], len(self.warnings)
         warned = f"; {count} warning{'s'[: count > 1]}" if count else ""
         return (
-            f"Samples({runs}{particles.shape[0]} particles of shape "
-            f"{particles.shape[1:]}, {particles.dtype}, after {steps[0]}{taken} "
-            f"steps{end}; history of "
-            f"{num} records: {', '.join(self.history)}{warned})"
+            f"Samples({runs}{len(particles)} particles of shape {particles.shape[1:]}, "
+            f"{particles.dtype}, after {steps} steps{end}; history of {num} records: "
+            f"{', '.join(self.history)}{warned})"
         )
 
     def plot(self) -> Any:
@@ -121,25 +119,9 @@ class Samples(eqx.Module):
         `run(..., keep=n)` records those of n particles; the first two coordinates of
         each are shown.
 
-        Args:
-            path: The file, which ends in .gif.
-
         Raises:
             ValueError: If no particles were recorded, they have one coordinate, the
-                samples are of several runs, or the name ends otherwise.
-
-        Example:
-            ```python
-            import equistein as es
-            import jax
-
-            target = es.targets.Shells((1.0, 3.0), 0.3, 2)
-            start = jax.random.normal(jax.random.key(0), (200, 2))
-            samples = es.run(
-                1, es.Langevin(0.01), target.log_density, start, num_steps=500, keep=200
-            )
-            samples.animate("rings.gif")
-            ```
+                samples are of several runs, or the name does not end in .gif.
         """
         from equistein.plotting import run_animation  # loads matplotlib
 
@@ -214,15 +196,10 @@ def collected(
     summary: dict[str, Any],
     done: int,
 ) -> Samples:
-    """Return the samples of one run, or of several, from what was recorded.
+    """Return the samples of one run, or of several.
 
-    Args:
-        state: The final state.
-        converged: Whether the update fell below the tolerance.
-        records: Of each call, arrays of shape (*run, record, ...), and which of the
-            records were made.
-        summary: What the sampler also ends with.
-        done: The steps taken before.
+    `records` has, of each call, arrays of shape (*run, record, ...) and which of the
+    records were made; `done` is the number of steps taken before.
     """
     one = converged.ndim == 0
     joined = {}
@@ -276,3 +253,45 @@ def _state_of(
         )
     arrays = [jnp.asarray(part) for part in found]
     return eqx.combine(jax.tree.unflatten(structure, arrays), static)
+
+
+class NonFiniteError(FloatingPointError):
+    """A run met a particle that is not finite.
+
+    Attributes:
+        step: The number of the step that gave it.
+        samples: The run up to the last finite particles.
+    """
+
+    def __init__(self, message: str, step: int, samples: Samples):
+        super().__init__(message)
+        self.step = step
+        self.samples = samples
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """A run was stopped with Ctrl-C.
+
+    Attributes:
+        samples: The run up to then; give `samples.state` to `run` to continue.
+    """
+
+    def __init__(self, samples: Samples):
+        super().__init__(f"stopped after {samples.num_steps} steps")
+        self.samples = samples
+
+
+class EvaluationFailed(RuntimeError):
+    """A log density that calls Python raised an error in the midst of a run.
+
+    Attributes:
+        samples: The run up to then; give `samples.state` to `run` to continue.
+    """
+
+    def __init__(self, reason: str, samples: Samples):
+        super().__init__(
+            f"The log density raised after {samples.num_steps} steps: {reason} The "
+            "error's `samples` hold the run up to then; `run` continues from their "
+            "`state`."
+        )
+        self.samples = samples

@@ -75,8 +75,7 @@ def _record_steps(
 ) -> tuple[Progress, dict[str, Array], Bool[Array, " record"]]:
     """Step to each of `ends` in turn and record the info of the last step before it.
 
-    Returns:
-        The progress, the records, and which of the records were made.
+    Returns the progress, the records, and which of the records were made.
     """
     arrays_of = lambda tree: eqx.filter(tree, eqx.is_array)
 

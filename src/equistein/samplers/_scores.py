@@ -8,7 +8,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.samplers._step_sizes import Schedule, step_size_at, StepSize
+from equistein.samplers._schedules import Schedule, step_size_at, StepSize
 
 
 def clipped(
@@ -31,33 +31,13 @@ def inverse_temperature(
     return jnp.asarray(annealing(step.astype(dtype)), dtype)
 
 
-def check_annealing(name: str, annealing: Schedule | None) -> None:
-    """Raise `ValueError` unless the schedule is a function or None.
-
-    Raises:
-        ValueError: If it is not.
-    """
-    if annealing is not None and not callable(annealing):
-        raise ValueError(
-            f"{name} needs `annealing`, a function of the step number such as "
-            f"Geometric(1_000), but got {annealing!r}."
-        )
-
-
 def langevin_update(
     key: Key,
     number: Scalar,
     scores: Particles,
     step_size: StepSize,
 ) -> Particles:
-    r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle, to be projected.
-
-    Args:
-        key: The source of the noise.
-        number: The number of the step.
-        scores: The scores, tempered and clipped.
-        step_size: The step $\eta$, a number or a function of the step's number.
-    """
+    r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle, to be projected."""
     rate = step_size_at(step_size, number)
     noise = jr.normal(key, scores.shape, scores.dtype)
     return rate * scores + jnp.sqrt(2 * rate) * noise
@@ -76,11 +56,7 @@ def everywhere(point: Point) -> Point:
 def check_projection(
     name: str, project: Callable[[Point], Point], shape: tuple[int, ...]
 ) -> None:
-    """Raise unless a projection takes points of this shape and keeps it.
-
-    Raises:
-        ValueError: If it does not.
-    """
+    """Raise `ValueError` unless a projection takes points of a shape and keeps it."""
     wanted = f"{name}'s `project` must take points of shape {shape} and keep it, but"
     point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
     try:

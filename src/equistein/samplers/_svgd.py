@@ -1,12 +1,14 @@
 """Stein variational gradient descent."""
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PyTree
@@ -16,24 +18,29 @@ from equistein._gate import gate, keyed
 from equistein._numbers import check_score_clip
 from equistein._sharding import split_rows
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.kernels import AbstractBandwidth, AbstractKernel, measured_bandwidth
+from equistein.kernels import (
+    AbstractBandwidth,
+    AbstractKernel,
+    AbstractScalarKernel,
+    measured_bandwidth,
+)
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._check_kernel import check_kernel
 from equistein.samplers._cond import cond_if_any
-from equistein.samplers._optimizers import canonical_optimizer
+from equistein.samplers._optimizers import canonical_optimizer, vector_adam
+from equistein.samplers._schedules import (
+    check_step_size,
+    Geometric,
+    scaled,
+    Schedule,
+    StepSize,
+    thermal,
+)
 from equistein.samplers._scores import (
-    check_annealing,
     check_projection,
     clipped,
     inverse_temperature,
     langevin_update,
     rms,
-)
-from equistein.samplers._step_sizes import (
-    check_step_size,
-    scaled,
-    Schedule,
-    StepSize,
 )
 from equistein.samplers._validation import check_density
 
@@ -101,67 +108,35 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     takes_batches = True
 
     kernel: AbstractKernel
-    optimizer: optax.GradientTransformation
-    annealing: Schedule | None
-    langevin: StepSize
-    score_clip: float | Scalar | None
-    project: Callable[[Point], Point] | None
-    repellers: Float[Array, "repeller *shape"] | None
-    factor: float | Scalar | None
-    mesh: Mesh | None = eqx.field(static=True)
+    optimizer: optax.GradientTransformation = eqx.field(converter=canonical_optimizer)
+    _: dataclasses.KW_ONLY
+    annealing: Schedule | None = None
+    langevin: StepSize = 0.0
+    score_clip: float | Scalar | None = None
+    project: Callable[[Point], Point] | None = None
+    repellers: Float[Array, "repeller *shape"] | None = None
+    factor: float | Scalar | None = eqx.field(default=None, init=False)
+    mesh: Mesh | None = eqx.field(default=None, init=False, static=True)
 
-    def __init__(
-        self,
-        kernel: AbstractKernel,
-        optimizer: optax.GradientTransformation,
-        *,
-        annealing: Schedule | None = None,
-        langevin: StepSize = 0.0,
-        score_clip: float | Scalar | None = None,
-        project: Callable[[Point], Point] | None = None,
-        repellers: Float[Array, "repeller *shape"] | None = None,
-    ):
-        if not isinstance(kernel, AbstractKernel):
-            made = ""
-            if callable(kernel):
-                made = (
-                    " A function is made one by a class: `class Mine(es.kernels."
-                    "AbstractScalarKernel)` with `def __call__(self, x, y)`."
-                )
-            raise ValueError(
-                f"SVGD needs `kernel`, such as RBF(), but got {kernel!r}.{made}"
-            )
-        if not isinstance(optimizer, optax.GradientTransformation):
-            raise ValueError(
-                "SVGD needs `optimizer`, an Optax transformation such as "
-                f"optax.sgd(0.1), but got {optimizer!r}."
-            )
-        check_annealing("SVGD", annealing)
-        check_step_size("SVGD", "langevin", langevin, zero=True)
-        check_score_clip("SVGD", score_clip)
-        self.kernel = kernel
-        self.optimizer = canonical_optimizer(optimizer)
-        self.annealing = annealing
-        self.langevin = langevin
-        self.score_clip = score_clip
-        self.project = project
-        self.factor = None
-        self.mesh = None
-        self.repellers = None if repellers is None else self._placed(repellers)
+    def __check_init__(self):
+        check_step_size("SVGD", "langevin", self.langevin, zero=True)
+        check_score_clip("SVGD", self.score_clip)
+        if self.repellers is not None:
+            check_particles(self.repellers, "repellers")
 
     def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
         """Return this sampler with other fixed particles in its sums, or with none."""
-        placed = None if points is None else self._placed(points)
-        return _replaced(self, "repellers", placed)
+        if points is not None:
+            points = check_particles(points, "repellers")
+        return _replaced(self, "repellers", points)
 
     def scaled(self, factor: float | Scalar) -> "SVGD":
         """Return this sampler with its updates and its Langevin step multiplied."""
-        quiet = isinstance(self.langevin, int | float) and self.langevin == 0
-        langevin = self.langevin if quiet else scaled(self.langevin, factor)
         before = 1.0 if self.factor is None else self.factor
-        return _replaced(
-            _replaced(self, "langevin", langevin), "factor", before * factor
-        )
+        other = _replaced(self, "factor", before * factor)
+        if not self._is_noisy:
+            return other
+        return _replaced(other, "langevin", scaled(self.langevin, factor))
 
     def on(self, mesh: Mesh) -> "SVGD":
         """Return this sampler with its sums and scores split over devices.
@@ -194,7 +169,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         values, scores, prepared = split_rows(self.mesh, _prepare, x, *settings)
         bandwidth = self._bandwidth(state, scores)
         if self.repellers is not None:
-            repellers = self.repellers.astype(dtype)
+            repellers = self._projected(self.repellers.astype(dtype))
             _, _, fixed = split_rows(self.mesh, _prepare, repellers, *settings)
             join = lambda *parts: jnp.concatenate(parts)
             prepared = jax.tree.map(join, prepared, fixed)
@@ -206,7 +181,10 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         update = jnp.asarray(updates, dtype)
         if self.factor is not None:
             update = jnp.asarray(self.factor, dtype) * update
-        update = self._projected(update + self._langevin_step(key, state, scores))
+        if self._is_noisy:
+            number = state.step.astype(dtype)
+            update = update + langevin_update(key, number, scores, self.langevin)
+        update = self._projected(update)
         new = SVGDState(x + update, opt_state, bandwidth, state.step + 1)
         info = SVGDInfo(
             jnp.mean(values), rms(force), rms(update), bandwidth, beta, new.step
@@ -225,15 +203,11 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         if self.repellers is not None:
-            check_density(log_density, self.repellers, "repellers")
+            check_density(log_density, self._projected(self.repellers), "repellers")
         self.kernel.check(log_density, particles)
 
     def _projected(self, points: Particles) -> Particles:
         return jax.vmap(self.project or self.kernel.project)(points)
-
-    def _placed(self, repellers: Array) -> Float[Array, "repeller *shape"]:
-        """Return the repellers on the subspace the particles live on."""
-        return self._projected(check_particles(repellers, "repellers"))
 
     def _bandwidth(self, state: SVGDState, scores: Particles) -> Scalar:
         rule = self.kernel.bandwidth
@@ -245,13 +219,9 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             state.bandwidth,
         )
 
-    def _langevin_step(
-        self, key: Key, state: SVGDState, scores: Particles
-    ) -> Particles | float:
-        if isinstance(self.langevin, int | float) and self.langevin == 0:
-            return 0.0
-        number = state.step.astype(scores.dtype)
-        return langevin_update(key, number, scores, self.langevin)
+    @property
+    def _is_noisy(self) -> bool:
+        return not (isinstance(self.langevin, int | float) and self.langevin == 0)
 
 
 def _prepare(
@@ -276,3 +246,72 @@ def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:
     return eqx.tree_at(
         lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None
     )
+
+
+@gate
+def annealed_svgd(
+    kernel: AbstractKernel,
+    num_steps: int | Int[Array, ""],
+    step_size: float,
+    annealing: Geometric | None = None,
+    **more: Any,
+) -> SVGD:
+    """Return SVGD from hot to the target in equal factors of the temperature.
+
+    While hot, the modes overlap: mass moves between them and the start is forgotten.
+    Their weights freeze where the barrier closes, by when the tempered weights are
+    close to the exact ones. Steps of a fixed fraction of the thermal width, without
+    momentum, keep the particles moving at every temperature.
+
+    Args:
+        kernel: The kernel.
+        num_steps: The number of steps of the whole run.
+        step_size: The step size at the target, in the units of the points.
+        annealing: The temperatures; by default 80 % of the steps anneal.
+        more: Further arguments of `SVGD`.
+    """
+    if annealing is None:
+        annealing = Geometric(max(1, round(0.8 * num_steps)), start=0.01)
+    adam = vector_adam(thermal(step_size, annealing, num_steps), b1=0.0, b2=0.9)
+    return SVGD(kernel, adam, annealing=annealing, **more)
+
+
+def check_kernel(kernel: AbstractKernel, shape: tuple[int, ...]) -> None:
+    """Raise `ValueError` unless a kernel is defined on points and smooth at its center.
+
+    What is averaged or pulled back is as smooth as its base. Of others only those are
+    looked at whose force is taken by derivatives, pair by pair.
+    """
+    point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+    jax.eval_shape(kernel.project, point)
+    base: Any = getattr(kernel, "base", kernel)
+    name, unit = type(base).__name__, base.with_bandwidth(1.0)
+    if hasattr(base, "profile"):  # a function of the distance
+        slope = _radial_slope(unit)
+    elif type(base).force is AbstractScalarKernel.force:
+        value = jax.eval_shape(unit, point, point)
+        if getattr(value, "shape", None) != ():
+            raise ValueError(
+                f"`{name}` must return one number k(x, y), but of two points of shape "
+                f"{shape} it returned {value}: sum over the axes of a point. A "
+                "matrix-valued kernel is an `AbstractKernel`."
+            )
+        slope = _slope(unit, jnp.zeros(shape))
+    else:
+        return
+    if not np.all(np.isfinite(slope)):
+        raise ValueError(
+            f"`{name}` must have a gradient at x = y, where each particle meets "
+            f"itself, but there it is {np.ravel(slope)}: exp(-|x - y|) has none. Round "
+            "it, as exp(-sqrt(1 + |x - y|^2)), or take RBF() or IMQ()."
+        )
+
+
+@eqx.filter_jit
+def _radial_slope(kernel: Any) -> Array:
+    return kernel.profile(jnp.zeros(()))[1]
+
+
+@eqx.filter_jit
+def _slope(kernel: Any, point: Array) -> Array:
+    return jax.grad(kernel, argnums=1)(point, point)

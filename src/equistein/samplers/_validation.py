@@ -1,6 +1,8 @@
 """Checks of the arguments of `run`, and of the state it continues from."""
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -10,11 +12,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from equistein._arrays import check_particles
-from equistein._limits import check_made, MOST
-from equistein._numbers import is_integer
+from equistein._limits import check_made
+from equistein._numbers import check_integers
 from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._callback_errors import callback_errors, CallbackError
 from equistein.samplers._minibatched import Minibatched
 
 _RECORD = 128  # bytes of a record without particles, about
@@ -31,20 +32,11 @@ class Schedule:
     keep: int
 
     def __post_init__(self):
-        num_steps, every, keep = self.num_steps, self.record_every, self.keep
-        if not is_integer(num_steps) or not 0 <= num_steps <= MOST:
-            raise ValueError(
-                f"`run` needs `num_steps`, an integer from 0 to {MOST:.0e}, but got "
-                f"{num_steps!r}. For more, continue with `initial_state=samples.state`."
-            )
+        check_integers("run", 0, num_steps=self.num_steps, keep=self.keep)
+        if self.record_every is not None:
+            check_integers("run", record_every=self.record_every)
         if self.tol is not None and not self.tol > 0:
             raise ValueError(f"`run` needs `tol` > 0 or None, but got {self.tol!r}.")
-        if every is not None and not (is_integer(every) and every > 0):
-            raise ValueError(
-                f"`run` needs `record_every`, an integer > 0 or None, but got {every!r}"
-            )
-        if not is_integer(keep) or keep < 0:
-            raise ValueError(f"`run` needs `keep`, an integer >= 0, but got {keep!r}.")
 
     def check_history(self, particles: Array, runs: int | None, every: int) -> None:
         """Raise `LimitError` unless what a run will record fits into memory."""
@@ -62,8 +54,7 @@ def check_sampler(sampler: Any, log_density: Any) -> None:
     """Raise `ValueError` unless the sampler is one, and takes such a density."""
     if not isinstance(sampler, AbstractSampler):
         raise ValueError(
-            "`sampler` must be one such as SVGD(kernel, optimizer), but got "
-            f"{sampler!r}."
+            f"`sampler` must be one such as SVGD(kernel, optimizer), but got {sampler}."
         )
     if not callable(log_density):
         raise ValueError(
@@ -79,21 +70,15 @@ def check_sampler(sampler: Any, log_density: Any) -> None:
 
 
 def num_runs(key: Keys) -> int | None:
-    """Return how many runs the keys are for, None for a key that is one.
-
-    Raises:
-        ValueError: If they are not stacked on one axis.
-    """
+    """Return how many runs the keys are for, None for a key that is one."""
     single = 0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1
-    axes = list(key.shape[: key.ndim - single])
-    if not axes:
-        return None
-    if len(axes) > 1 or not axes[0]:
+    axes = key.shape[: key.ndim - single]
+    if len(axes) > 1 or 0 in axes:
         raise ValueError(
             "`run` needs `key`, one or an array of them such as jr.split(key, 5), but "
-            f"got keys of shape {tuple(axes)}."
+            f"got keys of shape {axes}."
         )
-    return axes[0]
+    return axes[0] if axes else None
 
 
 def checked_start(
@@ -117,10 +102,9 @@ def check_state(runs: int | None, sampler: AbstractSampler, state: PyTree) -> No
     step = getattr(state, "step", None)
     shape = () if runs is None else (runs,)
     if getattr(step, "shape", shape) != shape:
-        count = lambda shape: f"{shape[0]} runs" if shape else "one run"
         raise ValueError(
-            "`initial_state` must be of as many runs as there are keys: "
-            f"{count(shape)}, but it is of {count(step.shape)}."  # type: ignore
+            "`initial_state` must be of as many runs as there are keys: its steps have "
+            f"shape {step.shape}, the keys {shape}."  # type: ignore
         )
     one = state if runs is None else run_of(state, 0)
     try:
@@ -144,13 +128,12 @@ def check_values(
     """
     if stored is None:
         return
-    values = _values(log_density, particles)
+    values = np.asarray(_values(log_density, particles))
     values = np.where(np.isfinite(values), values, -np.inf)
     tolerance = float(jnp.finfo(values.dtype).eps) ** 0.5
     scale = np.max(np.abs(values), where=np.isfinite(values), initial=1.0)
     same = np.isclose(values, stored, rtol=tolerance, atol=tolerance * scale)
-    same = same | np.isnan(stored)
-    if not np.all(same):
+    if not np.all(same | np.isnan(stored)):
         raise ValueError(
             "`initial_state` holds values of another `log_density`: start from its "
             "particles, `particles=state.particles`."
@@ -179,23 +162,18 @@ def run_of(tree: PyTree, index: int) -> PyTree:
 def check_signature(log_density: LogDensity, particles: Particles) -> None:
     """Raise `ValueError` unless the density maps one point to a scalar."""
     point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
-    expected = (
+    text = (
         f"`log_density` must take one point, here of shape {point.shape}, and return a "
-        "scalar"
+        "scalar, but {}. The sampler vectorizes it over particles; reduce over the "
+        "point's axes."
     )
-    remedy = "The sampler vectorizes it over particles; reduce over the point's axes."
     try:
         value = eqx.filter_eval_shape(log_density, point)
     except Exception as error:
-        message = f"{expected}, but failed: {error} {remedy}"
-        raise ValueError(message) from error
-    if not isinstance(value, jax.ShapeDtypeStruct):
-        raise ValueError(f"{expected}, but it returned {value!r}. {remedy}")
-    if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
-        raise ValueError(
-            f"{expected}, but it returned shape {value.shape} of type {value.dtype}. "
-            f"{remedy}"
-        )
+        raise ValueError(text.format(f"failed: {error}")) from error
+    scalar = isinstance(value, jax.ShapeDtypeStruct) and value.shape == ()
+    if not scalar or not jnp.issubdtype(value.dtype, jnp.floating):
+        raise ValueError(text.format(f"it returned {value}"))
 
 
 def check_density(
@@ -203,11 +181,8 @@ def check_density(
 ) -> np.ndarray:
     """Return the scores; raise `ValueError` unless all are finite at the start."""
     check_signature(log_density, particles)
-    try:
-        with callback_errors():
-            values, scores = map(np.asarray, _values_and_scores(log_density, particles))
-    except CallbackError as error:
-        raise ValueError(f"`log_density` raised at the start: {error}") from None
+    with errors_at_the_start():
+        values, scores = map(np.asarray, _values_and_scores(log_density, particles))
     axes = tuple(range(1, scores.ndim))
     bad = ~(np.isfinite(values) & np.all(np.isfinite(scores), axis=axes))
     if np.any(bad):
@@ -229,3 +204,32 @@ def _values_and_scores(log_density, particles):
 @eqx.filter_jit
 def _values(log_density, particles):
     return jax.vmap(log_density)(particles)
+
+
+class CallbackError(RuntimeError):
+    """Python code that compiled code called raised an error; the message is its own."""
+
+
+@contextlib.contextmanager
+def callback_errors() -> Iterator[None]:
+    """Turn JAX's error for a failed callback into a `CallbackError`."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        text = str(error).strip()
+        if "CpuCallback error" not in text:
+            raise
+        reason = text.split("\n")[-1]
+        if reason.startswith("KeyboardInterrupt"):
+            raise KeyboardInterrupt from None
+        raise CallbackError(reason) from None
+
+
+@contextlib.contextmanager
+def errors_at_the_start() -> Iterator[None]:
+    """Turn the error of a density that calls Python into a `ValueError`."""
+    try:
+        with callback_errors():
+            yield
+    except CallbackError as error:
+        raise ValueError(f"`log_density` raised at the start: {error}") from None

@@ -7,12 +7,13 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
+from jaxtyping import Float
 
+from equistein._gate import gate
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._markov_chains import ChainState
 from equistein.samplers._samples import Samples
-from equistein.samplers._split_r_hat import split_r_hat
 
 _FEW_STEPS = 10  # that tell nothing
 _ACCEPTANCE = 0.05
@@ -39,26 +40,15 @@ def warn_of_samples(text: str, stacklevel: int = 2) -> None:
 
 def zero_scores(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
     """Return a warning if the score vanishes at most particles, in several places."""
-    zero = _num_unguided(particles, scores)
-    if not zero:
-        return ()
-    return (
-        f"the gradient of `log_density` is exactly zero at {zero} of {len(scores)} "
-        "particles at the start: a density that is constant or rounded there guides no "
-        "particle.",
-    )
+    reason = "a density that is constant or rounded there guides no particle."
+    text = _unguided(particles, scores, "at the start", reason)
+    return (text,) if text else ()
 
 
 def lost_symmetry(
     sampler: AbstractSampler, log_density: LogDensity, ends: Particles
 ) -> tuple[str, ...]:
-    """Return a warning if what the sampler relies on is lost where particles ended.
-
-    Args:
-        sampler: What relies on it; it was there at the start.
-        log_density: The density.
-        ends: Where the particles of all runs ended.
-    """
+    """Return a warning if what the sampler relies on is lost where particles ended."""
     try:
         sampler.check(log_density, ends)
     except ValueError as error:
@@ -77,11 +67,7 @@ def with_warnings(
 ) -> Samples:
     """Return samples with all their warnings, each of which is issued too.
 
-    Args:
-        samples: Of one run, or of several.
-        start: The particles each began with.
-        known: The warnings that are known before.
-        name: The name of the sampler.
+    `known` are the warnings from before the run, which began at `start`.
     """
     if isinstance(samples.num_steps, np.ndarray):
         lines: dict[str, list[str]] = {}
@@ -137,55 +123,40 @@ def collect_warnings() -> Iterator[dict[str, None]]:
 def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
     """Return the warnings of one run."""
     end, history = np.asarray(samples.particles), samples.history
-    found = [_drift(start, end)]
-    if "undefined" in history:
-        found.append(_undefined(history["undefined"]))
-    if "acceptance" in history:
-        rates = history["acceptance"]
-        found.append(_stuck(start, end, rates, int(samples.num_steps)))
-        if "particles" in history:
-            found.append(_unmixed(history["particles"]))
-    else:
-        found.append(_still(start, end, int(samples.num_steps)))
+    found = [_drift(start, end), _undefined(history.get("undefined", np.zeros(0)))]
+    if samples.num_steps >= _FEW_STEPS and start.shape == end.shape:
+        found.append(_still(start, end, history.get("acceptance")))
+    if "acceptance" in history and "particles" in history:
+        found.append(_unmixed(history["particles"]))
     if isinstance(samples.state, ChainState) and samples.num_steps:
-        found.append(_flat(end, np.asarray(samples.state.walkers.score)))
+        reason = (
+            "they came to where the density is constant and walk at random, as the "
+            "atoms of a cluster that evaporated do. Bound the density, as the "
+            "`container` of `es.from_ase` does."
+        )
+        scores = np.asarray(samples.state.walkers.score)
+        found.append(_unguided(end, scores, "at the end", reason))
     if "weights" in samples.summary:
         found.append(_few_effective(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]
 
 
-def _stuck(
-    start: np.ndarray, end: np.ndarray, rates: np.ndarray, num_steps: int
-) -> str:
-    """Warn of proposals that were hardly ever accepted."""
-    if not len(rates) or num_steps < _FEW_STEPS:
-        return ""
-    rate, still = float(np.mean(rates[len(rates) // 2 :])), _num_still(start, end)
+def _still(start: np.ndarray, end: np.ndarray, rates: np.ndarray | None) -> str:
+    """Warn of particles that have not moved, or whose moves were hardly accepted."""
+    still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
+    rate, accepted = 1.0, ""
+    if rates is not None and len(rates):
+        rate = float(np.mean(rates[len(rates) // 2 :]))
+        accepted = (
+            f"only {rate:.2%} of the proposals were accepted in the second half of the "
+            "run, and "
+        )
     if rate >= _ACCEPTANCE and 2 * still <= len(start):
         return ""
     return (
-        f"only {rate:.2%} of the proposals were accepted in the second half of the "
-        f"run, and {still} of {len(start)} particles stand where they began: these are "
-        "not samples. Take a smaller step size, or let it adapt (`num_adapt`)."
+        f"{accepted}{still} of {len(start)} particles stand exactly where they began: "
+        "these are not samples. Take another step size, or let it adapt (`num_adapt`)."
     )
-
-
-def _still(start: np.ndarray, end: np.ndarray, num_steps: int) -> str:
-    """Warn of particles that no step has moved, of samplers that accept them all."""
-    still = _num_still(start, end)
-    if num_steps < _FEW_STEPS or 2 * still <= len(start):
-        return ""
-    return (
-        f"{still} of {len(start)} particles stand exactly where they began: these are "
-        "not samples. Take larger steps, or look at the gradient of `log_density`."
-    )
-
-
-def _num_still(start: np.ndarray, end: np.ndarray) -> int:
-    """Return how many particles are where they began, to the last digit."""
-    if start.shape != end.shape:
-        return 0
-    return int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
 
 
 def _drift(start: np.ndarray, end: np.ndarray) -> str:
@@ -201,25 +172,16 @@ def _drift(start: np.ndarray, end: np.ndarray) -> str:
     )
 
 
-def _flat(end: np.ndarray, scores: np.ndarray) -> str:
-    """Warn of particles that came to where nothing pulls them back."""
-    zero = _num_unguided(end, scores)
-    if not zero:
+def _unguided(particles: np.ndarray, scores: np.ndarray, when: str, reason: str) -> str:
+    """Warn of scores that are zero at most particles, in several places."""
+    flat = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
+    zero, places = int(np.sum(flat)), particles[flat]
+    if 2 * zero <= len(scores) or not np.any(places != places[:1]):
         return ""
     return (
         f"the gradient of `log_density` is exactly zero at {zero} of {len(scores)} "
-        "particles at the end: they came to where the density is constant and walk "
-        "at random, as the atoms of a cluster that evaporated do. Bound the density, "
-        "as the `container` of `es.from_ase` does."
+        f"particles {when}: {reason}"
     )
-
-
-def _num_unguided(particles: np.ndarray, scores: np.ndarray) -> int:
-    """Return at how many particles the score is zero: most, in several places, or 0."""
-    still = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
-    zero = int(np.sum(still))
-    several = np.any(particles[still] != particles[still][:1])
-    return zero if 2 * zero > len(scores) and several else 0
 
 
 def _undefined(counts: np.ndarray) -> str:
@@ -229,8 +191,8 @@ def _undefined(counts: np.ndarray) -> str:
         return ""
     return (
         f"`log_density` was NaN at {num} proposals in the {len(counts)} steps that "
-        "were recorded, all of which were refused, as if it were zero there: smaller "
-        "steps do not help. Return -inf where it is zero, and mend it elsewhere."
+        "were recorded, all of which were refused: smaller steps do not help. Return "
+        "-inf where the density is zero, and mend it elsewhere."
     )
 
 
@@ -279,3 +241,29 @@ def _few_effective(weights: np.ndarray) -> str:
         f"the weights of {len(weights)} particles are worth {effective:.1f} equal "
         "ones: take more particles, or more temperatures."
     )
+
+
+@gate
+def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
+    r"""The potential scale reduction of chains, each split in two halves.
+
+    $$\hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{n W}}$$
+
+    for halves of n draws, where W is the mean of their variances and B is n times the
+    variance of their means: near 1 where all halves draw from one density, larger where
+    some have not got there. Infinite if every chain stands still, in another place; 1
+    if all stand in the same.
+
+    Args:
+        values: A number of each draw of each chain, at least four draws.
+
+    References:
+        Gelman et al. (2013), Bayesian Data Analysis, section 11.4.
+    """
+    n = values.shape[1] // 2
+    halves = np.concatenate([values[:, :n], values[:, -n:]]).astype(float)
+    within = np.mean(np.var(halves, axis=1, ddof=1))
+    between = n * np.var(np.mean(halves, axis=1), ddof=1)
+    if within == 0:
+        return 1.0 if between == 0 else float("inf")
+    return float(np.sqrt((n - 1) / n + between / (n * within)))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from equistein.groups import PointCloud
-from equistein.samplers._coordinates import coordinates_on
+from equistein.samplers._blackjax_chains import coordinates_on
 
 CLOUD = PointCloud("CCO", 2)
 

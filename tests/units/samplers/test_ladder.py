@@ -5,8 +5,7 @@ import numpy as np
 
 from equistein.samplers import MALA, ParallelTempering
 from equistein.samplers._geometric_path import ess_fraction, unvalued
-from equistein.samplers._ladder import equal_rejection, first_ladder
-from equistein.samplers._swaps import _arrived, Replicas
+from equistein.samplers._ladder import _arrived, equal_rejection, first_ladder, Replicas
 
 
 def test_a_ladder_of_equal_rejection_divides_the_barrier():

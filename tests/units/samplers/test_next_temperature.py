@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.samplers._next_temperature import next_temperature
+from equistein.samplers._annealed_smc import next_temperature
 
 
 def test_next_temperature_meets_the_conditional_effective_share(key):

@@ -13,7 +13,7 @@ import pytest
 from equistein.groups import PointCloud
 from equistein.kernels import RBF
 from equistein.samplers import (
-    _swaps,
+    _ladder,
     Geometric,
     GeometricPath,
     load_samples,
@@ -113,7 +113,7 @@ def wrong_sign(walkers, betas):
 
 @pytest.mark.slow
 def test_swaps_of_the_wrong_sign_are_noticed(monkeypatch, fresh_code):
-    monkeypatch.setattr(_swaps, "swap_chances", wrong_sign)
+    monkeypatch.setattr(_ladder, "swap_chances", wrong_sign)
     start = starts(jr.key(0))
     other = eqx.tree_at(
         lambda s: s.inverse_temperatures, SAMPLER, jnp.array([1.0, 0.5, 0.2, 0.05, 0])
@@ -134,7 +134,7 @@ def test_a_swap_is_in_detailed_balance_on_an_enumerable_case():
         both = jax.tree.map(
             lambda *leaves: jnp.stack(leaves)[:, None], at(cold), at(hot)
         )
-        return float(_swaps.swap_chances(both, betas)[0, 0])
+        return float(_ladder.swap_chances(both, betas)[0, 0])
 
     def joint(cold, hot):
         at = lambda i, beta: np.exp((1 - beta) * log_b[i] + beta * log_p[i])
@@ -264,9 +264,3 @@ def test_what_cannot_be_walked_is_refused_before_work_begins(key):
     bowl = lambda x: -0.5 * jnp.sum(x**2)
     with pytest.raises(ValueError, match="on the subspace of its chains"):
         run(key, other, bowl, jnp.array([[[1.0], [-1.0]]] * 4), num_steps=1)
-
-
-def test_more_replicas_than_memory_are_refused(key, monkeypatch):
-    monkeypatch.setattr("equistein.samplers._ladder._memory", lambda: 1_000.0)
-    with pytest.raises(ValueError, match="GiB for 5 temperatures of 4 chains"):
-        run(key, SAMPLER, two_modes, jr.normal(key, (4, 2)), num_steps=1)

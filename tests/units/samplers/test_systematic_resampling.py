@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein.samplers._systematic_resampling import systematic_resampling
+from equistein.samplers._annealed_smc import systematic_resampling
 
 
 def test_systematic_choice_is_by_weight(key):

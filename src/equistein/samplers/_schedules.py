@@ -9,7 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from equistein._gate import gate
+from equistein._numbers import check_positive
 from equistein._types import Scalar
+
+Schedule = Callable[[Any], Any]
+StepSize = float | Scalar | Schedule
 
 
 @gate
@@ -126,3 +130,33 @@ def thermal(
 def _as_float(step: Num[Array, ""]) -> Scalar:
     """Return a step count, which optimizers give as an integer, as a float."""
     return step if jnp.issubdtype(step.dtype, jnp.floating) else step.astype(float)
+
+
+class ScaledSchedule(eqx.Module):
+    """A schedule whose values are multiplied by a factor."""
+
+    schedule: Schedule
+    factor: float | Scalar
+
+    def __call__(self, step: Any) -> Any:
+        return self.schedule(step) * self.factor
+
+
+def scaled(step_size: StepSize, factor: float | Scalar) -> StepSize:
+    """Return a step size multiplied by a factor."""
+    if callable(step_size):
+        return ScaledSchedule(step_size, factor)
+    return step_size * factor
+
+
+def step_size_at(step_size: StepSize, number: Scalar) -> Scalar:
+    """Return the step size in step `number`, never below zero."""
+    value = step_size(number) if callable(step_size) else step_size
+    # By rounding, a schedule that falls to zero may pass it.
+    return jnp.maximum(jnp.asarray(value, number.dtype), 0)
+
+
+def check_step_size(name: str, argument: str, value: Any, *, zero: bool) -> None:
+    """Raise `ValueError` unless a step size that is a number is positive and finite."""
+    if isinstance(value, int | float):
+        check_positive(name, zero, "", **{argument: value})
