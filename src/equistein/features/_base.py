@@ -41,13 +41,13 @@ def pair_differences(
 ) -> Float[Array, "pair dim"]:
     """Return the difference of each pair.
 
-    Of few particles by a product with the pairs' incidence matrix, whose derivative is
-    a product too; that of indexing is a scatter, which is slow.
+    For few particles by a product with the incidence matrix, since the derivative of
+    indexing is a scatter, which is slow.
 
     Args:
         point: The particles.
         pairs: The first and the second particle of each pair; by default all pairs, as
-            `np.triu_indices(n, k=1)` lists them.
+            in `np.triu_indices(n, k=1)`.
     """
     num = len(point)
     first, second = np.triu_indices(num, k=1) if pairs is None else pairs

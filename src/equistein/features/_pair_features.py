@@ -1,18 +1,21 @@
-"""What the features of distances between particles share."""
+"""Features of the distances between particles."""
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from equistein._gate import gate
 from equistein._numbers import check_positive
-from equistein._types import Point
+from equistein._types import Features, Point
 from equistein.features._base import (
     AbstractFeatures,
     pair_differences,
     smooth_norm,
+    smooth_norm_laplacian,
     SMOOTHED,
 )
-from equistein.groups import PointCloud
+from equistein.groups import encode_species, PointCloud
 
 
 class AbstractPairFeatures(AbstractFeatures):
@@ -41,25 +44,18 @@ class AbstractPairFeatures(AbstractFeatures):
         return PointCloud(self.species, shape[1])
 
     def distances(self, point: Point) -> Float[Array, " pair"]:
-        """Return the smoothed distance of each pair, those of like pairs together.
-
-        Raises:
-            ValueError: If the point has not one particle for each label.
-        """
+        """Return the smoothed distance of each pair, those of like pairs together."""
         self.group(point.shape)
         return smooth_norm(pair_differences(point, self._pairs()), self.epsilon)
 
     def blocks(self) -> list[slice]:
-        """Return where the distances of each pair of species are.
-
-        They are slices, since to gather is slow, and its derivative slower.
-        """
+        """Return the slice of the distances of each pair of species."""
         sizes = np.unique(self._kinds(), axis=0, return_counts=True)[1]
         ends = np.cumsum(sizes)
         return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first and the second particle of each pair, in blocks."""
+        """Return the particles of each pair, in blocks, as gathering is slow."""
         first, second = np.triu_indices(len(self.species), k=1)
         order = np.lexsort(self._kinds().T[::-1])
         return first[order], second[order]
@@ -69,3 +65,75 @@ class AbstractPairFeatures(AbstractFeatures):
         labels = np.array(self.species)
         ends = [labels[i] for i in np.triu_indices(len(labels), k=1)]
         return np.sort(np.stack(ends), axis=0).T
+
+
+@gate
+class SortedDistances(AbstractPairFeatures):
+    r"""All pair distances $\sqrt{r^2 + \epsilon^2}$, sorted within species pairs.
+
+    Constant on the orbits of `PointCloud(species, dim)` with reflections; there are
+    $n(n-1)/2$ features. Smooth where particles meet. Where two distances of like pairs
+    are equal, the gradient jumps, and a kernel pulled back along F has a small Stein
+    bias.
+
+    Args:
+        species: One label for each particle; particles with the same label are alike.
+        epsilon: The length below which distances are smoothed.
+    """
+
+    species: tuple[int, ...] = eqx.field(converter=encode_species)
+    epsilon: float = eqx.field(default=1e-2, converter=float)
+
+    def __call__(self, point: Point) -> Features:
+        distances = self.distances(point)
+        return jnp.concatenate([jnp.sort(distances[like]) for like in self.blocks()])
+
+    def laplacian(self, point: Point) -> Features:
+        distances = self(point)
+        # Both particles of a pair move, and each contributes the Laplacian in r.
+        return 2 * smooth_norm_laplacian(distances, point.shape[-1], self.epsilon)
+
+
+@gate
+class SortedRowSums(AbstractPairFeatures):
+    r"""Each particle's mean distance to the others, sorted within species.
+
+    $$F_i = \frac{1}{n - 1} \sum_{j \ne i} \sqrt{|x_i - x_j|^2 + \epsilon^2}$$
+
+    Unlike sorted distances, these depend on which distances share a particle. Smooth
+    except where two like particles tie.
+
+    Args:
+        species: One label for each particle; particles with the same label are alike.
+        epsilon: The length below which distances are smoothed.
+    """
+
+    species: tuple[int, ...] = eqx.field(converter=encode_species)
+    epsilon: float = eqx.field(default=1e-2, converter=float)
+
+    def __call__(self, point: Point) -> Features:
+        sums = self._means(self._distances(point))
+        return sums[self._order(sums)]
+
+    def laplacian(self, point: Point) -> Features:
+        distances = self._distances(point)
+        # Both particles of a pair move, and each contributes the Laplacian in r.
+        dim = point.shape[-1]
+        each = 2 * smooth_norm_laplacian(distances, dim, self.epsilon)
+        return self._means(each)[self._order(self._means(distances))]
+
+    def _distances(self, point: Point) -> Float[Array, "atom atom"]:
+        self.group(point.shape)
+        return smooth_norm(point[:, None] - point[None, :], self.epsilon)
+
+    def _means(self, pairs: Float[Array, "atom atom"]) -> Features:
+        others = 1 - jnp.eye(len(self.species), dtype=pairs.dtype)
+        return jnp.sum(pairs * others, axis=1) / (len(self.species) - 1)
+
+    def _order(self, sums: Features) -> Int[Array, " feature"]:
+        """Return the indices that sort within species, species after species."""
+        labels = np.array(self.species)
+        members = [np.flatnonzero(labels == kind) for kind in np.unique(labels)]
+        return jnp.concatenate(
+            [jnp.asarray(like)[jnp.argsort(sums[like])] for like in members]
+        )

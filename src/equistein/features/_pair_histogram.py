@@ -25,9 +25,8 @@ class PairHistogram(AbstractPairFeatures):
       F_\infty = \frac{1}{\sqrt m} \sum_{ij} d_{ij} / \ell.$$
 
     Infinitely smooth, also where like distances tie, so that a kernel on it satisfies
-    the Stein identity; the sum of the distances feels a fragment beyond $\ell$.
-    Constant on the orbits of `PointCloud(species, dim)` with reflections. Different
-    shapes with the same distances have the same features.
+    the Stein identity. Constant on the orbits of `PointCloud(species, dim)` with
+    reflections.
 
     Args:
         species: One label for each particle; particles with the same label are alike.
@@ -95,7 +94,7 @@ class PairHistogram(AbstractPairFeatures):
         """Return the sums over the pairs of each pair of species."""
         parts = []
         for like in self.blocks():
-            # A product, so that what is summed up is not computed for each sum again.
+            # A product, so that the terms are not computed again for each sum.
             num = like.stop - like.start
             equal = jnp.full(num, num**-0.5, bins.dtype)
             parts += [matmul(equal, bins[like]), matmul(equal, tails[like])[None]]

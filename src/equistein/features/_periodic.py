@@ -1,4 +1,4 @@
-"""Coordinates that wrap: angles, phases, and a periodic box."""
+"""Periodic coordinates: angles, phases, and a periodic box."""
 
 from typing import Any
 
@@ -21,16 +21,13 @@ class Periodic(AbstractFeatures):
 
     $$F(x) = \Bigl(r \cos \tfrac xr,\; r \sin \tfrac xr\Bigr), \qquad r = P / 2 \pi,$$
 
-    and leave the coordinates that do not wrap as they are: cosines, then sines, then
-    the others. Samplers walk on the universal cover, where a density that has the
-    periods is smooth and scores need no care; `wrap` brings points back for reading.
-
-    For particles in a periodic box the periods are the sides of the box, one for each
-    axis of space, and `difference` is that of the nearest images.
+    and keep the other coordinates: cosines, then sines, then the others. Samplers move
+    unwrapped coordinates, in which a periodic density is smooth; `wrap` is for reading.
+    For particles in a periodic box the periods are its sides.
 
     Args:
         periods: The periods P > 0 along the last axis of a point, infinite where it
-            does not wrap.
+            is not periodic.
 
     Raises:
         ValueError: If a period is not positive, or all are infinite.
@@ -69,7 +66,7 @@ class Periodic(AbstractFeatures):
             raise ValueError(
                 f"Periodic with {len(self.periods)} `periods` takes points of shape "
                 f"(..., {len(self.periods)}), but got points of shape {shape}. Give "
-                "one period for each place on the last axis, inf where none wraps."
+                "one period for each entry of the last axis, or inf."
             )
         return Trivial()
 

@@ -1,4 +1,6 @@
-"""The distance from the origin."""
+"""The radius, the coordinates themselves, and several feature maps as one."""
+
+import jax.numpy as jnp
 
 from equistein._gate import gate
 from equistein._numbers import check_positive
@@ -9,7 +11,7 @@ from equistein.features._base import (
     smooth_norm_laplacian,
     SMOOTHED,
 )
-from equistein.groups import Orthogonal
+from equistein.groups import AbstractGroup, Orthogonal, Trivial
 
 
 @gate
@@ -20,9 +22,6 @@ class Radius(AbstractFeatures):
 
     Args:
         epsilon: The length below which F is smoothed, in the units of the points.
-
-    Raises:
-        ValueError: If `epsilon` is not positive.
     """
 
     epsilon: float
@@ -45,3 +44,43 @@ class Radius(AbstractFeatures):
                 "For several particles use SortedDistances(species)."
             )
         return Orthogonal(shape[0])
+
+
+class Coordinates(AbstractFeatures):
+    """The flattened coordinates of a point of any shape, $F(x) = x$."""
+
+    def __call__(self, point: Point) -> Features:
+        return point.ravel()
+
+    def laplacian(self, point: Point) -> Features:
+        return jnp.zeros_like(point.ravel())
+
+    def group(self, shape: tuple[int, ...]) -> Trivial:
+        del shape
+        return Trivial()
+
+
+@gate
+class Concatenated(AbstractFeatures):
+    """The features of several maps that are constant on the same orbits."""
+
+    parts: tuple[AbstractFeatures, ...]
+
+    def __init__(self, *parts: AbstractFeatures):
+        if not parts:
+            raise ValueError("Concatenated needs at least one feature map.")
+        self.parts = parts
+
+    def __call__(self, point: Point) -> Features:
+        return jnp.concatenate([part(point) for part in self.parts])
+
+    def laplacian(self, point: Point) -> Features:
+        return jnp.concatenate([part.laplacian(point) for part in self.parts])
+
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        groups = [part.group(shape) for part in self.parts]
+        if any(group != groups[0] for group in groups):
+            raise ValueError(
+                f"The parts of Concatenated must share their group, but have {groups}."
+            )
+        return groups[0]

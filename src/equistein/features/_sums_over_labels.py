@@ -1,4 +1,4 @@
-"""Sums over exchangeable labels, for more of them than can be permuted one by one."""
+"""Sums over exchangeable labels, for too many permutations to enumerate."""
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -14,21 +14,20 @@ from equistein.groups import AbstractGroup, Permutations
 
 @gate
 class SumsOverLabels(AbstractFeatures):
-    r"""Waves summed over the labels, and the coordinates that belong to none.
+    r"""Waves summed over the labels, and the coordinates without labels.
 
     $$F_m(x) = \sqrt{2 / M} \sum_i \cos(\omega_m \cdot x_i + b_m)$$
 
     with random frequencies $\omega_m \sim \mathcal N(0, I / \ell^2)$ and phases $b_m$.
-    With many waves $F(x) \cdot F(y)$ is $\sum_{ij} e^{-|x_i - y_j|^2 / 2 \ell^2}$: sets
-    of labels are near each other where their smoothed densities are. As many waves as
-    coordinates, or more, see every direction. The cost is that of a sum over n labels,
+    With many waves $F(x) \cdot F(y)$ is $\sum_{ij} e^{-|x_i - y_j|^2 / 2 \ell^2}$. Take
+    as many waves as coordinates, or more. The cost is that of a sum over n labels,
     where an exact average takes $2^n$ terms.
 
     Args:
-        group: What swaps the labels.
+        group: The permutations of the labels.
         num_features: The number M of waves.
         scale: The length $\ell$, that of the gaps between labels.
-        key: What the frequencies and phases are drawn from.
+        key: The source of the frequencies and phases.
         width: The number of coordinates of each label.
 
     Raises:
@@ -53,7 +52,7 @@ class SumsOverLabels(AbstractFeatures):
         *,
         width: int = 1,
     ):
-        if not isinstance(group, Permutations) or not group.labels.are_separate:
+        if not group.labels.are_separate:
             raise ValueError(
                 "SumsOverLabels needs `group`, Permutations of labels with one axis "
                 f"each, but got {group!r}."

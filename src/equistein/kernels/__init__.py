@@ -14,19 +14,23 @@ from equistein.kernels._discrepancy import (
     measured_bandwidth as measured_bandwidth,
     squared_discrepancy as squared_discrepancy,
 )
-from equistein.kernels._equivariant import Equivariant as Equivariant
-from equistein.kernels._gradient import Gradient as Gradient
-from equistein.kernels._invariant import Invariant as Invariant
-from equistein.kernels._moments import Moments as Moments
+from equistein.kernels._equivariant import (
+    Equivariant as Equivariant,
+    Invariant as Invariant,
+)
+from equistein.kernels._on_features import (
+    Gradient as Gradient,
+    Moments as Moments,
+    Pullback as Pullback,
+)
 from equistein.kernels._periodic_rbf import PeriodicRBF as PeriodicRBF
-from equistein.kernels._pullback import Pullback as Pullback
 from equistein.kernels._radial import (
     AbstractRadialKernel as AbstractRadialKernel,
     IMQ as IMQ,
     RBF as RBF,
 )
-from equistein.kernels.averages._base import AbstractAverage as AbstractAverage
-from equistein.kernels.averages._closed_form import (
+from equistein.kernels.averages._base import (
+    AbstractAverage as AbstractAverage,
     AbstractClosedForm as AbstractClosedForm,
 )
 from equistein.kernels.averages._table import closed_form as closed_form

@@ -7,12 +7,11 @@ from typing import TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Scalar
-from equistein.kernels._median import middle_pairs
 
 SquaredDistances: TypeAlias = Float[Array, "n n"]
 Discrepancy: TypeAlias = Callable[[Scalar], Scalar]
@@ -36,8 +35,8 @@ class AbstractBandwidth(eqx.Module):
         """Return the bandwidth.
 
         Args:
-            squared_distances: Of (at most `max_particles`) particles, as the kernel
-                sees them: between orbits, or between features.
+            squared_distances: Of (at most `max_particles`) particles: between orbits,
+                or between features, for symmetric kernels.
             discrepancy: Their squared kernel Stein discrepancy without own terms, as a
                 function of the bandwidth.
         """
@@ -50,11 +49,10 @@ Bandwidth: TypeAlias = float | Scalar | AbstractBandwidth
 class Median(AbstractBandwidth):
     r"""The median rule: $h = c\, \mathrm{med} / \sqrt{2 \log n}$.
 
-    med is the median distance between different particles, so that the sum of a
-    particle's $n$ kernel values is about the value with itself. Symmetric kernels
-    measure it between orbits or between features. A median costs many steps of
-    SVGD, so it is taken every `every` steps, over `max_particles` at most, and no
-    gradient flows through it. It is 1 when all particles coincide.
+    med is the median distance between different particles: between orbits or features
+    for symmetric kernels. A median costs many steps of SVGD, so it is taken every
+    `every` steps, over `max_particles` at most, and no gradient flows through it. It is
+    1 when all particles coincide.
 
     Args:
         factor: The multiple $c$ of the rule.
@@ -83,7 +81,7 @@ class Median(AbstractBandwidth):
         num = len(squared_distances)
         if num < 2:
             return jnp.ones((), squared_distances.dtype)
-        lower, upper = middle_pairs(squared_distances)
+        lower, upper = _middle_pairs(squared_distances)
         median = jnp.sqrt((lower + upper) / 2)
         bandwidth = self.factor * median / jnp.sqrt(2 * jnp.log(float(num)))
         bandwidth = bandwidth.astype(squared_distances.dtype)
@@ -97,11 +95,9 @@ class MaximumDiscrepancy(AbstractBandwidth):
     $$h = \arg\max_{c}\ \mathrm{KSD}^2_u(c\, h_{\mathrm{med}})$$
 
     over multiples c of the median rule, where KSD is the kernel Stein discrepancy
-    without the terms of a particle with itself: the kernel that sees most of the
-    difference between particles and target also moves it fastest, since the squared
-    discrepancy is the rate at which SVGD lowers the Kullback-Leibler divergence. Each
-    choice takes about as many kernel sums as there are multiples and dimensions, over
-    `max_particles`.
+    without the terms of a particle with itself: the squared discrepancy is the rate at
+    which SVGD lowers the Kullback-Leibler divergence. Each choice takes about as many
+    kernel sums as there are multiples and dimensions, over `max_particles`.
 
     Args:
         factors: The multiples c.
@@ -136,3 +132,33 @@ class MaximumDiscrepancy(AbstractBandwidth):
         bandwidths = median * jnp.asarray(self.factors, median.dtype)
         values = jax.lax.map(discrepancy, bandwidths)
         return bandwidths[jnp.argmax(values)]
+
+
+def _middle_pairs(squared_distances: SquaredDistances) -> tuple[Scalar, Scalar]:
+    """Return the two middle squared distances between different points."""
+    num = len(squared_distances)
+    pairs = num * (num - 1) // 2
+    above = jnp.triu(jnp.ones((num, num), bool), k=1)
+    values = jnp.where(above, squared_distances, jnp.inf)
+    lower = _smallest(values, (pairs - 1) // 2)
+    seen = values <= lower
+    upper = jnp.min(jnp.where(seen, jnp.inf, values))
+    return lower, jnp.where(jnp.sum(seen) > pairs // 2, lower, upper)
+
+
+def _smallest(values: Float[Array, "n n"], rank: int) -> Scalar:
+    """Return the value of a rank among nonnegative numbers, bit by bit, by counting.
+
+    Their bits are in the order of the numbers. A sort takes several times as long.
+    """
+    width = values.dtype.itemsize * 8
+    words = jnp.dtype(f"int{width}")
+    bits = jax.lax.bitcast_convert_type(values, words)
+
+    def narrowed(place: Int[Array, ""], found: Int[Array, ""]) -> Int[Array, ""]:
+        # The largest number with fewer than `rank + 1` below it has this bit or not.
+        tried = found | (jnp.ones((), words) << (width - 2 - place).astype(words))
+        return jnp.where(jnp.sum(bits < tried) <= rank, tried, found)
+
+    found = jax.lax.fori_loop(0, width - 1, narrowed, jnp.zeros((), words))
+    return jax.lax.bitcast_convert_type(found, values.dtype)

@@ -1,4 +1,4 @@
-"""Interfaces for kernels: what turns scores into Stein forces."""
+"""Interfaces for kernels, which turn scores into Stein forces."""
 
 import abc
 import dataclasses
@@ -34,10 +34,9 @@ class AbstractKernel(eqx.Module):
 
     $$\psi(x) = \frac1m \sum_j K(x, y_j)\, s_j + \mathrm{div}_{y_j} K(x, y_j),$$
 
-    in two steps: `prepare` computes what each source contributes, whatever the
-    bandwidth, and `force` sums over the sources. Several devices share both steps. A
-    kernel with a field `bandwidth` may hold a rule there, which SVGD evaluates on the
-    particles.
+    in two steps, which several devices share: `prepare` computes the contribution of
+    each source, whatever the bandwidth, and `force` sums over the sources. A field
+    `bandwidth` may hold a rule, which SVGD evaluates on the particles.
 
     Attributes:
         bandwidth: A length, or a rule for it; 1 for a kernel that has none.
@@ -72,8 +71,7 @@ class AbstractKernel(eqx.Module):
     def project(self, point: Point) -> Point:
         """Return the nearest point of the subspace the particles live on.
 
-        Raises:
-            ValueError: If the kernel is not defined on points of this shape.
+        Raises `ValueError` if the kernel is not defined on points of this shape.
         """
         return point
 

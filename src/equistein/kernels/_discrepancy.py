@@ -1,4 +1,4 @@
-"""The squared kernel Stein discrepancy, and the bandwidth that a rule finds."""
+"""The squared kernel Stein discrepancy, and the bandwidth by a rule."""
 
 import jax
 import jax.numpy as jnp
@@ -22,16 +22,7 @@ def squared_discrepancy(
 
     With `own_terms` it is the V-statistic: a squared norm, never negative. Without the
     terms of each particle with itself it is the U-statistic, whose mean over exact
-    samples is zero.
-
-    What else the kernel measures, as `Moments` its metric, it measures on all of the
-    particles.
-
-    Args:
-        kernel: The kernel, with a number for its bandwidth.
-        particles: The particles, stacked on axis 0.
-        scores: The scores of the target there.
-        own_terms: Whether each particle's term with itself counts.
+    samples is zero. The bandwidth must be a number; `scores` are those of the target.
 
     References:
         Liu, Lee and Jordan (2016), A Kernelized Stein Discrepancy.
@@ -51,13 +42,7 @@ def measured_bandwidth(
     particles: Particles,
     scores: Float[Array, "particle *shape"],
 ) -> Scalar:
-    """Return a kernel's bandwidth: the number, or what its rule gives for particles.
-
-    Args:
-        kernel: The kernel.
-        particles: The particles, stacked on axis 0.
-        scores: The scores of the target there, at which some rules look.
-    """
+    """Return a kernel's bandwidth: the number, or its rule's for particles."""
     rule = kernel.bandwidth
     if not isinstance(rule, AbstractBandwidth):
         return jnp.asarray(rule, particles.dtype)

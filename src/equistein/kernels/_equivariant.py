@@ -1,16 +1,41 @@
-"""The equivariant matrix-valued kernel: with it SVGD respects the symmetry."""
+"""Group averages of kernels: equivariant, and the paper's invariant one."""
 
+from typing import Generic, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._gate import gate
-from equistein._types import Key, Point
-from equistein.groups import AbstractGroup
-from equistein.kernels._base import Prepared
-from equistein.kernels._derived import AbstractGroupKernel
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
+from equistein.groups import AbstractGroup, check_invariance
+from equistein.kernels._bandwidth import SquaredDistances
+from equistein.kernels._base import AbstractScalarKernel, Prepared
 from equistein.kernels._pairs import Targets
-from equistein.kernels._radial import AbstractRadialKernel
+from equistein.kernels._radial import AbstractDerivedKernel, AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage
-from equistein.kernels.averages._table import average_over
+from equistein.kernels.averages._elements import Elements
+from equistein.kernels.averages._table import average_over, elements_of
+
+Average = TypeVar("Average", bound=AbstractAverage)
+
+
+class AbstractGroupKernel(AbstractDerivedKernel, Generic[Average]):
+    """A radial kernel averaged over a group; distances are between orbits."""
+
+    group: eqx.AbstractVar[AbstractGroup]
+    average: eqx.AbstractVar[Average]
+
+    def project(self, point: Point) -> Point:
+        self.group.check_shape(point.shape)
+        return self.average.project(point)
+
+    def check(self, log_density: LogDensity, points: Particles) -> None:
+        check_invariance(log_density, self.group, points)
+
+    def _squared_distances(self, particles: Particles) -> SquaredDistances:
+        return self.average.squared_orbit_distances(self.base, particles, particles)
 
 
 @gate
@@ -19,24 +44,22 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
 
     $$K(x, y) = \int_G k(x, g y)\, R_g\, dg, \qquad K(gx, hy) = R_g K(x, y) R_h^\top$$
 
-    SVGD with it is SVGD against the orbits of all particles,
+    With it SVGD moves particles against the orbits of all particles,
 
     $$\psi(x) = \tfrac1n \sum_j \int k(x, g x_j)\, s(g x_j)
       + \nabla_2 k(x, g x_j)\, dg,$$
 
-    so particles repel across the whole orbit. Exact for finite groups of at most 4 000
-    elements: six labels, or five with signs. With an RBF base also exact for up to
-    eight labels, by sums over subsets, for SO(2), O(2), SO(3) and O(3) on points of
-    shape `(d,)`, and for `PointCloud` in the plane or in space with at most 120
-    permutations (five like particles); in space each pair takes a quadrature, for
-    small systems; with a `PeriodicRBF` for `TorusTranslations`.
+    Exact for finite groups of at most 4 000 elements (six labels, or five with signs).
+    With an RBF base also exact for up to eight labels, for SO(2), O(2), SO(3) and O(3)
+    on points of shape `(d,)`, and for `PointCloud` in the plane or in space with at
+    most 120 permutations (five like particles; in space by a quadrature for each pair);
+    with a `PeriodicRBF` for `TorusTranslations`.
 
-    Any other compact group takes a Haar sample: then the kernel is positive definite
-    and its equivariance approximate. With `num_samples` m the error of K is 1/m of
-    that of a single copy, as measured on six labels, for $m^2$ times the cost. For
-    more labels `Pullback` with `SumsOverLabels` is exact. The target must be invariant
-    under the group.
-    The `Median` rule measures distances between orbits.
+    Other compact groups need a Haar sample: then the kernel is positive definite and
+    its equivariance approximate, with an error of order 1/m for `num_samples` m at
+    $m^2$ times the cost. For more labels `Pullback` with `SumsOverLabels` is exact. The
+    target must be invariant under the group. The `Median` rule measures distances
+    between orbits.
 
     Args:
         base: The radial kernel $k$; `RBF()` and the median rule by default.
@@ -46,7 +69,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
         key: The key of the Haar sample.
 
     Raises:
-        ValueError: If `base` is not radial, or the group needs a Haar sample.
+        ValueError: If the group needs a Haar sample.
 
     References:
         Jaini, Holdijk and Welling (2021), Example 3; Reisert and Burkhardt (2007),
@@ -65,7 +88,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
         num_samples: int | None = None,
         key: Key | None = None,
     ):
-        self.average = average_over("Equivariant", base, group, num_samples, key)
+        self.average = average_over(base, group, num_samples, key)
         self.base = base
         self.group = group
 
@@ -76,3 +99,61 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self.average.matrix(self.base, x, y)
+
+
+@gate
+class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
+    r"""The paper's average of a scalar kernel, which does not make SVGD equivariant.
+
+    $$k_G(x, y) = \int_G k(x, g y)\, dg$$
+
+    It is invariant in each argument, so that $\psi(g x) = \psi(x)$, where an
+    equivariant force has $\psi(g x) = R_g \psi(x)$, and against an invariant set of
+    particles the scores cancel: every invariant distribution is a fixed point, whatever
+    the target. It is here to reproduce the paper; sample with `Equivariant`.
+
+    Args:
+        base: The radial kernel $k$.
+        group: The symmetry to average over.
+        num_samples: As for `Equivariant`; None for all elements of a finite group.
+        key: The key of the Haar sample.
+
+    Raises:
+        ValueError: If the group needs a Haar sample.
+
+    References:
+        Jaini, Holdijk and Welling (2021), Examples 1 and 2.
+    """
+
+    base: AbstractRadialKernel
+    group: AbstractGroup
+    average: Elements
+
+    def __init__(
+        self,
+        base: AbstractRadialKernel,
+        group: AbstractGroup,
+        *,
+        num_samples: int | None = None,
+        key: Key | None = None,
+    ):
+        self.average = elements_of("Invariant", group, num_samples, key)
+        self.base = base
+        self.group = group
+
+    def __call__(self, x: Point, y: Point) -> Scalar:
+        orbit = self.average.act(y[None])[:, 0]
+        return jnp.mean(jax.vmap(self.base, (None, 0))(self.project(x), orbit))
+
+    def force(self, targets: Targets, prepared: Prepared) -> Targets:
+        targets = jax.vmap(self.project)(targets)
+        orbits = self.average.act(prepared.points)
+        moved = self.average.push(prepared.scores)
+        forces = jax.vmap(self.base.stein_force, (None, 0, 0))(targets, orbits, moved)
+        # grad_y k(x, g y) = R_g^T grad_2 k: the force of each copy is rotated back.
+        return jnp.mean(self.average.push_inverse(forces), axis=0)
+
+    def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
+        basis = jnp.eye(x.size, dtype=x.dtype).reshape(-1, *x.shape)
+        identity = jax.vmap(self.project)(basis).reshape(x.size, x.size)
+        return self(x, y) * identity

@@ -15,8 +15,8 @@ TargetRows: TypeAlias = Float[Array, "target dim"]
 SourceRows: TypeAlias = Float[Array, "source dim"]
 Pairs: TypeAlias = Float[Array, "target source"]
 
-_SIDE = 2**10  # of a block's Gram matrix on a processor: 4 MiB in float32
-_SIDE_OF_A_CARD = 2**13  # 256 MiB, so that a block has work for all of a GPU
+_SIDE = 2**10  # of a block's Gram matrix on a CPU: 4 MiB in float32
+_SIDE_ON_GPU = 2**13  # 256 MiB, so that a block has work for all of it
 _FEW_POINTS, _FEW_NUMBERS = 2**6, 6  # points, and numbers of each
 
 
@@ -27,8 +27,7 @@ def map_blocks(
 ) -> Float[Array, "target m"]:
     """Return `block(targets)`, computed for some rows at a time.
 
-    The memory in use stays O(n) where the whole Gram matrix would be O(n^2), and a
-    block's Gram matrix stays in the processor's cache between being made and used.
+    Memory is O(n), not O(n^2), and a block's Gram matrix stays in the CPU's cache.
     """
     num, width = targets.shape
     rows = max(_side() ** 2 // num_sources, 8)
@@ -44,8 +43,7 @@ def map_blocks(
 
 
 def _side() -> int:
-    """Return the side of a block's Gram matrix, for the device available."""
-    return _SIDE if jax.default_backend() == "cpu" else _SIDE_OF_A_CARD
+    return _SIDE if jax.default_backend() == "cpu" else _SIDE_ON_GPU
 
 
 def sum_blocks(
@@ -56,8 +54,7 @@ def sum_blocks(
 ) -> TargetRows:
     """Return the sum of `block(targets, sources, scores)` over all sources.
 
-    Blocks are as square as can be: a product of few rows with many columns takes twice
-    as long.
+    Blocks are nearly square: few rows by many columns take twice as long.
     """
     num = len(sources)
     size = -(-num // -(-num // _side()))
@@ -100,10 +97,9 @@ def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
 
 
 def are_few(x: TargetRows, y: SourceRows) -> bool:
-    """Whether differences of these points take less time than a product of matrices.
+    """Whether differences take less time than a product of matrices.
 
-    A product costs more in being begun, where a step takes microseconds. Copies by a
-    group, which are more than the points, would be made again for each difference.
+    Copies by a group, more than the points, would be computed for each difference.
     """
     return len(x) == len(y) <= _FEW_POINTS and x.shape[1] <= _FEW_NUMBERS
 
@@ -116,10 +112,9 @@ def squared_norms(x: TargetRows, y: SourceRows) -> Pairs:
 def centered(
     x: TargetRows, y: SourceRows, about: Float[Array, "row dim"]
 ) -> tuple[TargetRows, SourceRows]:
-    """Return both clouds with the mean of a third at the origin.
+    """Return both clouds with the mean of a third, that of all particles, at 0.
 
-    That of all particles: devices that have some targets each round alike so. It is
-    not that of a group's copies of them, which may be where no particle is.
+    Devices with some targets each round alike so.
     """
     mean = jax.lax.stop_gradient(jnp.mean(about, axis=0, keepdims=True))
     return x - mean, y - mean

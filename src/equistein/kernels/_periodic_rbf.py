@@ -1,4 +1,4 @@
-"""The Gaussian kernel on circles and boxes that wrap."""
+"""The Gaussian kernel on circles and in periodic boxes."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -27,27 +27,21 @@ class PeriodicRBF(AbstractRadialKernel):
         \Bigr)$$
 
     where F are the features of `Periodic`, r the radii of the circles, and coordinates
-    that do not wrap enter as in `RBF`. It has the periods, so that particles on both
-    sides of a seam repel each other.
+    that are not periodic enter as in `RBF`.
 
     Args:
         bandwidth: The length $h > 0$, in the units of the points, or a rule for it; the
             median rule by default.
-        periodic: Which coordinates wrap, and their periods.
+        periodic: The periodic coordinates, and their periods.
 
     Raises:
-        ValueError: If `bandwidth` is not positive, or `periodic` is not one.
+        ValueError: If `bandwidth` is not positive.
     """
 
     bandwidth: Scalar | AbstractBandwidth
     periodic: Periodic
 
     def __init__(self, bandwidth: Bandwidth | None = None, *, periodic: Periodic):
-        if not isinstance(periodic, Periodic):
-            raise ValueError(
-                "PeriodicRBF needs `periodic`, such as Periodic([6.28, inf]), but got "
-                f"{periodic!r}."
-            )
         self.bandwidth = as_bandwidth("PeriodicRBF", bandwidth)
         self.periodic = periodic
 
@@ -90,5 +84,4 @@ class PeriodicRBF(AbstractRadialKernel):
         return squared_distances(*centered(rows, rows, rows))
 
     def _circles(self, particles: Sources) -> Float[Array, "n two_dim"]:
-        """Return the places on the circles, as rows."""
         return flatten(jnp.moveaxis(self.embed(particles), 0, 1))

@@ -1,7 +1,7 @@
 """Kernels of the distance: Gaussian and inverse multiquadric."""
 
 import abc
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
-from equistein.kernels._base import AbstractScalarKernel, Prepared
+from equistein.kernels._base import AbstractKernel, AbstractScalarKernel, Prepared
 from equistein.kernels._pairs import (
     are_few,
     centered,
@@ -36,7 +36,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
     Its force is a product of the Gram matrix with the scores and the sources.
 
     Jointly invariant, $k(gx, gy) = k(x, y)$, under every group that preserves
-    distances; a kernel made from it by averaging over a group relies on this.
+    distances, as averages over a group require.
     """
 
     @abc.abstractmethod
@@ -57,16 +57,13 @@ class AbstractRadialKernel(AbstractScalarKernel):
         sources: Sources,
         scores: Sources,
     ) -> Targets:
-        """Return `stein_force`, computed with the mean of the particles at the origin.
-
-        The sources are the particles, or a group's copies of them.
-        """
+        """Return the force with the mean of the particles, not of copies, at 0."""
         x, y = centered(flatten(targets), flatten(sources), flatten(particles))
         total = sum_blocks(self._block_sum, x, y, flatten(scores))
         return (total / len(y)).reshape(targets.shape)
 
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
-        """Return where the kernel sees points: in themselves, unless they wrap."""
+        """Return the points between which distances are taken, if periodic."""
         return points[None]
 
     def pull_back(
@@ -77,11 +74,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return vectors[0]
 
     def fixed_bandwidth(self, like: Array) -> Scalar:
-        """Return the bandwidth, which must be a number, in the precision of `like`.
-
-        Raises:
-            ValueError: If it is a rule, which needs particles.
-        """
+        """Return the bandwidth, which must be a number, in the precision of `like`."""
         if isinstance(self.bandwidth, AbstractBandwidth):
             raise ValueError(
                 f"This kernel's `bandwidth` is the rule {self.bandwidth}, which needs "
@@ -140,11 +133,7 @@ class RBF(AbstractRadialKernel):
 
 
 def _exponents(inverse: Scalar, x: TargetRows, y: SourceRows) -> Pairs:
-    r"""Return $-|x_i - y_j|^2 / 2 h^2$ by one matmul, given $1 / h^2$.
-
-    The squares of y are a column of it: in few dimensions a Stein sum takes a tenth
-    longer for each pass over all pairs.
-    """
+    r"""Return $-|x_i - y_j|^2 / 2 h^2$ by one matmul, with the squares of y in it."""
     half = lambda rows: 0.5 * inverse * jnp.sum(rows**2, axis=1, keepdims=True)
     left = jnp.concatenate([jnp.ones((len(x), 1), x.dtype), inverse * x], axis=1)
     product = matmul(left, jnp.concatenate([-half(y), y], axis=1).T)
@@ -188,26 +177,8 @@ def gaussian(squared: Squared, bandwidth: Scalar) -> tuple[Squared, Squared]:
     return value, -inverse * value
 
 
-def check_radial(name: str, base: Any) -> None:
-    """Raise unless a kernel is one of the distance.
-
-    Raises:
-        ValueError: If it is not, naming the kernel that is made from it.
-    """
-    if not isinstance(base, AbstractRadialKernel):
-        raise ValueError(
-            f"{name} needs `base`, a kernel of the distance such as RBF(0.2), but got "
-            f"{base!r}. One of yours is derived from `es.kernels.AbstractRadialKernel`,"
-            " whose `profile` says how it falls with the squared distance."
-        )
-
-
 def as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
-    """Return a bandwidth as a positive number or a rule, by default the median's.
-
-    Raises:
-        ValueError: If it is neither.
-    """
+    """Return a bandwidth as a positive number or a rule, by default the median's."""
     if bandwidth is None:
         return Median()
     if isinstance(bandwidth, AbstractBandwidth):
@@ -224,3 +195,17 @@ def as_bandwidth(name: str, bandwidth) -> Scalar | AbstractBandwidth:
     if not good or not 0 < bandwidth < float("inf"):
         raise ValueError(f"{message}, but got {bandwidth!r}.")
     return value
+
+
+class AbstractDerivedKernel(AbstractKernel):
+    """A kernel whose bandwidth is that of the radial kernel it is made from."""
+
+    base: eqx.AbstractVar[AbstractRadialKernel]
+
+    @property
+    def bandwidth(self) -> Bandwidth:
+        """That of the base."""
+        return self.base.bandwidth
+
+    def with_bandwidth(self, bandwidth: Bandwidth) -> "AbstractDerivedKernel":
+        return eqx.tree_at(lambda k: k.base, self, self.base.with_bandwidth(bandwidth))

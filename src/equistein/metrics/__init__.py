@@ -4,25 +4,20 @@ from equistein.metrics._annealed_importance_sampling import (
     annealed_importance_sampling as annealed_importance_sampling,
     LogNormalizer as LogNormalizer,
 )
-from equistein.metrics._bits_per_dimension import (
-    bits_per_dimension as bits_per_dimension,
-)
 from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
     expected_calibration_error as expected_calibration_error,
+    projected_gradient_attack as projected_gradient_attack,
     Reliability as Reliability,
     reliability as reliability,
 )
 from equistein.metrics._distances import (
     energy_distance as energy_distance,
+    frechet_distance as frechet_distance,
     total_variation as total_variation,
     wasserstein_1d as wasserstein_1d,
 )
-from equistein.metrics._effective_sample_size import (
-    effective_sample_size as effective_sample_size,
-)
-from equistein.metrics._frechet_distance import frechet_distance as frechet_distance
 from equistein.metrics._geometric_wasserstein import (
     geometric_wasserstein as geometric_wasserstein,
     GeometricWasserstein as GeometricWasserstein,
@@ -31,41 +26,32 @@ from equistein.metrics._importance_weights import (
     reweight as reweight,
     Weighted as Weighted,
 )
-from equistein.metrics._kernel_stein_discrepancy import (
-    kernel_stein_discrepancy as kernel_stein_discrepancy,
-)
-from equistein.metrics._mean_log_likelihood import (
-    mean_log_likelihood as mean_log_likelihood,
-)
-from equistein.metrics._mode_weights import (
+from equistein.metrics._neighbors import (
     mode_weights as mode_weights,
+    nearest_distances as nearest_distances,
+    precision_and_recall as precision_and_recall,
+    PrecisionAndRecall as PrecisionAndRecall,
     proportions as proportions,
 )
 from equistein.metrics._outlier_scores import (
     outlier_scores as outlier_scores,
     typicality as typicality,
 )
-from equistein.metrics._particle_density import (
-    AbstractParticleDensity as AbstractParticleDensity,
-)
 from equistein.metrics._particle_systems import (
+    AbstractParticleDensity as AbstractParticleDensity,
     pair_distances as pair_distances,
+)
+from equistein.metrics._sample_statistics import (
+    bits_per_dimension as bits_per_dimension,
+    effective_sample_size as effective_sample_size,
+    kernel_stein_discrepancy as kernel_stein_discrepancy,
+    mean_log_likelihood as mean_log_likelihood,
     virial as virial,
-)
-from equistein.metrics._precision_and_recall import (
-    nearest_distances as nearest_distances,
-    precision_and_recall as precision_and_recall,
-    PrecisionAndRecall as PrecisionAndRecall,
-)
-from equistein.metrics._projected_gradient_attack import (
-    projected_gradient_attack as projected_gradient_attack,
-)
-from equistein.metrics._published_scores import (
-    published_scores as published_scores,
-    PublishedScore as PublishedScore,
 )
 from equistein.metrics._score_against import score_against as score_against
 from equistein.metrics._scores import (
+    published_scores as published_scores,
+    PublishedScore as PublishedScore,
     ReferenceQuality as ReferenceQuality,
     Score as Score,
     Scores as Scores,

@@ -10,11 +10,17 @@ from jaxtyping import Array, Float
 from equistein._gate import finite_gate
 from equistein._limits import check_made
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.metrics._path_walk import tune, walk
-from equistein.samplers import AbstractReference, GeometricPath, PathWalker
+from equistein.samplers import (
+    AbstractReference,
+    ChainParameters,
+    GeometricPath,
+    MALA,
+    PathWalker,
+)
 
 _PILOTS = 64
 _BYTES = 64  # of a temperature or a particle, at least
+_ACCEPTANCE = 0.6
 _FEWEST = 8  # effective samples, below which an error cannot be estimated
 
 
@@ -22,24 +28,21 @@ _FEWEST = 8  # effective samples, below which an error cannot be estimated
 class LogNormalizer(eqx.Module):
     r"""An estimate of $\log Z$.
 
-    No bound sees a mode that no chain found. Without samples of the density both
-    estimates then miss its part of Z together, and `error` with them, however many the
-    effective samples; with samples in all modes, `lower` and `upper` enclose $\log Z$.
+    A mode that no chain found is missing from both estimates and from `error`, unless
+    samples of the density were given: with samples in all modes, `lower` and `upper`
+    enclose $\log Z$.
 
     Attributes:
         value: The estimate, the mean of `lower` and `upper`.
         error: A bound on its error, for the modes that chains or samples are in: half
-            their difference, which vanishes as the annealing slows down, and three
-            standard errors. Infinite where fewer than 8 effective samples are left,
-            since both estimates then miss together: take more steps or more particles.
+            the difference of the two, and three standard errors. Infinite with fewer
+            than 8 effective samples: take more steps or more particles.
         lower: The estimate from the base to the density; its mean is a lower bound.
-        upper: The estimate back to the base; its mean is an upper bound as far as it
-            began at samples of the density.
-        effective_sample_size: What the weights leave of the chains, on the worse of the
-            two ways.
+        upper: The estimate back to the base; its mean is an upper bound if it began at
+            samples of the density.
+        effective_sample_size: That of the weights, the smaller of the two directions.
         num_particles: The number of chains to the density.
-        has_samples: Whether the way back began at samples that were given, not at the
-            chains' own ends.
+        has_samples: Whether the way back began at given samples.
     """
 
     value: Scalar
@@ -64,8 +67,8 @@ def annealed_importance_sampling(
 ) -> LogNormalizer:
     r"""Estimate $\log Z = \log \int e^{\log p(x)} dx$ from below and from above.
 
-    Chains go from the base to the density along $b(x)^{1 - \beta} p(x)^\beta$, each
-    step a Metropolis-adjusted Langevin move whose size a pilot run found; other chains
+    Chains go from the base to the density along $b(x)^{1 - \beta} p(x)^\beta$ by
+    Metropolis-adjusted Langevin moves, their sizes tuned in a pilot run; other chains
     go back, from samples of the density:
 
     $$Z \approx \frac1n \sum_i W_i, \qquad
@@ -75,22 +78,20 @@ def annealed_importance_sampling(
     probability under the base of where p is positive, which chains cannot leave.
 
     Without `samples` the way back begins at the chains' ends, resampled by their
-    weights. A mode that no chain found is then missing from both estimates and from the
-    error: take a base wider than the density, and samples, such as data, if there are
-    any.
+    weights, and misses the modes that they miss: take a base wider than the density.
 
     Args:
         key: The source of randomness.
         log_density: The unnormalized log density of one point; zero density, as behind
-            a hard wall, is minus infinity or not a number.
+            a hard wall, is minus infinity or NaN.
         base: Where the chains begin, on the subspace the points live on.
-        samples: Samples of the density, such as the data a model was fitted to, as far
-            as it learned them. Of more than `num_particles` some are chosen.
+        samples: Samples of the density, such as the data of a model; at most
+            `num_particles` are used.
         num_particles: The number of chains.
         num_steps: The number of temperatures, and of moves.
 
     Raises:
-        ValueError: If a number is too small, or `samples` are no such points.
+        ValueError: If a number is too small, or `samples` do not fit.
         RuntimeError: If a sample is where the density is zero.
 
     References:
@@ -102,22 +103,24 @@ def annealed_importance_sampling(
             "Annealed importance sampling needs `num_particles` >= 2 and `num_steps` "
             f">= 1, but got {num_particles!r} and {num_steps!r}."
         )
-    needed = _BYTES * (num_steps + num_particles)
-    what = f"Annealed importance sampling in {num_steps} steps"
-    check_made(what, needed, "take smaller `num_particles` or `num_steps`")
+    check_made(
+        f"Annealed importance sampling in {num_steps} steps",
+        _BYTES * (num_steps + num_particles),
+        "take smaller `num_particles` or `num_steps`",
+    )
     keys = jr.split(key, 6)
     path = GeometricPath(log_density, base)
     starts = path.start(keys[0], num_particles)
     # Small steps while the density is nearly flat, where its energies are largest.
     betas = ((jnp.arange(num_steps + 1) / num_steps) ** 4).astype(starts.value.dtype)
     pilots = path.start(keys[1], _PILOTS)
-    step_sizes = tune(keys[2], path, pilots, betas[1:])
-    ends, log_weights = walk(keys[3], path, starts, betas, step_sizes)
+    step_sizes = _tune(keys[2], path, pilots, betas[1:])
+    ends, log_weights = _walk(keys[3], path, starts, betas, step_sizes)
     if samples is None:
         tops = _resample(keys[4], ends, log_weights)
     else:
-        tops = _stand_at(keys[4], path, base, samples, num_particles)
-    _, log_inverses = walk(keys[5], path, tops, betas[::-1], step_sizes[::-1])
+        tops = _walkers_at(keys[4], path, samples, num_particles)
+    _, log_inverses = _walk(keys[5], path, tops, betas[::-1], step_sizes[::-1])
     lower, lower_error = _log_mean(log_weights)
     inverse, inverse_error = _log_mean(log_inverses)
     inside = jnp.mean(jnp.isfinite(starts.value).astype(betas.dtype))
@@ -136,25 +139,75 @@ def annealed_importance_sampling(
     )
 
 
+def _walk(
+    key: Key,
+    path: GeometricPath,
+    walkers: PathWalker,
+    betas: Float[Array, " temperature"],
+    step_sizes: Float[Array, " step"],
+) -> tuple[PathWalker, Float[Array, " particle"]]:
+    """Move walkers from the first to the last temperature; return log weights too."""
+
+    def step(carry, inputs):
+        walkers, log_weights = carry
+        key, before, after, step_size = inputs
+        log_weights = log_weights + (after - before) * walkers.log_ratio
+        walkers, _ = _move(key, path, walkers, after, jnp.log(step_size))
+        return (walkers, log_weights), None
+
+    inputs = (jr.split(key, len(step_sizes)), betas[:-1], betas[1:], step_sizes)
+    carry = (walkers, jnp.zeros_like(walkers.value))
+    return jax.lax.scan(step, carry, inputs)[0]
+
+
+def _tune(
+    key: Key, path: GeometricPath, walkers: PathWalker, betas: Float[Array, " step"]
+) -> Float[Array, " step"]:
+    """Return for each inverse temperature the step size that accepts 0.6."""
+    inside = jnp.isfinite(walkers.value)
+    count = jnp.maximum(jnp.sum(inside), 1)
+
+    def step(carry, inputs):
+        walkers, log_size = carry
+        key, beta = inputs
+        walkers, chances = _move(key, path, walkers, beta, log_size)
+        chance = jnp.sum(jnp.where(inside, chances, 0)) / count.astype(chances.dtype)
+        log_size = log_size + 0.2 * (chance - _ACCEPTANCE)
+        return (walkers, log_size), jnp.exp(log_size)
+
+    spread = jnp.mean(jnp.var(walkers.point, axis=0))
+    carry = (walkers, jnp.log(0.5 * spread))
+    return jax.lax.scan(step, carry, (jr.split(key, len(betas)), betas))[1]
+
+
+def _move(
+    key: Key,
+    path: GeometricPath,
+    walkers: PathWalker,
+    beta: Scalar,
+    log_step_size: Scalar,
+) -> tuple[PathWalker, Float[Array, " particle"]]:
+    assert isinstance(path.base, AbstractReference)
+    chains = MALA(1.0, project=path.base.project)
+    parameters = ChainParameters(log_step_size)
+    move = lambda key, walker: chains.move(key, path, walker, beta, parameters)
+    walkers, chances, *_ = jax.vmap(move)(jr.split(key, len(walkers.point)), walkers)
+    return walkers, chances
+
+
 def _resample(
     key: Key, ends: PathWalker, log_weights: Float[Array, " particle"]
 ) -> PathWalker:
-    """Return walkers drawn in proportion to their weights."""
     num = len(log_weights)
     weights = jnp.nan_to_num(jax.nn.softmax(log_weights), nan=1 / num)
     chosen = jr.choice(key, num, (num,), p=weights)
     return jax.tree.map(lambda leaf: leaf[chosen], ends)
 
 
-def _stand_at(
-    key: Key,
-    path: GeometricPath,
-    base: AbstractReference,
-    samples: Particles,
-    most: int,
+def _walkers_at(
+    key: Key, path: GeometricPath, samples: Particles, most: int
 ) -> PathWalker:
-    """Return walkers at samples of the density, at most so many."""
-    shape = jax.eval_shape(lambda k: base.sample(k, 1), key).shape[1:]
+    shape = jax.eval_shape(lambda k: path.base.sample(k, 1), key).shape[1:]
     if len(samples) < 2 or samples.shape[1:] != shape:
         raise ValueError(
             f"`samples` must be at least two points of shape {shape}, stacked on axis "
@@ -162,18 +215,18 @@ def _stand_at(
         )
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
-    walkers = jax.vmap(lambda x: path.walker_at(base.project(x)))(samples)
+    walkers = jax.vmap(lambda x: path.walker_at(path.base.project(x)))(samples)
     values = eqx.error_if(
         walkers.value,
         jnp.any(~jnp.isfinite(walkers.value)),
         "Annealed importance sampling got `samples` where the density is zero: leave "
-        "out what is no sample of it.",
+        "them out.",
     )
     return eqx.tree_at(lambda w: w.value, walkers, values)
 
 
 def _log_mean(log_weights: Float[Array, " n"]) -> tuple[Scalar, Scalar]:
-    """Return the log of the mean weight and its standard error."""
+    """Return the log of the mean weight, with its standard error."""
     num = len(log_weights)
     weights = num * jax.nn.softmax(log_weights)
     error = jnp.std(weights) / jnp.sqrt(float(num))

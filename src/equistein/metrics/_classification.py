@@ -1,48 +1,43 @@
-"""Accuracy and calibration of classifiers, and AUROC of scores."""
+"""Accuracy and calibration of classifiers, attacks on them, and AUROC of scores."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import finite_gate
-from equistein._limits import check_made
-from equistein._numbers import check_integers
-from equistein._types import Scalar
-from equistein.metrics._known_labels import (
+from equistein._types import Particles, Point, Scalar
+from equistein.metrics._checks import (
     are_labels,
     are_numbers,
+    check_bins,
     check_labels,
     nan_unless,
 )
-
-_BYTES = 40  # of a bin: its edges, and what is counted
 
 
 @finite_gate
 def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scalar:
     """Return the fraction of points whose likeliest class is the right one.
 
-    Args:
-        logits: The logits of each point.
-        labels: Its class.
-
     Raises:
-        ValueError: If a logit is not finite, or a label is no class. NaN is returned
-            where that is not known yet, under `jax.jit`.
+        ValueError: If a logit is not finite, or a label is no class; under `jax.jit`
+            the result is NaN.
     """
     check_labels("accuracy", labels, logits.shape[1])
     right = jnp.argmax(logits, axis=1).astype(labels.dtype) == labels
-    return nan_unless(_are_known(logits, labels), jnp.mean(right))
+    return nan_unless(_are_valid(logits, labels), jnp.mean(right))
 
 
 class Reliability(NamedTuple):
-    r"""How often guesses are right, by how sure the model is of them.
+    r"""How often predictions are right, by their confidence.
 
     Attributes:
         confidence: The mean of $\max_y p(y|x)$ in each bin; 0 in an empty one.
-        accuracy: The fraction of right guesses in it.
+        accuracy: The fraction of right predictions in it.
         proportion: The proportion of the points in it.
     """
 
@@ -55,12 +50,7 @@ class Reliability(NamedTuple):
 def reliability(
     logits: Float[Array, "n class"], labels: Int[Array, " n"], num_bins: int = 15
 ) -> Reliability:
-    """Return what a reliability diagram shows, in bins of equal width of confidence.
-
-    Args:
-        logits: The logits of each point.
-        labels: Its class.
-        num_bins: The number of bins.
+    """Return the reliability diagram, in bins of equal width of the confidence.
 
     Raises:
         ValueError: As `accuracy` does.
@@ -68,9 +58,7 @@ def reliability(
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
-    check_integers("`reliability`", num_bins=num_bins)
-    needed = _BYTES * num_bins
-    check_made("`reliability` in so many bins", needed, "take a smaller `num_bins`")
+    check_bins("reliability", num_bins)
     check_labels("reliability", labels, logits.shape[1])
     confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
     guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
@@ -79,8 +67,8 @@ def reliability(
     rows = jnp.stack([confidence, right, jnp.ones_like(right)])
     sums = jnp.zeros((3, num_bins), rows.dtype).at[:, bins].add(rows)
     some = jnp.maximum(sums[2], 1)
-    found = jnp.stack([sums[0] / some, sums[1] / some, sums[2] / len(labels)])
-    return Reliability(*nan_unless(_are_known(logits, labels), found))
+    means = jnp.stack([sums[0] / some, sums[1] / some, sums[2] / len(labels)])
+    return Reliability(*nan_unless(_are_valid(logits, labels), means))
 
 
 @finite_gate
@@ -94,28 +82,22 @@ def expected_calibration_error(
     over bins of equal width of the confidence $\max_y p(y|x)$. Of n points of a perfect
     model it is below $\sqrt{b / n}$ with b bins, but not zero: compare equal numbers.
 
-    Args:
-        logits: The logits of each point.
-        labels: Its class.
-        num_bins: The number of bins.
-
     Raises:
         ValueError: As `accuracy` does.
 
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
-    check_labels("expected_calibration_error", labels, logits.shape[1])
-    found = reliability(logits, labels, num_bins)
-    return jnp.sum(found.proportion * jnp.abs(found.accuracy - found.confidence))
+    bins = reliability(logits, labels, num_bins)
+    return jnp.sum(bins.proportion * jnp.abs(bins.accuracy - bins.confidence))
 
 
 @finite_gate
 def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     """Return the chance that a point of the data scores higher than another point.
 
-    The area under the receiver operating characteristic; a tie counts half, and 0.5 is
-    what a score that tells nothing has.
+    The area under the receiver operating characteristic. A tie counts half; a useless
+    score has 0.5.
 
     Args:
         inside: The scores of the data's points, higher for what belongs.
@@ -128,8 +110,67 @@ def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     return nan_unless(are_numbers(inside, outside), jnp.mean(wins) / len(outside))
 
 
-def _are_known(
+@finite_gate
+def projected_gradient_attack(
+    logits: Callable[[Point], Float[Array, " class"]],
+    points: Particles,
+    labels: Int[Array, " particle"],
+    radius: float | Float[Array, ""],
+    *,
+    limits: tuple[float, float] = (0.0, 1.0),
+    num_steps: int = 10,
+) -> Particles:
+    r"""Mislead a classifier: projected gradient ascent on the loss of the labels.
+
+    $$x \leftarrow \Pi\bigl(x + \tfrac{5 r}{2 n}\,
+      \mathrm{sign} \nabla_x (-\log p(y | x)) \bigr)$$
+
+    n steps, where $\Pi$ keeps each coordinate within the radius $r$ of where it was,
+    and within the limits.
+
+    Args:
+        logits: The logits of a point.
+        points: The points.
+        labels: Their classes.
+        radius: The largest change of a coordinate.
+        limits: The range of coordinates, such as that of pixels.
+        num_steps: The number n of steps.
+
+    Raises:
+        ValueError: If a label is no class.
+
+    References:
+        Madry et al. (2018), Towards deep learning models resistant to adversarial
+        attacks.
+    """
+    num = eqx.filter_eval_shape(logits, points[0]).shape[0]
+    check_labels("projected_gradient_attack", labels, num)
+    return _attacked(logits, points, labels, radius, limits, num_steps)
+
+
+def _are_valid(
     logits: Float[Array, "n class"], labels: Int[Array, " n"]
 ) -> Bool[Array, ""]:
-    """Return whether logits are numbers, and labels some of their classes."""
     return are_numbers(logits) & are_labels(labels, logits.shape[1])
+
+
+@eqx.filter_jit
+def _attacked(logits, points, labels, radius, limits, num_steps) -> Particles:
+    low, high = limits
+
+    def loss(point, label):
+        return -jax.nn.log_softmax(logits(point))[label]
+
+    def one(pair):
+        point, label = pair
+        size = jnp.asarray(radius, point.dtype)
+        nearest = jnp.maximum(point - size, low)
+        farthest = jnp.minimum(point + size, high)
+
+        def step(_, moved):
+            slope = jnp.sign(jax.grad(loss)(moved, label))
+            return jnp.clip(moved + 2.5 / num_steps * size * slope, nearest, farthest)
+
+        return jax.lax.fori_loop(0, num_steps, step, point)
+
+    return jax.lax.map(one, (points, labels), batch_size=100)

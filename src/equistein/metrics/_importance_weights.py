@@ -13,7 +13,7 @@ from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers import warn_of_samples
 
 _FEWEST = 2.0  # of equal weights that are as good
-_ALIKE = 1e-6  # the spread of log weights that says that nothing was weighted
+_ALIKE = 1e-6  # the spread of log weights of one and the same density
 
 
 @finite_gate
@@ -47,21 +47,21 @@ def reweight(
     $$w_i \propto p(x_i) / q(x_i)$$
 
     Exact as the number of samples grows, where q is above zero wherever p is; both may
-    lack their normalizers. The particles must be samples of q, not nearly: where a
-    sampler only nearly draws from a learned density, Markov chains of the target, such
-    as `es.MALA`, that continue from the particles make no such assumption.
+    be unnormalized. The particles must be exact samples of q. Where a sampler only
+    approximates q, continue from the particles with Markov chains of the target, such
+    as `es.MALA`.
 
     Args:
-        particles: Samples of q, stacked on axis 0.
-        log_density: The log density of q of one point, such as `fitted.log_density`.
-        target: The log density of p.
+        particles: Samples of q.
+        log_density: $\log q$ of one point, such as `fitted.log_density`.
+        target: $\log p$ of one point.
 
     Warns:
-        SamplingWarning: If all weight is on one particle, or all weights are alike; the
-            text names the effective number.
+        SamplingWarning: If nearly all weight is on one particle, or all weights are
+            equal.
 
     Raises:
-        ValueError: If the particles are none, or no weight is finite.
+        ValueError: If there are no particles, or no weight is finite.
 
     References:
         Kong (1992), A note on importance sampling using standardized weights, for the
@@ -80,9 +80,8 @@ def reweight(
     if float(effective) < _FEWEST:
         warn_of_samples(
             f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
-            "of the target: nearly all weight is on one. Give more samples; or, where "
-            "the densities hardly overlap, continue with chains of the target, such as "
-            "MALA.",
+            "of the target: nearly all weight is on one. Give more samples, or "
+            "continue with chains of the target, such as MALA.",
         )
     elif float(jnp.ptp(log_weights)) < _ALIKE:
         warn_of_samples(

@@ -1,4 +1,4 @@
-"""Scores that tell data from what the model has not seen."""
+"""Scores that separate data from outliers."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Particles, Point
 from equistein.energies import AbstractEnergy
-from equistein.metrics._known_labels import check_labels
+from equistein.metrics._checks import check_labels
 
 _AT_ONCE = 256  # images take much memory
 _RIDGE = 1e-4  # of the variance, where statistics depend on each other
@@ -30,10 +30,6 @@ def outlier_scores(
     `log_density` is $-E(x)$, `confidence` is $\max_y p(y|x)$ of a joint energy, and
     `gradient_norm` is $-|\nabla E(x)|$: the density of typical points is flat.
 
-    Args:
-        energy: The energy.
-        points: The points to judge.
-
     References:
         Grathwohl et al. (2020), Your classifier is secretly an energy based model,
         section 5.3.
@@ -41,8 +37,8 @@ def outlier_scores(
 
     def of_one(point):
         def value(x):
-            found = energy.evaluate(x)
-            return found.energy, found.logits
+            values = energy.evaluate(x)
+            return values.energy, values.logits
 
         (value_here, logits), gradient = jax.value_and_grad(value, has_aux=True)(point)
         scores = {
@@ -69,12 +65,12 @@ def typicality(
     $$-\min_y (t(x) - \mu_y)^\top \Sigma^{-1} (t(x) - \mu_y)$$
 
     with the mean $\mu_y$ of the statistics t over the data of class y, and the
-    covariance $\Sigma$ within classes. Points of a simpler kind often have a higher
-    density than the data; typical they are not.
+    covariance $\Sigma$ within classes. Unlike the density, it is low for outliers that
+    are simpler than the data.
 
     Args:
-        statistics: Of a point, a few numbers that a model gives, such as its features,
-            its logits, or the norm of its score.
+        statistics: Statistics of one point by a model, such as features, logits, or the
+            norm of the score.
         points: The points to judge.
         data: Such as the training data.
         labels: Their classes, -1 where unknown; a class without data is left out.
@@ -98,13 +94,7 @@ def typicality(
 
 
 @eqx.filter_jit
-def _typicality(
-    statistics: Callable[[Point], Float[Array, " statistic"]],
-    points: Particles,
-    data: Float[Array, "m *shape"],
-    labels: Int[Array, " m"],
-    num_classes: int,
-) -> Float[Array, " n"]:
+def _typicality(statistics, points, data, labels, num_classes) -> Float[Array, " n"]:
     def of_all(x):
         return jax.lax.map(statistics, x, batch_size=_AT_ONCE)
 

@@ -1,24 +1,30 @@
-"""The referee: samples of a particle system against exact ones."""
+"""Samples of a particle system, compared with exact ones."""
 
+import functools
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from equistein._gate import finite_gate
 from equistein._numbers import check_integers
-from equistein._types import Particles
+from equistein._types import LogDensity, Particles
+from equistein.metrics._distances import total_variation, wasserstein_1d
 from equistein.metrics._geometric_wasserstein import geometric_wasserstein
-from equistein.metrics._given_clouds import as_clouds, GivenClouds
-from equistein.metrics._measured_clouds import measured, MeasuredClouds
-from equistein.metrics._particle_density import AbstractParticleDensity
-from equistein.metrics._score_floors import all_scores, energy_w2, mean
+from equistein.metrics._neighbors import proportions
+from equistein.metrics._particle_systems import AbstractParticleDensity, pair_distances
 from equistein.metrics._scores import ReferenceQuality, Score, Scores, SPREADS
 
-_GIVEN = "two sets that were given"
-_TEMPERED = "two runs of parallel tempering, made with seeds 1000 and 1001"
-_CORRELATED = 2.0  # samples of a ladder are not quite independent
+_LARGEST = 1e15  # squares of larger numbers overflow in single precision
+_BATCH = 1_000  # clouds evaluated together
+_CORRELATED = 2.0  # samples of one ladder are not quite independent
 _POOL = 4  # times as many exact samples as samples, for the floors
+_GEOMETRIC_DRAWS = 5  # each takes all pairs of clouds
 
 
 @finite_gate
@@ -35,28 +41,28 @@ def score_against(
 
     Every score has its floor: what exact samples of the same number have, as a mean and
     a spread over several draws. The scores are the Wasserstein-2 distances of the
-    energies and, up to motions and swaps, of the clouds; the total variation of the
-    pair distances in 200 bins; the mean energy; the virial, whose exact value is the
-    number of degrees of freedom; and the fraction of each state, where states are few.
+    energies and, up to motions and permutations, of the clouds; the total variation of
+    the pair distances in 200 bins; the mean energy; the virial, whose exact value is
+    the number of degrees of freedom; and the fraction of each state, where states are
+    few.
 
-    The exact samples are two runs of the target's own parallel tempering: the first is
-    compared with, the second is what floors are drawn from, and how far apart the two
-    are is the error of the reference itself. They are made once and kept in the cache;
-    the first time may take minutes. What is chosen among samples is chosen by a fixed
-    seed, so that the same samples have the same scores.
+    The exact samples are two independent runs of the target's own parallel tempering:
+    the first is compared with, floors are drawn from the second, and their distance is
+    the error of the reference itself. They are made once, which may take minutes, and
+    cached. Random choices use a fixed seed: the same samples have the same scores.
 
     Args:
         samples: The samples: `(n, particle, dim)`, or rows of coordinates. They are
-            centered; rows are cut into particles.
-        target: What they should be samples of.
+            centered.
+        target: The density that they are compared with.
         reference: Two independent sets of exact samples to use instead, the second at
             least twice as many as the samples.
         published: Published samples, to give the distances from them too.
         num_draws: The draws of each floor.
-        num_geometric: The clouds that the distance of clouds looks at.
+        num_geometric: The clouds in the distance of clouds.
 
     Returns:
-        The scores. What is wrong is among their `warnings`, and warned of.
+        The scores. Their `warnings` are also raised as `UserWarning`.
 
     Raises:
         ValueError: If these cannot be samples of the target, or there are too few
@@ -67,59 +73,42 @@ def score_against(
             "`score_against` needs `target`, a particle system such as DoubleWell() or "
             f"LennardJones(), but got {target!r}."
         )
-    sizes = {"num_draws": num_draws, "num_geometric": num_geometric}
-    check_integers("`score_against`", least=2, **sizes)
-    given = as_clouds(samples, target)
-    known = None if published is None else as_clouds(published, target)
-    origin = _GIVEN if reference is not None else _TEMPERED
-    exact = reference or _two_runs(target, len(given.points))
-    scores = _judged(target, given, known, exact, origin, **sizes)
-    for warning in scores.warnings:
-        warnings.warn(warning, stacklevel=2)
-    return scores
-
-
-def _judged(
-    target: AbstractParticleDensity,
-    given: GivenClouds,
-    known: GivenClouds | None,
-    exact: tuple[Any, Any],
-    origin: str,
-    *,
-    num_draws: int,
-    num_geometric: int,
-) -> Scores:
-    """Return the scores of samples that are fit for it."""
-    first, second = (
-        measured(target.log_density, as_clouds(part, target).points) for part in exact
-    )
-    if len(second.points) < 2 * len(given.points):
+    counts = {"num_draws": num_draws, "num_geometric": num_geometric}
+    check_integers("`score_against`", least=2, **counts)
+    given = _measured(samples, target)
+    ours, size, num = given.clouds, given.effective_size, len(given.clouds.points)
+    theirs = None if published is None else _measured(published, target)
+    origin = "two sets that were given"
+    if reference is None:
+        origin = "two runs of parallel tempering, made with seeds 1000 and 1001"
+        least = target.num_reference
+        # In multiples of one size, so that the cache is used.
+        pool = target.reference(-(-_POOL * num // least) * least, 1)
+        reference = target.reference(least, 0), pool
+    first, second = (_measured(part, target).clouds for part in reference)
+    if len(second.points) < 2 * num:
         raise ValueError(
             "`score_against` needs a second `reference` of at least twice as many as "
-            f"the {len(given.points)} samples, but it has {len(second.points)}: give "
-            "more, or score fewer samples."
+            f"the {num} samples, but it has {len(second.points)}: give more, or score "
+            "fewer samples."
         )
-    ours = measured(target.log_density, given.points)
-    scores = all_scores(
-        target, ours, given.effective_size, first, second, num_draws, num_geometric
-    )
-    quality = _quality(target, first, second, origin)
-    reasons = _reasons("The samples", scores["virial"])
-    reasons += _reasons_of_reference(quality, first, second)
+    reasons = _virial_warning("The samples", ours, target, size)
+    reasons += _reference_warnings(first, second, target)
     against = {}
-    if known is not None:
-        theirs = measured(target.log_density, known.points)
-        against = _against(target, ours, theirs, num_geometric)
-        reasons += _reasons_of_published(target, theirs, known.effective_size, first)
-    draw = second.take(np.arange(len(ours.points)))
+    if theirs is not None:
+        against = _distances_between(target, ours, theirs.clouds, num_geometric)
+        reasons += _published_warnings(theirs, first, target)
+    for reason in reasons:
+        warnings.warn(reason, stacklevel=3)
+    draw = second.take(np.arange(num))
     shown = {"samples": ours, "reference": first, "exact samples": draw}
     return Scores(
         target=target.name,
-        num_samples=len(given.points),
-        num_distinct=len(given.multiplicities),
-        effective_size=given.effective_size,
-        scores=scores,
-        reference=quality,
+        num_samples=num,
+        num_distinct=len(given.counts),
+        effective_size=size,
+        scores=_all_scores(target, ours, size, first, second, **counts),
+        reference=_quality(target, first, second, origin),
         published=against,
         notes=given.notes,
         warnings=tuple(reasons),
@@ -128,114 +117,273 @@ def _judged(
     )
 
 
-def _two_runs(target: AbstractParticleDensity, num: int) -> tuple[Particles, Particles]:
-    """Return two independent sets of reference samples, the second large enough."""
-    size = target.num_reference
-    enough = -(-_POOL * num // size) * size  # in whole sizes, which are cached
-    return target.reference(size, 0), target.reference(enough, 1)
+class _Clouds(NamedTuple):
+    """Centered clouds, with the energy, the virial and the pair distances of each."""
+
+    points: Particles
+    energies: Float[Array, " n"]
+    virials: Float[Array, " n"]
+    distances: Float[Array, "n pair"]
+
+    def take(self, rows: np.ndarray) -> "_Clouds":
+        return _Clouds(*(part[rows] for part in self))
+
+
+class _Measured(NamedTuple):
+    clouds: _Clouds
+    counts: np.ndarray  # how often each distinct row occurs
+    notes: tuple[str, ...]
+
+    @property
+    def effective_size(self) -> float:
+        counts = self.counts.astype(float)
+        return float(counts.sum() ** 2 / np.sum(counts**2))
+
+
+def _measured(samples: Any, target: AbstractParticleDensity) -> _Measured:
+    """Center samples and measure them; raise if they cannot be samples of a target."""
+    num, dim = target.num_particles, target.dim
+    needs = (
+        f"`score_against` needs `samples` of {target.name}, floating-point numbers of "
+        f"shape (n, {num * dim}) or (n, {num}, {dim}), "
+    )
+    values = np.asarray(samples)
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        raise ValueError(f"{needs}but they are of type {values.dtype}.")
+    if values.shape[1:] not in ((num * dim,), (num, dim)) or len(values) < 2:
+        raise ValueError(
+            f"{needs}n at least 2, but got shape {values.shape}. Samples of another "
+            "system need another target."
+        )
+    rows = values.astype(np.float64).reshape(len(values), -1)
+    bad = ~np.all(np.abs(rows) <= _LARGEST, axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{needs}finite and at most 1e15, but {bad.sum()} of {len(rows)} are not, "
+            f"the first at index {bad.argmax()}. Leave them out, and report how many."
+        )
+    if np.array_equal(rows, np.round(rows)):
+        raise ValueError(f"{needs}but all are whole numbers.")
+    notes = []
+    if values.ndim == 2:
+        notes.append(f"Rows were cut into {num} particles of {dim} coordinates.")
+    clouds = rows.reshape(-1, num, dim)
+    centers = clouds.mean(axis=1, keepdims=True)
+    if np.max(np.abs(centers)) > 1e-4 * np.max(np.abs(clouds)):
+        far = np.max(np.linalg.norm(centers, axis=-1))
+        notes.append(
+            f"Centers of mass, up to {far:.3g} from the origin, were moved there."
+        )
+    points = jnp.asarray(clouds - centers, float)
+    energies, virials = _energies_and_virials(target.log_density, points)
+    measured = _Clouds(points, energies, virials, pair_distances(points))
+    counts = np.unique(rows, axis=0, return_counts=True)[1]
+    return _Measured(measured, counts, tuple(notes))
+
+
+@eqx.filter_jit
+def _energies_and_virials(log_density: LogDensity, points: Particles):
+    def one(x):
+        value, score = jax.value_and_grad(log_density)(x)
+        return -value, -jnp.sum(x * score)
+
+    return jax.lax.map(one, points, batch_size=_BATCH)
+
+
+_energy_w2 = eqx.filter_jit(functools.partial(wasserstein_1d, order=2))
+_distance_tv = eqx.filter_jit(total_variation)
+
+
+def _moments(
+    values: Float[Array, " n"], size: float | None = None
+) -> tuple[float, float]:
+    """Return the mean and its standard error, for `size` independent values."""
+    doubles = np.asarray(values, float)
+    error = doubles.std(ddof=1) / (size or len(doubles)) ** 0.5
+    return float(doubles.mean()), float(error)
 
 
 def _quality(
-    target: AbstractParticleDensity,
-    first: MeasuredClouds,
-    second: MeasuredClouds,
-    origin: str,
+    target: AbstractParticleDensity, first: _Clouds, second: _Clouds, origin: str
 ) -> ReferenceQuality:
-    virials = np.asarray(first.virials, float)
+    virial, error = _moments(first.virials)
     return ReferenceQuality(
-        num=len(virials),
-        virial=float(virials.mean()),
-        virial_error=float(virials.std(ddof=1) / len(virials) ** 0.5),
+        num=len(first.points),
+        virial=virial,
+        virial_error=error,
         virial_exact=float(target.degrees_of_freedom),
-        energy_w2=float(energy_w2(first.energies, second.energies)),
-        mean_energies=(mean(first.energies), mean(second.energies)),
+        energy_w2=float(_energy_w2(first.energies, second.energies)),
+        mean_energies=(_moments(first.energies)[0], _moments(second.energies)[0]),
         origin=origin,
     )
 
 
-def _reasons(whose: str, virial: Score) -> list[str]:
-    """Return what the virial of some samples says against them."""
-    assert virial.exact is not None
-    assert virial.error is not None
-    gap = abs(virial.value - virial.exact)
-    if gap <= SPREADS * virial.error:
+def _virial_warning(
+    whose: str,
+    clouds: _Clouds,
+    target: AbstractParticleDensity,
+    size: float | None = None,
+    consequence: str = "",
+) -> list[str]:
+    virial, error = _moments(clouds.virials, size)
+    gap = abs(virial - target.degrees_of_freedom)
+    if gap <= SPREADS * error:
         return []
     return [
-        f"{whose} fail the virial theorem: {virial.value:.4g} instead of "
-        f"{virial.exact:g}, {gap / virial.error:.3g} standard errors off."
+        f"{whose} fail the virial theorem: {virial:.4g} +- {error:.2g} instead of "
+        f"{target.degrees_of_freedom:g}, {gap / error:.3g} standard errors off"
+        f"{consequence}."
     ]
 
 
-def _reasons_of_reference(
-    quality: ReferenceQuality, first: MeasuredClouds, second: MeasuredClouds
+def _reference_warnings(
+    first: _Clouds, second: _Clouds, target: AbstractParticleDensity
 ) -> list[str]:
-    """Return what the virial, and the second run, say against the reference."""
-    reasons = []
-    if not quality.passes:
-        reasons.append(
-            f"The reference fails the virial theorem: {quality.virial:.4g} +- "
-            f"{quality.virial_error:.2g} instead of {quality.virial_exact:g}; no score "
-            "means much."
-        )
-    one, other = quality.mean_energies
-    error = np.hypot(_standard_error(first), _standard_error(second))
-    if abs(one - other) > _CORRELATED * SPREADS * error:
+    useless = "; no score means much"
+    reasons = _virial_warning(
+        "The reference samples", first, target, consequence=useless
+    )
+    (one, error), (other, other_error) = map(
+        _moments, (first.energies, second.energies)
+    )
+    if abs(one - other) > _CORRELATED * SPREADS * np.hypot(error, other_error):
         reasons.append(
             f"The two runs of the reference differ: their mean energies are {one:.4g} "
-            f"and {other:.4g}; no score means much."
+            f"and {other:.4g}{useless}."
         )
     return reasons
 
 
-def _standard_error(part: MeasuredClouds) -> float:
-    """Return the standard error of the mean energy, of independent samples."""
-    energies = np.asarray(part.energies, float)
-    return float(energies.std(ddof=1) / len(energies) ** 0.5)
+def _published_warnings(
+    theirs: _Measured, first: _Clouds, target: AbstractParticleDensity
+) -> list[str]:
+    size = theirs.effective_size
+    reasons = _virial_warning("The published samples", theirs.clouds, target, size)
+    mean, error = _moments(theirs.clouds.energies, size)
+    exact, exact_error = _moments(first.energies)
+    gap, error = abs(mean - exact), np.hypot(error, exact_error)
+    if gap > SPREADS * error:
+        reasons.append(
+            f"The published samples have mean energy {mean:.4g}, the reference "
+            f"{exact:.4g}, {gap / error:.3g} standard errors off."
+        )
+    return reasons
 
 
-def _against(
-    target: AbstractParticleDensity,
-    ours: MeasuredClouds,
-    theirs: MeasuredClouds,
-    num_geometric: int,
+def _distances_between(
+    target: AbstractParticleDensity, ours: _Clouds, theirs: _Clouds, most: int
 ) -> dict[str, float]:
-    """Return the distances from published samples."""
-    few = min(num_geometric, len(ours.points), len(theirs.points))
+    few = min(most, len(ours.points), len(theirs.points))
     generator = np.random.default_rng(0)
     some, others = (
         part.points[generator.choice(len(part.points), few, replace=False)]
         for part in (ours, theirs)
     )
     return {
-        "energy_w2": float(energy_w2(ours.energies, theirs.energies)),
+        "energy_w2": float(_energy_w2(ours.energies, theirs.energies)),
         "geometric_w2": geometric_wasserstein(some, others, target.group).value,
         "num": len(theirs.points),
     }
 
 
-def _reasons_of_published(
+def _all_scores(
     target: AbstractParticleDensity,
-    theirs: MeasuredClouds,
-    effective_size: float,
-    first: MeasuredClouds,
-) -> list[str]:
-    """Return what the virial and the mean energy say against published samples."""
-    virials, energies = (
-        np.asarray(part, float) for part in (theirs.virials, theirs.energies)
+    ours: _Clouds,
+    size: float,
+    first: _Clouds,
+    second: _Clouds,
+    num_draws: int,
+    num_geometric: int,
+) -> dict[str, Score]:
+    """Return every score with its floor, against `first`, drawn from `second`."""
+    generator = np.random.default_rng(0)
+    draws, shrink = _drawn(generator, second, len(ours.points), num_draws)
+
+    def score(function, **fields) -> Score:
+        floors = [function(draw) for draw in draws]
+        return _score(function(ours), floors, len(ours.points), shrink, **fields)
+
+    def mean_of(name, **fields) -> Score:
+        fields["error"] = _moments(getattr(ours, name), size)[1]
+        mean = lambda one: _moments(getattr(one, name))[0]
+        return score(mean, is_distance=False, **fields)
+
+    scores = {
+        "energy_w2": score(lambda one: _energy_w2(one.energies, first.energies)),
+        "geometric_w2": _geometric(
+            target, generator, ours, first, draws, num_geometric
+        ),
+        "distance_tv": score(
+            lambda one: _distance_tv(
+                one.distances, first.distances, target.distance_limits
+            )
+        ),
+        "mean_energy": mean_of("energies"),
+        "virial": mean_of("virials", exact=float(target.degrees_of_freedom)),
+    }
+    if not target.state_energies:
+        return scores
+    num = len(target.state_energies)
+    fractions, *floors = (
+        np.asarray(proportions(target.known_states(part.points), num), float)
+        for part in (ours, *draws)
     )
-    worth = effective_size**0.5
-    virial = Score(
-        value=float(virials.mean()), floor=0.0, spread=0.0, num_draws=0,
-        num_samples=len(virials), exact=float(target.degrees_of_freedom),
-        error=float(virials.std(ddof=1)) / worth,
-    )  # fmt: skip
-    reasons = _reasons("The published samples", virial)
-    exact = np.asarray(first.energies, float)
-    error = np.hypot(energies.std(ddof=1) / worth, exact.std() / len(exact) ** 0.5)
-    gap = abs(float(energies.mean() - exact.mean()))
-    if gap > SPREADS * error:
-        reasons.append(
-            f"The published samples have mean energy {energies.mean():.4g}, the "
-            f"reference {exact.mean():.4g}, {gap / error:.3g} standard errors off."
-        )
-    return reasons
+    for state, energy in enumerate(target.state_energies):
+        fraction = fractions[state]
+        scores[f"state_{state + 1}"] = _score(
+            fraction, [floor[state] for floor in floors], len(ours.points), shrink,
+            is_distance=False, error=float((fraction * (1 - fraction) / size) ** 0.5),
+            note=f"fraction of the minimum at {energy:.4f}",
+        )  # fmt: skip
+    return scores
+
+
+def _drawn(
+    generator: np.random.Generator, pool: _Clouds, num: int, num_draws: int
+) -> tuple[list[_Clouds], float]:
+    """Draw disjoint sets from a pool, or else subsets that overlap.
+
+    Also return by how much the spread of these sets is too small, as they overlap.
+    """
+    size = len(pool.points)
+    if size >= num_draws * num:
+        order = generator.permutation(size)[: num_draws * num]
+        return [pool.take(rows) for rows in order.reshape(num_draws, num)], 1.0
+    rows = [generator.choice(size, num, replace=False) for _ in range(num_draws)]
+    # As for a mean of draws without replacement from a finite population.
+    return [pool.take(chosen) for chosen in rows], (1 - num / size) ** 0.5
+
+
+def _score(
+    value: Any, floors: Sequence[Any], num: int, shrink: float = 1.0, **fields: Any
+) -> Score:
+    numbers = [float(floor) for floor in floors]
+    return Score(
+        value=float(value),
+        floor=float(np.mean(numbers)),
+        spread=float(np.std(numbers, ddof=1)) / shrink,
+        num_draws=len(numbers),
+        num_samples=num,
+        **fields,
+    )
+
+
+def _geometric(
+    target: AbstractParticleDensity,
+    generator: np.random.Generator,
+    ours: _Clouds,
+    first: _Clouds,
+    draws: list[_Clouds],
+    most: int,
+) -> Score:
+    few = min(most, len(ours.points), len(first.points))
+    chosen = generator.choice(len(ours.points), few, replace=False)
+    others = first.points[:few]
+    distance = geometric_wasserstein(ours.points[chosen], others, target.group)
+    floors = [
+        geometric_wasserstein(draw.points[:few], others, target.group).value
+        for draw in draws[:_GEOMETRIC_DRAWS]
+    ]
+    kind = "exact" if distance.is_exact else "an upper bound"
+    note = f"{kind}, of {few} clouds against {few}"
+    return _score(distance.value, floors, few, note=note)

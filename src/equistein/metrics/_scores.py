@@ -1,29 +1,29 @@
-"""The numbers that the referee gives."""
+"""Scores of particle systems: what `score_against` returns, and what papers report."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 
 from equistein._gate import finite_gate
 
-SPREADS = 4.0  # standard deviations that are no reason for a warning
+SPREADS = 4.0  # standard deviations up to which nothing is reported
 
 
 class Score(eqx.Module):
-    """One number of some samples, beside that of exact ones.
+    """A number computed from samples, with the same of exact ones.
 
     Attributes:
         value: The number.
         floor: Its mean over draws of as many exact samples.
         spread: Its standard deviation over these draws.
-        num_draws: How many draws.
-        num_samples: How many samples it looked at.
+        num_draws: The number of draws.
+        num_samples: The number of samples used.
         is_distance: Whether it is a distance from the reference, better the lower;
-            otherwise it is a mean, better the closer to the floor's.
+            otherwise it is a mean, better the closer to the floor.
         exact: The exact value of a mean, where theory gives it.
-        error: The standard error of a mean, from the samples.
-        note: What else to know, as text.
+        error: The standard error of a mean.
+        note: A remark.
     """
 
     value: float
@@ -50,7 +50,7 @@ class Score(eqx.Module):
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is as exact samples have it, within four spreads.
+        """Whether exact samples have such a value, within four spreads.
 
         A mean with an exact value must also be within four standard errors of it.
         """
@@ -71,7 +71,7 @@ class ReferenceQuality(eqx.Module):
         virial_exact: Its exact value.
         energy_w2: The distance in energy of two independent runs.
         mean_energies: The mean energy of both.
-        origin: Where it comes from, as text.
+        origin: Where the reference comes from.
     """
 
     num: int
@@ -84,25 +84,31 @@ class ReferenceQuality(eqx.Module):
 
     @property
     def passes(self) -> bool:
-        """Whether the virial is right, within four standard errors."""
-        gap = abs(self.virial - self.virial_exact)
-        return gap <= SPREADS * self.virial_error
+        """Whether the virial is within four standard errors of the exact one."""
+        return abs(self.virial - self.virial_exact) <= SPREADS * self.virial_error
+
+
+_COLUMNS = {
+    "samples": "value", "floor": "floor", "spread": "spread", "num_draws": "num_draws",
+    "num_compared": "num_samples", "standard_error": "error", "exact": "exact",
+    "score_notes": "note",
+}  # fmt: skip
 
 
 class Scores(eqx.Module):
-    r"""What the referee says of some samples.
+    r"""All scores of some samples.
 
     Attributes:
         target: The name of the system.
         num_samples: The number of samples.
-        num_distinct: How many of the rows differ.
-        effective_size: $n^2 / \sum_k m_k^2$ of rows that occur $m_k$ times. Samples
-            without an order have no autocorrelation, so no more can be said of them.
+        num_distinct: The number of distinct rows.
+        effective_size: $n^2 / \sum_k m_k^2$ of rows that occur $m_k$ times; the
+            autocorrelation of samples without an order is unknown.
         scores: The scores, by name.
         reference: How good the reference is.
         published: Distances from published samples, where some were given.
         notes: What was done to the samples.
-        warnings: What is wrong with the samples, or with what they are compared with.
+        warnings: What is wrong with the samples, or with the reference.
         energies: Of the samples, the reference, and a draw of exact ones.
         distances: Their pair distances.
     """
@@ -126,31 +132,37 @@ class Scores(eqx.Module):
 
     @property
     def verdict(self) -> str:
-        """The answer in a sentence."""
+        """The result in a sentence."""
         head = f"{self.num_samples} samples of {self.target}: "
         if not self.failures:
             return head + "no score tells them from as many exact samples."
+
+        def described(name: str) -> str:
+            score = self.scores[name]
+            if score.is_distance:
+                return f"{name} ({score.ratio:.3g} times the floor)"
+            return f"{name} ({score.value:.4g}, exact samples have {score.floor:.4g})"
+
         worst = sorted(self.failures, key=lambda name: -self.scores[name].deviation)
-        names = ", ".join(_described(name, self.scores[name]) for name in worst)
-        return head + f"not exact in {names}."
+        return f"{head}not exact in {', '.join(map(described, worst))}."
 
     def to_json(self) -> dict[str, Any]:
         """Return all numbers as JSON's types, by what they are of."""
-        rows = self.scores.items()
+        columns = {
+            column: {
+                name: getattr(score, field)
+                for name, score in self.scores.items()
+                if getattr(score, field) not in (None, "")
+            }
+            for column, field in _COLUMNS.items()
+        }
         return {
             "target": self.target,
             "num_samples": self.num_samples,
             "num_distinct": self.num_distinct,
             "effective_size": self.effective_size,
             "verdict": self.verdict,
-            "samples": {name: score.value for name, score in rows},
-            "floor": {name: score.floor for name, score in rows},
-            "spread": {name: score.spread for name, score in rows},
-            "num_draws": {name: score.num_draws for name, score in rows},
-            "num_compared": {name: score.num_samples for name, score in rows},
-            "standard_error": {n: s.error for n, s in rows if s.error is not None},
-            "exact": {n: s.exact for n, s in rows if s.exact is not None},
-            "score_notes": {name: score.note for name, score in rows if score.note},
+            **columns,
             "published": self.published,
             "reference": {
                 "num": self.reference.num,
@@ -166,7 +178,64 @@ class Scores(eqx.Module):
         }
 
 
-def _described(name: str, score: Score) -> str:
-    if score.is_distance:
-        return f"{name} ({score.ratio:.3g} times the floor)"
-    return f"{name} ({score.value:.4g}, exact samples have {score.floor:.4g})"
+class PublishedScore(NamedTuple):
+    """A sampler's score as its paper reports it; None where it is not reported.
+
+    Attributes:
+        method: The sampler.
+        geometric_w2: The geometric Wasserstein-2 distance.
+        energy_w2: The Wasserstein-2 distance of the energies.
+        evaluations: The evaluations of the energy and its gradient.
+    """
+
+    method: str
+    geometric_w2: float | None
+    energy_w2: float | None
+    evaluations: float | None
+
+
+_IDEM = "iDEM (ICML 2024)"
+_PDNS = "PDNS (ICLR 2026)"
+_FLOW = "Flow Sampling (ICML 2026)"
+_SGDS = "SGDS (NeurIPS 2025)"
+_CHAINS = "plain MCMC, as published"
+_PUBLISHED = {
+    "dw4": (
+        PublishedScore(_IDEM, 0.70, 0.55, None),
+        PublishedScore("Adjoint Sampling", 0.62, 0.55, None),
+        PublishedScore("ASBS", 0.43, 0.20, None),
+        PublishedScore(_FLOW, 0.36, 0.11, None),
+        PublishedScore(_CHAINS, None, 0.148, None),
+    ),
+    "lj13": (
+        PublishedScore(_IDEM, 1.61, 30.78, 300e6),
+        PublishedScore("Adjoint Sampling", 1.67, 2.40, 1e6),
+        PublishedScore("ASBS", 1.59, 1.99, None),
+        PublishedScore(_PDNS, None, 1.01, None),
+        PublishedScore(_FLOW, None, 0.97, None),
+        PublishedScore(_SGDS, 1.56, 0.89, 370e3),
+        PublishedScore(_CHAINS, None, 0.516, 300e6),
+    ),
+    "lj55": (
+        PublishedScore(_IDEM, 4.69, 93.53, 120e6),
+        PublishedScore("Adjoint Sampling", 4.04, 30.83, 1e6),
+        PublishedScore("ASBS", 4.00, 28.10, None),
+        PublishedScore(_PDNS, None, 21.97, None),
+        PublishedScore(_FLOW, None, 21.32, None),
+        PublishedScore(_SGDS, 4.25, 32.17, 45e3),
+        PublishedScore(_CHAINS, None, 0.872, 120e6),
+    ),
+}
+
+
+@finite_gate
+def published_scores(name: str) -> tuple[PublishedScore, ...]:
+    """Return what papers report of their samplers of a system, in order of appearance.
+
+    Each paper used its own script and reference, and the same sampler has other values
+    in other papers (iDEM on LJ-13: 30.78, 39.92, 5.20), so compare loosely.
+
+    Args:
+        name: The name of the system: `dw4`, `lj13` or `lj55`; others have none.
+    """
+    return _PUBLISHED.get(name, ())

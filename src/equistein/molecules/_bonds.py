@@ -26,7 +26,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
-        positions: Where it is, `(atom, 3)`; put the center at the origin first.
+        positions: Its position, `(atom, 3)`, with the center at the origin.
 
     Returns:
         The orders, `(atom, atom)`, 0 where there is no bond.

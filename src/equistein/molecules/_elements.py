@@ -1,4 +1,4 @@
-"""The symbols of the elements, by atomic number."""
+"""Elements, formulas and units."""
 
 import collections
 import re
@@ -19,8 +19,11 @@ SYMBOLS = tuple(
 )
 _NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS, start=1)}
 
+BOLTZMANN = 8.617333262e-5
+"""The Boltzmann constant in eV / K."""
+
 VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
-"""How many bonds an atom has, where that is one number."""
+"""The valence of elements that have only one."""
 
 
 @gate
@@ -37,16 +40,12 @@ def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
 
 
 def valences_of(symbols: Sequence[str]) -> np.ndarray:
-    """Return how many bonds each atom has.
-
-    Raises:
-        ValueError: If that is not one number for an element.
-    """
+    """Return the valence of each atom, or raise `ValueError` where it is unknown."""
     unknown = sorted(set(symbols) - set(VALENCES))
     if unknown:
         raise ValueError(
-            f"One valence is known of {', '.join(VALENCES)}, but got "
-            f"{', '.join(unknown)}: take `perceive`, which asks RDKit."
+            f"Only {', '.join(VALENCES)} have one valence, but got "
+            f"{', '.join(unknown)}: use `perceive`."
         )
     return np.array([VALENCES[symbol] for symbol in symbols], int)
 

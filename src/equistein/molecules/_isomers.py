@@ -7,8 +7,7 @@ import numpy as np
 
 from equistein._gate import gate
 from equistein.molecules._elements import VALENCES, valences_of
-from equistein.molecules._perception import from_bonds, graph_smiles, perceive
-from equistein.molecules._rdkit import rdkit
+from equistein.molecules._rdkit import from_bonds, graph_smiles, perceive, rdkit
 from equistein.molecules._relaxation import relax
 
 _MAX_HEAVY = 6
@@ -17,10 +16,10 @@ _SEED = 1
 
 @gate
 def isomers(symbols: Sequence[str]) -> list[str]:
-    """Return the graphs of a formula, as canonical SMILES in the order of the alphabet.
+    """Return all isomers of a formula, as sorted canonical SMILES.
 
-    All connected graphs whose bonds fill the valences, of single, double and triple
-    bonds; many are too strained to exist. For C5H8O there are 205, in about 5 seconds.
+    All connected graphs of single, double and triple bonds that fill the valences; many
+    are too strained to exist. For C5H8O there are 205, in about 5 seconds.
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
@@ -56,10 +55,10 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
 
     Args:
         smiles: The graph.
-        symbols: The order of its atoms' elements.
+        symbols: The elements of its atoms, in the order of the positions.
 
     Raises:
-        ValueError: If the graph is none, or has other atoms.
+        ValueError: If the graph is invalid, or has other atoms.
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
@@ -84,7 +83,7 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     order = np.empty(len(names), int)
     order[np.argsort(list(symbols), kind="stable")] = np.argsort(names, kind="stable")
     positions = positions[order]
-    # What relaxed into another molecule, or was not relaxed, is left out.
+    # Leave out what relaxed into another molecule, or did not relax.
     return positions if perceive(symbols, positions).smiles == smiles else None
 
 

@@ -1,9 +1,18 @@
-"""RDKit, where it is installed."""
+"""Molecules of RDKit: bonds from positions, SMILES, drawings."""
 
+import dataclasses
 import importlib.util
 import types
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from equistein._gate import gate
+from equistein.molecules._elements import atomic_numbers_of
+
+_REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
+_MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
 
 
 class MissingRDKit(ImportError):
@@ -17,18 +26,172 @@ def has_rdkit() -> bool:
 
 
 def rdkit() -> types.ModuleType:
-    """Return `rdkit.Chem`, with its log silenced.
-
-    Raises:
-        MissingRDKit: If it is not installed.
-    """
+    """Return `rdkit.Chem`, with its log silenced."""
     try:
         from rdkit import Chem, rdBase
         from rdkit.Chem import Draw, rdDetermineBonds  # noqa: F401
     except ImportError:
         raise MissingRDKit(
-            "This needs RDKit, which judges and draws molecules: "
-            "pip install 'equistein[molecules]'."
+            "This needs RDKit: pip install 'equistein[molecules]'."
         ) from None
     rdBase.DisableLog("rdApp.*")
     return Chem
+
+
+@gate
+@dataclasses.dataclass(frozen=True)
+class Perceived:
+    """The molecule that RDKit finds in positions.
+
+    Attributes:
+        smiles: The canonical SMILES without stereochemistry, or None if not valid.
+        problem: Why it is not valid, or None.
+        mol: The molecule with its hydrogens and positions, or None.
+    """
+
+    smiles: str | None
+    problem: str | None
+    mol: Any = None
+
+
+@gate
+def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
+    """Return the molecule that RDKit finds in positions, if it is a valid one.
+
+    Valid is one connected molecule of all the atoms, without formal charges, radicals
+    or hydrogens to add. Bonds are pairs closer than 1.15 covalent radii, since RDKit's
+    default refuses 5 of QM9's 48 isomers of C5H8O. (The bonds of H2 and F2 are longer,
+    and not recognized.)
+
+    Args:
+        symbols: The element of each atom.
+        positions: Its position, in Angstrom, `(atom, 3)`.
+
+    Raises:
+        ValueError: If there is no such element.
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    atomic_numbers_of(symbols)
+    if not len(symbols):
+        return Perceived(None, "no atoms")
+    if not np.isfinite(positions).all():
+        return Perceived(None, "positions are not finite")
+    mol = _without_bonds(symbols, positions)
+    try:
+        chem.rdDetermineBonds.DetermineConnectivity(mol, useVdw=True, covFactor=_REACH)
+        if len(chem.GetMolFrags(mol)) > 1:
+            return Perceived(None, "several fragments")
+        chem.rdDetermineBonds.DetermineBondOrders(
+            mol, charge=0, embedChiral=False, maxIterations=_MAX_ITERATIONS
+        )
+        chem.SanitizeMol(mol)
+    except (ValueError, RuntimeError):  # RDKit's exceptions, also of C++
+        return Perceived(None, "no bond orders fit")
+    atoms = list(mol.GetAtoms())
+    if any(atom.GetNumRadicalElectrons() or atom.GetNumImplicitHs() for atom in atoms):
+        return Perceived(None, "radicals")
+    if any(atom.GetFormalCharge() for atom in atoms):
+        return Perceived(None, "charges")
+    return Perceived(graph_smiles(mol), None, mol)
+
+
+@gate
+def from_bonds(
+    symbols: Sequence[str], orders: np.ndarray, positions: np.ndarray | None = None
+) -> Any:
+    """Return the RDKit molecule with these bonds.
+
+    Args:
+        symbols: The element of each atom.
+        orders: The order of the bond of each pair, `(atom, atom)`.
+        positions: The position of each atom, or None.
+
+    Raises:
+        ValueError: If RDKit refuses the bonds.
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    mol = chem.RWMol(_without_bonds(symbols, positions))
+    kinds = chem.BondType
+    names = (None, kinds.SINGLE, kinds.DOUBLE, kinds.TRIPLE, kinds.QUADRUPLE)
+    if not np.isin(orders, range(len(names))).all():
+        raise ValueError("`from_bonds` needs `orders` from 0 to 4.")
+    for i, j in np.argwhere(np.triu(orders)).tolist():
+        mol.AddBond(i, j, names[int(orders[i, j])])
+    mol = mol.GetMol()
+    chem.SanitizeMol(mol)  # its exceptions are ValueErrors
+    return mol
+
+
+@gate
+def bonds_of(mol: Any) -> np.ndarray:
+    """Return the order of the bond of each pair of an RDKit molecule, `(atom, atom)`.
+
+    Aromatic bonds alternate between 1 and 2.
+    """
+    chem = rdkit()
+    plain = chem.Mol(mol)
+    chem.Kekulize(plain, clearAromaticFlags=True)
+    orders = np.zeros((plain.GetNumAtoms(),) * 2, int)
+    for bond in plain.GetBonds():
+        pair = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        orders[pair] = orders[pair[::-1]] = round(bond.GetBondTypeAsDouble())
+    return orders
+
+
+def _without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
+    """Return the RDKit molecule of atoms that are not bonded."""
+    chem = rdkit()
+    mol = chem.RWMol()
+    for symbol in symbols:
+        atom = chem.Atom(symbol)
+        atom.SetNoImplicit(True)
+        mol.AddAtom(atom)
+    if positions is not None:
+        conformer = chem.Conformer(len(symbols))
+        conformer.SetPositions(np.ascontiguousarray(positions, np.float64))
+        mol.AddConformer(conformer)
+    return mol
+
+
+@gate
+def graph_smiles(mol: Any) -> str:
+    """Return the canonical SMILES of a molecule, without stereochemistry."""
+    chem = rdkit()
+    plain = chem.RemoveHs(chem.Mol(mol))
+    chem.RemoveStereochemistry(plain)
+    # Through the text, without what perception left on the atoms.
+    return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))
+
+
+@gate
+def drawings(
+    mols: Sequence[Any], captions: Sequence[str], columns: int = 8
+) -> np.ndarray:
+    """Return one picture of the structural formulas of molecules, `(y, x, 3)`.
+
+    Args:
+        mols: RDKit molecules; None leaves a place empty.
+        captions: The text below each.
+        columns: The number of molecules in a row.
+
+    Raises:
+        ValueError: If there is no molecule, or not a caption for each.
+        MissingRDKit: If RDKit is not installed.
+    """
+    chem = rdkit()
+    if not len(mols) or len(captions) != len(mols):
+        raise ValueError(
+            "`drawings` needs `mols`, at least one, and as many `captions`, but got "
+            f"{len(mols)} and {len(captions)}."
+        )
+    flat = []
+    for mol in mols:
+        plain = chem.Mol() if mol is None else chem.RemoveHs(chem.Mol(mol))
+        plain.RemoveAllConformers()
+        flat.append(plain)
+    picture = chem.Draw.MolsToGridImage(
+        flat, molsPerRow=columns, subImgSize=(170, 140), legends=list(captions)
+    )
+    return np.asarray(picture.convert("RGB"))

@@ -1,5 +1,6 @@
-"""Molecules relaxed by a force field."""
+"""Molecules relaxed by the force field MMFF94."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +12,11 @@ _MAX_ITERATIONS = 2_000
 
 
 class Relaxed(NamedTuple):
-    """A molecule that a force field relaxed.
+    """A relaxed molecule; NaN without parameters or convergence.
 
     Attributes:
-        positions: The relaxed positions, turned onto those before.
-        moved: The root mean square distance of all atoms to them, in Angstrom.
+        positions: The relaxed positions, aligned with those before.
+        moved: The root mean square displacement of all atoms, in Angstrom.
         energy: The energy lost, in kcal/mol.
     """
 
@@ -26,16 +27,10 @@ class Relaxed(NamedTuple):
 
 @gate
 def relax(mol: Any) -> Relaxed:
-    """Return a molecule in the nearest minimum of its energy, and what that took.
-
-    By the force field MMFF94, which knows small organic molecules.
+    """Relax a molecule to the nearest minimum of its energy.
 
     Args:
         mol: An RDKit molecule with hydrogens and positions, as `perceive` gives.
-
-    Returns:
-        What came of it; NaN where the force field has no parameters or does not
-        converge.
 
     Raises:
         MissingRDKit: If RDKit is not installed.
@@ -57,3 +52,38 @@ def relax(mol: Any) -> Relaxed:
     same = [(index, index) for index in range(mol.GetNumAtoms())]
     moved = rdMolAlign.AlignMol(after, before, atomMap=same)
     return Relaxed(after.GetConformer().GetPositions(), float(moved), float(lost))
+
+
+class Strain(NamedTuple):
+    """The changes by relaxation, of each molecule that relaxed.
+
+    Attributes:
+        energies: The energy lost, in kcal/mol.
+        displacements: The root mean square displacement of the atoms, in Angstrom.
+    """
+
+    energies: np.ndarray
+    displacements: np.ndarray
+
+
+@gate
+def strain(mols: Sequence[Any], max_num: int = 200) -> Strain:
+    r"""Return the strain of molecules by the force field MMFF94.
+
+    $$\Delta E = E(x) - E(x^*), \qquad
+      d = \min_g \Bigl(\frac1n \sum_i |x_i - g x^*_i|^2\Bigr)^{1/2}$$
+
+    with $x^*$ the minimum downhill of x, and g rigid motions. At the minimum of another
+    energy, such as B3LYP's, it is some kcal/mol: compare with the data. Molecules that
+    do not relax are left out.
+
+    Args:
+        mols: RDKit molecules, as `perceive` gives.
+        max_num: The number of them that are relaxed, the first ones.
+
+    Raises:
+        MissingRDKit: If RDKit is not installed.
+    """
+    relaxed = [relax(mol) for mol in mols[:max_num]]
+    pairs = [(one.energy, one.moved) for one in relaxed if np.isfinite(one.energy)]
+    return Strain(*np.array(pairs).reshape(-1, 2).T)

@@ -7,7 +7,7 @@ import numpy as np
 
 from equistein._gate import gate
 from equistein.molecules._elements import VALENCES
-from equistein.molecules._perception import perceive, Perceived
+from equistein.molecules._rdkit import perceive, Perceived
 from equistein.molecules._stability import stable_atoms
 
 
@@ -16,15 +16,15 @@ class Scores:
     """Scores of a set of molecules.
 
     Attributes:
-        num_molecules: How many were judged.
+        num_molecules: The number of molecules.
         atom_stability: The fraction of atoms whose bonds, by a table of lengths, sum to
             their valence; NaN with an element that the table does not know.
         molecule_stability: The fraction of molecules with no other atoms; NaN likewise.
         validity: The fraction that RDKit accepts as one neutral molecule.
         uniqueness: Distinct graphs over valid molecules; NaN without any.
         num_isomers: The number of distinct graphs.
-        num_novel: How many of them are not among the known.
-        coverage: The fraction of the known graphs that were found.
+        num_novel: The number of these that are not known.
+        coverage: The fraction of the known graphs among these.
     """
 
     num_molecules: int
@@ -50,7 +50,7 @@ def score_molecules(
         symbols: The element of each atom.
         positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
         known: The SMILES of known graphs, as `perceive` writes them.
-        perceived: What `perceive` made of each, if that is known already.
+        perceived: The results of `perceive`, if known already.
 
     Raises:
         ValueError: If there is no molecule.
@@ -64,14 +64,14 @@ def score_molecules(
     if set(symbols) <= set(VALENCES):
         stable = stable_atoms(symbols, positions)
         atoms, molecules = float(stable.mean()), float(stable.all(axis=1).mean())
-    found = [p.smiles for p in perceived if p.smiles is not None]
-    graphs, known = set(found), set(known)
+    valid = [p.smiles for p in perceived if p.smiles is not None]
+    graphs, known = set(valid), set(known)
     return Scores(
         num_molecules=len(positions),
         atom_stability=atoms,
         molecule_stability=molecules,
-        validity=len(found) / len(positions),
-        uniqueness=len(graphs) / len(found) if found else float("nan"),
+        validity=len(valid) / len(positions),
+        uniqueness=len(graphs) / len(valid) if valid else float("nan"),
         num_isomers=len(graphs),
         num_novel=len(graphs - known),
         coverage=len(graphs & known) / len(known) if known else float("nan"),

@@ -1,4 +1,4 @@
-"""Stable atoms and molecules, by a table of bond lengths."""
+"""Bonds by a table of lengths: stable atoms, distances and angles."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
-        positions: Where it is, in Angstrom, `(molecule, atom, 3)` or `(atom, 3)`.
+        positions: Its position, in Angstrom, `(molecule, atom, 3)` or `(atom, 3)`.
 
     Raises:
         ValueError: If an element is not in the table.
@@ -48,15 +48,60 @@ def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
 
 @gate
 def stable_atoms(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
-    """Return which atoms have bonds that sum to their valence.
+    """Return which atoms have bonds that sum to their valence, as by `bond_orders`.
 
     A molecule is stable if all of its atoms are.
+    """
+    return bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)
+
+
+@gate
+def distances(
+    symbols: Sequence[str], positions: np.ndarray, first: str, second: str
+) -> np.ndarray:
+    """Return the distances of all pairs of two elements, in all molecules.
+
+    Args:
+        symbols: The element of each atom.
+        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
+        first: An element.
+        second: Another, or the same.
+    """
+    i, j = np.triu_indices(len(symbols), k=1)
+    names, ends = np.array(list(symbols)), sorted((first, second))
+    pairs = np.sort([names[i], names[j]], axis=0)
+    here = (pairs == np.array(ends)[:, None]).all(axis=0)
+    gaps = positions[:, i[here]] - positions[:, j[here]]
+    return np.linalg.norm(gaps, axis=-1).ravel()
+
+
+@gate
+def angles(
+    symbols: Sequence[str], positions: np.ndarray, first: str, middle: str, last: str
+) -> np.ndarray:
+    """Return the angles at bonded atoms of three elements, in degrees.
+
+    Bonds are those of the table of `bond_orders`.
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
-        positions: Where it is, in Angstrom, `(molecule, atom, 3)` or `(atom, 3)`.
-
-    Raises:
-        ValueError: If an element is not in the table.
+        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
+        first: The element of one end.
+        middle: That of the atom at the angle.
+        last: That of the other end.
     """
-    return bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)
+    names, num = np.array(list(symbols)), len(symbols)
+    bonded = bond_orders(symbols, positions) > 0
+    parts = []
+    for at in np.flatnonzero(names == middle):
+        for i in range(num):
+            for j in range(num) if first != last else range(i + 1, num):
+                if i == j or names[i] != first or names[j] != last:
+                    continue
+                both = bonded[:, at, i] & bonded[:, at, j]
+                a = positions[both, i] - positions[both, at]
+                b = positions[both, j] - positions[both, at]
+                lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+                cosine = np.sum(a * b, axis=1) / np.maximum(lengths, 1e-12)
+                parts.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+    return np.concatenate(parts) if parts else np.zeros(0)

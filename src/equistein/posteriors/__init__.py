@@ -1,4 +1,4 @@
-"""Posteriors: parameters with names and constraints, and the swaps of their labels."""
+"""Posteriors: parameters with names and constraints, and exchangeable labels."""
 
 from equistein.posteriors._constraints import (
     AbstractConstraint as AbstractConstraint,
@@ -11,16 +11,18 @@ from equistein.posteriors._constraints import (
 from equistein.posteriors._from_numpyro import from_numpyro as from_numpyro
 from equistein.posteriors._parameters import Parameters as Parameters
 from equistein.posteriors._pilot import Pilot as Pilot
-from equistein.posteriors._plot import plot as plot
 from equistein.posteriors._posterior import Posterior as Posterior
 from equistein.posteriors._posterior_samples import (
     LabelSwitchingWarning as LabelSwitchingWarning,
     PosteriorSamples as PosteriorSamples,
 )
-from equistein.posteriors._reference import WideReference as WideReference
-from equistein.posteriors._relabel import relabel as relabel
+from equistein.posteriors._reading import (
+    plot as plot,
+    relabel as relabel,
+    to_arviz as to_arviz,
+)
 from equistein.posteriors._standardized import (
     Coordinates as Coordinates,
     StandardizedDensity as StandardizedDensity,
+    WideReference as WideReference,
 )
-from equistein.posteriors._to_arviz import to_arviz as to_arviz

@@ -1,26 +1,28 @@
 """Posteriors of models that are written in NumPyro."""
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from equistein._gate import gate
-from equistein._types import Key, Scalar
+from equistein._types import Key, LogDensity, Scalar
 from equistein.groups import check_invariance
-from equistein.posteriors._bijection import Bijection
 from equistein.posteriors._constraints import AbstractConstraint, Simplex, Wrapped
-from equistein.posteriors._find_labels import find_labels
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import are_finite
 from equistein.posteriors._posterior import Posterior
 
-_NUM_DRAWS = 8  # of the prior, to look for a symmetry or to check it
+_NUM_DRAWS = 8  # of the prior, to find a symmetry or to check it
+_MOST_SETS = 512  # tried for a number of labels
+_ROUNDING = 100.0  # in units of the last place
 
 
 @gate
@@ -32,27 +34,31 @@ def from_numpyro(
 ) -> Posterior:
     """Return the posterior of a model of NumPyro, given its data.
 
-    The parameters are the latent sites, with NumPyro's own maps from free numbers,
-    but for weights with sum 1 (`Simplex`, on which a swap swaps coordinates) and
-    angles (`Wrapped`). Chains start at draws of the prior.
+    The parameters are the latent sites, with NumPyro's maps from free numbers, except
+    for weights with sum 1 (`Simplex`) and angles (`Wrapped`). Chains start at draws of
+    the prior.
 
     Args:
         model: The model.
-        *args: What the model is called with: the data.
+        *args: The arguments of the model: the data.
         exchangeable: The axis of the labels of each site that has some, as for
             `Parameters`, checked at draws of the prior; {} for no symmetry. By default
-            it is found by trial: the largest set of sites whose labels may be swapped
-            together, which `posterior.exchangeable` tells. Signs that may change are
-            not found.
-        **kwargs: What the model is also called with.
+            it is found by trial, as `posterior.exchangeable`: the largest set of sites
+            whose labels can be permuted together. Changes of sign are not found.
+        **kwargs: Named arguments of the model.
 
     Raises:
         ValueError: If a site is discrete, ordered, without a proper prior, or has a
             support that depends on another site; or if `exchangeable` names none.
-        InvarianceError: If the labels may not be swapped, naming the swap.
+        InvarianceError: If the density lacks the symmetry, naming the permutation.
         ImportError: If NumPyro is not installed: `pip install equistein[bayes]`.
     """
-    _import()
+    try:
+        import numpyro  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "`from_numpyro` needs NumPyro: pip install equistein[bayes]"
+        ) from error
     sites = _latent_sites(model, args, kwargs, jr.key(0))
     _check_supports(sites, _latent_sites(model, args, kwargs, jr.key(1)))
     for name in exchangeable or {}:
@@ -79,24 +85,14 @@ def from_numpyro(
     points = _finite_draws(posterior)
     if exchangeable is None:
         return with_labels(
-            find_labels(posterior.log_density, posterior.parameters, points)
+            _find_labels(posterior.log_density, posterior.parameters, points)
         )
     check_invariance(posterior.log_density, posterior.group, points)
     return posterior
 
 
-def _import() -> Any:
-    try:
-        import numpyro
-    except ImportError as error:
-        raise ImportError(
-            "`from_numpyro` needs NumPyro: pip install equistein[bayes]"
-        ) from error
-    return numpyro
-
-
 def _as_written(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of NumPyro's that mixes precisions and ranks as it likes."""
+    """Let a function of NumPyro mix precisions and ranks."""
 
     def call(*args, **kwargs):
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
@@ -107,19 +103,15 @@ def _as_written(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_as_written
 def _latent_sites(model, args, kwargs, key: Key) -> dict[str, dict[str, Any]]:
-    """Return the latent sites of a draw of the prior, by name.
-
-    Raises:
-        ValueError: If there are none, one is discrete, or a prior cannot be drawn from.
-    """
+    """Return the latent sites of a draw of the prior, by name."""
     from numpyro import handlers
 
     try:
         trace = handlers.trace(handlers.seed(model, key)).get_trace(*args, **kwargs)
     except NotImplementedError as error:
         raise ValueError(
-            "the prior of the model cannot be drawn from. Give a proper prior to every "
-            "site: `ImproperUniform` is none."
+            "the prior of the model cannot be drawn from: give a proper prior to every "
+            "site, not `ImproperUniform`."
         ) from error
     sites = {
         name: site for name, site in trace.items()
@@ -128,8 +120,7 @@ def _latent_sites(model, args, kwargs, key: Key) -> dict[str, dict[str, Any]]:
     for name, site in trace.items():
         if site["type"] == "plate" and site["args"][1] not in (None, site["args"][0]):
             raise ValueError(
-                f"the plate '{name}' takes a part of the data at a time: give it all, "
-                "without `subsample_size`."
+                f"the plate '{name}' subsamples the data: leave out `subsample_size`."
             )
     if not sites:
         raise ValueError("the model has no latent site: there is nothing to sample.")
@@ -164,26 +155,20 @@ def _same(support: Any, other: Any) -> bool:
 
 
 def _constraint(name: str, support: Any, takes_order: bool) -> AbstractConstraint:
-    """Return the map onto a support.
-
-    Raises:
-        ValueError: If it is ordered, where labels may have to be swapped.
-    """
     from numpyro.distributions import biject_to, constraints
 
     base = getattr(support, "base_constraint", support)
     ordered = (constraints.ordered_vector, constraints.positive_ordered_vector)
     if isinstance(base, tuple(map(type, ordered))) and not takes_order:
         raise ValueError(
-            f"the site '{name}' is ordered, so that its labels cannot be swapped. Drop "
-            "the ordering: give the components an unordered prior, equistein handles "
-            "the labels. Or give `exchangeable={}`, for no symmetry."
+            f"the site '{name}' is ordered, so that its labels cannot be permuted: "
+            "give the components an unordered prior, or `exchangeable={}`."
         )
     if isinstance(base, type(constraints.simplex)):
         return Simplex()
     if isinstance(base, type(constraints.circular)):
         return Wrapped(2 * math.pi, low=-math.pi)
-    return Bijection(_as_written(biject_to)(base))
+    return _Bijection(_as_written(biject_to)(base))
 
 
 def _joint_density(model, args, kwargs) -> Callable[[Mapping[str, Array]], Scalar]:
@@ -204,7 +189,6 @@ def _joint_density(model, args, kwargs) -> Callable[[Mapping[str, Array]], Scala
 def _prior(
     model, args, kwargs, parameters: Parameters
 ) -> Callable[[Key, int], Float[Array, "chain dim"]]:
-    """Return a function that draws flat points of the prior."""
 
     def one(key):
         sites = _latent_sites(model, args, kwargs, key)
@@ -214,18 +198,115 @@ def _prior(
 
 
 def _finite_draws(posterior: Posterior) -> Float[Array, "n dim"]:
-    """Return draws of the prior where the density is finite.
-
-    Raises:
-        ValueError: If there are none.
-    """
+    """Return draws of the prior where the density is finite."""
     assert posterior.draw_start is not None
     points = posterior.draw_start(jr.key(2), 4 * _NUM_DRAWS)
     good = are_finite(posterior.log_density, points)
     if not np.any(good):
         raise ValueError(
-            "the model's density is not finite at any draw of its prior, so that its "
-            "symmetry cannot be looked at: narrow the priors, or give "
-            "`exchangeable={}`."
+            "the model's density is not finite at any draw of its prior, where its "
+            "symmetry is checked: narrow the priors, or give `exchangeable={}`."
         )
     return points[good][:_NUM_DRAWS]
+
+
+class _Bijection(AbstractConstraint):
+    """A map of `numpyro.distributions.biject_to` onto a support."""
+
+    meaning: ClassVar[str] = "a value of the site's support"
+    transform: Any
+
+    def __init__(self, transform: Any):
+        self.transform = jax.tree.map(
+            lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, transform
+        )
+
+    def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
+        return self.transform(free)
+
+    def inverse(self, value: Float[Array, "*value"]) -> Float[Array, "*free"]:
+        return self.transform._inverse(value)
+
+    def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
+        return jnp.sum(self.transform.log_abs_det_jacobian(free, self.transform(free)))
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        return jnp.all(jnp.isfinite(self.inverse(value)))
+
+
+def _find_labels(
+    log_density: LogDensity, parameters: Parameters, points: Float[Array, "n dim"]
+) -> dict[str, tuple[int, ...]]:
+    """Return the axes of exchangeable labels by name, for the most parameters.
+
+    For each length of an axis, sets of axes of this length are tried, the largest
+    first: the density must not change at any point when the first two labels are
+    swapped, nor when all are shifted by one, which generate all permutations.
+    """
+    best: list[tuple[str, int]] = []
+    for num, axes in sorted(_axes_by_length(parameters).items()):
+        sets = list(itertools.islice(_sets(axes), _MOST_SETS))
+        moves = [
+            np.stack([_moved(parameters, some, order) for some in sets])
+            for order in _generators(num)
+        ]
+        holds = _holds(log_density, points, jnp.asarray(np.stack(moves, axis=1)))
+        valid = np.flatnonzero(np.asarray(holds))
+        if len(valid) and len(sets[valid[0]]) >= len(best):
+            best = sets[valid[0]]
+    named: dict[str, tuple[int, ...]] = {}
+    for name, axis in best:
+        named[name] = (*named.get(name, ()), axis)
+    return named
+
+
+def _axes_by_length(parameters: Parameters) -> dict[int, list[tuple[str, int]]]:
+    """Return the axes of parameters by their length, two or more."""
+    by_length: dict[int, list[tuple[str, int]]] = {}
+    shapes = zip(
+        parameters.names, parameters.shapes, parameters.free_shapes, strict=True
+    )
+    for name, shape, free_shape in shapes:
+        for axis, num in enumerate(free_shape):
+            if num >= 2 and shape[axis : axis + 1] == (num,):
+                by_length.setdefault(num, []).append((name, axis))
+    return by_length
+
+
+def _sets(axes: list[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+    for size in range(len(axes), 0, -1):
+        yield from map(list, itertools.combinations(axes, size))
+
+
+def _generators(num: int) -> list[np.ndarray]:
+    swap = np.arange(num)
+    swap[:2] = 1, 0
+    return [swap, np.roll(np.arange(num), 1)]
+
+
+def _moved(
+    parameters: Parameters, axes: list[tuple[str, int]], order: np.ndarray
+) -> Int[np.ndarray, " dim"]:
+    """Return where each coordinate comes from when labels along axes are permuted."""
+    places = parameters.places
+    for name, axis in axes:
+        places[name] = np.take(places[name], order, axis=axis)
+    return np.concatenate([part.ravel() for part in places.values()])
+
+
+@eqx.filter_jit
+def _holds(
+    log_density: LogDensity,
+    points: Float[Array, "n dim"],
+    moves: Int[Array, "set move dim"],
+) -> Array:
+    """Return for each set whether the density is invariant under all its moves."""
+    before = jax.lax.map(log_density, points)
+    limit = _ROUNDING * jnp.finfo(before.dtype).eps * (1 + jnp.abs(before))
+
+    def stays(move):
+        after = jax.vmap(log_density)(points[:, move])
+        return jnp.all(jnp.abs(after - before) <= limit)
+
+    flat = jax.lax.map(stays, moves.reshape(-1, moves.shape[-1]))
+    return jnp.all(flat.reshape(moves.shape[:2]), axis=1)

@@ -1,15 +1,17 @@
 """Parameters with names, shapes and constraints, as one flat point."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._gate import gate
+from equistein._numbers import is_integer, is_number
 from equistein._types import Scalar
 from equistein.features import Periodic
 from equistein.groups import (
@@ -26,44 +28,35 @@ from equistein.posteriors._constraints import (
     Simplex,
     Wrapped,
 )
-from equistein.posteriors._parameter_checks import (
-    check_axes_kept,
-    check_names,
-    check_signs,
-    constraints_by_name,
-    label_axes,
-    named_leaves,
-    period_of,
-)
 
 
+@gate
 class Parameters(eqx.Module):
     r"""Parameters with names, as one flat point of free real numbers.
 
-    Knows which of them are exchangeable, and so which group leaves a posterior
-    invariant: samplers and kernels move the flat point, and the swap of two labels is a
-    swap of its coordinates.
+    Exchangeable labels make the group that leaves a posterior invariant: swapping two
+    labels swaps coordinates of the flat point.
 
     Args:
-        example: A dict of floating-point arrays, whose shapes count, and whose values
-            are where samplers look first. Dicts inside make names such as "layer/bias".
-        exchangeable: For each parameter that has labels, such as components of a
-            mixture, the axis along which they run: a number, or several, as (0, 1) for
-            a transition matrix. All are as long, and swapped together.
-        periodic: The period of each parameter that comes again, such as a phase; its
-            values are from 0 to there.
+        example: A dict of floating-point arrays, with the shapes, and values to start
+            at. Nested dicts make names such as "layer/bias".
+        exchangeable: For each parameter with labels, such as components of a mixture,
+            the axis of the labels, or several, as (0, 1) for a transition matrix. All
+            have the same length, and are permuted together.
+        periodic: The period of each periodic parameter, such as a phase; its values
+            run from 0 to the period.
         positive: The names of those above 0.
         interval: The ends of those between two numbers.
         simplex: The names of those that are positive with sum 1 along the last axis.
             A density of them is with respect to all but the last.
-        signed: Whether the posterior also stays as it is when the numbers of one label
+        signed: Whether the posterior is also invariant when the numbers of one label
             change their signs together, as for hidden units with tanh.
         constraints: Custom maps, by name.
 
     Attributes:
         names: The parameters' names, in the order of the flat point.
         group: The symmetry, on flat points.
-        periodic: What wraps flat points; None where nothing comes again.
+        periodic: The periods of flat points; None where nothing is periodic.
         dim: The number of coordinates of a flat point.
         num_labels: The number of labels; 0 for none.
         example: The flat point of the example.
@@ -96,23 +89,26 @@ class Parameters(eqx.Module):
         signed: bool = False,
         constraints: Mapping[str, AbstractConstraint] | None = None,
     ):
-        leaves, self.structure = named_leaves(example)
-        given = {
-            "periodic": periodic or {}, "positive": positive, "simplex": simplex,
-            "interval": interval or {}, "constraints": constraints or {},
+        leaves, self.structure = _named_leaves(example)
+        periodic, interval = periodic or {}, interval or {}
+        names = {
+            "periodic": periodic, "positive": positive, "interval": interval,
+            "simplex": simplex, "constraints": constraints or {},
+            "exchangeable": exchangeable or {},
         }  # fmt: skip
-        for argument, named in given.items():
-            check_names(argument, named, leaves)
-        by_name = constraints_by_name(
+        for argument, named in names.items():
+            _check_names(argument, named, leaves)
+        by_name = _constraints_by_name(
             leaves,
-            periodic={n: Wrapped(period_of(n, p)) for n, p in (periodic or {}).items()},
+            periodic={n: _wrapped(n, period) for n, period in periodic.items()},
             positive={n: Positive() for n in positive},
-            interval={n: Interval(*ends) for n, ends in (interval or {}).items()},
+            interval={n: Interval(*ends) for n, ends in interval.items()},
             simplex={n: Simplex() for n in simplex},
             constraints=constraints or {},
         )
-        axes, self.num_labels = label_axes(exchangeable or {}, leaves)
-        check_signs(signed, axes, by_name, periodic or {})
+        axes, self.num_labels = _label_axes(exchangeable or {}, leaves)
+        if signed:
+            _check_signs(axes, by_name)
         self.names = tuple(leaves)
         self.constraints = tuple(by_name.get(name, Real()) for name in leaves)
         self.shapes = tuple(leaf.shape for leaf in leaves.values())
@@ -123,7 +119,13 @@ class Parameters(eqx.Module):
         self.free_shapes = tuple(part.shape for part in free)
         for name in axes:
             shape = self.free_shapes[self.names.index(name)]
-            check_axes_kept(name, axes[name], shape, self.num_labels)
+            num = self.num_labels
+            if any(axis >= len(shape) or shape[axis] != num for axis in axes[name]):
+                raise ValueError(
+                    f"`exchangeable` names the axes {axes[name]} of '{name}', but its "
+                    f"free numbers have shape {shape}: choose another parametrization, "
+                    "or other axes."
+                )
         self.signed = bool(signed)
         self.example = jnp.concatenate([part.ravel() for part in free])
         self.group = self._group()
@@ -147,14 +149,17 @@ class Parameters(eqx.Module):
 
     @property
     def periods(self) -> Float[np.ndarray, " dim"]:
-        """The period of each coordinate, infinite where it does not come again."""
-        pairs = zip(self.constraints, self.free_shapes, strict=True)
-        return np.concatenate(
-            [
-                np.full(math.prod(shape), constraint.period)
-                for constraint, shape in pairs
-            ]
-        )
+        """The period of each coordinate, infinite where it is not periodic."""
+        periods = [constraint.period for constraint in self.constraints]
+        return np.repeat(periods, [math.prod(shape) for shape in self.free_shapes])
+
+    @property
+    def places(self) -> dict[str, Int[np.ndarray, "*free"]]:
+        """The indices of each parameter's free numbers in a flat point."""
+        sizes = [math.prod(shape) for shape in self.free_shapes]
+        parts = np.split(np.arange(self.dim), np.cumsum(sizes)[:-1])
+        named = zip(self.names, parts, self.free_shapes, strict=True)
+        return {name: part.reshape(shape) for name, part, shape in named}
 
     def flatten(self, tree: PyTree) -> Float[Array, " dim"]:
         """Return the flat point of a tree of values.
@@ -186,10 +191,7 @@ class Parameters(eqx.Module):
         return jax.tree.unflatten(self.structure, [c.forward(u) for c, u in pairs])
 
     def log_jacobian(self, point: Float[Array, " dim"]) -> Scalar:
-        """Return the log of the volume of values that a volume of flat points has.
-
-        To be added to a log density of the values, to have that of the flat point.
-        """
+        """Return the log volume element, which a log density of flat points adds."""
         parts = self.free(point).values()
         each = [c.log_jacobian(u) for c, u in zip(self.constraints, parts, strict=True)]
         return jnp.sum(jnp.stack(each))
@@ -211,7 +213,7 @@ class Parameters(eqx.Module):
         return {name: part.reshape(shape) for name, part, shape in named}
 
     def wrap(self, point: Float[Array, " dim"]) -> Float[Array, " dim"]:
-        """Return the flat point with what comes again inside its period."""
+        """Return the flat point with periodic coordinates inside their period."""
         return point if self.periodic is None else self.periodic.wrap(point)
 
     def _group(self) -> AbstractGroup:
@@ -220,3 +222,133 @@ class Parameters(eqx.Module):
         parts = tuple(zip(self.free_shapes, self.axes, strict=True))
         group = SignedPermutations if self.signed else Permutations
         return group(self.num_labels, parts)
+
+
+def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
+    """Return the arrays of a dict by their names, and the tree's structure."""
+    if not example:
+        raise ValueError(
+            "`example` must be a dict from names to arrays, as {'mean': jnp.zeros(3)}, "
+            f"but got {example!r}."
+        )
+    paths, structure = jax.tree_util.tree_flatten_with_path(dict(example))
+    leaves = {}
+    for path, leaf in paths:
+        name = "/".join(str(getattr(part, "key", part)) for part in path)
+        try:
+            array = jnp.asarray(leaf)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"`example` needs an array for '{name}', but got {leaf!r}: {error}."
+            ) from None
+        _check_numbers(name, array)
+        leaves[name] = array
+    with jax.numpy_dtype_promotion("standard"):
+        dtype = jnp.result_type(*leaves.values())
+    return {name: leaf.astype(dtype) for name, leaf in leaves.items()}, structure
+
+
+def _check_numbers(name: str, array: Array) -> None:
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise ValueError(
+            f"`example` needs floating-point numbers, but '{name}' has {array.dtype}. "
+            "Write its numbers with a point; marginalise a discrete parameter."
+        )
+    if array.size == 0 or not np.all(np.isfinite(np.asarray(array, float))):
+        raise ValueError(
+            f"`example` needs finite numbers, at least one, but '{name}' is {array}."
+        )
+
+
+def _check_names(argument: str, names: Any, leaves: Mapping[str, Array]) -> None:
+    """Raise `ValueError` if an argument names an array that does not exist."""
+    if isinstance(names, str):
+        raise ValueError(
+            f"`{argument}` needs several names, as ['{names}'], but got '{names}'."
+        )
+    for name in names:
+        if name not in leaves:
+            raise ValueError(
+                f"`{argument}` names '{name}', which `example` does not have: it has "
+                f"{', '.join(leaves)}."
+            )
+
+
+def _constraints_by_name(
+    leaves: Mapping[str, Array], **given: Mapping[str, AbstractConstraint]
+) -> dict[str, AbstractConstraint]:
+    """Return the constraint of each array that has one, of several arguments."""
+    by_name: dict[str, AbstractConstraint] = {}
+    argument_of: dict[str, str] = {}
+    for argument, constraints in given.items():
+        for name, constraint in constraints.items():
+            if name in by_name:
+                raise ValueError(
+                    f"'{name}' is named by `{argument_of[name]}` and by `{argument}`: "
+                    "give one or the other."
+                )
+            by_name[name], argument_of[name] = constraint, argument
+            allowed = leaves[name].ndim > 0 or argument != "simplex"
+            if not (allowed and bool(constraint.allows(leaves[name]))):
+                raise ValueError(
+                    f"`{argument}` asks of '{name}' {constraint.meaning}, but in "
+                    f"`example` it is {leaves[name]}. Give an example inside."
+                )
+    return by_name
+
+
+def _label_axes(
+    exchangeable: Mapping[str, Any], leaves: Mapping[str, Array]
+) -> tuple[dict[str, tuple[int, ...]], int]:
+    """Return the axes of the labels of each array that has some, and their number."""
+    by_name, lengths = {}, {}
+    for name, axes in exchangeable.items():
+        axes = tuple(axes) if isinstance(axes, Sequence) else (axes,)
+        ndim = leaves[name].ndim
+        if not axes or any(not is_integer(a) or not -ndim <= a < ndim for a in axes):
+            raise ValueError(
+                f"`exchangeable` needs axes of '{name}', whose shape is "
+                f"{leaves[name].shape}, but got {exchangeable[name]!r}."
+            )
+        by_name[name] = axes = tuple(sorted({int(axis) % ndim for axis in axes}))
+        lengths |= {f"'{name}' along {a}": leaves[name].shape[a] for a in axes}
+    if len(set(lengths.values())) > 1:
+        described = ", ".join(f"{where} has {n}" for where, n in lengths.items())
+        raise ValueError(
+            f"`exchangeable` axes must have equal lengths, but {described}: leave out "
+            "those of another length."
+        )
+    num = next(iter(lengths.values()), 0)
+    if lengths and num < 2:
+        raise ValueError(
+            "`exchangeable` needs at least 2 labels to swap, but "
+            f"{next(iter(lengths))} has {num}. Leave `exchangeable` out."
+        )
+    return by_name, num
+
+
+def _check_signs(
+    axes: Mapping[str, tuple[int, ...]],
+    constraints: Mapping[str, AbstractConstraint],
+) -> None:
+    """Raise `ValueError` if signs cannot change."""
+    if not axes:
+        raise ValueError(
+            "`signed` labels must be named by `exchangeable`, but none are: name them."
+        )
+    for name in axes:
+        constraint = constraints.get(name, Real())
+        if not isinstance(constraint, Real | Wrapped) or len(axes[name]) > 1:
+            raise ValueError(
+                f"`signed` labels need parameters that are free along one axis, but "
+                f"'{name}' is not: leave out `signed`, or the constraint."
+            )
+
+
+def _wrapped(name: str, period: Any) -> Wrapped:
+    if not is_number(period) or not 0 < period < math.inf:
+        raise ValueError(
+            f"`periodic` needs a period > 0 for '{name}', but got {period!r}. Leave "
+            "out what is not periodic."
+        )
+    return Wrapped(float(period))

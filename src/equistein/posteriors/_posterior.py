@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -15,18 +16,14 @@ from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels import Equivariant
-from equistein.posteriors._draws import (
-    kept_draws,
-    log_densities,
-    spread_over_orbits,
-)
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import (
     are_finite,
     equivariant_kernel,
-    fly,
+    log_densities,
     Pilot,
     points_around,
+    run_pilot,
 )
 from equistein.posteriors._posterior_samples import PosteriorSamples
 from equistein.samplers import (
@@ -48,18 +45,14 @@ class Posterior(eqx.Module):
 
     $$\log p(u) = \log p(x(u)) + \log |\partial x / \partial u|$$
 
-    for the values x of the free numbers u: what samplers move.
+    for the values x of the free numbers u, which samplers move.
 
     Args:
-        log_density: The log density of a tree of values, as `Parameters` holds them:
-            the log likelihood and the log prior, normalized where the evidence matters.
-        parameters: What the flat point holds.
-        draw_start: Where chains start, as a function of a key and a number that
-            returns as many flat points, such as draws of the prior. By default spread
-            around the example.
-
-    Raises:
-        ValueError: If the arguments are not these.
+        log_density: The log density of a tree of values: the log likelihood and the log
+            prior, normalized where the evidence matters.
+        parameters: The parameters.
+        draw_start: A function of a key and a number that returns as many flat points to
+            start at, such as draws of the prior. By default around the example.
     """
 
     function: Callable[[PyTree], Scalar]
@@ -69,19 +62,9 @@ class Posterior(eqx.Module):
     def __init__(
         self,
         log_density: Callable[[PyTree], Scalar],
-        parameters: Any,
+        parameters: Parameters,
         draw_start: Callable[[Key, int], Float[Array, "chain dim"]] | None = None,
     ):
-        if not callable(log_density):
-            raise ValueError(
-                "Posterior needs `log_density`, a function of a tree of parameters, "
-                f"but got {log_density!r}."
-            )
-        if not isinstance(parameters, Parameters):
-            raise ValueError(
-                "Posterior needs `parameters`, as Parameters({'mean': jnp.zeros(3)}, "
-                f"exchangeable={{'mean': 0}}), but got {parameters!r}."
-            )
         self.function = log_density
         self.parameters = parameters
         self.draw_start = draw_start
@@ -105,14 +88,14 @@ class Posterior(eqx.Module):
         return value + self.parameters.log_jacobian(point)
 
     def kernel(self, bandwidth: float) -> Equivariant:
-        """Return the equivariant kernel on flat points, which wraps where they do."""
+        """Return the equivariant kernel on flat points, periodic where they are."""
         return equivariant_kernel(bandwidth, self.group, self.parameters.periodic)
 
     @keyed
     def pilot(
         self, key: Key, start: PyTree | None = None, *, check: bool = True
     ) -> Pilot:
-        """Return what short chains find of the posterior's place and widths.
+        """Find the posterior's place and widths by short chains.
 
         Args:
             key: The source of randomness.
@@ -128,7 +111,7 @@ class Posterior(eqx.Module):
         points = self._start(start_key, start, _NUM_PILOTS)
         if check:
             check_invariance(self.log_density, self.group, points)
-        return fly(key, self.log_density, self.parameters, points, check)
+        return run_pilot(key, self.log_density, self.parameters, points, check)
 
     def run(
         self,
@@ -145,36 +128,34 @@ class Posterior(eqx.Module):
     ) -> PosteriorSamples:
         r"""Sample the posterior.
 
-        By default by parallel tempering with MALA, which goes from mode to mode and
-        measures the evidence: after a pilot in coordinates of the posterior's own
-        widths, from a reference that has its symmetry. The first half of the steps
-        adapts, and draws are taken of the second. Then each draw is moved by a random
-        element of the group, so that all $K!$ copies of a mode have equal weights by
-        construction.
+        By default by parallel tempering with MALA, which crosses between modes and
+        estimates the evidence, in the coordinates of a pilot. The first half of the
+        steps adapts; draws are taken of the second. Each draw is moved by a random
+        element of the group, so that all $K!$ copies of a mode have equal weights.
 
-        A sampler that is given moves flat points as it is. A function of a pilot that
-        returns a sampler moves the pilot's coordinates:
+        A sampler moves flat points. A function of a pilot that returns a sampler moves
+        the pilot's coordinates, with the particles as chains:
         `lambda pilot: es.AnnealedSMC(es.MALA(0.1), reference=pilot.reference)`, or
         `lambda pilot: es.SVGD(pilot.kernel(1.0), es.vector_adam(0.1))` with
-        `num_draws=1`. The particles are the chains.
+        `num_draws=1`.
 
         Args:
-            key: The source of randomness, `jax.random.key(0)` or an integer.
+            key: The source of randomness.
             sampler: None for tempering; a sampler; or a function of a `Pilot`.
             num_chains: The number of chains, or particles.
             num_steps: The number of steps.
             num_draws: The number of draws of a chain, at equal distances in the second
                 half of the steps.
-            num_temperatures: That of tempering: at least twice the `barrier` that
-                `samples.summary` tells.
+            num_temperatures: That of tempering: at least twice `barrier` in
+                `samples.summary`.
             start: Trees of values stacked on axis 0, where the chains start.
             check: Whether to check the symmetry, and that the density falls off.
             progress: Whether to show a progress bar.
 
         Raises:
-            InvarianceError: If the density lacks the symmetry, naming the swap.
+            InvarianceError: If the density lacks the symmetry.
             ValueError: If the posterior runs away, as that of an improper prior, or an
-                argument is not what it should be.
+                argument does not fit.
         """
         check_integers("run", num_chains=num_chains, num_draws=num_draws)
         check_integers("run", least=2 * num_draws, num_steps=num_steps)
@@ -182,10 +163,8 @@ class Posterior(eqx.Module):
         every = num_steps // 2 // num_draws
         pilot, evaluations = None, 0
         if isinstance(sampler, AbstractSampler):
-            density, points = (
-                self.log_density,
-                self._start(start_key, start, num_chains),
-            )
+            density = self.log_density
+            points = self._start(start_key, start, num_chains)
             if check:
                 check_invariance(density, self.group, points)
         else:
@@ -193,16 +172,16 @@ class Posterior(eqx.Module):
             sampler = _tempering(pilot, num_steps, num_temperatures, sampler)
             density, evaluations = pilot.log_density, pilot.evaluations
             points = pilot.start[np.arange(num_chains) % len(pilot.start)]
-        # Which mean nothing of coordinates with labels.
+        # These diagnostics are meaningless for coordinates with labels.
         with suppress_warnings("(R-hat|independent draws)"):
             samples = run(
                 run_key, sampler, density, points, num_steps=num_steps // every * every,
                 record_every=every, keep=num_chains, progress=progress, check=check,
             )  # fmt: skip
-        draws = kept_draws(samples, num_draws)
+        draws = _draws_of(samples, num_draws)
         if pilot is not None:
             draws = pilot.coordinates.inverse(draws)
-        draws = spread_over_orbits(move_key, self.group, draws)
+        draws = _spread_over_orbits(move_key, self.group, draws)
         draws = jax.vmap(jax.vmap(self.parameters.wrap))(draws)
         spent = int(np.asarray(samples.history["evaluations"])[-1]) * num_chains
         evidence, error = _evidence(samples)
@@ -214,28 +193,21 @@ class Posterior(eqx.Module):
     def _start(
         self, key: Key, start: PyTree | None, num: int
     ) -> Float[Array, "chain dim"]:
-        """Return flat points to start at.
-
-        Raises:
-            ValueError: If there are none where the density is finite.
-        """
         if start is not None:
             points = jax.vmap(self.parameters.flatten)(start)
             points = check_particles(points, "start")
             return points[np.arange(num) % len(points)]
-        if self.draw_start is None:
-            return points_around(key, self.log_density, self.parameters, num)
-        points = self.draw_start(key, 2 * num)
-        good = np.flatnonzero(are_finite(self.log_density, points))
-        if len(good) == 0:
-            return points_around(key, self.log_density, self.parameters, num)
-        return points[np.resize(good, num)]
+        if self.draw_start is not None:
+            points = self.draw_start(key, 2 * num)
+            good = np.flatnonzero(are_finite(self.log_density, points))
+            if len(good):
+                return points[np.resize(good, num)]
+        return points_around(key, self.log_density, self.parameters, num)
 
 
 def _tempering(
     pilot: Pilot, num_steps: int, num_temperatures: int, sampler: Any
 ) -> AbstractSampler:
-    """Return the sampler that was asked for, or tempering."""
     if sampler is None:
         return ParallelTempering(
             MALA(_STEP_SIZE), num_temperatures=num_temperatures,
@@ -251,18 +223,39 @@ def _tempering(
 
 
 def _evidence(samples: Samples) -> tuple[float, float]:
-    """Return log Z and its error, nan where the sampler does not tell.
-
-    Raises:
-        ValueError: If it is not finite though the sampler tells it.
-    """
+    """Return log Z and its error, NaN where the sampler does not estimate them."""
     if "log_z" not in samples.summary:
         return float("nan"), float("nan")
     value = float(samples.summary["log_z"])
     if not np.isfinite(value):
         raise ValueError(
-            "the posterior runs away: its evidence came out as "
-            f"{value}. Give a proper prior to every parameter, and a density that is "
-            "finite wherever it is positive."
+            f"the posterior runs away: its evidence is {value}. Give a proper prior to "
+            "every parameter, and a density that is finite wherever it is positive."
         )
     return value, float(samples.summary["log_z_error"])
+
+
+def _draws_of(samples: Samples, num: int) -> Float[Array, "chain draw dim"]:
+    """Return the chains at the last recorded steps, all at temperature 1."""
+    history = samples.history
+    particles, betas = history["particles"], history.get("inverse_temperature")
+    last = slice(-num, None)
+    if betas is not None:
+        there = np.asarray(betas)[last] >= 1
+        if not np.all(there):
+            raise ValueError(
+                f"at {np.sum(~there)} of the {len(there)} steps that draws are taken "
+                "of, the sampler was still hotter than the posterior. Take more "
+                "`num_steps`, or fewer `num_draws`."
+            )
+    return jnp.swapaxes(jnp.asarray(particles[last]), 0, 1)
+
+
+@eqx.filter_jit
+def _spread_over_orbits(
+    key: Key, group: AbstractGroup, points: Float[Array, "chain draw dim"]
+) -> Float[Array, "chain draw dim"]:
+    """Return each point moved by a random element of the group."""
+    flat = points.reshape(-1, points.shape[-1])
+    moved = jax.vmap(group.act)(group.sample(key, len(flat)), flat)
+    return moved.reshape(points.shape)

@@ -9,39 +9,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from equistein.posteriors._invariants import invariants
 from equistein.samplers import Samples
 
 
 class LabelSwitchingWarning(UserWarning):
-    """A number was asked for that says nothing, since labels may be swapped."""
-
-
-def check_samples(owner: str, samples: Any) -> None:
-    """Raise `ValueError` unless samples are draws of a posterior."""
-    if not isinstance(samples, PosteriorSamples):
-        raise ValueError(
-            f"`{owner}` needs `samples`, what `posterior.run` returned, but got "
-            f"{type(samples).__name__}."
-        )
+    """A mean that is meaningless, since labels are exchangeable."""
 
 
 class PosteriorSamples(eqx.Module):
     """The draws of a posterior.
 
-    Each was moved by a random element of the group: all copies of a mode by a swap of
-    labels have equal weights by construction, whatever the chains did.
+    Each was moved by a random element of the group, so that all copies of a mode have
+    equal weights.
 
     Attributes:
         points: The draws as flat points, of shape (chain, draw, dim).
         log_density: The log density of the flat points.
-        log_evidence: The log of the integral of the density that was given; nan where
-            the sampler does not tell.
-        log_evidence_error: Its standard error; nan where the sampler does not tell.
-        evaluations: The number of scores that all chains took, the pilot's included.
-        samples: What `es.run` gave, in the coordinates of the sampler.
-        posterior: What was sampled.
-        relabelled: Whether the draws were moved to be read, by `es.relabel`.
+        log_evidence: The log of the integral of the density; NaN where the sampler
+            does not estimate it.
+        log_evidence_error: Its standard error.
+        evaluations: The evaluations of the score by all chains, the pilot's included.
+        samples: The result of `es.run`, in the coordinates of the sampler.
+        posterior: The posterior.
+        relabelled: Whether these are draws of `es.relabel`.
     """
 
     points: Float[Array, "chain draw dim"]
@@ -54,7 +44,6 @@ class PosteriorSamples(eqx.Module):
     relabelled: bool = False
 
     def __repr__(self) -> str:
-        """Tell how many draws of which parameters, and what they took."""
         chains, draws, dim = self.points.shape
         parameters = self.posterior.parameters
         parts = [
@@ -83,22 +72,30 @@ class PosteriorSamples(eqx.Module):
         return dict(zip(self.posterior.parameters.names, leaves, strict=True))
 
     def invariants(self) -> dict[str, Float[Array, "chain draw *value"]]:
-        """Return what does not depend on the labels, by name.
+        """Return what does not depend on the labels, by name, as for R-hat.
 
-        The "log_density", the order statistics of parameters that have labels, as
-        "mean (sorted)", and the parameters that have none. Where signs may change, of
-        absolute values; of a matrix with labels along both axes, of the diagonal; of
-        what is periodic, cosine and sine. What diagnostics such as R-hat are to be
-        asked of.
+        The "log_density"; order statistics of parameters with labels, as
+        "mean (sorted)", of absolute values where signs may change, of the diagonal of a
+        matrix with labels along both axes; then the parameters without labels. Periodic
+        ones give cosine and sine.
         """
-        found = invariants(self.posterior.parameters, self.named)
-        return {"log_density": self.log_density} | found
+        with_labels, without = {"log_density": self.log_density}, {}
+        parameters = self.posterior.parameters
+        for i, (name, values) in enumerate(self.named.items()):
+            period, axes = parameters.constraints[i].period, parameters.axes[i]
+            for label, array in charts(name, values, period):
+                if axes:
+                    label, array = _ordered(label, array, axes, parameters.signed)
+                    with_labels[label] = array
+                else:
+                    without[label] = array
+        return with_labels | without
 
     def mean(self, name: str) -> Float[Array, "*value"]:
         """Return the mean of a parameter over all draws.
 
-        Warns (`LabelSwitchingWarning`) where it has labels: then all of them have the
-        same mean, and what is between them is noise.
+        Warns (`LabelSwitchingWarning`) where it has labels: all of them have the same
+        mean.
 
         Raises:
             ValueError: If there is no parameter of this name.
@@ -110,10 +107,30 @@ class PosteriorSamples(eqx.Module):
             )
         if name in parameters.exchangeable and not self.relabelled:
             warnings.warn(
-                f"the labels of '{name}' may be swapped, so that all have the same "
-                "mean and it tells nothing of a component: ask for it after "
-                "`es.relabel(samples)`, or look at `samples.invariants()`.",
+                f"the labels of '{name}' are exchangeable, so that all have the same "
+                "mean: ask for it after `es.relabel(samples)`, or use "
+                "`samples.invariants()`.",
                 LabelSwitchingWarning,
                 stacklevel=2,
             )
         return jnp.mean(values[name], axis=(0, 1))
+
+
+def charts(name: str, array: Array, period: float) -> list[tuple[str, Array]]:
+    """Return numbers by name: those of the line, or cosine and sine on a circle."""
+    if period == float("inf"):
+        return [(name, array)]
+    angle = array * (2 * jnp.pi / period)
+    return [(f"{name} (cos)", jnp.cos(angle)), (f"{name} (sin)", jnp.sin(angle))]
+
+
+def _ordered(
+    name: str, array: Array, axes: tuple[int, ...], signed: bool
+) -> tuple[str, Array]:
+    """Return order statistics along the axes of the labels, after chain and draw."""
+    if signed:
+        name, array = f"|{name}|", jnp.abs(array)
+    if len(axes) == 1:
+        return f"{name} (sorted)", jnp.sort(array, axis=axes[0] + 2)
+    diagonal = jnp.diagonal(array, axis1=axes[0] + 2, axis2=axes[1] + 2)
+    return f"{name} (diagonal, sorted)", jnp.sort(diagonal, axis=-1)

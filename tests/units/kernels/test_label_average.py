@@ -13,7 +13,7 @@ from equistein.features import Periodic
 from equistein.groups import Permutations, SignedPermutations, Signs, TorusTranslations
 from equistein.kernels import Equivariant, IMQ, PeriodicRBF, RBF
 from equistein.kernels.averages._elements import Elements
-from equistein.kernels.averages._permanents import least_sum, permanent_minors
+from equistein.kernels.averages._labels import least_sum, permanent_minors
 
 _PARTS = (((3,), (0,)), ((2,), ()), ((2, 3), (1,)))
 _PERIODS = Periodic([2.0, 2.0, 2.0, np.inf, 3.0])

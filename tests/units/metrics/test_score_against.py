@@ -116,7 +116,7 @@ def test_published_samples_are_compared_with_and_checked(good):
 @pytest.mark.filterwarnings("ignore:The two runs of the reference")
 def test_a_reference_at_another_temperature_is_found_out():
     wrong = (exact(1, 4_000, temperature=2.0), REFERENCE[1])
-    with pytest.warns(UserWarning, match="reference fails the virial"):
+    with pytest.warns(UserWarning, match="reference samples fail the virial"):
         found = score(exact(3, NUM), reference=wrong)
     assert not found.reference.passes
     assert "two runs of the reference differ" in found.warnings[-1]

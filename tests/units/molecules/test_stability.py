@@ -72,7 +72,7 @@ def test_what_is_not_finite_is_not_stable():
 
 def test_an_element_that_is_not_in_the_table_is_named():
     for function in (bond_orders, stable_atoms):
-        with pytest.raises(ValueError, match="C, N, O, F, H, but got Cl, S"):
+        with pytest.raises(ValueError, match="but got Cl, S"):
             function(["C", "S", "Cl"], np.zeros((3, 3)))
 
 

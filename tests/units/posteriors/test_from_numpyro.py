@@ -119,8 +119,8 @@ def nothing():
     ("model", "message"),
     [
         (discrete, "the site 'which' is discrete. Marginalise it: .*MixtureSameFamily"),
-        (ordered, "'locs' is ordered.*Drop the ordering: give the components an unord"),
-        (improper, "cannot be drawn from. Give a proper prior"),
+        (ordered, "'locs' is ordered"),
+        (improper, "cannot be drawn from"),
         (depends, "the support of the site 'x' depends on another site"),
         (nothing, "the model has no latent site"),
     ],

@@ -166,7 +166,7 @@ def test_a_posterior_adds_the_volume(key):
         ({"exchangeable": {"mean": 1}}, "axes of 'mean', whose shape is (3,), but"),
         ({"exchangeable": {"mean": 0, "phase": 1}}, "'mean' along 0 has 3, 'phase'"),
         ({"exchangeable": {"phase": 1}}, "at least 2 labels to swap"),
-        ({"exchangeable": ["mean"]}, "must be a dict from names"),
+        ({"exchangeable": ["mean"]}, "`exchangeable`"),
         ({"periodic": {"phase": 0.0}}, "a period > 0 for 'phase', but got 0.0"),
         ({"periodic": {"phase": "x"}}, "a period > 0 for 'phase', but got 'x'"),
         ({"positive": ["scale", "phase"]}, "`periodic`"),
@@ -186,7 +186,7 @@ def test_bad_parameters_are_refused(changes, message, unchecked):
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        ({"x": jnp.arange(3)}, "'x' has int64. Write its numbers with a point; if"),
+        ({"x": jnp.arange(3)}, "'x' has int64"),
         ({"x": jnp.array(jnp.nan)}, "needs finite numbers, at least one, but 'x'"),
         ({"x": object()}, "needs an array for 'x', but got <object"),
         ({}, "`example`"),
@@ -213,5 +213,5 @@ def test_other_trees_and_points_are_refused(unchecked):
 def test_a_posterior_needs_a_function_and_parameters(unchecked):
     with pytest.raises(ValueError, match="`log_density`"):
         Posterior(3, Parameters({"x": 1.0}))
-    with pytest.raises(ValueError, match="as Parameters"):
+    with pytest.raises(ValueError, match="`parameters`"):
         Posterior(lambda tree: tree["x"], {"x": 1.0})

@@ -1,1 +1,1 @@
-"""Averages over a group: what makes a radial kernel symmetric."""
+"""Averages over a group, which make a radial kernel symmetric."""

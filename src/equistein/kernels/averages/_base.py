@@ -1,4 +1,4 @@
-"""What an average over a group offers the kernel that takes it."""
+"""Interfaces for averages over a group."""
 
 import abc
 
@@ -6,8 +6,16 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from equistein._types import Particles, Point
-from equistein.kernels._pairs import flatten, Pairs, Sources, Targets
+from equistein._types import Particles, Point, Scalar
+from equistein.kernels._pairs import (
+    flatten,
+    map_blocks,
+    Pairs,
+    SourceRows,
+    Sources,
+    TargetRows,
+    Targets,
+)
 from equistein.kernels._radial import AbstractRadialKernel
 
 
@@ -41,12 +49,44 @@ class AbstractAverage(eqx.Module):
 
     @abc.abstractmethod
     def project(self, point: Point) -> Point:
-        """Return the nearest point of the group's subspace.
-
-        Raises:
-            ValueError: If the average is not known for points of this shape.
-        """
+        """Return the nearest point of the group's subspace, or raise `ValueError`."""
 
     def rows(self, points: Particles) -> Float[Array, "particle dim"]:
         """Return the projected points, flattened."""
         return flatten(jax.vmap(self.project)(points))
+
+
+class AbstractClosedForm(AbstractAverage):
+    """A formula for the average of an `RBF`, of which only the bandwidth is used."""
+
+    @property
+    @abc.abstractmethod
+    def num_copies(self) -> int:
+        """The number of terms the Gram matrix has for each pair of points."""
+
+    @abc.abstractmethod
+    def block_sum(
+        self,
+        targets: TargetRows,
+        sources: SourceRows,
+        scores: SourceRows,
+        bandwidth: Scalar,
+    ) -> TargetRows:
+        """Return the sum of the Stein terms over the sources."""
+
+    @abc.abstractmethod
+    def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
+        """Return $K(x, y)$ on flattened points of the subspace."""
+
+    def stein_force(self, base, targets, sources, scores):
+        bandwidth = base.fixed_bandwidth(sources)
+        x, y, s = map(self.rows, (targets, sources, scores))
+        block = lambda rows: self.block_sum(rows, y, s, bandwidth)
+        total = map_blocks(block, x, len(y) * self.num_copies)
+        return (total / len(y)).reshape(targets.shape)
+
+    def matrix(self, base, x, y):
+        x, y = self.project(x), self.project(y)
+        matrix = self.value(x, y, base.fixed_bandwidth(x))
+        project = jax.vmap(lambda row: self.project(row.reshape(x.shape)))
+        return flatten(project(flatten(project(matrix)).T)).T

@@ -1,7 +1,9 @@
-"""Averages of the Gaussian kernel over the orders of labels, in closed form."""
+"""Averages of the Gaussian kernel over permutations of labels, in closed form."""
 
+import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +22,8 @@ from equistein.kernels._pairs import (
 )
 from equistein.kernels._radial import AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage
-from equistein.kernels.averages._permanents import least_sum, permanent_minors
+
+Square: TypeAlias = Float[Array, "label label *pairs"]
 
 MAX_LABELS = 8
 
@@ -33,7 +36,7 @@ class Blocks(NamedTuple):
 
 
 class LabelAverage(AbstractAverage):
-    r"""The mean of $k(x, g y) R_g$ over n labels' orders, or signs, or both.
+    r"""The mean of $k(x, g y) R_g$ over permutations or signs of labels, or both.
 
     The Gaussian kernel is a product over the labels, so that its mean is a permanent,
 
@@ -43,7 +46,7 @@ class LabelAverage(AbstractAverage):
     and the force on a label is a sum over the labels of the sources, weighted with
     $A_{ij} M_{ij} / n!$ where M are the permanents of the minors: about $n^2 2^n$
     numbers for each pair of points instead of $n\, n!$. With signs, A is the mean of
-    both. The coordinates that belong to no label are one factor more.
+    both. Coordinates without labels are one more factor.
     """
 
     group: Permutations | Signs | SignedPermutations
@@ -106,7 +109,7 @@ class LabelAverage(AbstractAverage):
         return self._joined(drift, 1)[0] + inverse * along
 
     def _minors(self, a: Float[Array, "label other *pairs"]) -> tuple[Pairs, Array]:
-        """Return the mean of the products over the orders, and its slopes in A."""
+        """Return the mean of the products over permutations, and its slopes in A."""
         if self.permutes:
             value, minors = permanent_minors(a)
             return value / math.factorial(len(a)), minors / math.factorial(len(a))
@@ -137,7 +140,7 @@ class LabelAverage(AbstractAverage):
         return einsum("ijts,ijsw->itw", weights, self._partners(values))
 
     def _partners(self, labels: Array) -> Array:
-        """Return, for each label, those it may stand against: all, or itself."""
+        """Return the labels that each label may be paired with: all, or itself."""
         if not self.permutes:
             return labels[:, None]
         return jnp.broadcast_to(labels[None], (len(labels), *labels.shape))
@@ -153,7 +156,7 @@ class LabelAverage(AbstractAverage):
         return Blocks(jax.vmap(side_by_side)(parts), side_by_side(charts[:, :, rest]))
 
     def _joined(self, blocks: Blocks, num: int) -> Float[Array, "chart particle dim"]:
-        """Return charts of flat points, what `_split` took apart."""
+        """Return charts of flat points, the inverse of `_split`."""
         dim = (blocks.labels.shape[0] * blocks.labels.shape[2]) + blocks.rest.shape[1]
         labels, rest = self._places(dim // num)
         by_chart = jnp.stack(jnp.split(blocks.labels, num, axis=2))
@@ -163,3 +166,52 @@ class LabelAverage(AbstractAverage):
 
     def _places(self, dim: int) -> tuple[np.ndarray, np.ndarray]:
         return self.group.labels.blocks(dim)
+
+
+def permanent_minors(a: Square) -> tuple[Float[Array, "*pairs"], Square]:
+    r"""Return the permanent of $n \times n$ matrices, and that of each minor.
+
+    $$\mathrm{perm}(A) = \sum_g \prod_i A_{i g(i)}, \qquad
+      M_{ij} = \frac{\partial\, \mathrm{perm}(A)}{\partial A_{ij}}$$
+
+    By sums over the columns of the first rows and of the last ones, all of nonnegative
+    numbers, so that nothing cancels.
+    """
+    num = len(a)
+    first = _over_subsets([a[i] for i in range(num)], jnp.add, jnp.multiply)
+    last = _over_subsets([a[i] for i in range(num - 1, -1, -1)], jnp.add, jnp.multiply)
+    everything = frozenset(range(num))
+    minors = []
+    for i, j in itertools.product(range(num), repeat=2):
+        terms = [
+            first[i][taken] * last[num - 1 - i][everything - taken - {j}]
+            for taken in first[i]
+            if j not in taken
+        ]
+        minors.append(sum(terms[1:], terms[0]))
+    return first[num][everything], jnp.stack(minors).reshape(a.shape)
+
+
+def least_sum(costs: Square) -> Float[Array, "*pairs"]:
+    r"""Return $\min_g \sum_i C_{i g(i)}$: the cost of the best assignment."""
+    sums = _over_subsets(list(costs), jnp.minimum, jnp.add)
+    return sums[len(costs)][frozenset(range(len(costs)))]
+
+
+def _over_subsets(
+    rows: list[Array], add: Callable, multiply: Callable
+) -> list[dict[frozenset[int], Array]]:
+    """Return, for each number of first rows, sums by the set of their columns."""
+    num = len(rows)
+    start = jnp.zeros_like(rows[0][0])
+    layers = [{frozenset(): start if multiply is jnp.add else start + 1}]
+    for k, row in enumerate(rows):
+        layer = {}
+        for taken in map(frozenset, itertools.combinations(range(num), k + 1)):
+            terms = [multiply(row[j], layers[k][taken - {j}]) for j in sorted(taken)]
+            total = terms[0]
+            for term in terms[1:]:
+                total = add(total, term)
+            layer[taken] = total
+        layers.append(layer)
+    return layers

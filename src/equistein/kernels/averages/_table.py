@@ -13,14 +13,15 @@ from equistein.groups import (
     TorusTranslations,
 )
 from equistein.kernels._periodic_rbf import PeriodicRBF
-from equistein.kernels._radial import AbstractRadialKernel, check_radial, RBF
-from equistein.kernels.averages._base import AbstractAverage
-from equistein.kernels.averages._closed_form import AbstractClosedForm
-from equistein.kernels.averages._cloud_copies import enumerable, MAX_PERMUTATIONS
+from equistein.kernels._radial import AbstractRadialKernel, RBF
+from equistein.kernels.averages._base import AbstractAverage, AbstractClosedForm
+from equistein.kernels.averages._clouds import (
+    MAX_PERMUTATIONS,
+    PlanarAverage,
+    SpatialAverage,
+)
 from equistein.kernels.averages._elements import Elements, relative_sample
 from equistein.kernels.averages._labels import LabelAverage, MAX_LABELS
-from equistein.kernels.averages._planar import PlanarAverage
-from equistein.kernels.averages._spatial import SpatialAverage
 from equistein.kernels.averages._torus import TorusAverage
 from equistein.kernels.averages._vector import VectorAverage
 
@@ -28,32 +29,18 @@ _MAX_ELEMENTS = 4_000  # six labels, five with signs
 
 
 def average_over(
-    name: str,
     base: AbstractRadialKernel,
     group: AbstractGroup,
     num_samples: int | None = None,
     key: Key | None = None,
 ) -> AbstractAverage:
-    """Return the average of a kernel over a group that is exact, or a Haar sample.
-
-    Args:
-        name: The name of the kernel that takes it, for errors.
-        base: The radial kernel.
-        group: The group.
-        num_samples: The number of Haar draws; None for the exact average.
-        key: The key of the Haar sample.
-
-    Raises:
-        ValueError: If `base` is not radial, `group` is no group, or no average over it
-            is exact and no sample is asked for.
-    """
-    check_radial(name, base)
+    """Return the exact average of a kernel over a group, or that of a Haar sample."""
     if num_samples is None:
-        form = label_average(base, group) or torus_average(base, group)
+        form = _label_average(base, group) or _torus_average(base, group)
         form = form or closed_form(base, group)
         if form is not None:
             return form
-    return elements_of(name, group, num_samples, key)
+    return elements_of("Equivariant", group, num_samples, key)
 
 
 def elements_of(
@@ -62,25 +49,17 @@ def elements_of(
     num_samples: int | None = None,
     key: Key | None = None,
 ) -> Elements:
-    """Return all elements of a finite group, or relative elements of a Haar sample.
-
-    As `average_over`, for a kernel that has no closed form.
-    """
-    if not isinstance(group, AbstractGroup):
-        raise ValueError(f"{name} needs `group`, such as Cyclic(4), but got {group!r}.")
+    """Return all elements of a finite group, or relative elements of a Haar sample."""
     if num_samples is None:
         if group.order is not None and group.order <= _MAX_ELEMENTS:
             return Elements(group, group.elements())
         why = ""
         if group.order is not None:
+            why = f": it has {group.order} elements, above the limit of {_MAX_ELEMENTS}"
+        if isinstance(group, PointCloud) and not _is_enumerable(group):
             why = (
-                f": it has {group.order} elements, of which {_MAX_ELEMENTS} can be "
-                "enumerated"
-            )
-        if isinstance(group, PointCloud) and not enumerable(group):
-            why = (
-                f": the species allow {group.num_permutations} permutations, of which "
-                f"{MAX_PERMUTATIONS} can be enumerated"
+                f": the species allow {group.num_permutations} permutations, above the "
+                f"limit of {MAX_PERMUTATIONS}"
             )
         raise ValueError(
             f"{name} has no exact average over {group} for this kernel{why}: use "
@@ -106,7 +85,7 @@ def closed_form(
     if isinstance(group, Orthogonal | SpecialOrthogonal) and group.dim in (2, 3):
         turns = isinstance(group, SpecialOrthogonal) and group.dim == 2
         return VectorAverage(group, turns)
-    if isinstance(group, PointCloud) and enumerable(group):
+    if isinstance(group, PointCloud) and _is_enumerable(group):
         if group.dim == 2:
             return PlanarAverage(group)
         if group.dim == 3:
@@ -114,16 +93,17 @@ def closed_form(
     return None
 
 
-def label_average(
+def _is_enumerable(group: PointCloud) -> bool:
+    return group.num_permutations <= MAX_PERMUTATIONS
+
+
+def _label_average(
     base: AbstractRadialKernel, group: AbstractGroup
 ) -> LabelAverage | None:
-    """Return the Gaussian kernel's average over labels, or None if none is known."""
     if not isinstance(group, Permutations | Signs | SignedPermutations):
         return None
-    permutes, has_signs = (
-        not isinstance(group, Signs),
-        not isinstance(group, Permutations),
-    )
+    permutes = not isinstance(group, Signs)
+    has_signs = not isinstance(group, Permutations)
     gaussian = isinstance(base, RBF) or (
         isinstance(base, PeriodicRBF) and not has_signs
     )
@@ -133,10 +113,9 @@ def label_average(
     return LabelAverage(group, permutes, has_signs)
 
 
-def torus_average(
+def _torus_average(
     base: AbstractRadialKernel, group: AbstractGroup
 ) -> TorusAverage | None:
-    """Return the average over shifts of all phases of a kernel that wraps, or None."""
     if not isinstance(group, TorusTranslations):
         return None
     if not isinstance(base, PeriodicRBF) or base.periodic.periods != group.periods:

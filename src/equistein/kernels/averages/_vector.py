@@ -10,8 +10,8 @@ from equistein._types import Point, Scalar
 from equistein.groups import Orthogonal, SpecialOrthogonal
 from equistein.kernels._pairs import Pairs, Sources, TargetRows, Targets
 from equistein.kernels._radial import AbstractRadialKernel
-from equistein.kernels.averages._closed_form import AbstractClosedForm
-from equistein.kernels.averages._planar import quarter_turn
+from equistein.kernels.averages._base import AbstractClosedForm
+from equistein.kernels.averages._clouds import quarter_turn
 
 
 class VectorAverage(AbstractClosedForm):
@@ -49,8 +49,8 @@ class VectorAverage(AbstractClosedForm):
         return jnp.exp(-0.5 * ((r - q) / bandwidth) ** 2) * moment(r * q / bandwidth**2)
 
     def block_sum(self, targets, sources, scores, bandwidth):
-        r, out = polar(targets)
-        q, inward = polar(sources)
+        r, out = _polar(targets)
+        q, inward = _polar(sources)
 
         def along_q(q):
             return self.radial(r[:, None], q[None, :], bandwidth)
@@ -66,7 +66,7 @@ class VectorAverage(AbstractClosedForm):
         return force
 
     def value(self, x, y, bandwidth):
-        (r, q), directions = polar(jnp.stack([x, y]))
+        (r, q), directions = _polar(jnp.stack([x, y]))
         frame = jnp.outer(*directions)
         if self.turns:
             frame += jnp.outer(*quarter_turn(directions))
@@ -75,7 +75,7 @@ class VectorAverage(AbstractClosedForm):
     def squared_orbit_distances(
         self, base: AbstractRadialKernel, x: Targets, y: Sources
     ) -> Pairs:
-        (r, _), (q, _) = polar(x), polar(y)
+        (r, _), (q, _) = _polar(x), _polar(y)
         return (r[:, None] - q[None, :]) ** 2
 
     def project(self, point: Point) -> Point:
@@ -89,9 +89,7 @@ class VectorAverage(AbstractClosedForm):
         return point
 
 
-def polar(
-    points: TargetRows,
-) -> tuple[Float[Array, " target"], TargetRows]:
+def _polar(points: TargetRows) -> tuple[Float[Array, " target"], TargetRows]:
     """Return lengths, never quite zero, and directions, zero at the origin."""
     floor = float(jnp.finfo(points.dtype).tiny) ** 0.5
     lengths = jnp.sqrt(jnp.sum(points**2, axis=1) + floor)

@@ -1,4 +1,4 @@
-"""Labels and numbers that a metric cannot take."""
+"""Checks of labels and numbers, also for arrays that are traced."""
 
 from typing import Any
 
@@ -7,20 +7,23 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
+from equistein._limits import check_made
+from equistein._numbers import check_integers
+
+_BYTES = 40  # of a bin: its edges, and what is counted
+
+
+def check_bins(owner: str, num_bins: int) -> None:
+    """Raise `ValueError` unless there are bins, and memory for them."""
+    check_integers(f"`{owner}`", num_bins=num_bins)
+    what = f"`{owner}` in so many bins"
+    check_made(what, _BYTES * num_bins, "take a smaller `num_bins`")
+
 
 def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) -> None:
-    """Raise unless labels are some of the classes 0 to `num - 1`.
+    """Raise `ValueError` unless labels are classes 0 to `num - 1`, or -1 if `unknown`.
 
-    Of labels that are traced the numbers are not known: `are_labels` tells there.
-
-    Args:
-        owner: Who needs them.
-        labels: The labels.
-        num: The number of classes.
-        unknown: Whether -1 may stand for an unknown class.
-
-    Raises:
-        ValueError: If one is no class.
+    Traced labels have no values yet: `nan_unless` and `are_labels` mark those results.
     """
     if isinstance(labels, Tracer):
         return
@@ -36,12 +39,12 @@ def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) ->
 
 
 def are_labels(labels: Array, num: int) -> Bool[Array, ""]:
-    """Return whether labels are all some of the classes 0 to `num - 1`."""
+    """Return whether all labels are classes 0 to `num - 1`."""
     return jnp.all((labels >= 0) & (labels < num))
 
 
 def are_numbers(*arrays: Float[Array, "..."]) -> Bool[Array, ""]:
-    """Return whether no entry of arrays is NaN, of which comparisons know nothing."""
+    """Return whether no entry is NaN, which comparisons would hide."""
     good = jnp.ones((), bool)
     for array in arrays:
         good &= ~jnp.any(jnp.isnan(array))
@@ -51,5 +54,5 @@ def are_numbers(*arrays: Float[Array, "..."]) -> Bool[Array, ""]:
 def nan_unless(
     good: Bool[Array, ""], value: Float[Array, "*shape"]
 ) -> Float[Array, "*shape"]:
-    """Return a value, or NaN where what it was made of was not good."""
+    """Return a value, or NaN where its input was invalid."""
     return jnp.where(good, value, jnp.nan)

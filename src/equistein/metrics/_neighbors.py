@@ -1,16 +1,23 @@
-"""Precision and recall of samples, by nearest neighbors."""
+"""Nearest neighbors of samples: precision and recall, copies, weights of modes."""
 
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from equistein._gate import finite_gate
+from equistein._limits import check_made
+from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Scalar
-from equistein.metrics._known_labels import are_numbers, nan_unless
+from equistein.metrics._checks import (
+    are_labels,
+    are_numbers,
+    check_labels,
+    nan_unless,
+)
 
 _AT_ONCE = 64  # rows of distances held together
 
@@ -37,13 +44,8 @@ def precision_and_recall(
     r"""Return the fractions of samples among the data, and of data among the samples.
 
     A point is among others if it is no further from one of them than that one's k-th
-    nearest neighbor among the others is. Samples that are all alike have a precision
-    near 1 and a recall near 0. Compare with as many held-out data. Memory is O(n + m).
-
-    Args:
-        samples: Features of the samples.
-        data: Features of the data.
-        num_neighbors: The number k.
+    nearest neighbor. Collapsed samples have a precision near 1 and a recall near 0.
+    Compare with as many held-out data. Memory is O(n + m).
 
     Raises:
         ValueError: If there are no more than k of either.
@@ -71,12 +73,8 @@ def nearest_distances(
 ) -> Float[Array, " n"]:
     """Return the distance of each point to the nearest of others.
 
-    That of samples to the training data, beside that of held-out data to it, tells
-    copies. Memory is O(n + m).
-
-    Args:
-        points: Points, stacked on axis 0.
-        others: Others, of the same shape.
+    Samples nearer to the training data than held-out data are copies of it. Memory is
+    O(n + m).
     """
     flat = others.reshape(len(others), -1)
     center = jnp.mean(flat, axis=0)  # for single precision
@@ -89,6 +87,39 @@ def nearest_distances(
         return jnp.sqrt(jnp.maximum(jnp.min(squares), 0))
 
     return jax.lax.map(nearest, points, batch_size=_AT_ONCE)
+
+
+@finite_gate
+def mode_weights(
+    samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
+) -> Float[Array, " mode"]:
+    """Return the proportion of the samples that is nearest to each mode.
+
+    Args:
+        samples: Samples, or invariant features of them, stacked on axis 0.
+        modes: A point of each mode, or its features.
+    """
+    needed = 2 * samples.size * samples.dtype.itemsize * len(modes)
+    check_made("`mode_weights`", needed, "give fewer samples, or features of them")
+    gaps = (samples[:, None] - modes[None]) ** 2
+    gaps = gaps.reshape(len(samples), len(modes), -1)
+    nearest = jnp.argmin(jnp.sum(gaps, axis=-1), axis=1)
+    weights = proportions(nearest, len(modes))
+    return nan_unless(are_numbers(samples, modes), weights)
+
+
+@finite_gate
+def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
+    """Return the proportion of each of the labels 0 to `num - 1`.
+
+    Raises:
+        ValueError: If a label is none of these; under `jax.jit` the result is NaN.
+    """
+    check_integers("`proportions`", num=num)
+    check_made("`proportions`", 9 * num * (len(labels) + 1), "take a smaller `num`")
+    check_labels("proportions", labels, num)
+    means = jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)
+    return nan_unless(are_labels(labels, num), means)
 
 
 def _fraction_among(

@@ -1,0 +1,117 @@
+"""Statistics of one set of samples, alone or with their density."""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from equistein._gate import finite_gate
+from equistein._numbers import check_positive
+from equistein._types import LogDensity, Particles, Scalar
+from equistein.kernels import AbstractKernel, measured_bandwidth, squared_discrepancy
+
+
+@finite_gate
+def kernel_stein_discrepancy(
+    log_density: LogDensity, particles: Particles, kernel: AbstractKernel
+) -> Scalar:
+    r"""How far particles are from a density, without samples of it.
+
+    $$\mathrm{KSD}^2 = \frac1n \sum_i s(x_i) \cdot \psi(x_i)
+      + \mathrm{div}\, \psi(x_i)$$
+
+    with $\psi$ the Stein force of the particles: its squared norm in the kernel's
+    space. The V-statistic, which is positive at every n; compare it with exact samples
+    of the same number. A symmetric kernel measures the particles' orbits. `IMQ` detects
+    non-convergence, `RBF` not in high dimension. A bandwidth rule is evaluated on the
+    particles.
+
+    References:
+        Liu, Lee and Jordan (2016); Gorham and Mackey (2017).
+    """
+    scores = jax.vmap(jax.grad(log_density))(particles)
+    kernel = kernel.with_bandwidth(measured_bandwidth(kernel, particles, scores))
+    squared = squared_discrepancy(kernel, particles, scores)
+    return jnp.sqrt(jnp.maximum(squared, 0))
+
+
+@finite_gate
+def mean_log_likelihood(log_density: LogDensity, particles: Particles) -> Scalar:
+    r"""Return $\frac1n \sum_i \log p(x_i)$.
+
+    A collapsed sampler scores better than exact samples: use it with a distance.
+    """
+    return jnp.mean(jax.vmap(log_density)(particles))
+
+
+@finite_gate
+def bits_per_dimension(
+    log_likelihood: Float[Array, "*batch"], shape: Sequence[int], num_levels: int = 256
+) -> Float[Array, "*batch"]:
+    r"""Return bits per dimension of images.
+
+    $$b = \log_2 L - \frac{\log p(x)}{d \log 2}$$
+
+    for pixels of L levels, scaled to [0, 1] and dequantized.
+
+    Args:
+        log_likelihood: $\log p(x)$ in nats, normalized, for pixels from 0 to 1.
+        shape: The shape of an image.
+        num_levels: The number L of grey levels.
+
+    Raises:
+        ValueError: If there are no levels.
+
+    References:
+        Theis, van den Oord and Bethge (2016), A note on the evaluation of generative
+        models, section 3.1.
+    """
+    check_positive("`bits_per_dimension`", num_levels=num_levels)
+    size = math.prod(shape)
+    return math.log2(num_levels) - log_likelihood / (size * math.log(2))
+
+
+@finite_gate
+def virial(log_density: LogDensity, points: Particles) -> Scalar:
+    r"""The mean of $-x \cdot \nabla \log p(x)$.
+
+    For exact samples it is the dimension of the space they live on: $(n - 1) d$ for n
+    particles with their center of mass at the origin. Heavy-tailed: it needs thousands
+    of samples.
+    """
+    scores = jax.vmap(jax.grad(log_density))(points)
+    return -jnp.sum(points * scores) / len(points)
+
+
+@finite_gate
+def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
+    r"""The number of independent samples with the same error of the mean.
+
+    $$n_{\mathrm{eff}} = m\, \frac{s^2}{s_{\mathrm{between}}^2}$$
+
+    for m chains, where $s^2$ is the variance of all values and
+    $s_{\mathrm{between}}^2$ that of the chains' means; at most the number of draws.
+    Its relative error is about $\sqrt{2/m}$, so it takes many chains, not long ones. It
+    is not defined for particles that interact.
+
+    Args:
+        values: A number, such as the energy, of each draw of each independent chain.
+
+    Raises:
+        ValueError: If there is only one chain.
+
+    References:
+        Gelman et al. (2013), Bayesian Data Analysis, section 11.4 and 11.5.
+    """
+    num_chains, num_draws = values.shape
+    if num_chains < 2:
+        raise ValueError(
+            "`effective_sample_size` needs at least two chains along axis 0, but got "
+            f"values of shape {values.shape}."
+        )
+    between = jnp.var(jnp.mean(values, axis=1), ddof=1)
+    floor = float(jnp.finfo(values.dtype).tiny)
+    size = num_chains * jnp.var(values) / jnp.maximum(between, floor)
+    return jnp.clip(size, 1.0, num_chains * num_draws)

@@ -1,4 +1,0 @@
-"""Units of energies of molecules."""
-
-BOLTZMANN = 8.617333262e-5
-"""The Boltzmann constant in eV / K."""
