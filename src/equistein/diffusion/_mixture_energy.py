@@ -7,8 +7,8 @@ from jaxtyping import Array, Int
 
 from equistein._gate import gate, keyed
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._blurred_normals import BlurredNormals
+from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.energies import AbstractEnergy, Evaluation, fixed
 from equistein.groups import AbstractGroup
 from equistein.networks import SteerableUNet

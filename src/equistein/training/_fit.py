@@ -13,26 +13,27 @@ import optax
 from jax.sharding import Mesh
 
 from equistein._arrays import as_keys, check_particles
+from equistein._limits import check_made
 from equistein._numbers import check_integers
 from equistein._sharding import agreed, checked_mesh, disagreeing, on_all
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergies
 from equistein.samplers import Normal
-from equistein.training._batch import Batch
-from equistein.training._fingerprint import described
+from equistein.training._batch import as_labels, Batch, Labels
+from equistein.training._callbacks import AbstractCallback, OnEpoch
+from equistein.training._checkpoint import described
 from equistein.training._fitted import Fitted
-from equistein.training._history import History
-from equistein.training._labels import as_labels
+from equistein.training._generators import AbstractGenerator
+from equistein.training._initial import Box
 from equistein.training._loop import Loop
+from equistein.training._objectives import AbstractObjective
 from equistein.training._optimization import Optimization
 from equistein.training._sources import AbstractSource, as_source, InMemory
 from equistein.training._trainer import Trainer, TrainState
-from equistein.training.callbacks._base import AbstractCallback
-from equistein.training.callbacks._on_epoch import OnEpoch
-from equistein.training.generators._base import AbstractGenerator
-from equistein.training.initial._box import Box
-from equistein.training.objectives._base import AbstractObjective
 
+_BYTES = (
+    24  # of a number of the history, with the copy that a checkpoint is written from
+)
 Callback = AbstractCallback | Callable[[dict[str, float]], object]
 
 
@@ -104,29 +105,33 @@ def fit(
     mesh = None if mesh is None else checked_mesh("fit", mesh)
     how = optimizer if isinstance(optimizer, Optimization) else Optimization(optimizer)
     source = as_source(data, labels)
-    points, known = source.preview(batch_size)
-    checked = checked_batch(energy, points, objective, known, batch_size)
+    preview = source.preview(batch_size)
+    checked = checked_batch(energy, preview[0], objective, preview[1], batch_size)
     trainer = _trainer(source, objective, how, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
     watching = tuple(map(_as_callback, callbacks))
     columns = _columns(trainer, state, checked, watching)
-    place = (lambda tree: tree) if mesh is None else lambda tree: on_all(tree, mesh)
-    source.open(energy, checked, trainer.num_batches * batch_size, key, place)
+    needed = _BYTES * num_epochs * len(columns)
+    remedy = "take a smaller `num_epochs`"
+    check_made(f"The history of {num_epochs} epochs", needed, remedy)
+    num_classes = energy.num_classes(checked.points.shape[1:])
+    source.open(key, trainer.num_batches * batch_size, num_classes)
     header = {
         "num_epochs": num_epochs,
         "trainer": described(trainer),
         "energy": described(state.energy),
         "rollback": described(vars(how.rollback)),
-        "data": source.fingerprint(),
+        "data": described([checked.points, checked.labels, source.fingerprint()]),
         "key": jr.key_data(key).tolist(),
         "columns": columns,
     }
     if mesh is not None:
         _check_same_in_all(header)
+        trainer = trainer.on(mesh)
     loop = Loop(
-        trainer if mesh is None else trainer.on(mesh), source, state,
-        History.empty(num_epochs, how.rollback.max_rollbacks, columns), how.rollback,
-        generator, _reference(energy, checked.points), watching, num_epochs,
+        trainer, _feed(source, preview[0], energy, checked, mesh), state,
+        {name: [] for name in columns}, how.rollback, generator,
+        _reference(energy, checked.points), watching, num_epochs,
         None if checkpoint is None else pathlib.Path(checkpoint), header,
     )  # fmt: skip
     if loop.checkpoint is not None:
@@ -193,6 +198,27 @@ def _trainer(
         objective, how.transformation(num_epochs * batches), batch_size, batches,
         float(how.ema), how.precision,
     )  # fmt: skip
+
+
+def _feed(
+    source: AbstractSource,
+    preview: Any,
+    energy: AbstractEnergies,
+    checked: Batch,
+    mesh: Mesh | None,
+) -> Callable[[int], tuple[Particles, Labels]]:
+    """Return what gives an epoch's points on the energy's subspace and the devices."""
+    place = (lambda tree: tree) if mesh is None else lambda tree: on_all(tree, mesh)
+    project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
+    everything = place((checked.points, checked.labels))
+
+    def feed(number):
+        points, labels = source.epoch(number)
+        if points is preview:  # all of the data, which is there already
+            return everything
+        return place((project(jnp.asarray(points)), as_labels(labels, points)))
+
+    return feed
 
 
 def _as_callback(callback: Any) -> AbstractCallback:

@@ -18,14 +18,14 @@ from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
+from equistein.training._clamp import Clamp
+from equistein.training._generators import AbstractGenerator
 from equistein.training._tree_file import (
     LIBRARY_PARTS,
     pack_tree,
     save_tree,
     unpack_tree,
 )
-from equistein.training.generators._base import AbstractGenerator
-from equistein.training.generators._clamp import Clamp
 
 
 class Fitted(eqx.Module):

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, get_args, Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,8 +24,8 @@ class RollBack:
     """When a fit returns to its last good state, and how often.
 
     An epoch is discarded if an energy or a weight is not finite, or an energy is beyond
-    the limit. The fit then continues from the last good state, with half the step of
-    the optimizer and of the sampler, and new randomness.
+    the limit. The fit continues from the last good state, with half the steps of the
+    optimizer and of the sampler, and new randomness.
 
     Attributes:
         max_rollbacks: How often, before the fit gives up.
@@ -39,13 +39,13 @@ class RollBack:
         check_integers("RollBack", least=0, max_rollbacks=self.max_rollbacks)
         check_positive("RollBack", energy_limit=self.energy_limit)
 
-    def trouble(self, infos: Mapping[str, Any]) -> str | None:
+    def trouble(self, infos: Mapping[str, Any], row: Mapping[str, float]) -> str | None:
         """Return why an epoch must be discarded, or None."""
-        if not bool(np.all(infos["is_finite"])):
-            return "not finite"
-        largest = infos.get("largest_energy")
-        if largest is not None and float(np.max(largest)) > self.energy_limit:
-            return "energy limit"
+        if not np.all(infos["is_finite"]):
+            return "an energy or a weight was not finite"
+        largest = row.get("largest_energy", 0.0)
+        if largest > self.energy_limit:
+            return f"an energy reached {largest:.3g}, beyond `energy_limit`"
         return None
 
     def verdict(self, events: list[dict]) -> str:
@@ -68,11 +68,10 @@ class Optimization:
             `adam` from 2e-3 down over all updates.
         ema: The decay of the running mean of the weights, which is the result; 0 takes
             the last weights.
-        precision: How products of networks round their factors, as JAX names it:
-            `float32` not at all; `tensorfloat32` to 11 bits on a GPU; `bfloat16` as
-            much as the device likes, 8 bits on a TPU and 11 on a GPU. None is JAX's
-            own setting. A CPU does not round. Kernels, groups and steerable
-            convolutions are never rounded.
+        precision: How products of networks round their factors on a GPU or a TPU:
+            `float32` not at all; `tensorfloat32` to 11 bits; `bfloat16` to 8 or more.
+            None is JAX's own setting. Kernels, groups and steerable convolutions are
+            never rounded.
         rollback: When the fit goes back, and how often.
 
     Raises:
@@ -90,7 +89,6 @@ class Optimization:
             raise ValueError(
                 f"`Optimization` needs 0 <= `ema` < 1, but got {self.ema!r}."
             )
-        assert self.precision in (None, *get_args(Precision))
 
     def transformation(self, num_updates: int) -> optax.GradientTransformation:
         """Return the optimizer of so many updates; equal ones are the same object."""

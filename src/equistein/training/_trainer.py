@@ -16,9 +16,8 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.samplers import on_mesh
 from equistein.training._batch import Batch, Labels
-from equistein.training._ema import moving_average
+from equistein.training._objectives import AbstractObjective
 from equistein.training._optimization import Precision
-from equistein.training.objectives._base import AbstractObjective
 
 
 class TrainState(eqx.Module):
@@ -143,7 +142,10 @@ class Trainer(eqx.Module):
                 after = keep_split(after, self.mesh)
             return value, (after, info)
 
-        with _rounded_to(self.precision):
+        rounded = contextlib.nullcontext()
+        if self.precision is not None:
+            rounded = jax.default_matmul_precision(self.precision)
+        with rounded:
             (value, (after, info)), gradient = loss(state.energy)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
@@ -161,13 +163,6 @@ class Trainer(eqx.Module):
         return state, {"loss": value, "is_finite": finite} | info
 
 
-def _rounded_to(precision: Precision | None) -> contextlib.AbstractContextManager:
-    """Let products that ask for no precision have this one; None leaves JAX's own."""
-    if precision is None:
-        return contextlib.nullcontext()
-    return jax.default_matmul_precision(precision)
-
-
 def _strong(leaf: PyTree) -> PyTree:
     """Return an array without a weak type: an epoch gives none, and would recompile."""
     return jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf
@@ -177,3 +172,27 @@ def _all_finite(tree: PyTree) -> Bool[Array, ""]:
     leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
     finite: list[Float[Array, ""]] = [jnp.all(jnp.isfinite(leaf)) for leaf in leaves]
     return jnp.all(jnp.stack(finite))
+
+
+def moving_average(
+    decay: float,
+    average: AbstractEnergies,
+    energy: AbstractEnergies,
+    update: Int[Array, ""],
+) -> AbstractEnergies:
+    r"""Return the exponential moving average of an energy's weights after an update.
+
+    $$\bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad
+      d = \min\bigl(\mathrm{decay},\, n / (n + 9)\bigr)$$
+
+    in the n-th update, so that the mean is shorter at first.
+    """
+    now = jnp.minimum(decay, update / (update + 9))
+
+    def blend(old, new):
+        if not eqx.is_inexact_array(new):
+            return new
+        part = now.astype(new.dtype)
+        return part * old + (1 - part) * new
+
+    return jax.tree.map(blend, average, energy)

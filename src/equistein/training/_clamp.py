@@ -11,6 +11,8 @@ from jaxtyping import Array, Bool, Float
 from equistein._gate import gate
 from equistein._types import Point
 
+Project = Callable[[Point], Point]
+
 
 @gate
 class Clamp(eqx.Module):
@@ -40,20 +42,18 @@ class Clamp(eqx.Module):
 
     def __init__(self, values: Any, mask: Any, label: int | None = None):
         values, mask = np.asarray(values), np.asarray(mask)
-        number = np.issubdtype(values.dtype, np.number)
-        if mask.dtype != bool or not number or np.iscomplexobj(values):
+        if mask.dtype != bool or values.dtype.kind not in "iuf":
             raise ValueError(
                 "Clamp needs `values` that are real numbers and a `mask` of truth "
                 f"values, but got dtypes {values.dtype} and {mask.dtype}."
             )
-        wide = mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
-        try:
-            mask = np.broadcast_to(wide, values.shape)
-        except ValueError:
+        if mask.shape != values.shape[: mask.ndim]:
             raise ValueError(
                 "Clamp needs a `mask` of the shape of `values`, or of its first axes, "
                 f"but got {mask.shape} for {values.shape}."
-            ) from None
+            )
+        wide = mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
+        mask = np.broadcast_to(wide, values.shape)
         if mask.all() or not mask.any():
             raise ValueError(
                 f"Clamp needs a `mask` that holds some of {mask.size} coordinates and "
@@ -65,8 +65,7 @@ class Clamp(eqx.Module):
                 f"{(~np.isfinite(values[mask])).sum()} of {mask.sum()} are not."
             )
         self.values = jnp.asarray(np.where(mask, values, 0), float)
-        self.mask = jnp.asarray(mask)
-        self.label = label
+        self.mask, self.label = jnp.asarray(mask), label
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless this holds coordinates of points of a shape."""
@@ -76,12 +75,7 @@ class Clamp(eqx.Module):
                 f"{self.values.shape}, but points have {shape}."
             )
 
-    def hold(
-        self,
-        point: Point,
-        project: Callable[[Point], Point],
-        noise: Point | float = 0.0,
-    ) -> Point:
+    def hold(self, point: Point, project: Project, noise: Point | float = 0.0) -> Point:
         """Return a point with held coordinates set, in the point's own frame.
 
         Args:
@@ -93,15 +87,13 @@ class Clamp(eqx.Module):
         shift = self._displacement(point, values, project)
         return jnp.where(self.mask, values + shift, point)
 
-    def restore(self, point: Point, project: Callable[[Point], Point]) -> Point:
+    def restore(self, point: Point, project: Project) -> Point:
         """Return a point with held coordinates set, in the frame of the values."""
         values = self.values.astype(point.dtype)
         shift = self._displacement(point, values, project)
         return jnp.where(self.mask, values, point - shift)
 
-    def _displacement(
-        self, point: Point, values: Point, project: Callable[[Point], Point]
-    ) -> Point:
+    def _displacement(self, point: Point, values: Point, project: Project) -> Point:
         """Return the mean over held coordinates of how far a point is displaced.
 
         What a projection takes off is the mean over all; their ratio is that over some.

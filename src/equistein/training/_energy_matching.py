@@ -1,11 +1,12 @@
 """Energy matching: the flow from noise to data as the gradient of one energy."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from jaxtyping import PyTree
 
 from equistein._gate import gate
 from equistein._numbers import check_positive
@@ -14,7 +15,7 @@ from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, check_one_density
 from equistein.groups import AbstractGroup
 from equistein.training._batch import Batch
-from equistein.training.objectives._base import AbstractObjective, Info
+from equistein.training._objectives import AbstractObjective, Loss
 
 _LAST = 1e-3  # of the way to the data, where paths end
 
@@ -68,9 +69,7 @@ class EnergyMatching(AbstractObjective[AbstractEnergy]):
             jax.eval_shape(group.nearest, points[0], points[0])
         return jnp.sqrt(jnp.mean(points**2))
 
-    def loss(
-        self, key: Key, energy: AbstractEnergy, state: PyTree, batch: Batch
-    ) -> tuple[Scalar, PyTree, Info]:
+    def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
         points, scale = batch.points, jax.lax.stop_gradient(state)
         group = energy.group(points.shape[1:])
         noise_key, time_key = jr.split(key)
