@@ -10,13 +10,13 @@ from equistein.training._callbacks import (
     TensorBoard as TensorBoard,
 )
 from equistein.training._checkpoint import CheckpointError as CheckpointError
-from equistein.training._clamp import Clamp as Clamp, parts_of as parts_of
 from equistein.training._contrastive_divergence import (
+    AbstractNegatives as AbstractNegatives,
     ContrastiveDivergence as ContrastiveDivergence,
-)
-from equistein.training._energy_matching import (
-    EnergyMatching as EnergyMatching,
-    paired as paired,
+    FromData as FromData,
+    Persistent as Persistent,
+    PersistentState as PersistentState,
+    ReplayBuffer as ReplayBuffer,
 )
 from equistein.training._fit import checked_batch as checked_batch, fit as fit
 from equistein.training._fitted import (
@@ -25,20 +25,15 @@ from equistein.training._fitted import (
 )
 from equistein.training._generators import (
     AbstractGenerator as AbstractGenerator,
+    Clamp as Clamp,
     Condition as Condition,
+    parts_of as parts_of,
     SamplingGenerator as SamplingGenerator,
 )
 from equistein.training._initial import (
     AbstractInitial as AbstractInitial,
     Box as Box,
     Normals as Normals,
-)
-from equistein.training._negatives import (
-    AbstractNegatives as AbstractNegatives,
-    FromData as FromData,
-    Persistent as Persistent,
-    PersistentState as PersistentState,
-    ReplayBuffer as ReplayBuffer,
 )
 from equistein.training._objectives import (
     AbstractObjective as AbstractObjective,
@@ -55,7 +50,9 @@ from equistein.training._optimization import (
 from equistein.training._reweighted import Reweighted as Reweighted
 from equistein.training._score_matching import (
     DenoisingScoreMatching as DenoisingScoreMatching,
+    EnergyMatching as EnergyMatching,
     ForceMatching as ForceMatching,
+    paired as paired,
     ScoreMatching as ScoreMatching,
 )
 from equistein.training._sources import (

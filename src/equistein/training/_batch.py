@@ -82,7 +82,7 @@ def check_range(values: Any, num_classes: int) -> None:
     if bad.any():
         index = int(bad.argmax())
         raise ValueError(
-            f"`labels` must be classes from 0 to {num_classes - 1}, or -1 where unknown, "
+            f"`labels` must be classes from 0 to {num_classes - 1}, or -1 for unknown, "
             f"but {int(bad.sum())} are not, the first {values[index]} at index {index}."
         )
 

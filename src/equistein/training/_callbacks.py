@@ -25,10 +25,10 @@ class AbstractCallback(abc.ABC):
     def __call__(
         self, epoch: int, energy: AbstractEnergies, row: Row, *, last: bool
     ) -> Row:
-        """Look at an epoch, and return numbers for the history.
+        """Look at an epoch, counted from 1, and return numbers for the history.
 
         Args:
-            epoch: Its number, from 1.
+            epoch: Its number.
             energy: The running mean of the energies.
             row: The numbers of the epoch so far.
             last: Whether it is the last one.
@@ -141,6 +141,18 @@ class OnEpoch(AbstractCallback):
 
     def wants_to_stop(self, history: Mapping[str, np.ndarray]) -> bool:
         return self._stops
+
+
+def as_callback(callback: Any) -> AbstractCallback:
+    """Return a callback, of a function one that calls it."""
+    if isinstance(callback, AbstractCallback):
+        return callback
+    if isinstance(callback, type) or not callable(callback):
+        raise ValueError(
+            "`callbacks` must hold functions of a dictionary, or callbacks such as "
+            f"Monitor(function), but got {callback!r}."
+        )
+    return OnEpoch(callback)
 
 
 @gate

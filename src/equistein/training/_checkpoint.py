@@ -37,8 +37,7 @@ def load_checkpoint(
     """Return state, history and events in a file, with the structure of `like`.
 
     Raises:
-        CheckpointError: If the file does not fit, has another fingerprint, or is
-            damaged.
+        CheckpointError: If it does not fit, has another fingerprint, or is damaged.
     """
     remedy = "delete it, and the run starts from its beginning"
     try:

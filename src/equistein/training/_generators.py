@@ -2,6 +2,8 @@
 
 import abc
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any, Generic
 
 import equinox as eqx
@@ -9,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from equistein._arrays import check_num
 from equistein._gate import gate, keyed
@@ -18,33 +20,117 @@ from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy, Energies
 from equistein.samplers import AbstractSampler, run
-from equistein.training._clamp import Clamp, parts_of
 from equistein.training._initial import AbstractInitial
+
+Project = Callable[[Point], Point]
+
+
+@gate
+class Clamp(eqx.Module):
+    r"""Coordinates that are held while the others are drawn.
+
+    $$p(x_F \mid x_H = v_H)$$
+
+    Where points live on a subspace, such as clouds whose center is at the origin,
+    positions are held relative to each other. Samples are in the frame of the values,
+    where held coordinates are these exactly.
+
+    Args:
+        values: A point that has the values to hold; its others do not matter.
+        mask: Which coordinates are held: one truth value for each, or for each entry of
+            the first axes, such as one for each atom, or pixel.
+        label: The class, or the number of a formula, to draw, too.
+
+    Raises:
+        ValueError: If the mask does not fit, nothing or everything is held, or a value
+            to hold is not finite.
+    """
+
+    values: Float[Array, "*shape"]
+    mask: Bool[Array, "*shape"]
+    label: int | None = None
+
+    def __init__(self, values: Any, mask: Any, label: int | None = None):
+        values, mask = np.asarray(values), np.asarray(mask)
+        if mask.dtype != bool or values.dtype.kind not in "iuf":
+            raise ValueError(
+                "Clamp needs `values` that are real numbers and a `mask` of truth "
+                f"values, but got dtypes {values.dtype} and {mask.dtype}."
+            )
+        if mask.shape != values.shape[: mask.ndim]:
+            raise ValueError(
+                "Clamp needs a `mask` of the shape of `values`, or of its first axes, "
+                f"but got {mask.shape} for {values.shape}."
+            )
+        wide = mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
+        mask = np.broadcast_to(wide, values.shape)
+        if mask.all() or not mask.any():
+            raise ValueError(
+                f"Clamp needs a `mask` that holds some of {mask.size} coordinates and "
+                f"leaves others free, but it holds {mask.sum()}."
+            )
+        if not np.isfinite(values[mask]).all():
+            raise ValueError(
+                "Clamp needs `values` that are finite where they are held, but "
+                f"{(~np.isfinite(values[mask])).sum()} of {mask.sum()} are not."
+            )
+        self.values = jnp.asarray(np.where(mask, values, 0), float)
+        self.mask, self.label = jnp.asarray(mask), label
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise `ValueError` unless this holds coordinates of points of a shape."""
+        if self.values.shape != shape:
+            raise ValueError(
+                f"The clamp is outside the points: its `values` have the shape "
+                f"{self.values.shape}, but points have {shape}."
+            )
+
+    def hold(self, point: Point, project: Project, noise: Point | float = 0.0) -> Point:
+        """Return a point with held coordinates set, with noise, in its own frame."""
+        values = self.values.astype(point.dtype) + noise
+        shift = self._displacement(point, values, project)
+        return jnp.where(self.mask, values + shift, point)
+
+    def restore(self, point: Point, project: Project) -> Point:
+        """Return a point with held coordinates set, in the frame of the values."""
+        values = self.values.astype(point.dtype)
+        shift = self._displacement(point, values, project)
+        return jnp.where(self.mask, values, point - shift)
+
+    def _displacement(self, point: Point, values: Point, project: Project) -> Point:
+        """Return the mean over held coordinates of how far a point is displaced.
+
+        What a projection takes off is the mean over all; their ratio is that over some.
+        """
+        held = self.mask.astype(point.dtype)
+        gap = held * (point - values)
+        off, share = gap - project(gap), held - project(held)
+        moved = share > 1e-6
+        return jnp.where(moved, off / jnp.where(moved, share, 1), 0)
+
 
 Condition = int | np.integer | Clamp | None
 """What is drawn: a class or the number of a formula, of which `energy.given(label)` is
 the energy; or what goes with coordinates that are held; None is all together."""
 
 
+def parts_of(condition: Any) -> tuple[Any, Clamp | None]:
+    """Return the label and the clamp of a condition, None where it has none."""
+    if isinstance(condition, Clamp):
+        return condition.label, condition
+    return condition, None
+
+
 class AbstractGenerator(eqx.Module, Generic[Energies]):
-    """A way to draw new points from an energy that is known.
+    """A way to draw new points from an energy that is known."""
 
-    Attributes:
-        num_at_once: The number of points drawn together.
-    """
-
-    num_at_once: eqx.AbstractVar[int]
+    num_at_once: eqx.AbstractVar[int]  # the number of points drawn together
 
     @abc.abstractmethod
     def draw(
         self, key: Key, energy: Energies, num: int, condition: Condition
     ) -> Particles:
-        """Draw new points, all together.
-
-        Raises:
-            ValueError: If the energy knows no such condition, or a clamp is outside
-                the points.
-        """
+        """Draw new points, all together; the arguments are those of `sample`."""
 
     @keyed
     def sample(
@@ -82,9 +168,6 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         initial: Where points start, such as `Box(data, group)`.
         num_steps: The number of steps.
         num_at_once: The number of points drawn together; their forces join.
-
-    Raises:
-        ValueError: If an argument is invalid.
     """
 
     sampler: AbstractSampler
@@ -106,28 +189,18 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         start = self.initial.sample(
             start_key, num, None if label is None else int(label)
         )
+        # The energy was checked when it was fitted.
+        steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
-            return self._run(run_key, self.sampler, model.log_density, start)
+            return steps(self.sampler, model.log_density, start).particles
         clamp.check_shape(start.shape[1:])
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
-        points = self._run(run_key, _HeldSampler(self.sampler), held, start)
+        points = steps(_HeldSampler(self.sampler), held, start).particles
         return jax.vmap(held.restore)(points)
 
     def scaled(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scaled(factor))
-
-    def _run(
-        self,
-        key: Key,
-        sampler: AbstractSampler,
-        log_density: LogDensity,
-        start: Particles,
-    ) -> Particles:
-        return run(
-            key, sampler, log_density, start, num_steps=self.num_steps,
-            check=False,  # the energy was checked when it was fitted
-        ).particles  # fmt: skip
 
 
 class _HeldDensity(eqx.Module):

@@ -19,16 +19,10 @@ _RANK = 128  # the directions of a class's covariance
 
 
 class AbstractInitial(eqx.Module):
-    """A distribution that particles start from, on the group's subspace.
-
-    Attributes:
-        center: Its middle.
-        reach: The largest coordinate of the data, seen from there.
-        group: The symmetry.
-    """
+    """A distribution that particles start from, on the group's subspace."""
 
     center: eqx.AbstractVar[Float[Array, "..."]]
-    reach: eqx.AbstractVar[Scalar]
+    reach: eqx.AbstractVar[Scalar]  # the data's largest coordinate, from the center
     group: eqx.AbstractVar[AbstractGroup]
 
     @abc.abstractmethod

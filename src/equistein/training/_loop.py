@@ -51,17 +51,10 @@ class Loop:
         self.good, self.events = self.state, []
         self.writer, self.written = concurrent.futures.ThreadPoolExecutor(1), None
 
-    def restore(self) -> None:
-        """Continue from the checkpoint.
-
-        Raises:
-            CheckpointError: If it does not fit.
-        """
-        assert self.checkpoint is not None
+    def restore(self, path: pathlib.Path) -> None:
+        """Continue from the checkpoint, or raise `CheckpointError`."""
         like = (self.state, self.good)
-        states, self.rows, self.events = load_checkpoint(
-            self.checkpoint, like, self.header
-        )
+        states, self.rows, self.events = load_checkpoint(path, like, self.header)
         self.state, self.good = self._placed(states)
 
     def run(self, progress: bool) -> Fitted:
@@ -76,10 +69,13 @@ class Loop:
             with bar:
                 while int(self.state.epoch) < last and not self._should_stop():
                     row = self._epoch()
-                    if row is None:
-                        self._report_rollback(bar if progress else None)
-                    else:
+                    text = "" if row else f"The fit diverged {self.events[-1]['text']}"
+                    if row is not None:
                         bar.set_postfix(_shown(row), refresh=False)
+                    elif progress:
+                        bar.write(text)
+                    else:
+                        warnings.warn(text, RuntimeWarning, stacklevel=3)
                     bar.update(int(self.state.epoch) - bar.n)
         finally:
             self._wait()
@@ -138,24 +134,15 @@ class Loop:
         )
         self._save()
 
-    def _report_rollback(self, bar: Any) -> None:
-        text = f"The fit diverged {self.events[-1]['text']}"
-        if bar is None:
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
-        else:
-            bar.write(text)
-
     def _fitted(self, state: TrainState) -> Fitted:
         """Return the learned density of a state."""
         average, scale = fetch((state.average, state.scale))
         generator = self.generator and self.generator.scaled(scale)
-        columns = {name: np.array(self.rows[name]) for name in sorted(self.rows)}
-        epochs = np.arange(1, len(columns["scale"]) + 1)
-        history = {"epoch": epochs} | columns
+        history = {"epoch": np.arange(1, len(self.rows["scale"]) + 1)}
+        history |= {name: np.array(self.rows[name]) for name in sorted(self.rows)}
         return Fitted(average, history, self.events, generator, self.reference)
 
     def _placed(self, tree: PyTree) -> PyTree:
-        """Return a tree with its arrays on the trainer's devices."""
         mesh = self.trainer.mesh
         return tree if mesh is None else on_all(tree, mesh)
 

@@ -1,25 +1,24 @@
 """What is minimized: losses that add, scale, follow each other, and blur the data."""
 
 import abc
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any, Generic
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Int
 
 from equistein._gate import gate
-from equistein._numbers import check_positive, is_integer
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import Energies
 from equistein.training._batch import Batch
 
 Loss = tuple[Scalar, Any, dict[str, Scalar]]
 """The loss of a batch, the next state, and numbers by name. Over an epoch their mean is
-kept, leaving out NaN; the largest of those whose name begins with `largest_`, the sum of
-`num_`."""
+kept, leaving out NaN; of `largest_...` the largest, of `num_...` the sum."""
 
 
 class AbstractObjective(eqx.Module, Generic[Energies]):
@@ -89,20 +88,15 @@ class Sum(AbstractObjective[Any]):
 
     def __init__(self, terms: tuple[tuple[float, AbstractObjective], ...]):
         for weight, part in terms:
-            good = isinstance(weight, int | float) and abs(weight) < float("inf")
-            if not good or not isinstance(part, AbstractObjective):
+            if not abs(weight) < float("inf"):
                 raise ValueError(
-                    "Objectives add to each other and are multiplied by finite "
-                    f"numbers, but got {weight!r} times {part!r}."
+                    "Sum needs `terms` with finite weights, but got "
+                    f"{weight!r} times {part!r}."
                 )
         self.terms = tuple((float(weight), part) for weight, part in terms)
 
     def init(self, key: Key, energy: Any, data: Batch) -> Any:
-        keys = jr.split(key, len(self.terms))
-        return tuple(
-            part.init(key, energy, data)
-            for key, (_, part) in zip(keys, self.terms, strict=True)
-        )
+        return _init_all(self.parts, key, energy, data)
 
     def loss(self, key: Key, energy: Any, state: Any, batch: Batch) -> Loss:
         total = jnp.zeros((), batch.points.dtype)
@@ -124,6 +118,14 @@ class Sum(AbstractObjective[Any]):
     @property
     def parts(self) -> tuple[AbstractObjective, ...]:
         return tuple(part for _, part in self.terms)
+
+
+def _init_all(
+    parts: tuple[AbstractObjective, ...], key: Key, energy: Any, data: Batch
+) -> tuple:
+    keys = jr.split(key, len(parts))
+    pairs = zip(keys, parts, strict=True)
+    return tuple(part.init(key, energy, data) for key, part in pairs)
 
 
 def _terms(objective: AbstractObjective) -> tuple[tuple[float, AbstractObjective], ...]:
@@ -171,18 +173,6 @@ class Blurred(AbstractObjective[Any]):
         return (self.objective,)
 
 
-class PhasesState(eqx.Module):
-    """What the next batch needs.
-
-    Attributes:
-        count: The number of batches so far.
-        states: The state of the objective of each phase.
-    """
-
-    count: Int[Array, ""]
-    states: tuple[Any, ...]
-
-
 @gate
 class Phases(AbstractObjective[Any]):
     """Objectives one after another, each for some batches.
@@ -205,73 +195,38 @@ class Phases(AbstractObjective[Any]):
 
     phases: tuple[tuple[int, AbstractObjective], ...]
 
-    def __init__(self, phases: Sequence[Any]):
-        self.phases = tuple(_checked(phase) for phase in phases)
-        if not self.phases:
-            raise ValueError(
-                "Phases needs `phases`, pairs of a number of batches and an objective, "
-                "but got none."
-            )
+    def __init__(self, phases: Sequence[tuple[int, AbstractObjective]]):
+        if not phases:
+            raise ValueError("Phases needs `phases`, at least one, but got none.")
+        for num, _ in phases:
+            check_integers("Phases", phases=num)
+        self.phases = tuple((int(num), objective) for num, objective in phases)
 
-    def init(self, key: Key, energy: Any, data: Batch) -> PhasesState:
-        keys = jr.split(key, len(self.phases))
-        states = tuple(
-            objective.init(key, energy, data)
-            for key, (_, objective) in zip(keys, self.phases, strict=True)
-        )
-        return PhasesState(jnp.zeros((), int), states)
+    def init(self, key: Key, energy: Any, data: Batch) -> Any:
+        states = _init_all(self.parts, key, energy, data)
+        return jnp.zeros((), int), states  # the number of batches so far
 
     def loss(self, key: Key, energy: Any, state: Any, batch: Batch) -> Loss:
-        def losses(number: int) -> Callable[[], Loss]:
-            objective, before = self.phases[number][1], state.states[number]
+        count, states = state
 
-            def loss() -> Loss:
-                mine = batch.moved_to(batch.points)  # what it remembers is its own
-                value, after, info = objective.loss(key, energy, before, mine)
-                states = list(state.states)
-                states[number] = after
-                return value, tuple(states), info
+        def loss_of(number: int, names: Iterable[str] = ()) -> Loss:
+            mine = batch.moved_to(batch.points)  # what it remembers is its own
+            objective, before = self.parts[number], states[number]
+            value, after, info = objective.loss(key, energy, before, mine)
+            # There is nothing to count and nothing large where nothing was looked at.
+            zero = ("num_", "largest_")
+            rest = {name: 0 if name.startswith(zero) else jnp.nan for name in names}
+            dtype = batch.points.dtype
+            info = {name: jnp.asarray(v, dtype) for name, v in (rest | info).items()}
+            return value, (*states[:number], after, *states[number + 1 :]), info
 
-            return loss
-
-        phases = [losses(number) for number in range(len(self.phases))]
+        phases = [functools.partial(loss_of, i) for i in range(len(self.phases))]
         names = {name for phase in phases for name in jax.eval_shape(phase)[2]}
         ends = jnp.cumsum(jnp.array([num for num, _ in self.phases[:-1]], int))
-        now = jnp.sum(state.count >= ends)
-        all_told = [_telling(phase, names, batch.points.dtype) for phase in phases]
-        loss, states, info = jax.lax.switch(now, all_told)
-        return loss, PhasesState(state.count + 1, states), info
+        branches = [functools.partial(phase, names) for phase in phases]
+        loss, states, info = jax.lax.switch(jnp.sum(count >= ends), branches)
+        return loss, (count + 1, states), info
 
     @property
     def parts(self) -> tuple[AbstractObjective, ...]:
         return tuple(objective for _, objective in self.phases)
-
-
-def _checked(phase: Any) -> tuple[int, AbstractObjective]:
-    """Return a phase, or raise `ValueError` if a part is missing or wrong."""
-    pair = isinstance(phase, tuple | list) and len(phase) == 2
-    if pair and is_integer(phase[0]) and phase[0] >= 1:
-        if isinstance(phase[1], AbstractObjective):
-            return int(phase[0]), phase[1]
-    raise ValueError(
-        "Phases needs pairs of a number of batches, at least 1, and an objective, such "
-        f"as (4_000, EnergyMatching(0.1)), but got {phase!r}."
-    )
-
-
-def _telling(
-    loss: Callable[[], Loss], names: set[str], dtype: Any
-) -> Callable[[], Loss]:
-    """Return a loss that reports something under all names."""
-
-    def telling() -> Loss:
-        value, states, info = loss()
-        # There is nothing to count and nothing large where nothing was looked at.
-        nothing = {
-            name: 0 if name.startswith(("num_", "largest_")) else jnp.nan
-            for name in names
-        }
-        reported = {name: jnp.asarray(v, dtype) for name, v in (nothing | info).items()}
-        return value, states, reported
-
-    return telling

@@ -20,9 +20,9 @@ from equistein.samplers import (
     systematic_resampling,
 )
 from equistein.training._batch import Batch
-from equistein.training._negatives import (
+from equistein.training._contrastive_divergence import (
     AbstractNegatives,
-    check_probabilities,
+    check_probability,
     check_start,
     Drawn,
     move_numbers,
@@ -33,17 +33,11 @@ _FRESH = 4  # samples of the reference for each chain
 
 
 class ReweightedState(eqx.Module):
-    """What the next batch needs.
-
-    Attributes:
-        particles: The chains.
-        log_weights: The logs of their weights, which sum to 1.
-        values: Their log densities under the energy of the last batch.
-    """
+    """What the next batch needs."""
 
     particles: Particles
-    log_weights: Float[Array, " particle"]
-    values: Float[Array, " particle"]
+    log_weights: Float[Array, " particle"]  # of weights that sum to 1
+    values: Float[Array, " particle"]  # log densities under the last batch's energy
 
 
 @gate
@@ -58,11 +52,10 @@ class Reweighted(AbstractNegatives):
     its modes are apart: training is itself the annealing. The negatives are chains
     chosen by their weights.
 
-    What is learned are the weights of modes as well as their shapes, which chains
-    without weights cannot tell. Errors of the weights, which few steps of few chains
-    gather, are forgotten where chains restart: at fresh samples of the reference, four
-    for each chain, chosen by importance. In many dimensions these find no mode,
-    and few chains lose some: leave `reset_probability` out there, or take `Persistent`.
+    What is learned are the weights of modes as well as their shapes. Errors of the
+    weights are forgotten where chains restart: at fresh samples of the reference, four
+    for each chain, chosen by importance. In many dimensions these find no mode: leave
+    `reset_probability` out there, or take `Persistent`.
 
     Args:
         sampler: One that is exact, such as `MALA(step_size)`.
@@ -73,9 +66,6 @@ class Reweighted(AbstractNegatives):
         ess_fraction: The effective sample size, as a fraction of the chains, below
             which they are resampled.
         reset_probability: The chance of a chain to restart in a batch.
-
-    Raises:
-        ValueError: If an argument is invalid.
 
     References:
         Carbone, Hua, Coste and Vanden-Eijnden (2023), Efficient training of
@@ -94,8 +84,7 @@ class Reweighted(AbstractNegatives):
         counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
         check_integers("Reweighted", **counts)
         check_positive("Reweighted", ess_fraction=self.ess_fraction)
-        chances = {"reset_probability": self.reset_probability}
-        check_probabilities("Reweighted", **chances)
+        check_probability("Reweighted", reset_probability=self.reset_probability)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> ReweightedState:
         self.sampler.check_shape(data.points.shape[1:])

@@ -1,4 +1,4 @@
-"""Losses of the score: from data alone, from blurred data, or of known forces."""
+"""Losses of the score: from data, from blurred data, along paths, of known forces."""
 
 from typing import Any
 
@@ -7,14 +7,19 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
 from jaxtyping import Array, Float
 
 from equistein._gate import gate
 from equistein._numbers import check_positive
-from equistein._types import Key, Scalar
+from equistein._products import matmul
+from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, check_one_density
+from equistein.groups import AbstractGroup
 from equistein.training._batch import Batch
 from equistein.training._objectives import AbstractObjective, Loss
+
+_LAST = 1e-3  # of the way to the data, where paths end
 
 
 @gate
@@ -23,9 +28,9 @@ class ScoreMatching(AbstractObjective[AbstractEnergy]):
 
     With $s = -\nabla E$ it is least where s is the score of the data. The divergence is
     taken along one random direction a point, $\xi^T \nabla s\, \xi$ with normal $\xi$
-    on the subspace of the energy's group. No chains are needed and no noise, but a
-    smooth energy of low dimension, or one that was learned with noise before: it
-    narrows onto single points where data is scarce.
+    on the subspace of the energy's group. It takes a smooth energy of low dimension, or
+    one that was learned with noise before: it narrows onto single points where data is
+    scarce.
 
     References:
         Hyvärinen (2005), Estimation of non-normalized statistical models by score
@@ -58,11 +63,10 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
 
     With `sigma_max` the levels $\sigma$ of a batch are spread evenly over the logarithm
     of the range from $\sigma_0$ to it, and one energy learns to point to the data from
-    all of them: far away it is the squared distance to the data over $2 \sigma_0^2$, so
-    that nothing far from data is likely. A level then weighs $s^2 + \sigma^2$ over
-    $s^2 + \sigma_0^2$, with s the root mean square coordinate of the data: at
-    large noise the loss would hardly see what the data is. For an energy of its own for
-    each level see `es.diffusion.NoiseConditionalScoreMatching`.
+    all of them: far away it is the squared distance to the data over $2 \sigma_0^2$. A
+    level then weighs $s^2 + \sigma^2$ over $s^2 + \sigma_0^2$, with s the root mean
+    square coordinate of the data. For an energy of its own for each level see
+    `es.diffusion.NoiseConditionalScoreMatching`.
 
     Args:
         sigma_min: The noise $\sigma_0 > 0$, in the units of the points.
@@ -83,18 +87,16 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     sigma_max: float | None = None
 
     def __check_init__(self):
-        check_positive("DenoisingScoreMatching", sigma_min=self.sigma_min)
-        if self.sigma_max is None:
-            return
-        check_positive("DenoisingScoreMatching", sigma_max=self.sigma_max)
-        if self.sigma_max < self.sigma_min:
+        largest = self.sigma_min if self.sigma_max is None else self.sigma_max
+        owner, least = "DenoisingScoreMatching", self.sigma_min
+        check_positive(owner, sigma_min=least, sigma_max=largest)
+        if largest < self.sigma_min:
             raise ValueError(
                 "DenoisingScoreMatching needs `sigma_min` <= `sigma_max`, but got "
-                f"{self.sigma_min!r} and {self.sigma_max!r}."
+                f"{self.sigma_min!r} and {largest!r}."
             )
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Scalar | None:
-        """Return the squared size of the data, which one level alone does not need."""
         check_one_density("DenoisingScoreMatching", energy)
         return None if self.sigma_max is None else jnp.mean(data.points**2)
 
@@ -128,10 +130,9 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $|\nabla \log p(x) - F(x) / k_B T|^2$ a coordinate.
 
     Over the points of a batch whose forces are known. Forces tell an energy wherever
-    there are points, likely or not, but not its constant, nor how two regions weigh
-    that no points connect: add another objective, or `SquaredError` to energies in
-    units of $k_B T$. On `Blurred` points of the density itself it is target score
-    matching: the score of the blurred density is the mean of the forces.
+    there are points, but not its constant, nor how two regions weigh that no points
+    connect: add another objective, or `SquaredError` to energies in units of $k_B T$.
+    On `Blurred` points of the density itself it is target score matching.
 
     Args:
         scores: The forces $F / k_B T$, one row a data point in the order of the data,
@@ -160,11 +161,6 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
         self.scores = jnp.asarray(values, float)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        """Check that there is one density, and a row of scores for each point.
-
-        Raises:
-            ValueError: If there is not.
-        """
         check_one_density("ForceMatching", energy)
         if data.points.shape != self.scores.shape:
             raise ValueError(
@@ -190,3 +186,82 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
 def _known(scores: Any) -> Any:
     """Return which rows have no NaN, with one axis for each axis of the scores."""
     return ~jnp.isnan(scores).any(axis=tuple(range(1, scores.ndim)), keepdims=True)
+
+
+@gate
+class EnergyMatching(AbstractObjective[AbstractEnergy]):
+    r"""The mean of $|{-T} \nabla E(x_t) - (x_1 - x_0)|^2 / s^2$ a coordinate.
+
+    Along straight paths $x_t = (1 - t) x_0 + t x_1$ from noise $x_0 \sim N(0, s^2)$ to
+    data $x_1$, with t uniform and s the root mean square coordinate of the data. The
+    gradient of the one energy moves noise to data in unit time. Near data it says where
+    data is, not how likely: a phase of `ContrastiveDivergence` added to it makes
+    $e^{-E}$ the density there.
+
+    Each batch pairs its noise with its data by the least sum of squared distances. With
+    `align` noise is then moved by the group onto its copy nearest to its datum, where
+    `AbstractGroup.nearest` knows it. Noise moved so is still noise.
+
+    Args:
+        temperature: The temperature $T > 0$, in squared units of the points: about the
+            squared width of the data's finest detail.
+        align: Whether noise is moved by the group.
+
+    Raises:
+        ValueError: If the temperature is not positive.
+
+    References:
+        Balcerak et al. (2025), Energy matching: unifying flow matching and energy-based
+        models for generative modeling; Klein, Krämer and Noé (2023), Equivariant flow
+        matching, for the alignment.
+    """
+
+    temperature: float = eqx.field(converter=float)
+    align: bool = True
+
+    def __check_init__(self):
+        check_positive("EnergyMatching", temperature=self.temperature)
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Scalar:
+        check_one_density("EnergyMatching", energy)
+        points = data.points
+        group = energy.group(points.shape[1:])
+        if self.align:
+            jax.eval_shape(group.nearest, points[0], points[0])
+        return jnp.sqrt(jnp.mean(points**2))
+
+    def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
+        points, scale = batch.points, jax.lax.stop_gradient(state)
+        group = energy.group(points.shape[1:])
+        noise_key, time_key = jr.split(key)
+        noise = scale * jr.normal(noise_key, points.shape, points.dtype)
+        noise = jax.vmap(group.project)(noise)
+        noise = paired(noise, points, group if self.align else None)
+        offsets = jr.uniform(time_key, (len(points),), points.dtype)
+        times = (jnp.arange(len(points), dtype=points.dtype) + offsets) / len(points)
+        times = (1 - _LAST) * jr.permutation(time_key, times)
+
+        def squares(start, end, time):
+            slope = jax.grad(energy.log_density)(start + time * (end - start))
+            return (self.temperature * slope - (end - start)) ** 2
+
+        loss = jnp.mean(jax.vmap(squares)(noise, points, times)) / scale**2
+        return loss, state, {"matching_loss": loss}
+
+
+def paired(
+    noise: Particles, data: Particles, group: AbstractGroup | None = None
+) -> Particles:
+    """Return noise in the order that brings it nearest to data, row by row.
+
+    Args:
+        noise: As many points as data.
+        data: The data, stacked on axis 0.
+        group: What moves noise near its datum, after the order is found; None leaves
+            it as it is.
+    """
+    num = len(data)
+    costs = matmul(-data.reshape(num, -1), noise.reshape(num, -1).T)
+    rows, columns = optax.assignment.hungarian_algorithm(costs)
+    noise = noise.at[rows].set(noise[columns])
+    return noise if group is None else jax.vmap(group.nearest)(noise, data)

@@ -25,9 +25,6 @@ Points = tuple[Any, Any]
 class AbstractSource(abc.ABC):
     """Where the points of each epoch come from.
 
-    `fit` makes one of an array; made by hand it also sets the number of batches in an
-    epoch, one pass over the data by default.
-
     Attributes:
         epoch_batches: Batches an epoch; None is one pass over the data.
     """
@@ -49,18 +46,11 @@ class AbstractSource(abc.ABC):
 
     def num_batches(self, batch_size: int) -> int:
         """Return the number of batches of an epoch."""
-        if self.epoch_batches is not None:
-            return self.epoch_batches
-        return max(1, len(self._data) // batch_size)
+        one_pass = max(1, len(self._data) // batch_size)
+        return one_pass if self.epoch_batches is None else self.epoch_batches
 
     def open(self, key: Key, num: int, num_classes: int | None) -> None:
-        """Prepare to give the points of epochs.
-
-        Args:
-            key: The source of their order.
-            num: The number of points that an epoch's batches have.
-            num_classes: The number of classes that labels may have, or None.
-        """
+        """Prepare to give epochs of `num` points, whose order comes from the key."""
         self._key, self._num, self._num_classes = key, num, num_classes
 
     def fingerprint(self) -> Any:
@@ -95,11 +85,10 @@ class InMemory(AbstractSource):
 
 @gate
 class OnDisk(AbstractSource):
-    """An array on disk, of which an epoch reads only its points.
+    """An array on disk, of which an epoch reads only its points, one epoch ahead.
 
     All points are read once, in random order, before any is read again; the order
-    depends on the key alone, so a resumed fit reads the rest. The next epoch is read
-    while one is computed.
+    depends on the key alone, so a resumed fit reads the rest.
 
     Args:
         data: The array, such as `np.load(path, mmap_mode="r")`.
@@ -147,16 +136,17 @@ class OnDisk(AbstractSource):
         """Return which points an epoch has."""
         places = np.arange(number * self._num, (number + 1) * self._num)
         passes, places = np.divmod(places, len(self._data))
-        return np.concatenate(
-            [self._order(i)[places[passes == i]] for i in np.unique(passes).tolist()]
-        )
+        parts = [
+            self._order(i)[places[passes == i]] for i in np.unique(passes).tolist()
+        ]
+        return np.concatenate(parts)
 
     def _order(self, index: int) -> np.ndarray:
         """Return the order of all points in one pass over them."""
         if index not in self._orders:
             seed = np.asarray(jr.key_data(self._key)).ravel().tolist()
-            generator = np.random.default_rng([*seed, index])
-            self._orders = {index: generator.permutation(len(self._data))}
+            order = np.random.default_rng([*seed, index]).permutation(len(self._data))
+            self._orders = {index: order}
         return self._orders[index]
 
 
@@ -198,12 +188,12 @@ class Stream(AbstractSource):
         """Return the next points; the rest of the last array comes after them."""
         while sum(len(points) for points, _ in self._ahead) < num:
             self._ahead.append(next(self._items))
-        points, labels = (
-            None if parts[0] is None else np.concatenate(parts)
-            for parts in zip(*self._ahead, strict=True)
-        )
-        self._ahead = [(points[num:], None if labels is None else labels[num:])]
-        return points[:num], None if labels is None else labels[:num]
+        points = np.concatenate([points for points, _ in self._ahead])
+        known = [labels for _, labels in self._ahead if labels is not None]
+        labels = np.concatenate(known) if known else None
+        part = lambda rows: (points[rows], None if labels is None else labels[rows])
+        self._ahead = [part(slice(num, None))]
+        return part(slice(num))
 
 
 def _items(arrays: Iterable[Any]) -> Iterator[Points]:
@@ -212,42 +202,32 @@ def _items(arrays: Iterable[Any]) -> Iterator[Points]:
     while taken > before:
         before = taken
         for item in arrays:
-            points, labels = _checked(item, f"`data` gave, after {taken} points,")
-            like = like or (points.shape[1:], labels is None)
-            if like != (points.shape[1:], labels is None):
+            parts = item if isinstance(item, tuple | list) else (item,)
+            points, labels = np.asarray(parts[0]), (*parts, None)[1]
+            like = like or (points.shape[1:], len(parts))
+            if (
+                points.dtype.kind != "f"
+                or points.ndim < 2
+                or len(parts) > 2
+                or (like != (points.shape[1:], len(parts)))
+            ):
                 raise ValueError(
-                    f"`data` gave, after {taken} points, an array of shape "
-                    f"{points.shape}, labels: {labels is not None}, but must give the "
-                    "same shape each time, and labels always or never."
+                    f"`data` gave, after {taken} points, {len(parts)} arrays together, "
+                    f"the first of shape {points.shape} and type {points.dtype}, but "
+                    "must give floating point of shape (n, *shape), the same shape "
+                    "each time, with labels always or never."
                 )
+            with np.errstate(over="ignore"):
+                points = points.astype(float_type(), copy=False)
+            if not np.all(np.isfinite(points)):
+                raise ValueError(f"`data` gave, after {taken}, points not finite.")
+            as_labels(labels, points)
+            yield points, None if labels is None else np.asarray(labels)
             taken += len(points)
-            yield points, labels
     raise ValueError(
         f"`data` ended after {taken} points, and the fit needs more: give an iterator "
         "that does not end, or an iterable that can begin again, such as a data loader."
     )
-
-
-def _checked(item: Any, where: str) -> Points:
-    """Return the points and labels of one item of an iterable."""
-    parts = item if isinstance(item, tuple | list) else (item,)
-    if len(parts) not in (1, 2):
-        raise ValueError(
-            f"{where} {len(parts)} arrays together, but must give points, or points "
-            "and labels."
-        )
-    points, labels = np.asarray(parts[0]), (*parts, None)[1]
-    if points.ndim < 2 or points.dtype.kind != "f":
-        raise ValueError(
-            f"{where} an array of shape {points.shape} and type {points.dtype}, but "
-            "must give floating point of shape (n, *shape)."
-        )
-    with np.errstate(over="ignore"):
-        points = points.astype(float_type(), copy=False)
-    if not np.all(np.isfinite(points)):
-        raise ValueError(f"{where} points that are not finite.")
-    as_labels(labels, points)
-    return points, None if labels is None else np.asarray(labels)
 
 
 def as_source(data: Any, labels: Any) -> AbstractSource:

@@ -25,11 +25,6 @@ class CrossEntropy(AbstractObjective[AbstractEnergy]):
     """
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        """Check that the energy has classes, and the data labels.
-
-        Raises:
-            ValueError: If it has none, or the labels do not fit.
-        """
         num = energy.num_classes(data.points.shape[1:])
         if num is None:
             raise ValueError(
@@ -77,26 +72,18 @@ class SquaredError(AbstractObjective[AbstractEnergy]):
     """
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        """Check the labels.
-
-        Raises:
-            ValueError: If they are no energies.
-        """
         if data.labels is None:
             raise ValueError(
                 "`labels` are missing: SquaredError needs the known energy of each "
                 "data point, with NaN where it is unknown."
             )
         values = np.asarray(data.labels)
-        if not np.issubdtype(values.dtype, np.floating):
+        is_float = np.issubdtype(values.dtype, np.floating)
+        if not is_float or np.isinf(values).any() or np.isnan(values).all():
             raise ValueError(
-                "SquaredError needs `labels` that are known energies, floating point, "
-                f"but got {values.dtype}: take CrossEntropy() for classes."
-            )
-        if np.isinf(values).any() or np.isnan(values).all():
-            raise ValueError(
-                "`labels` must be known energies, with NaN where they are unknown, but "
-                f"{'some are infinite' if np.isinf(values).any() else 'all are NaN'}."
+                "SquaredError needs `labels` that are known energies, floating point "
+                "and finite, with NaN where they are unknown but not in all, but got "
+                f"{values.dtype}, {values}. Take CrossEntropy() for classes."
             )
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
@@ -21,28 +22,16 @@ from equistein.training._optimization import Precision
 
 
 class TrainState(eqx.Module):
-    """All that training carries from one epoch to the next.
-
-    Attributes:
-        energy: The energy that is trained.
-        average: The running mean of its weights.
-        opt_state: The optimizer's state.
-        objective_state: The objective's, such as persistent particles.
-        key: The words of the key that the randomness of each epoch comes from.
-        epoch: The number of epochs done.
-        update: The number of updates done.
-        scale: What updates and steps of samplers are multiplied with: halved by each
-            roll-back.
-    """
+    """All that training carries from one epoch to the next."""
 
     energy: AbstractEnergies
-    average: AbstractEnergies
+    average: AbstractEnergies  # the running mean of its weights
     opt_state: PyTree
-    objective_state: PyTree
-    key: UInt32[Array, "..."]
-    epoch: Int[Array, ""]
+    objective_state: PyTree  # such as persistent particles
+    key: UInt32[Array, "..."]  # the words of the key of all epochs
+    epoch: Int[Array, ""]  # the number of epochs done
     update: Int[Array, ""]
-    scale: Scalar
+    scale: Scalar  # of updates and of a sampler's steps: halved by each roll-back
 
 
 class Trainer(eqx.Module):
@@ -53,9 +42,9 @@ class Trainer(eqx.Module):
         optimizer: What turns gradients into updates.
         batch_size: The number of data points of a batch.
         num_batches: The number of batches in an epoch.
-        ema: The decay of the running mean of the weights.
-        precision: How products of networks round their factors on a GPU or a TPU, or
-            None.
+        ema: The decay of the running mean of the weights, at most n / (n + 9) in the
+            n-th update.
+        precision: As for `Optimization`.
         mesh: The devices that share each batch and the negatives, or None.
 
     References:
@@ -76,23 +65,16 @@ class Trainer(eqx.Module):
         return dataclasses.replace(self, objective=objective, mesh=mesh)
 
     def init(self, key: Key, energy: AbstractEnergies, data: Batch) -> TrainState:
-        """Return the state before the first epoch.
-
-        Raises:
-            ValueError: If the objective cannot be used with the energy or the data.
-        """
+        """Return the state before the first epoch."""
         energy = jax.tree.map(_strong, energy)
         objective_key, epoch_key = jr.split(key)
         return TrainState(
-            energy,
-            energy,
+            energy, energy,
             self.optimizer.init(eqx.filter(energy, eqx.is_inexact_array)),
             self.objective.init(objective_key, energy, data),
-            jr.key_data(epoch_key),
-            jnp.zeros((), int),
-            jnp.zeros((), int),
+            jr.key_data(epoch_key), jnp.zeros((), int), jnp.zeros((), int),
             jnp.ones((), data.points.dtype),
-        )
+        )  # fmt: skip
 
     @eqx.filter_jit
     def epoch(
@@ -154,7 +136,9 @@ class Trainer(eqx.Module):
             )
         updates = jax.tree.map(lambda u: u * state.scale.astype(u.dtype), updates)
         energy, update = eqx.apply_updates(state.energy, updates), state.update + 1
-        average = moving_average(self.ema, state.average, energy, update)
+        decay = jnp.minimum(self.ema, update / (update + 9))  # a shorter mean at first
+        blend = functools.partial(_blend, decay)
+        average = jax.tree.map(blend, state.average, energy)
         finite = _all_finite((energy, after, value))
         state = TrainState(
             energy, average, opt_state, after, state.key, state.epoch, update,
@@ -174,25 +158,8 @@ def _all_finite(tree: PyTree) -> Bool[Array, ""]:
     return jnp.all(jnp.stack(finite))
 
 
-def moving_average(
-    decay: float,
-    average: AbstractEnergies,
-    energy: AbstractEnergies,
-    update: Int[Array, ""],
-) -> AbstractEnergies:
-    r"""Return the exponential moving average of an energy's weights after an update.
-
-    $$\bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad
-      d = \min\bigl(\mathrm{decay},\, n / (n + 9)\bigr)$$
-
-    in the n-th update, so that the mean is shorter at first.
-    """
-    now = jnp.minimum(decay, update / (update + 9))
-
-    def blend(old, new):
-        if not eqx.is_inexact_array(new):
-            return new
-        part = now.astype(new.dtype)
-        return part * old + (1 - part) * new
-
-    return jax.tree.map(blend, average, energy)
+def _blend(decay: Scalar, old: PyTree, new: PyTree) -> PyTree:
+    if not eqx.is_inexact_array(new):
+        return new
+    part = decay.astype(new.dtype)
+    return part * old + (1 - part) * new

@@ -46,8 +46,7 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
 
     Raises:
         OSError: If it cannot be written.
-        ValueError: If the tree holds anything but modules, tuples, lists, dictionaries,
-            numbers, strings, arrays and named functions, such as a lambda.
+        ValueError: If the tree holds what cannot be named, such as a lambda.
     """
     encoder = _Encoder(tree)
     path.parent.mkdir(exist_ok=True)

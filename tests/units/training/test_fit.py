@@ -15,8 +15,13 @@ import equistein as es
 from equistein.energies import AbstractEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.models import energy_for
-from equistein.training import adam, CrossEntropy, OnEpoch, SquaredError
-from equistein.training._fit import checked_batch
+from equistein.training import (
+    adam,
+    checked_batch,
+    CrossEntropy,
+    OnEpoch,
+    SquaredError,
+)
 
 
 class Tilted(AbstractEnergy):
