@@ -41,12 +41,6 @@ from equistein.training._objectives import (
     Phases as Phases,
     Sum as Sum,
 )
-from equistein.training._optimization import (
-    adam as adam,
-    Optimization as Optimization,
-    Precision as Precision,
-    RollBack as RollBack,
-)
 from equistein.training._reweighted import Reweighted as Reweighted
 from equistein.training._score_matching import (
     DenoisingScoreMatching as DenoisingScoreMatching,
@@ -68,7 +62,13 @@ from equistein.training._supervised import (
     CrossEntropy as CrossEntropy,
     SquaredError as SquaredError,
 )
-from equistein.training._trainer import Trainer as Trainer
+from equistein.training._trainer import (
+    adam as adam,
+    Optimization as Optimization,
+    Precision as Precision,
+    RollBack as RollBack,
+    Trainer as Trainer,
+)
 from equistein.training._tree_file import (
     LIBRARY_PARTS as LIBRARY_PARTS,
     load_tree as load_tree,

@@ -27,9 +27,8 @@ from equistein.training._generators import AbstractGenerator
 from equistein.training._initial import Box
 from equistein.training._loop import Loop
 from equistein.training._objectives import AbstractObjective
-from equistein.training._optimization import Optimization
 from equistein.training._sources import AbstractSource, as_source, InMemory
-from equistein.training._trainer import Trainer, TrainState
+from equistein.training._trainer import Optimization, Trainer, TrainState
 
 _BYTES = 24  # of a number of the history, with its copy for a checkpoint
 Callback = AbstractCallback | Callable[[dict[str, float]], object]

@@ -190,11 +190,7 @@ class Fitted(eqx.Module):
         """Let `pickle` carry this from one process to another; files are `save`'s."""
         content, code = pack_tree(self)
         own = {n: part for n, part in code.items() if part not in LIBRARY_PARTS}
-        return _restored, (content, tuple(own.values()))
-
-
-def _restored(content: bytes, own: tuple[Any, ...]) -> Fitted:
-    return unpack_tree(content, (*own, *LIBRARY_PARTS), "what was pickled")
+        return unpack_tree, (content, tuple(own.values()))
 
 
 @eqx.filter_jit

@@ -52,15 +52,12 @@ class Clamp(eqx.Module):
 
     def __init__(self, values: Any, mask: Any, label: int | None = None):
         values, mask = np.asarray(values), np.asarray(mask)
-        if mask.dtype != bool or values.dtype.kind not in "iuf":
+        fits = mask.dtype == bool and mask.shape == values.shape[: mask.ndim]
+        if not fits or values.dtype.kind not in "iuf":
             raise ValueError(
                 "Clamp needs `values` that are real numbers and a `mask` of truth "
-                f"values, but got dtypes {values.dtype} and {mask.dtype}."
-            )
-        if mask.shape != values.shape[: mask.ndim]:
-            raise ValueError(
-                "Clamp needs a `mask` of the shape of `values`, or of its first axes, "
-                f"but got {mask.shape} for {values.shape}."
+                f"values, of their shape {values.shape} or its first axes, but got "
+                f"types {values.dtype} and {mask.dtype} and a mask of {mask.shape}."
             )
         wide = mask.reshape(mask.shape + (1,) * (values.ndim - mask.ndim))
         mask = np.broadcast_to(wide, values.shape)

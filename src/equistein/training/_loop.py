@@ -20,8 +20,7 @@ from equistein.training._callbacks import AbstractCallback
 from equistein.training._checkpoint import load_checkpoint, Rows, save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._generators import AbstractGenerator
-from equistein.training._optimization import RollBack
-from equistein.training._trainer import Trainer, TrainState
+from equistein.training._trainer import RollBack, Trainer, TrainState
 
 
 @dataclasses.dataclass

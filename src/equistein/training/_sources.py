@@ -30,7 +30,8 @@ class AbstractSource(abc.ABC):
     """
 
     epoch_batches: int | None = None
-    _data: Any = ()  # all points, where they are known
+    _data: Any = ()  # all points, and their labels, where they are known
+    _labels: Any = None
 
     @abc.abstractmethod
     def preview(self, batch_size: int) -> Points:
@@ -52,13 +53,14 @@ class AbstractSource(abc.ABC):
     def open(self, key: Key, num: int, num_classes: int | None) -> None:
         """Prepare to give epochs of `num` points, whose order comes from the key."""
         self._key, self._num, self._num_classes = key, num, num_classes
+        self._check_classes(self._labels)
 
     def fingerprint(self) -> Any:
         """Return JSON that differs for other data beyond the preview."""
         return None
 
     def _check_classes(self, labels: Any) -> None:
-        if self._num_classes and labels is not None and labels.dtype.kind == "i":
+        if self._num_classes and np.asarray(labels).dtype.kind in "iu":
             check_range(labels, self._num_classes)
 
 
@@ -111,10 +113,6 @@ class OnDisk(AbstractSource):
 
     def preview(self, batch_size: int) -> Points:
         return self._at(spread_rows(len(self._data), max(SEEN, batch_size)))
-
-    def open(self, key: Key, num: int, num_classes: int | None) -> None:
-        super().open(key, num, num_classes)
-        self._check_classes(self._labels)
 
     def epoch(self, number: int) -> Points:
         pending = self._ahead.pop(number, None) or self._read(number)

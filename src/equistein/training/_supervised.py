@@ -83,7 +83,8 @@ class SquaredError(AbstractObjective[AbstractEnergy]):
             raise ValueError(
                 "SquaredError needs `labels` that are known energies, floating point "
                 "and finite, with NaN where they are unknown but not in all, but got "
-                f"{values.dtype}, {values}. Take CrossEntropy() for classes."
+                f"{values.dtype}, {np.isinf(values).sum()} infinite and "
+                f"{np.isnan(values).sum()} NaN. Take CrossEntropy() for classes."
             )
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:

@@ -73,8 +73,9 @@ def pack_tree(tree: Any) -> tuple[bytes, dict[str, Any]]:
     return pack_arrays(_KIND, encoder.header, encoder.arrays), encoder.code
 
 
-def unpack_tree(content: bytes, known: Iterable[Any], name: str) -> Any:
-    """Return the tree that `pack_tree` was given."""
+def unpack_tree(content: bytes, own: tuple[Any, ...]) -> Any:
+    """Return the tree that `pack_tree` was given, with the code that is not here."""
+    name, known = "what was pickled", (*own, *LIBRARY_PARTS)
     return _decoded(*unpack_arrays(io.BytesIO(content), _KIND, name), known, name)
 
 

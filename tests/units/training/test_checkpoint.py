@@ -39,45 +39,16 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
         load_checkpoint(path, state, {"seed": 1, "depth": 8})
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\n",
-        b"no json\n",
-        b"\xff\xfe\x00",
-        b"123\n",
-        b"[]\n",
-        b'"text"\n',
-        b"null\n",
-    ],
-)
-def test_a_file_that_is_no_checkpoint_is_refused(content, tmp_path):
-    path = tmp_path / "c.npz"
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="no file of equistein.*delete it"):
-        load_checkpoint(path, {"x": jnp.ones(3)}, {})
-
-
-@pytest.mark.parametrize("fraction", [0.2, 0.5, 0.9])
-def test_a_truncated_checkpoint_is_refused(fraction, tmp_path):
+def test_a_damaged_file_is_refused_with_the_remedy(tmp_path):
     path, state = tmp_path / "c.npz", {"x": jnp.ones(300), "y": jnp.ones(300)}
     save_checkpoint(path, state, {"seed": 1}, {}, [])
     content = path.read_bytes()
-    path.write_bytes(content[: int(fraction * len(content))])
-    with pytest.raises(CheckpointError, match="damaged"):
-        load_checkpoint(path, state, {"seed": 1})
-
-
-@pytest.mark.parametrize("place", [0.3, 0.6, 0.999])
-def test_a_checkpoint_with_a_flipped_bit_is_refused(place, tmp_path):
-    path, state = tmp_path / "c.npz", {"x": jnp.ones(300), "y": jnp.ones(300)}
-    save_checkpoint(path, state, {"seed": 1}, {}, [])
-    content = bytearray(path.read_bytes())
-    content[int(place * len(content))] ^= 4
-    path.write_bytes(bytes(content))
-    with pytest.raises(CheckpointError, match="damaged"):
-        load_checkpoint(path, state, {"seed": 1})
+    flipped = bytearray(content)
+    flipped[len(content) // 2] ^= 4
+    for wrong in (b"", b"no json\n", content[:-100], bytes(flipped)):
+        path.write_bytes(wrong)
+        with pytest.raises(CheckpointError, match="delete it"):
+            load_checkpoint(path, state, {"seed": 1})
 
 
 def test_a_checkpoint_of_other_shapes_or_types_is_refused(tmp_path):
