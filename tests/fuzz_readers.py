@@ -181,7 +181,9 @@ def _state():
 def _checkpoint():
     from equistein.training._checkpoint import save_checkpoint
 
-    return _through_file(lambda path: save_checkpoint(path, _state(), {"seed": 1}))
+    return _through_file(
+        lambda path: save_checkpoint(path, _state(), {"seed": 1}, {}, [])
+    )
 
 
 def _model():

@@ -28,11 +28,11 @@ NAMED = {  # what the change is about: package, file, before, after
         "finite = ~jnp.isnan(log_ratio)",
     ),
     "unlabelled points": (
-        "training", "training/objectives/_cross_entropy.py",
+        "training", "training/_supervised.py",
         "known = (labels >= 0)", "known = (labels >= -1)",
     ),
     "points of unknown energy": (
-        "training", "training/objectives/_squared_error.py",
+        "training", "training/_supervised.py",
         "known = jnp.isfinite(batch.labels)", "known = batch.labels == batch.labels[0]",
     ),
     "temperature of an energy": (

@@ -1,7 +1,6 @@
 """What `es.fit` minimizes: losses that add and scale."""
 
 from equistein.diffusion import (
-    DiffusionContrastiveDivergence as DiffusionContrastiveDivergence,
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
 )
 from equistein.training import (

@@ -283,9 +283,6 @@ CALLS = {
         ),
         DiffusionSteps=dict(step_sizes=STEP_SIZES, num_steps=4),
         HeunSteps=dict(num_steps=4, score_clip=jnp.ones(())),
-        DiffusionContrastiveDivergence=dict(
-            steps=diffusion.DiffusionSteps(STEP_SIZES, 4), num_particles=4
-        ),
         ReverseDiffusion=dict(
             steps=diffusion.DiffusionSteps(STEP_SIZES, 4), shape=(2,), num_at_once=4
         ),

@@ -7,15 +7,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.diffusion import (
-    DiffusionContrastiveDivergence,
-    DiffusionSteps,
-    NoiseConditionalScoreMatching,
-    StepSizes,
-)
+from equistein.diffusion import NoiseConditionalScoreMatching
 from equistein.energies import JointEnergy, PlainEnergy
 from equistein.groups import ImageRotations, PointCloud, Trivial
-from equistein.kernels import RBF
 from equistein.models import (
     energy_for,
     graph_energy_for,
@@ -71,11 +65,7 @@ ONE_LEVEL = {
 }
 ALL_LEVELS = {
     "score matching": NoiseConditionalScoreMatching,
-    "contrastive": lambda: DiffusionContrastiveDivergence(
-        DiffusionSteps(StepSizes(0.1, 0.01, 50.0), 4, RBF(1.0)),
-        num_particles=4, num_steps=2,
-    ),
-}  # fmt: skip
+}
 
 
 def trained(objective, energy, data, labels=None):

@@ -7,7 +7,6 @@ import jax.random as jr
 import optax
 
 from equistein.diffusion import (
-    DiffusionContrastiveDivergence,
     DiffusionSteps,
     FormulaGenerator,
     NoiseConditionalScoreMatching,
@@ -124,12 +123,6 @@ OBJECTIVES = {  # adding an objective to the library means adding a line here
     "sum": (lambda: divergence() + 0.1 * CrossEntropy(), joint, CLASSES),
     "all levels": (NoiseConditionalScoreMatching, levels, None),
     "all formulas": (NoiseConditionalScoreMatching, formulas, CLASSES),
-    "diffusion": (
-        lambda: DiffusionContrastiveDivergence(
-            diffusion_steps(), num_particles=4, num_steps=2
-        ),
-        levels, None,
-    ),
 }  # fmt: skip
 
 

@@ -100,8 +100,7 @@ UNTRIED = {
             "InMemory", "OnDisk", "Optimization", "Stream",
         },
         _PARTS: {
-            "Trainer", "checked_batch", "displacement", "divergence", "paired",
-            "parts_of", "score_norm", "spread_rows",
+            "Trainer", "checked_batch", "paired", "parts_of", "spread_rows",
         },
     },
     "posteriors": {

@@ -1,16 +1,14 @@
 """Energies of data at all noise levels: learned by denoising, sampled backwards."""
 
-from equistein.diffusion._base import AbstractNoiseEnergy as AbstractNoiseEnergy
 from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals
-from equistein.diffusion._contrastive_divergence import (
-    DiffusionContrastiveDivergence as DiffusionContrastiveDivergence,
-)
-from equistein.diffusion._heun_steps import HeunSteps as HeunSteps
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy as MaskedNoiseEnergy
 from equistein.diffusion._mixture_energy import (
     MixtureNoiseEnergy as MixtureNoiseEnergy,
 )
-from equistein.diffusion._noise_energy import NoiseEnergy as NoiseEnergy
+from equistein.diffusion._noise_energy import (
+    AbstractNoiseEnergy as AbstractNoiseEnergy,
+    NoiseEnergy as NoiseEnergy,
+)
 from equistein.diffusion._reverse_diffusion import (
     FormulaGenerator as FormulaGenerator,
     ReverseDiffusion as ReverseDiffusion,
@@ -22,5 +20,6 @@ from equistein.diffusion._score_matching import (
 from equistein.diffusion._steps import (
     AbstractDiffusionSteps as AbstractDiffusionSteps,
     DiffusionSteps as DiffusionSteps,
+    HeunSteps as HeunSteps,
     StepSizes as StepSizes,
 )

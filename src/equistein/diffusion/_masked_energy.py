@@ -11,8 +11,7 @@ from jaxtyping import Array, Bool, Int
 from equistein._gate import gate
 from equistein._numbers import is_integer
 from equistein._types import Point, Scalar
-from equistein.diffusion._base import AbstractNoiseEnergy
-from equistein.diffusion._noise_energy import NoiseEnergy
+from equistein.diffusion._noise_energy import AbstractNoiseEnergy, NoiseEnergy
 from equistein.groups import Trivial
 from equistein.networks import EGNN
 

@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from equistein._gate import gate, keyed
+from equistein._numbers import is_integer
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._blurred_normals import BlurredNormals
+from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.energies import AbstractEnergy, Evaluation, fixed
 from equistein.groups import AbstractGroup
 from equistein.networks import SteerableUNet
@@ -104,7 +105,7 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         if not self.has_classes:
             raise ValueError(f"`label` was {label!r}, but this energy has no classes.")
         num = len(self.normals.log_shares)
-        if not 0 <= label < num:
+        if not is_integer(label) or not 0 <= label < num:
             raise ValueError(
                 f"`label` must be a class from 0 to {num - 1}, but got {label!r}."
             )

@@ -12,8 +12,8 @@ from jaxtyping import Array, Int
 from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
-from equistein.diffusion._base import AbstractNoiseEnergy
 from equistein.diffusion._masked_energy import MaskedNoiseEnergy
+from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.diffusion._steps import AbstractDiffusionSteps
 from equistein.samplers import NonFiniteError, Samples
 from equistein.training import AbstractGenerator, Clamp, Condition, parts_of
@@ -150,9 +150,8 @@ def _reversed(
     The part is that of the way to the mean of the data that the noise may come from.
     """
     hold = _unchanged if clamp is None else _Hold(key, energy, steps, clamp)
-    first, last = jnp.zeros((), int), jnp.asarray(steps.num_steps)
-    particles = steps.run(key, energy, start, first, steps.num_steps, hold)
-    particles = hold(last, particles)
+    particles = steps.run(key, energy, start, hold)
+    particles = hold(jnp.asarray(steps.num_steps), particles)
     denoised = jax.vmap(energy.denoised)(particles)
     particles = particles + part * (denoised - particles)
     points = jax.vmap(energy.project)(particles)

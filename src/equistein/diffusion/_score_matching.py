@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._gate import gate
 from equistein._types import Key, Scalar
-from equistein.diffusion._base import AbstractNoiseEnergy
+from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.training import AbstractObjective, Batch
 
 
@@ -26,11 +26,6 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
     """
 
     def init(self, key: Key, energy: AbstractNoiseEnergy, data: Batch) -> PyTree:
-        """Check that the energy has noise levels, and knows all labels.
-
-        Raises:
-            ValueError: If it does not.
-        """
         if not isinstance(energy, AbstractNoiseEnergy):
             raise ValueError(
                 "NoiseConditionalScoreMatching needs a NoiseEnergy, but got "

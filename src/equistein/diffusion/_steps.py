@@ -12,9 +12,9 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int
 
 from equistein._gate import gate, keyed
-from equistein._numbers import check_positive, check_score_clip
+from equistein._numbers import check_integers, check_positive, check_score_clip
 from equistein._types import Key, Particles, Scalar
-from equistein.diffusion._base import AbstractNoiseEnergy
+from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.kernels import AbstractKernel, measured_bandwidth
 from equistein.samplers import clipped
 
@@ -107,26 +107,21 @@ class AbstractDiffusionSteps(eqx.Module):
         key: Key,
         energy: AbstractNoiseEnergy,
         particles: Particles,
-        first: Int[Array, ""],
-        num_steps: int,
         hold: Hold = lambda number, particles: particles,
     ) -> Particles:
-        """Take some steps, from step number `first` on.
+        """Take all steps, from the largest noise to the least.
 
         Args:
             key: The source of randomness, of all steps.
             energy: The energies.
             particles: The particles.
-            first: The number of the first step.
-            num_steps: How many to take.
             hold: What is done to particles before each step, given its number.
         """
 
-        def body(i, particles):
-            held = hold(first + i, particles)
-            return self.step(key, energy, first + i, held)
+        def body(number, particles):
+            return self.step(key, energy, number, hold(number, particles))
 
-        return jax.lax.fori_loop(0, num_steps, body, particles)
+        return jax.lax.fori_loop(jnp.zeros((), int), self.num_steps, body, particles)
 
 
 def clipped_scores(
@@ -227,3 +222,64 @@ class DiffusionSteps(AbstractDiffusionSteps):
             return jr.normal(jr.fold_in(key, number), like.shape, like.dtype)
 
         return (drawn(number) + drawn(number + 1)) / 2
+
+
+@gate
+class HeunSteps(AbstractDiffusionSteps):
+    r"""Steps of the reverse diffusion by Heun's rule, with two evaluations each.
+
+    With $v = \sigma_i^2 - \sigma_{i+1}^2$ and one normal $\xi$ in both lines,
+
+    $$y = x + v\, s_i(x) + \sqrt v\, \xi, \qquad
+      x \leftarrow x + \tfrac v2 \bigl(s_i(x) + s_{i+1}(y)\bigr) + \sqrt v\, \xi$$
+
+    The variance of narrow directions is off by a share that falls with the square of
+    the number of steps, where that of `DiffusionSteps` falls with the number: for
+    images, which have such directions, the better use of as many evaluations. Nothing
+    mends what the learned score gets wrong.
+
+    Args:
+        num_steps: The number of steps from the largest noise to the least.
+        score_clip: The largest norm of a score at the least noise, in inverse units of
+            the points; at other levels as much smaller as the noise is larger.
+
+    Raises:
+        ValueError: If `num_steps` is not a positive integer, or `score_clip` not
+            positive.
+
+    References:
+        Kloeden and Platen (1992), Numerical Solution of Stochastic Differential
+        Equations, section 15.1; Karras et al. (2022), Elucidating the design space of
+        diffusion-based generative models, section 3.
+    """
+
+    num_steps: int
+    score_clip: Scalar
+
+    def __init__(self, num_steps: int, score_clip: Scalar | float):
+        check_integers("HeunSteps", num_steps=num_steps)
+        check_score_clip("HeunSteps", score_clip)
+        self.num_steps = num_steps
+        self.score_clip = jnp.asarray(score_clip)
+
+    @keyed
+    def step(
+        self,
+        key: Key,
+        energy: AbstractNoiseEnergy,
+        number: Int[Array, ""],
+        particles: Particles,
+    ) -> Particles:
+        now, after = self.level(energy, number), self.level(energy, number + 1)
+        noise = jr.normal(jr.fold_in(key, number), particles.shape, particles.dtype)
+        variance = now**2 - after**2
+        jump = jnp.sqrt(variance) * jax.vmap(energy.project)(noise)
+        clip = self.score_clip * energy.sigma_min
+        here = clipped_scores(energy, now, particles, clip / now)
+        moved = particles + variance * here + jump
+        there = clipped_scores(energy, after, moved, clip / after)
+        return particles + variance / 2 * (here + there) + jump
+
+    def scaled(self, factor: Scalar) -> "HeunSteps":
+        del factor  # there are no step sizes but those of the levels
+        return self

@@ -1,95 +1,128 @@
-"""Checkpoints: the arrays of a training state, and the fingerprint of its fit."""
+"""Checkpoints: the state and history of a fit, with the fingerprint of its parts."""
 
-import concurrent.futures
+import functools
+import hashlib
 import json
 import pathlib
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
 from equistein._serialization import load_arrays, save_arrays
 
-_KIND = "checkpoint"
+_KIND, _COLUMN = "checkpoint", "history/"
+_ROWS = 2**16  # of an array that are hashed together; it may be on disk
+Rows = dict[str, list[float]]
 
 
 class CheckpointError(ValueError):
     """A file is not a checkpoint, is damaged, or belongs to other settings."""
 
 
-def save_checkpoint(path: pathlib.Path, state: Any, header: dict[str, Any]) -> None:
-    """Write the arrays of a training state with the fingerprint of its fit."""
-    leaves = [leaf for leaf in jax.tree.leaves(state) if _is_array(leaf)]
+def save_checkpoint(
+    path: pathlib.Path, state: Any, header: dict, rows: Rows, events: list[dict]
+) -> None:
+    """Write the arrays of a training state with its history and its fingerprint."""
+    leaves = filter(_is_array, jax.tree.leaves(state))
     arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(leaves)}
-    save_arrays(path, _KIND, header, arrays)
+    arrays |= {_COLUMN + name: np.array(column) for name, column in rows.items()}
+    save_arrays(path, _KIND, {"fit": header, "events": events}, arrays)
 
 
-class CheckpointWriter:
-    """Writes checkpoints one after another, while the fit continues."""
-
-    def __init__(self):
-        self._thread = concurrent.futures.ThreadPoolExecutor(1)
-        self._pending: concurrent.futures.Future | None = None
-
-    def write(self, path: pathlib.Path, state: Any, header: dict[str, Any]) -> None:
-        """Begin to write a state, whose arrays must not be changed afterwards.
-
-        Raises:
-            OSError: If the one before could not be written.
-        """
-        self.finish()
-        self._pending = self._thread.submit(save_checkpoint, path, state, header)
-
-    def finish(self) -> None:
-        """Wait until everything is on disk.
-
-        Raises:
-            OSError: If it cannot be written.
-        """
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
-
-
-def load_checkpoint(path: pathlib.Path, like: Any, header: dict[str, Any]) -> Any:
-    """Return the state in a file, with the structure of `like` and this fingerprint.
+def load_checkpoint(
+    path: pathlib.Path, like: Any, header: dict
+) -> tuple[Any, Rows, list[dict]]:
+    """Return state, history and events in a file, with the structure of `like`.
 
     Raises:
-        CheckpointError: If the file does not fit or is damaged.
+        CheckpointError: If it does not fit, has another fingerprint, or is damaged.
     """
     remedy = "delete it, and the run starts from its beginning"
     try:
         stored, arrays = load_arrays(path, _KIND, remedy)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
-    expected = json.loads(json.dumps(header))
-    if stored != expected:
-        names = sorted(set(expected) | set(stored))
-        different = [n for n in names if expected.get(n) != stored.get(n)]
+    expected, fit = json.loads(json.dumps(header)), stored.get("fit", {})
+    if fit != expected:
+        names = sorted(set(expected) | set(fit))
+        different = [n for n in names if expected.get(n) != fit.get(n)]
         raise CheckpointError(
             f"{path} was written with other settings ({', '.join(different)}): resume "
             "with the settings it was started with, or choose another folder."
         )
+    columns = [name for name in arrays if name.startswith(_COLUMN)]
+    rows = {n.removeprefix(_COLUMN): arrays.pop(n).tolist() for n in columns}
     leaves, structure = jax.tree.flatten(like)
-    rows = iter(range(len(arrays)))
-    restored = [
-        _restored(arrays.get(str(next(rows, None))), leaf) if _is_array(leaf) else leaf
-        for leaf in leaves
-    ]
-    if any(leaf is None for leaf in restored) or next(rows, None) is not None:
+    places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
+    found = [np.asarray(arrays.get(str(i))) for i in range(len(arrays))]
+    form = lambda leaf: (leaf.shape, leaf.dtype)
+    if list(map(form, found)) != [form(leaves[i]) for i in places]:
         raise CheckpointError(
             f"{path} does not fit the energy that is trained: resume with the same "
             "energy."
         )
-    return jax.tree.unflatten(structure, restored)
+    for i, array in zip(places, found, strict=True):
+        is_numpy = isinstance(leaves[i], np.ndarray)
+        leaves[i] = array if is_numpy else jax.numpy.asarray(array)
+    return jax.tree.unflatten(structure, leaves), rows, stored["events"]
 
 
 def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray)
 
 
-def _restored(stored: np.ndarray | None, like: Any) -> Any:
-    """Return the array of a file, or None if it is not like another."""
-    if stored is None or (stored.shape, stored.dtype) != (like.shape, like.dtype):
+def described(part: Any, within: tuple[int, ...] = ()) -> Any:
+    """Return JSON that differs for parts of a fit that differ, compared on resume.
+
+    For an array the shape, the type and a digest; for a module the name of its class
+    and its fields; for a function its name, its constants and what it encloses.
+    `within` holds the identities of the parts around it, since functions may contain
+    themselves.
+    """
+    if part is None or isinstance(part, bool | int | float | str):
+        return part if part == part else "nan"
+    if isinstance(part, jax.Array | np.ndarray | np.generic):
+        return _digest(part)
+    if id(part) in within:
+        return type(part).__name__
+    within = (*within, id(part))
+    if isinstance(part, dict):
+        return {str(key): described(value, within) for key, value in part.items()}
+    if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
+        return [described(value, within) for value in part]
+    return {type(part).__name__: _content(part, within)}
+
+
+def _digest(values: Any) -> list:
+    values = values if isinstance(values, np.memmap) else np.asarray(values)
+    digest, rows = hashlib.sha256(), values.reshape(values.shape or 1)
+    for start in range(0, len(rows), _ROWS):
+        digest.update(rows[start : start + _ROWS].tobytes())
+    return [*values.shape, str(values.dtype), digest.hexdigest()]
+
+
+def _content(part: Any, within: tuple[int, ...]) -> Any:
+    if isinstance(part, tuple):  # a named one
+        return described(list(part), within)
+    if isinstance(part, eqx.Module):
+        return described(dict(vars(part)), within)
+    if isinstance(part, functools.partial):
+        return described([part.func, part.args, part.keywords], within)
+    name = getattr(part, "__qualname__", None)
+    if name is None:
+        return repr(type(part))
+    part = getattr(part, "__wrapped__", part)
+    constants = getattr(getattr(part, "__code__", None), "co_consts", ())
+    numbers = [each for each in constants if isinstance(each, int | float)]
+    cells = getattr(part, "__closure__", None) or ()
+    inner = [*(getattr(part, "__defaults__", None) or ()), *map(_cell_content, cells)]
+    return [name, *numbers, *(described(each, within) for each in inner)]
+
+
+def _cell_content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
         return None
-    return stored if isinstance(like, np.ndarray) else jax.numpy.asarray(stored)

@@ -13,26 +13,24 @@ import optax
 from jax.sharding import Mesh
 
 from equistein._arrays import as_keys, check_particles
+from equistein._limits import check_made
 from equistein._numbers import check_integers
-from equistein._sharding import agreed, checked_mesh, disagreeing, on_all
+from equistein._sharding import agreed, check_agreed, checked_mesh, on_all
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergies
 from equistein.samplers import Normal
-from equistein.training._batch import Batch
-from equistein.training._fingerprint import described
+from equistein.training._batch import as_labels, Batch, Labels
+from equistein.training._callbacks import AbstractCallback, as_callback
+from equistein.training._checkpoint import described
 from equistein.training._fitted import Fitted
-from equistein.training._history import History
-from equistein.training._labels import as_labels
+from equistein.training._generators import AbstractGenerator
+from equistein.training._initial import Box
 from equistein.training._loop import Loop
-from equistein.training._optimization import Optimization
+from equistein.training._objectives import AbstractObjective
 from equistein.training._sources import AbstractSource, as_source, InMemory
-from equistein.training._trainer import Trainer, TrainState
-from equistein.training.callbacks._base import AbstractCallback
-from equistein.training.callbacks._on_epoch import OnEpoch
-from equistein.training.generators._base import AbstractGenerator
-from equistein.training.initial._box import Box
-from equistein.training.objectives._base import AbstractObjective
+from equistein.training._trainer import Optimization, Trainer, TrainState
 
+_BYTES = 24  # of a number of the history, with its copy for a checkpoint
 Callback = AbstractCallback | Callable[[dict[str, float]], object]
 
 
@@ -96,44 +94,49 @@ def fit(
     key = as_keys(key)
     if not isinstance(energy, AbstractEnergies):
         raise ValueError(
-            "`fit` needs `energy`, such as one of es.energies, or "
-            f"es.models.for_data(...).energy, but got one of {type(energy)}. A custom "
-            "network is a subclass of es.networks.AbstractNetwork, and "
-            "es.energies.PlainEnergy(network) its energy."
+            "`fit` needs `energy`, such as es.models.for_data(...).energy, but got one "
+            f"of {type(energy)}. Of a custom network, a subclass of "
+            "es.networks.AbstractNetwork, it is es.energies.PlainEnergy(network)."
         )
     mesh = None if mesh is None else checked_mesh("fit", mesh)
     how = optimizer if isinstance(optimizer, Optimization) else Optimization(optimizer)
     source = as_source(data, labels)
-    points, known = source.preview(batch_size)
-    checked = checked_batch(energy, points, objective, known, batch_size)
+    preview = source.preview(batch_size)
+    checked = checked_batch(energy, preview[0], objective, preview[1], batch_size)
     trainer = _trainer(source, objective, how, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
-    watching = tuple(map(_as_callback, callbacks))
+    watching = tuple(map(as_callback, callbacks))
     columns = _columns(trainer, state, checked, watching)
-    place = (lambda tree: tree) if mesh is None else lambda tree: on_all(tree, mesh)
-    source.open(energy, checked, trainer.num_batches * batch_size, key, place)
+    check_made(
+        f"The history of {num_epochs} epochs", _BYTES * num_epochs * len(columns),
+        "take a smaller `num_epochs`",
+    )  # fmt: skip
+    shape, num = checked.points.shape[1:], trainer.num_batches * batch_size
+    source.open(key, num, energy.num_classes(shape))
     header = {
         "num_epochs": num_epochs,
         "trainer": described(trainer),
         "energy": described(state.energy),
         "rollback": described(vars(how.rollback)),
-        "data": source.fingerprint(),
+        "data": described([checked.points, checked.labels, source.fingerprint()]),
         "key": jr.key_data(key).tolist(),
         "columns": columns,
     }
     if mesh is not None:
-        _check_same_in_all(header)
+        check_agreed("fit", (), json.dumps(header))
+        trainer = trainer.on(mesh)
+    box = Box(checked.points, energy.group(shape))
     loop = Loop(
-        trainer if mesh is None else trainer.on(mesh), source, state,
-        History.empty(num_epochs, how.rollback.max_rollbacks, columns), how.rollback,
-        generator, _reference(energy, checked.points), watching, num_epochs,
+        trainer, _feed(source, preview[0], energy, checked, mesh), state,
+        {name: [] for name in columns}, how.rollback, generator,
+        Normal(box.center, box.reach / 2, box.group), watching, num_epochs,
         None if checkpoint is None else pathlib.Path(checkpoint), header,
     )  # fmt: skip
     if loop.checkpoint is not None:
         loop.checkpoint.parent.mkdir(exist_ok=True)
         exists = loop.checkpoint.exists()
         if exists if mesh is None else agreed(exists):
-            loop.restore()
+            loop.restore(loop.checkpoint)
     return loop.run(progress)
 
 
@@ -195,16 +198,25 @@ def _trainer(
     )  # fmt: skip
 
 
-def _as_callback(callback: Any) -> AbstractCallback:
-    """Return a callback, of a function one that calls it."""
-    if isinstance(callback, AbstractCallback):
-        return callback
-    if isinstance(callback, type) or not callable(callback):
-        raise ValueError(
-            "`callbacks` must hold functions of a dictionary, or callbacks such as "
-            f"Monitor(function), but got {callback!r}."
-        )
-    return OnEpoch(callback)
+def _feed(
+    source: AbstractSource,
+    preview: Any,
+    energy: AbstractEnergies,
+    checked: Batch,
+    mesh: Mesh | None,
+) -> Callable[[int], tuple[Particles, Labels]]:
+    """Return what gives an epoch's points on the energy's subspace and the devices."""
+    place = (lambda tree: tree) if mesh is None else lambda tree: on_all(tree, mesh)
+    project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
+    everything = place((checked.points, checked.labels))
+
+    def feed(number):
+        points, labels = source.epoch(number)
+        if points is preview:  # all of the data, which is there already
+            return everything
+        return place((project(jnp.asarray(points)), as_labels(labels, points)))
+
+    return feed
 
 
 def _columns(
@@ -213,38 +225,17 @@ def _columns(
     data: Batch,
     callbacks: Sequence[AbstractCallback],
 ) -> list[str]:
-    """Return the names of the history's columns.
-
-    Raises:
-        ValueError: If two parts give a column the same name, or a callback looks at one
-            that does not exist.
-    """
+    """Return the names of the history's columns, each given by one part."""
     _, infos = eqx.filter_eval_shape(trainer.epoch, state, data.points, data.labels)
     names = [*sorted(set(infos) - {"is_finite"}), "scale"]
     for callback in callbacks:
-        new = list(callback.columns(state.energy))
-        both = sorted(set(names) & set(new))
-        if both:
-            raise ValueError(
-                f"A callback gives {', '.join(both)}, which the history has already: "
-                "choose other names."
-            )
-        names += new
+        names += callback.columns(state.energy)
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(
+            f"A callback gives {', '.join(sorted(twice))}, which the history has "
+            "already: choose other names."
+        )
     for callback in callbacks:
         callback.check(names)
     return names
-
-
-def _check_same_in_all(header: dict[str, Any]) -> None:
-    different = disagreeing(json.dumps(header).encode())
-    if different:
-        raise ValueError(
-            f"Processes {', '.join(map(str, different))} were given another fit than "
-            "process 0: the arguments of `fit`, and the data, must be the same in all."
-        )
-
-
-def _reference(energy: AbstractEnergies, data: Particles) -> Normal:
-    """Return a normal distribution as wide as the data's box, on its subspace."""
-    box = Box(data, energy.group(data.shape[1:]))
-    return Normal(box.center, box.reach / 2, box.group)

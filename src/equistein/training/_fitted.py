@@ -18,14 +18,13 @@ from equistein.energies import AbstractEnergies, AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
+from equistein.training._generators import AbstractGenerator, Clamp
 from equistein.training._tree_file import (
     LIBRARY_PARTS,
     pack_tree,
     save_tree,
     unpack_tree,
 )
-from equistein.training.generators._base import AbstractGenerator
-from equistein.training.generators._clamp import Clamp
 
 
 class Fitted(eqx.Module):
@@ -34,11 +33,9 @@ class Fitted(eqx.Module):
     Attributes:
         energy: The running mean of the trained energies.
         history: One entry an epoch: the means over its batches.
-        events: The roll-backs, if any: the epoch that failed, why, and the steps'
-            scale from then on.
+        events: The roll-backs: the epoch that failed, why, and the steps' scale then.
         generator: How samples are drawn, or None.
-        reference: A normal distribution as wide as the data's box, on the energy's
-        subspace.
+        reference: A normal distribution as wide as the data's box, on its subspace.
         about: What is saved with it, such as the atomic numbers.
     """
 
@@ -56,15 +53,14 @@ class Fitted(eqx.Module):
             f"{type(self.energy).__name__} with symmetry {self.group!r}",
             f"points of shape {self.reference.center.shape}",
             f"{epochs} epochs",
+            f"{len(self.events)} roll-backs" if self.events else "",
+            f"sampled by {type(self.generator).__name__}",
         ]
         if epochs and "loss" in self.history:
-            parts[-1] += f", loss {self.history['loss'][-1]:.4g} at the end"
-        if self.events:
-            parts.append(f"{len(self.events)} roll-backs")
-        drawn = "no generator"
-        if self.generator is not None:
-            drawn = f"sampled by {type(self.generator).__name__}"
-        return f"Fitted({'; '.join([*parts, drawn])})"
+            parts[2] += f", loss {self.history['loss'][-1]:.4g} at the end"
+        if self.generator is None:
+            parts[-1] = "no generator"
+        return f"Fitted({'; '.join(filter(None, parts))})"
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$, the log density up to $\log Z$."""
@@ -84,19 +80,17 @@ class Fitted(eqx.Module):
         clamp: Clamp | None = None,
         progress: bool = False,
     ) -> Particles:
-        """Draw new samples with the generator.
+        """Draw `num` new samples with the generator.
 
         Args:
             key: The source of randomness.
             num: The number of samples.
-            label: The class to draw from, or the number of a formula; None draws from
-                all together.
+            label: The class, or the number of a formula; None is all together.
             clamp: Coordinates to hold while the others are drawn.
             progress: Whether to show a progress bar.
 
         Raises:
-            ValueError: If there is no generator, `num` is no positive integer, `label`
-                no class, or the clamp is outside the points.
+            ValueError: If there is no generator, or an argument does not fit it.
         """
         key = as_keys(key)
         if self.generator is None:
@@ -104,18 +98,18 @@ class Fitted(eqx.Module):
                 "This fit has no `generator`: give `fit` one, such as SamplingGenerator"
                 "(sampler, initial), or run a sampler on `fitted.log_density`."
             )
-        check_drawn(num, self.reference.center.shape)
-        num_classes = self.energy.num_classes(self.reference.center.shape)
-        if label is not None and num_classes is not None:
-            if not is_integer(label) or not 0 <= label < num_classes:
+        shape = self.reference.center.shape
+        check_drawn(num, shape)
+        most = self.energy.num_classes(shape)
+        if label is not None and most is not None:
+            if not is_integer(label) or not 0 <= label < most:
                 raise ValueError(
-                    f"`label` must be a class from 0 to {num_classes - 1}, but got "
-                    f"{label!r}."
+                    f"`label` must be a class from 0 to {most - 1}, but got {label!r}."
                 )
         condition = label
         if clamp is not None:
-            other = clamp.label if label is None else int(label)
-            condition = dataclasses.replace(clamp, label=other)
+            label = clamp.label if label is None else int(label)
+            condition = dataclasses.replace(clamp, label=label)
         return self.generator.sample(
             key, self.energy, num, condition, progress=progress
         )
@@ -134,9 +128,8 @@ class Fitted(eqx.Module):
             key: The source of randomness.
             num_particles: The number of chains.
             num_steps: The number of temperatures.
-            samples: Points that the density should hold, such as data, from which
-                chains go back: they bound $\log Z$ from above as far as they are
-                samples of the density.
+            samples: Points such as data, from which chains go back: they bound
+                $\log Z$ from above as far as they are samples of the density.
         """
         return annealed_importance_sampling(
             as_keys(key), self._one().log_density, self.reference,
@@ -146,16 +139,10 @@ class Fitted(eqx.Module):
     def log_likelihood(
         self, points: Particles, log_normalizer: LogNormalizer
     ) -> Float[Array, " point"]:
-        r"""Return $\log p(x)$ of each point, in nats.
-
-        Args:
-            points: Such as data that was held out.
-            log_normalizer: What `log_normalizer` gave.
-        """
+        r"""Return $\log p(x)$ of each point, in nats, by what `log_normalizer` gave."""
         return _log_densities(self._one(), points) - log_normalizer.value
 
     def _one(self) -> AbstractEnergy:
-        """Return the energy, if it is one."""
         if not isinstance(self.energy, AbstractEnergy):
             raise ValueError(
                 "This fit holds energies of several formulas: take one first, such as "
@@ -166,9 +153,7 @@ class Fitted(eqx.Module):
     def save(self, path: pathlib.Path | str) -> None:
         """Write the learned density into a file that `es.load` reads.
 
-        Args:
-            path: The file; one that is there is replaced. Its folder is made if the one
-                above it is there.
+        The folder is made if the one above it is there.
 
         Raises:
             OSError: If it cannot be written.
@@ -188,14 +173,12 @@ class Fitted(eqx.Module):
 
         Args:
             path: The HTML file; one that exists is replaced.
-            data: Points to compare samples with, such as those learned from, of which
-                one half against the other is the floor.
+            data: Points to compare samples with, such as those learned from.
             key: The source of randomness of samples.
             num_samples: The number of samples.
 
         Raises:
-            ValueError: If the data are no points like those learned from, or there is
-                no generator to draw samples that are compared with them.
+            ValueError: If the data are other points, or no generator draws samples.
             OSError: If the file cannot be written.
         """
         # What suits the data is known a level above, which is reached by name.
@@ -207,11 +190,7 @@ class Fitted(eqx.Module):
         """Let `pickle` carry this from one process to another; files are `save`'s."""
         content, code = pack_tree(self)
         own = {n: part for n, part in code.items() if part not in LIBRARY_PARTS}
-        return _restored, (content, tuple(own.values()))
-
-
-def _restored(content: bytes, own: tuple[Any, ...]) -> Fitted:
-    return unpack_tree(content, (*own, *LIBRARY_PARTS), "what was pickled")
+        return unpack_tree, (content, tuple(own.values()))
 
 
 @eqx.filter_jit

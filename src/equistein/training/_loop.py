@@ -1,39 +1,42 @@
 """The loop over epochs, with checkpoints and roll-backs."""
 
+import concurrent.futures
 import dataclasses
 import pathlib
 import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.random as jr
+import numpy as np
 from jaxtyping import PyTree
 
 from equistein._progress import progress_bar
 from equistein._sharding import fetch, on_all
 from equistein.samplers import Normal
-from equistein.training._checkpoint import CheckpointWriter, load_checkpoint
+from equistein.training._callbacks import AbstractCallback
+from equistein.training._checkpoint import load_checkpoint, Rows, save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
-from equistein.training._history import History, means
-from equistein.training._optimization import RollBack
-from equistein.training._sources import AbstractSource
-from equistein.training._trainer import Trainer, TrainState
-from equistein.training.callbacks._base import AbstractCallback
-from equistein.training.generators._base import AbstractGenerator
+from equistein.training._generators import AbstractGenerator
+from equistein.training._trainer import RollBack, Trainer, TrainState
 
 
 @dataclasses.dataclass
 class Loop:
     """A fit in progress; its parts are those of `fit`.
 
-    The `header` of a checkpoint is the fingerprint of this fit.
+    Attributes:
+        points: From how many epochs were computed before, an epoch's points and labels.
+        rows: The history, a column of the epochs that were done each.
+        header: The fingerprint of this fit, for its checkpoint.
     """
 
     trainer: Trainer
-    source: AbstractSource
+    points: Callable[[int], tuple]
     state: TrainState
-    history: History
+    rows: Rows
     rollback: RollBack
     generator: AbstractGenerator | None
     reference: Normal
@@ -44,18 +47,14 @@ class Loop:
 
     def __post_init__(self):
         self.trainer, self.state = self._placed((self.trainer, self.state))
-        self.good, self.writer = self.state, CheckpointWriter()
+        self.good, self.events = self.state, []
+        self.writer, self.written = concurrent.futures.ThreadPoolExecutor(1), None
 
-    def restore(self) -> None:
-        """Continue from the checkpoint.
-
-        Raises:
-            CheckpointError: If it does not fit.
-        """
-        assert self.checkpoint is not None
-        saved = load_checkpoint(self.checkpoint, self._saved(), self.header)
-        self.state, self.good = self._placed(saved[:2])
-        self.history = History(saved[2])
+    def restore(self, path: pathlib.Path) -> None:
+        """Continue from the checkpoint, or raise `CheckpointError`."""
+        like = (self.state, self.good)
+        states, self.rows, self.events = load_checkpoint(path, like, self.header)
+        self.state, self.good = self._placed(states)
 
     def run(self, progress: bool) -> Fitted:
         """Train to the last epoch, or until a callback ends the fit.
@@ -69,28 +68,31 @@ class Loop:
             with bar:
                 while int(self.state.epoch) < last and not self._should_stop():
                     row = self._epoch()
-                    if row is None:
-                        self._report_rollback(bar if progress else None)
-                    else:
+                    text = "" if row else f"The fit diverged {self.events[-1]['text']}"
+                    if row is not None:
                         bar.set_postfix(_shown(row), refresh=False)
+                    elif progress:
+                        bar.write(text)
+                    else:
+                        warnings.warn(text, RuntimeWarning, stacklevel=3)
                     bar.update(int(self.state.epoch) - bar.n)
         finally:
-            self.writer.finish()
+            self._wait()
         return self._fitted(self.state)
 
     def _epoch(self) -> dict[str, float] | None:
         """Train an epoch and keep it; or go back, and return None."""
-        if self.history.num_events > self.rollback.max_rollbacks:
-            verdict = self.rollback.verdict(self.history.events())
+        if len(self.events) > self.rollback.max_rollbacks:
+            verdict = self.rollback.verdict(self.events)
             raise DivergenceError(verdict, self._fitted(self.good))
         number = int(self.state.epoch)
-        points, labels = self.source.epoch(self.history.num_tried(number))
-        new, infos = self.trainer.epoch(self.state, points, labels)
+        lost = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
+        new, infos = self.trainer.epoch(self.state, *self.points(number + lost))
         infos, scale = jax.device_get(fetch((infos, new.scale)))  # once an epoch
         row = means(infos)
-        reason = self.rollback.trouble(infos)
+        reason = self.rollback.trouble(infos, row)
         if reason is not None:
-            self._go_back(number + 1, reason, row.get("largest_energy", float("nan")))
+            self._go_back(number + 1, reason, row)
             return None
         # The effect of an epoch's last update shows in the next: the state before is
         # the last one known to be good.
@@ -102,60 +104,89 @@ class Loop:
             average, last = fetch(new.average), number + 1 == self.num_epochs
             for callback in self.callbacks:
                 row |= callback(number + 1, average, row, last=last)
-        self.history.add_row(number, row)
+        for name, column in self.rows.items():
+            column.append(float(row.get(name, np.nan)))
         self._save()
         return row
 
-    def _go_back(self, epoch: int, reason: str, largest: float) -> None:
+    def _go_back(self, epoch: int, reason: str, row: Mapping[str, float]) -> None:
         """Return to the last good state, with half the steps and a new key."""
-        good = self.good
-        self.history.add_event(
-            epoch, reason, largest, int(good.epoch), float(good.scale) / 2
-        )
-        key = jr.fold_in(jr.wrap_key_data(good.key), self.history.num_events)
-        self.state = eqx.tree_at(
+        good, last = self.good, len(self.events) == self.rollback.max_rollbacks
+        back, scale = int(good.epoch), float(good.scale) / 2
+        largest, then = row.get("largest_energy", np.nan), "It gives up."
+        event: dict[str, Any] = {
+            "event": "stop" if last else "roll-back", "epoch": epoch, "reason": reason,
+            "largest_energy": largest if np.isfinite(largest) else None,
+        }  # fmt: skip
+        if not last:
+            event |= {"back_to_epoch": back, "scale": scale}
+            then = (
+                f"It goes back to epoch {back}, with steps {scale:g} times those set."
+            )
+            for column in self.rows.values():
+                del column[back:]
+        event["text"] = f"in epoch {epoch}: {reason}. {then}"
+        self.events.append(event)
+        key = jr.fold_in(jr.wrap_key_data(good.key), len(self.events))
+        self.state = self.good = eqx.tree_at(
             lambda s: (s.scale, s.key), good, (good.scale / 2, jr.key_data(key))
         )
-        self.good = self.state
         self._save()
-
-    def _report_rollback(self, bar: Any) -> None:
-        text = f"The fit diverged {self.history.events()[-1]['text']}"
-        if bar is None:
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
-        else:
-            bar.write(text)
 
     def _fitted(self, state: TrainState) -> Fitted:
         """Return the learned density of a state."""
         average, scale = fetch((state.average, state.scale))
         generator = self.generator and self.generator.scaled(scale)
-        return Fitted(
-            average, self.history.columns(), self.history.events(), generator,
-            self.reference,
-        )  # fmt: skip
+        history = {"epoch": np.arange(1, len(self.rows["scale"]) + 1)}
+        history |= {name: np.array(self.rows[name]) for name in sorted(self.rows)}
+        return Fitted(average, history, self.events, generator, self.reference)
 
     def _placed(self, tree: PyTree) -> PyTree:
-        """Return a tree with its arrays on the trainer's devices."""
         mesh = self.trainer.mesh
         return tree if mesh is None else on_all(tree, mesh)
 
     def _should_stop(self) -> bool:
         epochs = int(self.state.epoch)
-        rows = {n: v[:epochs] for n, v in self.history.arrays["rows"].items()}
-        return epochs > 0 and any(each.wants_to_stop(rows) for each in self.callbacks)
-
-    def _saved(self) -> tuple:
-        """Return the content of a checkpoint."""
-        return self.state, self.good, History(self.history.arrays).arrays  # a copy
+        if not epochs or not self.callbacks:
+            return False
+        rows = {name: np.array(column[:epochs]) for name, column in self.rows.items()}
+        return any(each.wants_to_stop(rows) for each in self.callbacks)
 
     def _save(self) -> None:
         """Begin to write the checkpoint; with several processes the first does."""
         if self.checkpoint is None:
             return
-        saved = fetch(self._saved())
+        states = fetch((self.state, self.good))
         if self.trainer.mesh is None or jax.process_index() == 0:
-            self.writer.write(self.checkpoint, saved, self.header)
+            self._wait()
+            rows = {name: list(column) for name, column in self.rows.items()}
+            parts = (self.checkpoint, states, self.header, rows, list(self.events))
+            self.written = self.writer.submit(save_checkpoint, *parts)
+
+    def _wait(self) -> None:
+        """Wait until the checkpoint is on disk; raise `OSError` if it cannot be."""
+        written, self.written = self.written, None
+        if written is not None:
+            written.result()
+
+
+def means(infos: Mapping[str, Any]) -> dict[str, float]:
+    """Return an epoch's numbers from those of its batches.
+
+    Their mean, leaving out NaN; the largest of those whose name begins with `largest_`,
+    and the sum of `num_`.
+    """
+    row = {}
+    for name, value in infos.items():
+        values = np.asarray(value, float)
+        if name.startswith("largest_"):
+            row[name] = float(np.max(values))
+        elif name.startswith("num_"):
+            row[name] = float(np.sum(values))
+        elif name != "is_finite":
+            known = values[~np.isnan(values)]
+            row[name] = float(np.mean(known)) if len(known) else float("nan")
+    return row
 
 
 def _shown(row: dict[str, float]) -> dict[str, str]:

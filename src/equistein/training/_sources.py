@@ -3,73 +3,65 @@
 import abc
 import concurrent.futures
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Int
 
-from equistein._arrays import check_particles
 from equistein._gate import gate
-from equistein._types import Key, Particles
-from equistein.energies import AbstractEnergies
-from equistein.training._batch import Batch, Labels
-from equistein.training._fingerprint import fingerprint
-from equistein.training._labels import as_labels, check_known_classes
+from equistein._types import Key
+from equistein.training._batch import as_labels, check_range
+from equistein.training._checkpoint import described
 
 SEEN = 8_192  # points of an array on disk that checks and initial particles use
 _CHUNK = 2**24  # numbers read at a time
-Place = Callable[[Any], Any]
+Points = tuple[Any, Any]
+"""Points, and their labels or None."""
 
 
 class AbstractSource(abc.ABC):
     """Where the points of each epoch come from.
-
-    `fit` makes one of arrays and iterables; made by hand it also sets the number of
-    batches in an epoch.
 
     Attributes:
         epoch_batches: Batches an epoch; None is one pass over the data.
     """
 
     epoch_batches: int | None = None
+    _data: Any = ()  # all points, and their labels, where they are known
+    _labels: Any = None
 
     @abc.abstractmethod
-    def preview(self, batch_size: int) -> tuple[Any, Any]:
+    def preview(self, batch_size: int) -> Points:
         """Return points, and their labels, to check before the first epoch."""
 
     @abc.abstractmethod
-    def num_batches(self, batch_size: int) -> int:
-        """Return the number of batches of an epoch."""
-
-    @abc.abstractmethod
-    def open(
-        self, energy: AbstractEnergies, checked: Batch, num: int, key: Key, place: Place
-    ) -> None:
-        """Prepare to give the points of epochs.
-
-        Args:
-            energy: The energy, on whose subspace the points are put.
-            checked: The points of `preview`, checked and on that subspace.
-            num: The number of points that an epoch's batches have.
-            key: The source of their order.
-            place: What puts arrays onto the devices.
-        """
-
-    @abc.abstractmethod
-    def epoch(self, number: int) -> tuple[Particles, Labels]:
+    def epoch(self, number: int) -> Points:
         """Return the points, and labels, that an epoch makes its batches of.
 
         Args:
             number: How many epochs were asked for before, failed ones included.
         """
 
-    @abc.abstractmethod
-    def fingerprint(self) -> list:
-        """Return JSON that differs for other data or labels."""
+    def num_batches(self, batch_size: int) -> int:
+        """Return the number of batches of an epoch."""
+        one_pass = max(1, len(self._data) // batch_size)
+        return one_pass if self.epoch_batches is None else self.epoch_batches
+
+    def open(self, key: Key, num: int, num_classes: int | None) -> None:
+        """Prepare to give epochs of `num` points, whose order comes from the key."""
+        self._key, self._num, self._num_classes = key, num, num_classes
+        self._check_classes(self._labels)
+
+    def fingerprint(self) -> Any:
+        """Return JSON that differs for other data beyond the preview."""
+        return None
+
+    def _check_classes(self, labels: Any) -> None:
+        if self._num_classes and np.asarray(labels).dtype.kind in "iu":
+            check_range(labels, self._num_classes)
 
 
 @gate
@@ -83,36 +75,22 @@ class InMemory(AbstractSource):
     """
 
     def __init__(self, data: Any, labels: Any = None, epoch_batches: int | None = None):
-        self._data = check_particles(data, "data")
-        self._labels = as_labels(labels, self._data)
+        self._data, self._labels = data, labels
         self.epoch_batches = epoch_batches
 
-    def preview(self, batch_size: int) -> tuple[Any, Any]:
+    def preview(self, batch_size: int) -> Points:
         return self._data, self._labels
 
-    def num_batches(self, batch_size: int) -> int:
-        one_pass = max(1, len(self._data) // batch_size)
-        return one_pass if self.epoch_batches is None else self.epoch_batches
-
-    def open(
-        self, energy: AbstractEnergies, checked: Batch, num: int, key: Key, place: Place
-    ) -> None:
-        self._placed = place((checked.points, checked.labels))
-
-    def epoch(self, number: int) -> tuple[Particles, Labels]:
-        return self._placed
-
-    def fingerprint(self) -> list:
-        return [fingerprint(self._data), _fingerprint_of(self._labels)]
+    def epoch(self, number: int) -> Points:
+        return self._data, self._labels
 
 
 @gate
 class OnDisk(AbstractSource):
-    """An array on disk, of which an epoch reads only its points.
+    """An array on disk, of which an epoch reads only its points, one epoch ahead.
 
     All points are read once, in random order, before any is read again; the order
-    depends on the key alone, so a resumed fit reads the rest. The next epoch is read
-    while one is computed.
+    depends on the key alone, so a resumed fit reads the rest.
 
     Args:
         data: The array, such as `np.load(path, mmap_mode="r")`.
@@ -133,52 +111,41 @@ class OnDisk(AbstractSource):
         self._reader = concurrent.futures.ThreadPoolExecutor(1)
         self._ahead: dict[int, concurrent.futures.Future] = {}
 
-    def preview(self, batch_size: int) -> tuple[Any, Any]:
-        rows = spread_rows(len(self._data), max(SEEN, batch_size))
+    def preview(self, batch_size: int) -> Points:
+        return self._at(spread_rows(len(self._data), max(SEEN, batch_size)))
+
+    def epoch(self, number: int) -> Points:
+        pending = self._ahead.pop(number, None) or self._read(number)
+        self._ahead = {number + 1: self._read(number + 1)}
+        return pending.result()
+
+    def fingerprint(self) -> Any:
+        return described([self._data, self._labels])
+
+    def _read(self, number: int) -> concurrent.futures.Future:
+        """Begin to read the points of an epoch; a disk is read forwards."""
+        return self._reader.submit(lambda: self._at(np.sort(self.rows(number))))
+
+    def _at(self, rows: np.ndarray) -> Points:
         labels = None if self._labels is None else self._labels[rows]
-        return jnp.asarray(self._data[rows], float), labels
-
-    def num_batches(self, batch_size: int) -> int:
-        one_pass = max(1, len(self._data) // batch_size)
-        return one_pass if self.epoch_batches is None else self.epoch_batches
-
-    def open(
-        self, energy: AbstractEnergies, checked: Batch, num: int, key: Key, place: Place
-    ) -> None:
-        shape = self._data.shape[1:]
-        check_known_classes(self._labels, energy.num_classes(shape), "`labels` hold")
-        self._seed = np.asarray(jr.key_data(key)).ravel().tolist()
-        self._project, self._num = jax.jit(jax.vmap(energy.group(shape).project)), num
-        self._place = place
-
-    def epoch(self, number: int) -> tuple[Particles, Labels]:
-        pending = self._ahead.pop(number, None)
-        rows, values = (pending or self._reader.submit(self._read, number)).result()
-        self._ahead = {number + 1: self._reader.submit(self._read, number + 1)}
-        labels = None if self._labels is None else self._labels[rows]
-        return self._place((self._project(jnp.asarray(values)), labels))
-
-    def _read(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        rows = np.sort(self.rows(number))  # a disk is read forwards
-        return rows, np.asarray(self._data[rows], float_type())
+        return np.asarray(self._data[rows], float_type()), labels
 
     def rows(self, number: int) -> np.ndarray:
         """Return which points an epoch has."""
         places = np.arange(number * self._num, (number + 1) * self._num)
         passes, places = np.divmod(places, len(self._data))
-        return np.concatenate(
-            [self._order(i)[places[passes == i]] for i in np.unique(passes).tolist()]
-        )
+        parts = [
+            self._order(i)[places[passes == i]] for i in np.unique(passes).tolist()
+        ]
+        return np.concatenate(parts)
 
     def _order(self, index: int) -> np.ndarray:
         """Return the order of all points in one pass over them."""
         if index not in self._orders:
-            generator = np.random.default_rng([*self._seed, index])
-            self._orders = {index: generator.permutation(len(self._data))}
+            seed = np.asarray(jr.key_data(self._key)).ravel().tolist()
+            order = np.random.default_rng([*seed, index]).permutation(len(self._data))
+            self._orders = {index: order}
         return self._orders[index]
-
-    def fingerprint(self) -> list:
-        return [fingerprint(self._data), _fingerprint_of(self._labels)]
 
 
 @gate
@@ -198,109 +165,74 @@ class Stream(AbstractSource):
     """
 
     def __init__(self, arrays: Iterable[Any], epoch_batches: int):
-        self._arrays, self._iterator = arrays, iter(arrays)
-        self._points: list[np.ndarray] = []
-        self._labels: list[np.ndarray] = []
-        self._like: tuple = ()
-        self._num_taken = self._num_epochs = 0
-        self._num_classes: int | None = None
-        self.epoch_batches = epoch_batches
+        self._items, self._ahead = _items(arrays), []
+        self._num_epochs, self.epoch_batches = 0, epoch_batches
 
-    def preview(self, batch_size: int) -> tuple[Any, Any]:
+    def preview(self, batch_size: int) -> Points:
         num = min(max(SEEN, batch_size), self.num_batches(batch_size) * batch_size)
-        points, labels = self._take(num)
-        self._put_back(points, labels)
-        self._preview = jnp.asarray(points), as_labels(labels, points)
-        return self._preview
+        points = self._take(num)
+        self._ahead.insert(0, points)
+        return points
 
-    def num_batches(self, batch_size: int) -> int:
-        assert self.epoch_batches is not None
-        return self.epoch_batches
-
-    def open(
-        self, energy: AbstractEnergies, checked: Batch, num: int, key: Key, place: Place
-    ) -> None:
-        shape = checked.points.shape[1:]
-        self._project, self._num = jax.jit(jax.vmap(energy.group(shape).project)), num
-        self._place = place
-        self._num_classes = energy.num_classes(shape)
-
-    def epoch(self, number: int) -> tuple[Particles, Labels]:
-        while self._num_epochs < number:
+    def epoch(self, number: int) -> Points:
+        for _ in range(self._num_epochs, number):
             self._take(self._num)
-            self._num_epochs += 1
         points, labels = self._take(self._num)
-        self._num_epochs += 1
-        labels = as_labels(labels, points)
-        return self._place((self._project(jnp.asarray(points)), labels))
-
-    def _take(self, num: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the next points; the rest of the last array comes after them."""
-        while sum(map(len, self._points)) < num:
-            points, labels = self._checked(self._next())
-            self._points.append(points)
-            self._labels += [] if labels is None else [labels]
-        points = np.concatenate(self._points)
-        labels = np.concatenate(self._labels) if self._labels else None
-        self._points, self._labels = [], []
-        self._put_back(points[num:], None if labels is None else labels[num:])
-        return points[:num], None if labels is None else labels[:num]
-
-    def _put_back(self, points: np.ndarray, labels: np.ndarray | None) -> None:
-        self._points.insert(0, points)
-        self._labels[:0] = [] if labels is None else [labels]
-
-    def _next(self) -> Any:
-        """Return what the iterable gives next, beginning again at its end."""
-        item = next(self._iterator, None)
-        if item is None and self._iterator is not self._arrays and self._num_taken:
-            self._iterator = iter(self._arrays)
-            item = next(self._iterator, None)
-        if item is None:
-            raise ValueError(
-                f"`data` ended after {self._num_taken} points, and the fit needs more: "
-                "give an iterator that does not end, or an iterable that can begin "
-                "again, such as a data loader."
-            )
-        return item
-
-    def _checked(self, item: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the points and labels of one item."""
-        parts = item if isinstance(item, tuple | list) else (item,)
-        where = f"`data` gave, after {self._num_taken} points,"
-        if len(parts) not in (1, 2):
-            raise ValueError(
-                f"{where} {len(parts)} arrays together, but must give points, or "
-                "points and labels."
-            )
-        points, labels = np.asarray(parts[0]), (*parts, None)[1]
-        like = points.shape[1:], labels is not None
-        self._like = self._like or like
-        if points.ndim < 2 or points.dtype.kind != "f" or like != self._like:
-            raise ValueError(
-                f"{where} an array of shape {points.shape} and type {points.dtype}, "
-                f"labels: {labels is not None}, but must give floating point of shape "
-                f"(n, *shape), the same shape each time, with labels always or never."
-            )
-        with np.errstate(over="ignore"):
-            points = points.astype(float_type(), copy=False)
-        if not np.all(np.isfinite(points)):
-            raise ValueError(f"{where} points that are not finite.")
-        labels = None if labels is None else np.asarray(labels)
-        as_labels(labels, points)
-        check_known_classes(labels, self._num_classes, where)
-        self._num_taken += len(points)
+        self._num_epochs = number + 1
+        self._check_classes(labels)
         return points, labels
 
-    def fingerprint(self) -> list:
-        return [fingerprint(self._preview[0]), _fingerprint_of(self._preview[1])]
+    def _take(self, num: int) -> Points:
+        """Return the next points; the rest of the last array comes after them."""
+        while sum(len(points) for points, _ in self._ahead) < num:
+            self._ahead.append(next(self._items))
+        points = np.concatenate([points for points, _ in self._ahead])
+        known = [labels for _, labels in self._ahead if labels is not None]
+        labels = np.concatenate(known) if known else None
+        part = lambda rows: (points[rows], None if labels is None else labels[rows])
+        self._ahead = [part(slice(num, None))]
+        return part(slice(num))
+
+
+def _items(arrays: Iterable[Any]) -> Iterator[Points]:
+    """Yield checked points and labels, beginning again at the end."""
+    taken, before, like = 0, -1, None
+    while taken > before:
+        before = taken
+        for item in arrays:
+            parts = item if isinstance(item, tuple | list) else (item,)
+            points, labels = np.asarray(parts[0]), (*parts, None)[1]
+            like = like or (points.shape[1:], len(parts))
+            if (
+                points.dtype.kind != "f"
+                or points.ndim < 2
+                or len(parts) > 2
+                or (like != (points.shape[1:], len(parts)))
+            ):
+                raise ValueError(
+                    f"`data` gave, after {taken} points, {len(parts)} arrays together, "
+                    f"the first of shape {points.shape} and type {points.dtype}, but "
+                    "must give floating point of shape (n, *shape), the same shape "
+                    "each time, with labels always or never."
+                )
+            with np.errstate(over="ignore"):
+                points = points.astype(float_type(), copy=False)
+            if not np.all(np.isfinite(points)):
+                raise ValueError(f"`data` gave, after {taken}, points not finite.")
+            as_labels(labels, points)
+            yield points, None if labels is None else np.asarray(labels)
+            taken += len(points)
+    raise ValueError(
+        f"`data` ended after {taken} points, and the fit needs more: give an iterator "
+        "that does not end, or an iterable that can begin again, such as a data loader."
+    )
 
 
 def as_source(data: Any, labels: Any) -> AbstractSource:
-    """Return the source of an array, a memory map or an iterable.
+    """Return the source of an array or a memory map.
 
     Raises:
-        ValueError: If it is none of them.
+        ValueError: If it is neither.
     """
     if isinstance(data, AbstractSource):
         if labels is not None:
@@ -339,8 +271,7 @@ def check_on_disk(data: np.memmap, name: str = "`data`") -> None:
     for start in range(0, len(data), rows):
         with np.errstate(over="ignore"):
             part = np.asarray(data[start : start + rows], float_type())
-        finite = np.isfinite(part)
-        bad = ~np.all(finite, axis=tuple(range(1, data.ndim)))
+        bad = ~np.all(np.isfinite(part), axis=tuple(range(1, data.ndim)))
         if np.any(bad):
             raise ValueError(
                 f"{name} must be finite, but on disk the point at index "
@@ -356,7 +287,3 @@ def spread_rows(num: int, wanted: int) -> Int[np.ndarray, " row"]:
 def float_type() -> np.dtype:
     """Return the floating-point type of JAX's arrays: double with x64 only."""
     return np.dtype(jnp.zeros(()).dtype)
-
-
-def _fingerprint_of(labels: Any) -> list | None:
-    return None if labels is None else fingerprint(labels)

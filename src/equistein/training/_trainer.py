@@ -1,49 +1,178 @@
-"""The training step: one compiled call an epoch."""
+"""The training step, one compiled call an epoch, and how it updates the weights."""
 
 import contextlib
 import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
+from equistein._gate import gate
+from equistein._numbers import check_integers, check_positive
 from equistein._sharding import keep_split
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
-from equistein.samplers import on_mesh
+from equistein.samplers import canonical_optimizer, on_mesh
 from equistein.training._batch import Batch, Labels
-from equistein.training._ema import moving_average
-from equistein.training._optimization import Precision
-from equistein.training.objectives._base import AbstractObjective
+from equistein.training._objectives import AbstractObjective
+
+Precision = Literal["bfloat16", "tensorfloat32", "float32"]
+"""How a GPU or a TPU may round the factors of a product."""
+
+_LEARNING_RATE = 2e-3
+
+
+@gate
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RollBack:
+    """When a fit returns to its last good state, and how often.
+
+    An epoch is discarded if an energy or a weight is not finite, or an energy is beyond
+    the limit. The fit continues from the last good state, with half the steps of the
+    optimizer and of the sampler, and new randomness.
+
+    Attributes:
+        max_rollbacks: How often, before the fit gives up.
+        energy_limit: The size of an energy from which on a fit is diverging.
+    """
+
+    max_rollbacks: int = 3
+    energy_limit: float = 1e6
+
+    def __post_init__(self):
+        check_integers("RollBack", least=0, max_rollbacks=self.max_rollbacks)
+        check_positive("RollBack", energy_limit=self.energy_limit)
+
+    def trouble(self, infos: Mapping[str, Any], row: Mapping[str, float]) -> str | None:
+        """Return why an epoch must be discarded, or None."""
+        if not np.all(infos["is_finite"]):
+            return "an energy or a weight was not finite"
+        largest = row.get("largest_energy", 0.0)
+        if largest > self.energy_limit:
+            return f"an energy reached {largest:.3g}, beyond `energy_limit`"
+        return None
+
+    def verdict(self, events: list[dict]) -> str:
+        """Return why a fit gives up."""
+        return (
+            f"The fit diverged {len(events)} times, at last in epoch "
+            f"{events[-1]['epoch']}, where {events[-1]['reason']}; `max_rollbacks` "
+            f"allows {self.max_rollbacks}. Take a smaller learning rate or step size "
+            "of the sampler, a larger `regularization`, or a smaller gradient clip."
+        )
+
+
+@gate
+@dataclasses.dataclass(frozen=True)
+class Optimization:
+    """How the weights are updated.
+
+    Args:
+        optimizer: An Optax transformation of the gradient of all weights; None is
+            `adam` from 2e-3 down over all updates.
+        ema: The decay of the running mean of the weights, which is the result; 0 takes
+            the last weights.
+        precision: How products of networks round their factors on a GPU or a TPU:
+            `float32` not at all; `tensorfloat32` to 11 bits; `bfloat16` to 8 or more.
+            None is JAX's own setting. Kernels, groups and steerable convolutions are
+            never rounded.
+        rollback: When the fit goes back, and how often.
+
+    Raises:
+        ValueError: If `ema` or `precision` is out of range.
+    """
+
+    optimizer: optax.GradientTransformation | None = None
+    _: dataclasses.KW_ONLY
+    ema: float = 0.995
+    precision: Precision | None = None
+    rollback: RollBack = RollBack()
+
+    def __post_init__(self):
+        if not 0 <= self.ema < 1:
+            raise ValueError(
+                f"`Optimization` needs 0 <= `ema` < 1, but got {self.ema!r}."
+            )
+
+    def transformation(self, num_updates: int) -> optax.GradientTransformation:
+        """Return the optimizer of so many updates; equal ones are the same object."""
+        if self.optimizer is None:
+            return adam(_LEARNING_RATE, num_updates)
+        return canonical_optimizer(self.optimizer)
+
+
+@gate
+def adam(
+    learning_rate: float,
+    num_updates: int,
+    *,
+    warm_up: int = 0,
+    gradient_clip: float = 10.0,
+    factors: Mapping[int, float] | None = None,
+) -> optax.GradientTransformation:
+    """Return Adam behind a clip of the gradient, with a learning rate that falls.
+
+    Equal arguments return the same object, which is compiled once.
+
+    Args:
+        learning_rate: The largest learning rate.
+        num_updates: The number of updates over which it falls to 1 % along a cosine.
+        warm_up: The number of updates over which it rises from 0.
+        gradient_clip: The largest norm of the gradient of all weights.
+        factors: Multiples of the first learning rate by the update at which each
+            begins, instead of the cosine; `{}` keeps it.
+
+    Raises:
+        ValueError: If a number is not positive.
+    """
+    check_positive(
+        "`adam`", learning_rate=learning_rate, num_updates=num_updates,
+        gradient_clip=gradient_clip,
+    )  # fmt: skip
+    check_integers("`adam`", least=0, warm_up=warm_up)
+    for update, factor in (factors or {}).items():
+        if update < 1 or not 0 < factor < float("inf"):
+            raise ValueError(
+                "`adam` needs `factors`, positive numbers by the update (from 1 on) "
+                f"that they begin at, but got {dict(factors or {})!r}."
+            )
+    if factors is None:
+        rate = optax.cosine_decay_schedule(learning_rate, num_updates, alpha=0.01)
+    else:
+        steps, before = {}, 1.0
+        for update, factor in sorted(factors.items()):
+            steps[update], before = factor / before, factor
+        rate = optax.piecewise_constant_schedule(learning_rate, steps)
+    return canonical_optimizer(
+        optax.chain(
+            optax.clip_by_global_norm(gradient_clip), optax.adam(_warmed(rate, warm_up))
+        )
+    )
+
+
+def _warmed(rate: optax.Schedule, warm_up: int) -> optax.Schedule:
+    return lambda count: rate(count) * jnp.minimum((count + 1) / (warm_up + 1), 1)
 
 
 class TrainState(eqx.Module):
-    """All that training carries from one epoch to the next.
-
-    Attributes:
-        energy: The energy that is trained.
-        average: The running mean of its weights.
-        opt_state: The optimizer's state.
-        objective_state: The objective's, such as persistent particles.
-        key: The words of the key that the randomness of each epoch comes from.
-        epoch: The number of epochs done.
-        update: The number of updates done.
-        scale: What updates and steps of samplers are multiplied with: halved by each
-            roll-back.
-    """
+    """All that training carries from one epoch to the next."""
 
     energy: AbstractEnergies
-    average: AbstractEnergies
+    average: AbstractEnergies  # the running mean of its weights
     opt_state: PyTree
-    objective_state: PyTree
-    key: UInt32[Array, "..."]
-    epoch: Int[Array, ""]
+    objective_state: PyTree  # such as persistent particles
+    key: UInt32[Array, "..."]  # the words of the key of all epochs
+    epoch: Int[Array, ""]  # the number of epochs done
     update: Int[Array, ""]
-    scale: Scalar
+    scale: Scalar  # of updates and of a sampler's steps: halved by each roll-back
 
 
 class Trainer(eqx.Module):
@@ -54,9 +183,9 @@ class Trainer(eqx.Module):
         optimizer: What turns gradients into updates.
         batch_size: The number of data points of a batch.
         num_batches: The number of batches in an epoch.
-        ema: The decay of the running mean of the weights.
-        precision: How products of networks round their factors on a GPU or a TPU, or
-            None.
+        ema: The decay of the running mean of the weights, at most n / (n + 9) in the
+            n-th update.
+        precision: As for `Optimization`.
         mesh: The devices that share each batch and the negatives, or None.
 
     References:
@@ -77,23 +206,16 @@ class Trainer(eqx.Module):
         return dataclasses.replace(self, objective=objective, mesh=mesh)
 
     def init(self, key: Key, energy: AbstractEnergies, data: Batch) -> TrainState:
-        """Return the state before the first epoch.
-
-        Raises:
-            ValueError: If the objective cannot be used with the energy or the data.
-        """
+        """Return the state before the first epoch."""
         energy = jax.tree.map(_strong, energy)
         objective_key, epoch_key = jr.split(key)
         return TrainState(
-            energy,
-            energy,
+            energy, energy,
             self.optimizer.init(eqx.filter(energy, eqx.is_inexact_array)),
             self.objective.init(objective_key, energy, data),
-            jr.key_data(epoch_key),
-            jnp.zeros((), int),
-            jnp.zeros((), int),
+            jr.key_data(epoch_key), jnp.zeros((), int), jnp.zeros((), int),
             jnp.ones((), data.points.dtype),
-        )
+        )  # fmt: skip
 
     @eqx.filter_jit
     def epoch(
@@ -143,7 +265,10 @@ class Trainer(eqx.Module):
                 after = keep_split(after, self.mesh)
             return value, (after, info)
 
-        with _rounded_to(self.precision):
+        rounded = contextlib.nullcontext()
+        if self.precision is not None:
+            rounded = jax.default_matmul_precision(self.precision)
+        with rounded:
             (value, (after, info)), gradient = loss(state.energy)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
@@ -152,20 +277,15 @@ class Trainer(eqx.Module):
             )
         updates = jax.tree.map(lambda u: u * state.scale.astype(u.dtype), updates)
         energy, update = eqx.apply_updates(state.energy, updates), state.update + 1
-        average = moving_average(self.ema, state.average, energy, update)
+        decay = jnp.minimum(self.ema, update / (update + 9))  # a shorter mean at first
+        blend = functools.partial(_blend, decay)
+        average = jax.tree.map(blend, state.average, energy)
         finite = _all_finite((energy, after, value))
         state = TrainState(
             energy, average, opt_state, after, state.key, state.epoch, update,
             state.scale,
         )  # fmt: skip
         return state, {"loss": value, "is_finite": finite} | info
-
-
-def _rounded_to(precision: Precision | None) -> contextlib.AbstractContextManager:
-    """Let products that ask for no precision have this one; None leaves JAX's own."""
-    if precision is None:
-        return contextlib.nullcontext()
-    return jax.default_matmul_precision(precision)
 
 
 def _strong(leaf: PyTree) -> PyTree:
@@ -177,3 +297,10 @@ def _all_finite(tree: PyTree) -> Bool[Array, ""]:
     leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
     finite: list[Float[Array, ""]] = [jnp.all(jnp.isfinite(leaf)) for leaf in leaves]
     return jnp.all(jnp.stack(finite))
+
+
+def _blend(decay: Scalar, old: PyTree, new: PyTree) -> PyTree:
+    if not eqx.is_inexact_array(new):
+        return new
+    part = decay.astype(new.dtype)
+    return part * old + (1 - part) * new

@@ -46,12 +46,11 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
 
     Raises:
         OSError: If it cannot be written.
-        ValueError: If the tree holds anything but modules, tuples, lists, dictionaries,
-            numbers, strings, arrays and named functions, such as a lambda.
+        ValueError: If the tree holds what cannot be named, such as a lambda.
     """
-    header, encoder = _encoded(tree)
+    encoder = _Encoder(tree)
     path.parent.mkdir(exist_ok=True)
-    save_arrays(path, _KIND, header, encoder.named_arrays())
+    save_arrays(path, _KIND, encoder.header, encoder.arrays)
 
 
 @gate
@@ -70,20 +69,14 @@ def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
 
 def pack_tree(tree: Any) -> tuple[bytes, dict[str, Any]]:
     """Return a tree as the content of a file, and the code it is made of by name."""
-    header, encoder = _encoded(tree)
-    return pack_arrays(_KIND, header, encoder.named_arrays()), encoder.code
+    encoder = _Encoder(tree)
+    return pack_arrays(_KIND, encoder.header, encoder.arrays), encoder.code
 
 
-def unpack_tree(content: bytes, known: Iterable[Any], name: str) -> Any:
-    """Return the tree that `pack_tree` was given."""
+def unpack_tree(content: bytes, own: tuple[Any, ...]) -> Any:
+    """Return the tree that `pack_tree` was given, with the code that is not here."""
+    name, known = "what was pickled", (*own, *LIBRARY_PARTS)
     return _decoded(*unpack_arrays(io.BytesIO(content), _KIND, name), known, name)
-
-
-def _encoded(tree: Any) -> tuple[dict[str, Any], "_Encoder"]:
-    encoder = _Encoder([])
-    version = importlib.metadata.version("equistein")
-    description = encoder.encode(tree, type(tree).__name__)
-    return {"equistein": version, "tree": description}, encoder
 
 
 def _decoded(
@@ -93,8 +86,8 @@ def _decoded(
     name: str,
 ) -> Any:
     try:
-        rows = [arrays[str(i)] for i in range(len(arrays))]
-        return _Decoder({_name_of(k): k for k in known}, rows).decode(header["tree"])
+        names = {_name_of(part): part for part in known}
+        return _Decoder(names, arrays).decode(header["tree"])
     except FileFormatError as error:
         raise FileFormatError(f"{name}: {error}") from None
     except Exception as error:  # whatever a file that others wrote may hold
@@ -107,80 +100,71 @@ def _name_of(part: Any) -> str:
     Custom ones have no package in it, so that their module may move.
     """
     package = str(getattr(part, "__module__", "")).partition(".")[0]
-    libraries = ("equistein", "equinox", "jax", "optax", "jaxtyping")
     package = "jax" if package == "jaxlib" else package
-    return f"{package}.{part.__name__}" if package in libraries else part.__name__
+    own = package in ("equistein", "equinox", "jax", "optax", "jaxtyping")
+    return f"{package}.{part.__name__}" if own else part.__name__
 
 
 class _Encoder:
     """Turns a tree into JSON, and collects its arrays, and its code by name."""
 
-    def __init__(self, arrays: list[np.ndarray]):
-        self.arrays = arrays
+    def __init__(self, tree: Any):
+        self.arrays: dict[str, np.ndarray] = {}
         self.code: dict[str, Any] = {}
+        version = importlib.metadata.version("equistein")
+        encoded = self._encode(tree, type(tree).__name__)
+        self.header = {"equistein": version, "tree": encoded}
 
-    def named_arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays by their numbers."""
-        return {str(i): array for i, array in enumerate(self.arrays)}
-
-    def encode(self, part: Any, where: str) -> Any:
+    def _encode(self, part: Any, where: str) -> Any:
         if part is None or isinstance(part, bool | int | str):
             return part
         if isinstance(part, float):
             return part if math.isfinite(part) else {"float": str(part)}
         if isinstance(part, jax.Array | np.ndarray | np.generic):
-            self.arrays.append(np.asarray(part))
             kind = "array" if isinstance(part, jax.Array) else "numpy"
-            return {kind: len(self.arrays) - 1, "shape": list(np.shape(part))}
-        names = getattr(part, "_fields", None)
-        if isinstance(part, tuple) and names is not None:  # a named one
-            fields = self._dict(dict(zip(names, part, strict=True)), where)
-            return {"class": self._name(type(part)), "fields": fields}
+            node = {kind: len(self.arrays), "shape": list(np.shape(part))}
+            self.arrays[str(len(self.arrays))] = np.asarray(part)
+            return node
+        if isinstance(part, tuple) and hasattr(part, "_fields"):  # a named one
+            return self._module(part, part._asdict(), where)  # type: ignore
         if isinstance(part, list | tuple):
-            items = [self.encode(x, f"{where}[{i}]") for i, x in enumerate(part)]
+            items = [self._encode(x, f"{where}[{i}]") for i, x in enumerate(part)]
             return {"list" if isinstance(part, list) else "tuple": items}
         if isinstance(part, dict):
             return {"dict": self._dict(part, where)}
-        return self._code(part, where)
-
-    def _code(self, part: Any, where: str) -> Any:
-        """Return a module, a method of one, or a function by name."""
-        owner = getattr(part, "__self__", None)
-        if isinstance(owner, eqx.Module):
-            return {"method": part.__name__, "of": self.encode(owner, where)}
-        if isinstance(part, eqx.Module | jax.tree_util.Partial):
-            fields = vars(part) if isinstance(part, eqx.Module) else {
-                "func": part.func, "args": part.args, "keywords": part.keywords,
-            }  # fmt: skip
-            return {
-                "class": self._name(type(part)),
-                "fields": self._dict(fields, where),
-            }
+        if isinstance(getattr(part, "__self__", None), eqx.Module):
+            owner = self._encode(part.__self__, where)
+            return {"method": part.__name__, "of": owner}
+        if isinstance(part, eqx.Module):
+            return self._module(part, vars(part), where)
+        if isinstance(part, jax.tree_util.Partial):
+            names = ("func", "args", "keywords")
+            return self._module(part, {n: getattr(part, n) for n in names}, where)
         if part is _NO_ACTIVATION:
             return {"function": "equinox.no_activation"}
-        qualified = getattr(part, "__qualname__", "<locals>")
-        if "<" in qualified:
+        if "<" in getattr(part, "__qualname__", "<locals>"):
             raise ValueError(
                 f"{where} is {part!r}, which no file can hold: make it a module or a "
                 "function at the top of a file, and give it to `es.load` in `classes`."
             )
         return {"function": self._name(part)}
 
+    def _module(self, part: Any, fields: Mapping[str, Any], where: str) -> dict:
+        return {"class": self._name(type(part)), "fields": self._dict(fields, where)}
+
     def _name(self, part: Any) -> str:
-        """Return the name of a class or a function, and remember which it is."""
         self.code[_name_of(part)] = part
         return _name_of(part)
 
     def _dict(self, items: Mapping[str, Any], where: str) -> dict:
-        return {str(k): self.encode(v, f"{where}.{k}") for k, v in items.items()}
+        return {str(k): self._encode(v, f"{where}.{k}") for k, v in items.items()}
 
 
 class _Decoder:
     """Turns JSON into a tree again."""
 
-    def __init__(self, names: Mapping[str, Any], arrays: list[np.ndarray]):
-        self.names = names
-        self.arrays = arrays
+    def __init__(self, names: Mapping[str, Any], arrays: Mapping[str, np.ndarray]):
+        self.names, self.arrays = names, arrays
 
     def decode(self, node: Any) -> Any:
         if not isinstance(node, dict):
@@ -188,33 +172,33 @@ class _Decoder:
         if "float" in node:
             return float(node["float"])
         if "array" in node:
-            return jnp.asarray(self.arrays[node["array"]])
+            return jnp.asarray(self.arrays[str(node["array"])])
         if "numpy" in node:
-            return self.arrays[node["numpy"]]
+            return self.arrays[str(node["numpy"])]
         for kind, build in (("list", list), ("tuple", tuple)):
             if kind in node:
-                return build(self.decode(item) for item in node[kind])
+                return build(map(self.decode, node[kind]))
         if "dict" in node:
-            return {name: self.decode(item) for name, item in node["dict"].items()}
+            return self._dict(node["dict"])
         if "method" in node:
             return getattr(self.decode(node["of"]), str(node["method"]))
         if "function" in node:
             return self._known(node["function"])
-        return self._module(node)
+        return self._module(self._known(node["class"]), self._dict(node["fields"]))
 
-    def _module(self, node: dict) -> Any:
-        cls = self._known(node["class"])
-        fields = {name: self.decode(item) for name, item in node["fields"].items()}
+    def _dict(self, items: dict) -> dict:
+        return {name: self.decode(item) for name, item in items.items()}
+
+    def _module(self, cls: Any, fields: dict) -> Any:
         if issubclass(cls, jax.tree_util.Partial):
             return cls(fields["func"], *fields["args"], **fields["keywords"])
         if issubclass(cls, tuple):
             return cls(**fields)
-        expected = {field.name for field in dataclasses.fields(cls)}
-        if set(fields) != expected:
-            odd = ", ".join(sorted(set(fields) ^ expected))
+        odd = set(fields) ^ {field.name for field in dataclasses.fields(cls)}
+        if odd:
             raise FileFormatError(
-                f"its {node['class']} has other fields than this version's ({odd}): "
-                "read it with the version that wrote it."
+                f"its {_name_of(cls)} has other fields than this version's "
+                f"({', '.join(sorted(odd))}): read it with the version that wrote it."
             )
         made = object.__new__(cls)
         for name, value in fields.items():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from command_line import lines_of, status
 
-import equistein.training._checkpoint as checkpoints
+import equistein.training._loop as loop
 
 
 def test_a_cloud_and_its_classes_are_learned(whole_fit):
@@ -70,14 +70,14 @@ def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     tmp_path, begin_fit, whole_fit, monkeypatch, capsys
 ):
     parts = tmp_path / "parts"
-    real = checkpoints.save_checkpoint
+    real = loop.save_checkpoint
 
     def stop(*arguments):
         real(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "save_checkpoint", stop)
+        patch.setattr(loop, "save_checkpoint", stop)
         assert status(*begin_fit, parts) == 130
     assert "equistein resume" in capsys.readouterr().err
     assert status("sample", parts, "--out", tmp_path / "a.npy") == 2

@@ -6,7 +6,6 @@ import pytest
 from molecules_by_hand import clouds, energy_of, normal_energy
 
 from equistein.diffusion import (
-    DiffusionContrastiveDivergence,
     DiffusionSteps,
     ReverseDiffusion,
     StepSizes,
@@ -77,7 +76,7 @@ def test_the_kernel_is_left_out_with_its_step(key):
 
 @eqx.filter_jit
 def run(key, energy, steps, start):
-    return steps.run(key, energy, start, jnp.zeros((), int), steps.num_steps)
+    return steps.run(key, energy, start)
 
 
 def width_at_the_end(key, steps, num=4_000):
@@ -129,8 +128,6 @@ def test_molecules_are_drawn_cold_and_other_clouds_are_not(key):
 def test_wrong_temperatures_are_refused():
     with pytest.raises(ValueError, match="`temperature`"):
         steps_of(normal_energy(), temperature=0.0)
-    with pytest.raises(ValueError, match="temperature 1.*0.5"):
-        DiffusionContrastiveDivergence(steps_of(normal_energy(), temperature=0.5))
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ CLIP = jnp.array(1e3)
 
 def drawn(key, energy, steps, num=8_000):
     start = energy.start(key, num, (3, 3))
-    return steps.run(key, energy, start, jnp.zeros((), int), steps.num_steps)
+    return steps.run(key, energy, start)
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,9 @@ def test_chains_from_data_begin_there(key):
 
 
 def test_phases_and_matching_refuse_what_does_not_do():
-    with pytest.raises(ValueError, match="pairs of a number of batches"):
+    with pytest.raises(ValueError, match="`phases`"):
         Phases([(0, ScoreMatching())])
-    with pytest.raises(ValueError, match="but got none"):
+    with pytest.raises(ValueError, match="`phases`"):
         Phases([])
     with pytest.raises(ValueError, match="temperature"):
         EnergyMatching(0.0)

@@ -15,8 +15,14 @@ import equistein as es
 from equistein.energies import AbstractEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.models import energy_for
-from equistein.training import adam, CrossEntropy, OnEpoch, SquaredError
-from equistein.training._fit import checked_batch
+from equistein.training import (
+    AbstractObjective,
+    adam,
+    checked_batch,
+    CrossEntropy,
+    OnEpoch,
+    SquaredError,
+)
 
 
 class Tilted(AbstractEnergy):
@@ -80,6 +86,28 @@ def test_the_defaults_make_one_pass_over_the_data_an_epoch(key):
     )  # fmt: skip
     assert seen == [18.0, 18.0]
     assert np.array_equal(fitted.history["num_labels"], seen)
+
+
+def test_an_epoch_s_numbers_come_from_its_batches(key):
+    class Reporting(AbstractObjective):
+        def init(self, key, energy, data):
+            return None
+
+        def loss(self, key, energy, state, batch):
+            rows = batch.rows.astype(float)
+            info = {
+                "largest_row": jnp.max(rows), "num_rows": jnp.asarray(float(len(rows))),
+                "mean_row": jnp.mean(rows), "never": jnp.asarray(jnp.nan),
+                "some": jnp.where(jnp.min(rows) == 0, jnp.nan, 2.0),
+            }  # fmt: skip
+            return jnp.mean(batch.evaluate(energy).energy), state, info
+
+    data = jr.normal(key, (16, 2))
+    history = fit(key, bowl(), data, Reporting(), batch_size=4).history
+    numbers = {name: values[0] for name, values in history.items()}
+    assert (numbers["largest_row"], numbers["num_rows"]) == (15, 16)
+    assert (numbers["mean_row"], numbers["some"]) == (7.5, 2)
+    assert np.isnan(numbers["never"])
 
 
 def test_an_energy_without_its_symmetry_is_refused(key):

@@ -26,7 +26,7 @@ from equistein.training import (
     ReplayBuffer,
     RollBack,
 )
-from equistein.training._fingerprint import described
+from equistein.training._checkpoint import described
 from short_fits import fit
 
 ADAM = optax.adam(0.01)

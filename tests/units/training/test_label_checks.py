@@ -64,9 +64,9 @@ def test_wrong_classes_are_refused_before_the_fit_begins(
     [
         (None, "`labels`"),
         ([0.5] * 5, r"one number for each of the 6 data points.*\(5,\)"),
-        (CLASSES, r"SquaredError needs .* but got int.*CrossEntropy\(\)"),
-        ([0.5, np.inf, 0.1, 0.2, 0.3, 0.4], "some are infinite"),
-        ([np.nan] * 6, "all are NaN"),
+        (CLASSES, r"`labels`.*int.*CrossEntropy\(\)"),
+        ([0.5, np.inf, 0.1, 0.2, 0.3, 0.4], "`labels`.*finite"),
+        ([np.nan] * 6, "`labels`.*not in all"),
         (["a"] * 6, r"classes \(integers\) or known energies"),
     ],
 )

@@ -26,24 +26,12 @@ from equistein.training import (
     Blurred,
     ContrastiveDivergence,
     CrossEntropy,
-    divergence,
     ForceMatching,
     Phases,
     SquaredError,
 )
 
 # ------------------------------------------------------------ contrastive divergence
-
-
-def test_divergence_by_hand():
-    above, below = jnp.array([1.0, 2.0, 6.0]), jnp.array([4.0, -8.0])
-    loss, info = divergence(above, below, 0.0)
-    assert loss == 3.0 + 2.0
-    assert info == {
-        "positive_energy": 3.0, "negative_energy": -2.0, "largest_energy": 8.0,
-    }  # fmt: skip
-    loss, _ = divergence(above, below, 0.5)
-    assert loss == 3.0 + 2.0 + 0.5 * (41 / 3 + 80 / 2)
 
 
 def test_its_gradient_lowers_the_data_and_lifts_the_particles(key):

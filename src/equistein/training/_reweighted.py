@@ -1,6 +1,7 @@
 """Chains with weights that follow the energy: exact in distribution."""
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float
 
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
-from equistein._types import Key, Particles, Scalar
+from equistein._types import Key, Particles
 from equistein.energies import AbstractEnergy
 from equistein.samplers import (
     AbstractReference,
@@ -19,28 +20,24 @@ from equistein.samplers import (
     systematic_resampling,
 )
 from equistein.training._batch import Batch
-from equistein.training.negatives._base import (
+from equistein.training._contrastive_divergence import (
     AbstractNegatives,
-    displacement,
-    score_norm,
+    check_probability,
+    check_start,
+    Drawn,
+    move_numbers,
+    where_rows,
 )
-from equistein.training.negatives._persistent import check_start
 
 _FRESH = 4  # samples of the reference for each chain
 
 
 class ReweightedState(eqx.Module):
-    """What the next batch needs.
-
-    Attributes:
-        particles: The chains.
-        log_weights: The logs of their weights, which sum to 1.
-        values: Their log densities under the energy of the last batch.
-    """
+    """What the next batch needs."""
 
     particles: Particles
-    log_weights: Float[Array, " particle"]
-    values: Float[Array, " particle"]
+    log_weights: Float[Array, " particle"]  # of weights that sum to 1
+    values: Float[Array, " particle"]  # log densities under the last batch's energy
 
 
 @gate
@@ -55,11 +52,10 @@ class Reweighted(AbstractNegatives):
     its modes are apart: training is itself the annealing. The negatives are chains
     chosen by their weights.
 
-    What is learned are the weights of modes as well as their shapes, which chains
-    without weights cannot tell. Errors of the weights, which few steps of few chains
-    gather, are forgotten where chains restart: at fresh samples of the reference, four
-    for each chain, chosen by importance. In many dimensions these find no mode,
-    and few chains lose some: leave `reset_probability` out there, or take `Persistent`.
+    What is learned are the weights of modes as well as their shapes. Errors of the
+    weights are forgotten where chains restart: at fresh samples of the reference, four
+    for each chain, chosen by importance. In many dimensions these find no mode: leave
+    `reset_probability` out there, or take `Persistent`.
 
     Args:
         sampler: One that is exact, such as `MALA(step_size)`.
@@ -70,9 +66,6 @@ class Reweighted(AbstractNegatives):
         ess_fraction: The effective sample size, as a fraction of the chains, below
             which they are resampled.
         reset_probability: The chance of a chain to restart in a batch.
-
-    Raises:
-        ValueError: If an argument is not what it should be.
 
     References:
         Carbone, Hua, Coste and Vanden-Eijnden (2023), Efficient training of
@@ -88,24 +81,10 @@ class Reweighted(AbstractNegatives):
     reset_probability: float = eqx.field(default=0.0, converter=float)
 
     def __check_init__(self):
-        if not isinstance(self.sampler, AbstractSampler):
-            raise ValueError(
-                "Reweighted needs `sampler`, an exact one such as MALA(step_size), but "
-                f"got {self.sampler!r}."
-            )
-        if not isinstance(self.reference, AbstractReference):
-            raise ValueError(
-                "Reweighted needs `reference`, a density to begin at such as "
-                f"es.samplers.Normal(center, scale, group), but got {self.reference!r}."
-            )
         counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
         check_integers("Reweighted", **counts)
         check_positive("Reweighted", ess_fraction=self.ess_fraction)
-        if not 0 <= self.reset_probability <= 1:
-            raise ValueError(
-                "Reweighted needs `reset_probability` between 0 and 1, but got "
-                f"{self.reset_probability!r}."
-            )
+        check_probability("Reweighted", reset_probability=self.reset_probability)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> ReweightedState:
         self.sampler.check_shape(data.points.shape[1:])
@@ -114,9 +93,7 @@ class Reweighted(AbstractNegatives):
         values = jax.vmap(self.reference.log_density)(particles)
         return ReweightedState(particles, jnp.zeros_like(values), values)
 
-    def draw(
-        self, key: Key, energy: AbstractEnergy, state: ReweightedState, batch: Batch
-    ) -> tuple[Particles, ReweightedState, dict[str, Scalar]]:
+    def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
         choose_key, coin_key, reset_key, move_key, pick_key = jr.split(key, 5)
         values_now = jax.vmap(energy.log_density)
         before, values = state.particles, values_now(state.particles)
@@ -124,24 +101,20 @@ class Reweighted(AbstractNegatives):
         fraction = 1 / (jnp.sum(jnp.exp(2 * log_weights)) * len(before))
         resample = fraction < self.ess_fraction
         chosen = systematic_resampling(choose_key, jnp.exp(log_weights))
-        before = jnp.where(_like(resample, before), before[chosen], before)
+        before = jnp.where(resample, before[chosen], before)
         even = jnp.full_like(log_weights, -jnp.log(len(before)))
         log_weights = jnp.where(resample, even, log_weights)
         if self.reset_probability:
             resets = jr.bernoulli(coin_key, self.reset_probability, even.shape)
             fresh = self._fresh(reset_key, energy)
-            before = jnp.where(_like(resets, before), fresh, before)
+            before = where_rows(resets, fresh, before)
             log_weights = jax.nn.log_softmax(jnp.where(resets, even, log_weights))
         sampler = self.sampler.scaled(batch.step_scale)
         moved = sampler.init(before, energy.log_density)
         moved = advance(move_key, sampler, energy.log_density, moved, self.num_steps)
         after = moved.particles
         picked = systematic_resampling(pick_key, jnp.exp(log_weights))
-        info = {
-            "score_norm": score_norm(energy, after),
-            "displacement": displacement(before, after),
-            "ess_fraction": fraction,
-        }
+        info = move_numbers(energy, before, after) | {"ess_fraction": fraction}
         state = ReweightedState(after, log_weights, values_now(after))
         return after[picked], state, info
 
@@ -154,7 +127,3 @@ class Reweighted(AbstractNegatives):
         )(points)
         chosen = systematic_resampling(choose_key, jax.nn.softmax(ratios))
         return points[chosen[::_FRESH]]
-
-
-def _like(flags: Array, points: Particles) -> Array:
-    return flags.reshape(*flags.shape, *[1] * (points.ndim - flags.ndim))

@@ -1,5 +1,8 @@
-"""Normal distributions like the data of each class."""
+"""Where particles start: a box around the data, or normal distributions like it."""
 
+import abc
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -8,13 +11,60 @@ from jaxtyping import Array, Float
 
 from equistein._gate import gate, keyed
 from equistein._products import tensordot
-from equistein._types import Key, Particles, Scalar
+from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 from equistein.training._batch import Labels
-from equistein.training.initial._base import AbstractInitial
-from equistein.training.initial._box import Box
 
 _RANK = 128  # the directions of a class's covariance
+
+
+class AbstractInitial(eqx.Module):
+    """A distribution that particles start from, on the group's subspace."""
+
+    center: eqx.AbstractVar[Float[Array, "..."]]
+    reach: eqx.AbstractVar[Scalar]  # the data's largest coordinate, from the center
+    group: eqx.AbstractVar[AbstractGroup]
+
+    @abc.abstractmethod
+    def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
+        """Draw `num` points; of one class, if there are classes."""
+
+
+@gate
+class Box(AbstractInitial):
+    """The uniform distribution on a cube that holds the data, on the group's subspace.
+
+    Centered at the origin, which a group's action keeps, or at the data's mean if there
+    is no symmetry.
+
+    Args:
+        data: The data, stacked on axis 0.
+        group: The symmetry.
+    """
+
+    center: Float[Array, "..."]
+    reach: Scalar
+    group: AbstractGroup
+
+    def __init__(self, data: Particles, group: AbstractGroup):
+        self.center, self.reach = _center_and_reach(data, group)
+        self.group = group
+
+    @keyed
+    def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
+        shape = (num, *self.center.shape)
+        offset = jr.uniform(key, shape, self.center.dtype, minval=-1.0, maxval=1.0)
+        points: Point = self.center[None] + self.reach * offset
+        return jax.vmap(self.group.project)(points)
+
+
+@eqx.filter_jit
+def _center_and_reach(data: Particles, group: AbstractGroup) -> tuple[Point, Scalar]:
+    points = jax.vmap(group.project)(data)
+    center = jnp.zeros_like(points[0])
+    if group.order == 1:
+        center = jnp.mean(points, axis=0)
+    return center, jnp.max(jnp.abs(points - center[None]))
 
 
 @gate
@@ -25,8 +75,7 @@ class Normals(AbstractInitial):
       \Bigr), \qquad \xi_i \sim N(0, 1)$$
 
     over m = 128 points of the class, or all if it has fewer: the mean and the
-    covariance are those of the data. Chains that start like data have less far to go
-    than from noise, and what they converge to is the same.
+    covariance are those of the data.
 
     Args:
         data: The data, stacked on axis 0.
@@ -51,8 +100,8 @@ class Normals(AbstractInitial):
         labels: Labels = None,
         num_classes: int = 1,
     ):
-        box = Box(data, group)
-        self.center, self.reach, self.group = box.center, box.reach, group
+        self.center, self.reach = _center_and_reach(data, group)
+        self.group = group
         points = np.asarray(jax.vmap(group.project)(data))
         known = np.zeros(len(data), int) if labels is None else np.asarray(labels)
         means = np.zeros((num_classes, *points.shape[1:]), points.dtype)

@@ -1,0 +1,316 @@
+"""Contrastive divergence: data against samples of the model, and how to draw them."""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Int
+
+from equistein._gate import gate
+from equistein._numbers import check_integers, check_positive
+from equistein._types import Key, Particles, Scalar
+from equistein.energies import AbstractEnergy, check_one_density, fixed
+from equistein.samplers import AbstractSampler, advance, SVGD
+from equistein.training._batch import Batch
+from equistein.training._initial import AbstractInitial
+from equistein.training._objectives import AbstractObjective, Loss
+
+Drawn = tuple[Particles, Any, dict[str, Scalar]]
+"""Negatives, the next state, and numbers to follow."""
+
+_ONE_SCORE_IN = 8
+_LARGEST_ENERGY = 1e6  # where particles start, before anything is learned
+
+
+class AbstractNegatives(eqx.Module):
+    """A way to draw samples of an energy that changes from batch to batch."""
+
+    @abc.abstractmethod
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
+        """Return the state before the first batch.
+
+        Raises:
+            ValueError: If they cannot be drawn from this energy, or not start.
+        """
+
+    @abc.abstractmethod
+    def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
+        """Return negatives, the next state, and numbers to follow.
+
+        The sampler takes steps of `batch.step_scale` times those set.
+        """
+
+
+@gate
+class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
+    r"""The energy of data minus that of samples of the model.
+
+    $$L = \mathbb E\, E(x^+) - \mathbb E\, E(x^-)
+      + \lambda \bigl(\mathbb E\, E(x^+)^2 + \mathbb E\, E(x^-)^2\bigr)$$
+
+    With the negatives held fixed, the gradient of the first two terms in the weights
+    estimates that of the mean negative log-likelihood of the data under $e^{-E}/Z$. The
+    last term keeps energies small.
+
+    Args:
+        negatives: What draws $x^-$, such as `Persistent(sampler, initial)`.
+        regularization: The weight $\lambda \ge 0$.
+
+    Raises:
+        ValueError: If `regularization` is negative.
+
+    References:
+        Jaini, Holdijk and Welling (2021), Algorithm 1; Du and Mordatch (2019) for the
+        regularization.
+    """
+
+    negatives: AbstractNegatives
+    regularization: float = eqx.field(default=1e-3, converter=float)
+
+    def __check_init__(self):
+        weight, owner = self.regularization, "ContrastiveDivergence"
+        check_positive(owner, zero=True, regularization=weight)
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
+        check_one_density("ContrastiveDivergence", energy)
+        return self.negatives.init(key, energy, data)
+
+    def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
+        drawn, state, info = self.negatives.draw(key, fixed(energy), state, batch)
+        above, below = batch.evaluate(energy).energy, jax.vmap(energy)(drawn)
+        positive, negative = jnp.mean(above), jnp.mean(below)
+        loss = positive - negative
+        if self.regularization:
+            squares = jnp.mean(above**2) + jnp.mean(below**2)
+            loss += self.regularization * squares
+        largest = jnp.maximum(jnp.max(jnp.abs(above)), jnp.max(jnp.abs(below)))
+        info |= {
+            "positive_energy": positive,
+            "negative_energy": negative,
+            "largest_energy": largest,
+        }
+        return loss, state, info
+
+
+def move_numbers(
+    energy: AbstractEnergy, before: Particles, after: Particles
+) -> dict[str, Scalar]:
+    """Return root mean squares: of scores, and of how far particles moved.
+
+    The scores are those of an eighth of the particles, as a mean over the batches of an
+    epoch needs only some of each.
+    """
+    scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _ONE_SCORE_IN)])
+    return {
+        "score_norm": jnp.sqrt(jnp.sum(scores**2) / len(scores)),
+        "displacement": jnp.sqrt(jnp.sum((after - before) ** 2) / len(after)),
+    }
+
+
+def check_start(energy: AbstractEnergy, particles: Particles) -> None:
+    """Raise `ValueError` unless energies are moderate where particles start."""
+    largest = float(_largest_energy(energy, particles))
+    if not largest <= _LARGEST_ENERGY:
+        raise ValueError(
+            f"Where particles start, around `data`, the energy reaches {largest:.3g}, "
+            f"beyond {_LARGEST_ENERGY:g}, before anything is learned. Columns of very "
+            "different scales do that: divide each by its standard deviation."
+        )
+
+
+@eqx.filter_jit
+def _largest_energy(energy: AbstractEnergy, particles: Particles) -> Scalar:
+    return jnp.max(jnp.abs(jax.vmap(energy)(particles)))
+
+
+def where_rows(rows: Bool[Array, " particle"], there: Array, otherwise: Array) -> Array:
+    """Return particles of one array in some rows, and of another elsewhere."""
+    return jnp.where(rows.reshape(-1, *[1] * (there.ndim - 1)), there, otherwise)
+
+
+@gate
+class FromData(AbstractNegatives):
+    """Chains that start at the data of each batch, and take some steps.
+
+    Where they drift to is what the energy has wrong nearby; the weights of modes that
+    are far apart stay what they were.
+
+    Args:
+        sampler: Such as `MALA(step_size)`, which is exact, or `Langevin(step_size)`.
+        num_steps: The steps of a batch.
+
+    References:
+        Hinton (2002), Training products of experts by minimizing contrastive
+        divergence.
+    """
+
+    sampler: AbstractSampler
+    num_steps: int = 20
+
+    def __check_init__(self):
+        check_integers("FromData", num_steps=self.num_steps)
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
+        self.sampler.check_shape(data.points.shape[1:])
+
+    def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
+        sampler = self.sampler.scaled(batch.step_scale)
+        start = sampler.init(batch.points, energy.log_density)
+        moved = advance(key, sampler, energy.log_density, start, self.num_steps)
+        info = move_numbers(energy, batch.points, moved.particles)
+        return moved.particles, state, info
+
+
+class PersistentState(eqx.Module):
+    """What the next batch needs: the particles, and the number of batches so far."""
+
+    particles: Particles
+    count: Int[Array, ""]
+
+
+@gate
+class Persistent(AbstractNegatives):
+    """Particles that a sampler moves on in every batch, from where they were.
+
+    Before they move, each starts again with some probability: at a fresh start, or at a
+    data point of the batch.
+
+    Args:
+        sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
+        initial: Where particles start, such as `Box(data, group)`.
+        num_particles: The number of negatives of a batch.
+        num_steps: The sampler's steps in a batch, at most.
+        reset_probability: The chance of a particle to start again in a batch.
+        reset_to_data: The fraction of these that start at data points.
+        tolerance: A batch's steps end once the root mean square update is below this,
+            in the units of the points; None takes all. Langevin noise counts.
+        repel: Whether the data of the batch repels the particles; `SVGD` alone can.
+        step_factor: What the sampler's steps are multiplied with, from the number of
+            batches so far; such as `optax.piecewise_constant_schedule`.
+
+    References:
+        Tieleman (2008), Training restricted Boltzmann machines using approximations to
+        the likelihood gradient; Jaini, Holdijk and Welling (2021), Algorithm 1.
+    """
+
+    sampler: AbstractSampler
+    initial: AbstractInitial
+    _: dataclasses.KW_ONLY
+    num_particles: int = 256
+    num_steps: int = 60
+    reset_probability: float = eqx.field(default=0.05, converter=float)
+    reset_to_data: float = eqx.field(default=0.0, converter=float)
+    tolerance: float | None = None
+    repel: bool = False
+    step_factor: Callable[[Any], Any] | None = None
+
+    def __check_init__(self):
+        if self.repel and not isinstance(self.sampler, SVGD):
+            raise ValueError(
+                "Data can `repel` the particles of SVGD alone; those of "
+                f"{type(self.sampler).__name__} are independent."
+            )
+        counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
+        check_integers("Persistent", **counts)
+        check_probability("Persistent", reset_probability=self.reset_probability)
+        check_probability("Persistent", reset_to_data=self.reset_to_data)
+        if self.tolerance is not None:
+            check_positive("Persistent", tolerance=self.tolerance)
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
+        self.sampler.check_shape(data.points.shape[1:])
+        particles = self.initial.sample(key, self.num_particles)
+        check_start(energy, particles[:256])
+        return PersistentState(particles, jnp.zeros((), int))
+
+    def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
+        reset_key, move_key = jr.split(key)
+        before = self._reset(reset_key, state.particles, batch)
+        scale = batch.step_scale
+        if self.step_factor is not None:
+            with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
+                factor = self.step_factor(state.count)
+            scale *= jnp.asarray(factor, scale.dtype)
+        sampler = self.sampler.scaled(scale)
+        if self.repel:
+            assert isinstance(sampler, SVGD)
+            sampler = sampler.with_repellers(batch.points)
+        density = energy.log_density
+        moved = advance(
+            move_key, sampler, density, sampler.init(before, density), self.num_steps,
+            self.tolerance,
+        )  # fmt: skip
+        after = moved.particles
+        steps = {"sampler_steps": moved.step.astype(after.dtype)}
+        info = move_numbers(energy, before, after) | steps
+        return after, PersistentState(after, state.count + 1), info
+
+    def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:
+        """Let each particle start again with some probability."""
+        coin_key, start_key, data_key, which_key = jr.split(key, 4)
+        num = len(particles)
+        fresh = self.initial.sample(start_key, num)
+        if self.reset_to_data:
+            at_data = jr.bernoulli(data_key, self.reset_to_data, (num,))
+            rows = jr.randint(which_key, (num,), 0, len(batch.points))
+            fresh = where_rows(at_data, batch.points[rows], fresh)
+        coins = jr.bernoulli(coin_key, self.reset_probability, (num,))
+        return where_rows(coins, fresh, particles)
+
+
+def check_probability(owner: str, **numbers: float) -> None:
+    """Raise `ValueError` unless numbers are between 0 and 1."""
+    for name, number in numbers.items():
+        if not 0 <= number <= 1:
+            raise ValueError(
+                f"{owner} needs `{name}` between 0 and 1, but got {number!r}."
+            )
+
+
+@gate
+class ReplayBuffer(AbstractNegatives):
+    """Particles of which each batch draws some, moves them, and puts them back.
+
+    Args:
+        sampler: As for `Persistent`.
+        initial: As for `Persistent`.
+        size: The number of particles that are kept, at least `num_particles`.
+        options: Further arguments of `Persistent`, such as `num_particles`.
+
+    References:
+        Du and Mordatch (2019), Implicit generation and modeling with EBMs, section 3.2.
+    """
+
+    chains: Persistent
+    size: int
+
+    def __init__(
+        self,
+        sampler: AbstractSampler,
+        initial: AbstractInitial,
+        size: int,
+        **options: Any,
+    ):
+        self.chains, self.size = Persistent(sampler, initial, **options), size
+        if size < self.chains.num_particles:
+            raise ValueError(
+                "ReplayBuffer needs `size` of at least `num_particles`, "
+                f"{self.chains.num_particles}, but got {size!r}."
+            )
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
+        everything = dataclasses.replace(self.chains, num_particles=self.size)
+        return everything.init(key, energy, data)
+
+    def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
+        pick_key, key = jr.split(key)
+        rows = jr.permutation(pick_key, self.size)[: self.chains.num_particles]
+        picked = eqx.tree_at(lambda s: s.particles, state, state.particles[rows])
+        drawn, moved, info = self.chains.draw(key, energy, picked, batch)
+        buffer = state.particles.at[rows].set(moved.particles)
+        return drawn, eqx.tree_at(lambda s: s.particles, moved, buffer), info

@@ -1,1 +1,0 @@
-"""What looks at a fit after each epoch."""

@@ -1,1 +1,0 @@
-"""How new points are drawn from a learned energy."""

@@ -1,1 +1,0 @@
-"""Where particles start: a box around the data, or normal distributions like it."""

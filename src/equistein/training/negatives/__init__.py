@@ -1,1 +1,0 @@
-"""Samples of the model that contrastive divergence sets against the data."""

@@ -1,1 +1,0 @@
-"""What is minimized: losses that add and scale."""
