@@ -1,18 +1,16 @@
 """The folder of a run: settings, results, figures, and a report of them."""
 
-from equistein.runs._comparison import write_comparison as write_comparison
-from equistein.runs._environment import (
-    check_settings as check_settings,
-    write_environment as write_environment,
-)
 from equistein.runs._folder import (
-    described_settings as described_settings,
+    check_settings as check_settings,
     RunFolder as RunFolder,
     UserError as UserError,
+    write_environment as write_environment,
 )
 from equistein.runs._report import (
+    described_settings as described_settings,
     PageFigure as PageFigure,
     ReportText as ReportText,
+    write_comparison as write_comparison,
     write_page as write_page,
     write_report as write_report,
     write_text as write_text,
@@ -33,7 +31,6 @@ from equistein.runs._results import (
     write_results as write_results,
 )
 from equistein.runs._settings import (
-    options_of as options_of,
     settings_from_json as settings_from_json,
     settings_to_json as settings_to_json,
 )

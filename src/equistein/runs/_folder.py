@@ -1,12 +1,23 @@
-"""The run folder: files written whole, and read as untrusted."""
+"""The run folder: files written whole and read as untrusted, and its environment."""
 
+import contextlib
+import datetime
 import hashlib
+import importlib.metadata
 import json
+import os
 import pathlib
-from collections.abc import Iterator, Mapping
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import filelock
+import jax
+import numpy as np
 
 from equistein._files import PART, write_whole
 from equistein._limits import check_bytes, JSON_GROWTH, LimitError
@@ -14,6 +25,10 @@ from equistein._limits import check_bytes, JSON_GROWTH, LimitError
 _LOCK = ".lock"
 _PATIENCE = 3  # seconds in which a process that was killed lets go
 _MOVABLE = ("data",)  # may be edited: where data are, whose checksum is stored
+_PACKAGES = (
+    "equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib",
+    "blackjax", "numpyro", "rdkit",
+)  # fmt: skip
 
 
 class UserError(Exception):
@@ -117,11 +132,7 @@ class RunFolder:
         self.write(name, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
     def read(self, name: str, growth: int = 1) -> bytes:
-        """Return the content of a file.
-
-        Args:
-            name: The file.
-            growth: How many times its own size it becomes in memory.
+        """Return the content of a file, which grows in memory by a factor.
 
         Raises:
             UserError: If it is larger than memory may hold.
@@ -144,9 +155,7 @@ class RunFolder:
         try:
             text = self.read(name, growth=JSON_GROWTH).decode("utf-8")
             value = json.loads(text, parse_constant=_no_number)
-        except RecursionError:
-            raise UserError(f"Cannot read {path}: its lists nest too deep.") from None
-        except (OSError, ValueError) as error:
+        except (OSError, RecursionError, ValueError) as error:
             raise UserError(f"Cannot read {path}: {error}.") from None
         if not isinstance(value, dict):
             raise UserError(f"{path} should hold a JSON object.")
@@ -192,15 +201,82 @@ def _check_empty(path: pathlib.Path) -> None:
         )
 
 
-def described_settings(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Return the settings of a JSON object in lines, nested ones by dotted names."""
-    if isinstance(value, Mapping) and value:
-        inner = ((f"{name}.{key}" if name else str(key), v) for key, v in value.items())
-        return [line for key, part in inner for line in described_settings(part, key)]
-    if isinstance(value, list):
-        return [(name, ", ".join(map(str, value)))]
-    return [(name, "–" if value is None else str(value))]
-
-
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"it holds {word}, which is no number of JSON")
+
+
+def write_environment(folder: RunFolder) -> None:
+    """Write environment.json; a resumed run keeps what it was started with.
+
+    It records the command and what could make numbers differ elsewhere: versions, CPU,
+    devices, precision and the variables of JAX and XLA.
+    """
+    if folder.has("environment.json"):
+        return
+    packages = importlib.metadata.distributions()
+    versions = {each.name.lower(): each.version for each in packages}
+    environment = {
+        "started": datetime.datetime.now(datetime.UTC).isoformat(),
+        "command": _command(),
+        "settings_sha256": folder.fingerprint(),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "devices": [str(device) for device in jax.devices()],
+        "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
+        "variables": {
+            name: os.environ[name]
+            for name in sorted(os.environ)
+            if name.startswith(("EQUISTEIN_", "JAX_", "XLA_"))
+        },
+        "versions": {name: versions[name] for name in _PACKAGES if name in versions},
+    }
+    folder.write_json("environment.json", environment)
+
+
+def check_settings(folder: RunFolder) -> None:
+    """Raise unless config.json has the settings that the run was started with.
+
+    Raises:
+        UserError: If it was changed since.
+    """
+    if not folder.has("environment.json"):
+        return
+    started = folder.read_json("environment.json").get("settings_sha256")
+    if started != folder.fingerprint():
+        raise UserError(
+            f"{folder.path / 'config.json'} was changed after the run began, and "
+            "finished parts belong to the settings before: put them back, or start a "
+            "new run."
+        )
+
+
+def _command() -> str:
+    """Return the command of this process, as a shell takes it."""
+    program = pathlib.Path(sys.argv[0])
+    words = [program.name]
+    if program.name == "__main__.py":
+        words = ["python", "-m", program.parent.name]
+    return shlex.join([*words, *sys.argv[1:]])
+
+
+def _processor() -> str:
+    """Return the name of the CPU, as far as the system reports it."""
+    with contextlib.suppress(OSError, TypeError):
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+        return re.search(r"(?m)^model name\s*:\s*(.*)$", text)[1]  # type: ignore[index]
+    return platform.processor()
+
+
+def _commit() -> str | None:
+    """Return the commit of the source this was imported from, if it is a checkout."""
+    root = pathlib.Path(__file__).parents[3]
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        if (root / ".git").exists():
+            return subprocess.check_output(
+                words, text=True, timeout=10, stderr=subprocess.DEVNULL
+            ).strip()
+    return None

@@ -2,14 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import ArrayLike
 
 from equistein._limits import check_bytes, JSON_GROWTH
-from equistein._serialization import FileFormatError, load_arrays, save_arrays
+from equistein._serialization import load_arrays, save_arrays
 from equistein.runs._folder import RunFolder, UserError
 
 FLOOR = "exact"
@@ -79,20 +79,15 @@ def seed_outcome(
         stacked: The same, stacked over the seeds.
         events: What happened.
     """
-    columns = {
-        name: np.asarray(values)[None] for name, values in (history or {}).items()
-    }
+    columns = {k: np.asarray(values)[None] for k, values in (history or {}).items()}
     if "step" not in columns and "epoch" in columns:
         columns["step"] = columns.pop("epoch")
-    extra = {name: np.asarray(values) for name, values in (arrays or {}).items()}
-    extra |= {name: np.asarray(v)[None] for name, v in (stacked or {}).items()}
+    extra = {k: np.asarray(values) for k, values in (arrays or {}).items()}
+    extra |= {k: np.asarray(values)[None] for k, values in (stacked or {}).items()}
     return Outcome(
         metrics={name: np.array([float(value)]) for name, value in metrics.items()},
-        samples=np.asarray(samples),
-        history=columns,
-        arrays=extra,
-        events=list(events),
-    )
+        samples=np.asarray(samples), history=columns, arrays=extra, events=list(events),
+    )  # fmt: skip
 
 
 def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
@@ -132,8 +127,7 @@ def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:
     """Save a finished part, so that a resumed run need not repeat it."""
     arrays = {"samples": outcome.samples}
     for field in ("metrics", "history", "arrays"):
-        for key, value in getattr(outcome, field).items():
-            arrays[f"{field}:{key}"] = value
+        arrays |= {f"{field}:{k}": v for k, v in getattr(outcome, field).items()}
     header = {"settings_sha256": folder.fingerprint(), "events": outcome.events}
     path = folder.path / "checkpoint" / f"{name}.npz"
     path.parent.mkdir(exist_ok=True)
@@ -149,22 +143,22 @@ def load_part(folder: RunFolder, name: str) -> Outcome | None:
     path = folder.path / "checkpoint" / f"{name}.npz"
     if not path.is_file():
         return None
+    fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
     try:
         header, arrays = load_arrays(path, _KIND, "delete it and resume")
         check_bytes(str(path), JSON_GROWTH * len(json.dumps(header)))
         samples, events = arrays.pop("samples"), header["events"]
         same = header["settings_sha256"] == folder.fingerprint()
-    except (FileFormatError, KeyError, TypeError, ValueError) as error:
+        for key, value in arrays.items():
+            field, _, rest = key.partition(":")
+            fields[field][rest] = value
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(str(error)) from None
     if not same:
         raise UserError(
             f"{path} was made with other settings than config.json has now: put them "
             "back, or delete the file and resume."
         )
-    fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
-    for key, value in arrays.items():
-        field, _, rest = key.partition(":")
-        fields[field][rest] = value
     return Outcome(samples=samples, events=events, **fields)
 
 
@@ -192,17 +186,14 @@ def write_results(
         "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
     }
     folder.write_json("metrics.json", metrics)
-    folder.write_json(
-        "per_seed.json",
-        {
-            name: {k: [_json_number(v) for v in row] for k, row in out.metrics.items()}
-            for name, out in outcomes.items()
-        },
-    )
+    values = {
+        name: {k: [_json_number(v) for v in row] for k, row in out.metrics.items()}
+        for name, out in outcomes.items()
+    }
+    folder.write_json("per_seed.json", values)
     write_history(folder, entries)
-    path = folder.path / "samples.npz"
     samples = {name: np.asarray(out.samples) for name, out in entries.items()}
-    save_arrays(path, "samples of a run", {}, samples)
+    save_arrays(folder.path / "samples.npz", "samples of a run", {}, samples)
 
 
 def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
@@ -210,9 +201,24 @@ def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
 
     NaN is left out, and an infinite value is null.
     """
-    lines = [line for name, out in outcomes.items() for line in _lines(name, out)]
-    text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
-    folder.write("history.jsonl", text)
+    lines = []
+    for name, outcome in outcomes.items():
+        for line in _lines(outcome):
+            known = {
+                k: _json_number(v) if isinstance(v, float) else v
+                for k, v in line.items()
+                if v == v
+            }
+            lines.append(json.dumps({"name": name} | known, allow_nan=False) + "\n")
+    folder.write("history.jsonl", "".join(lines))
+
+
+def _lines(outcome: Outcome) -> Iterator[dict[str, Any]]:
+    columns = outcome.history
+    for seed, i in np.ndindex(columns["step"].shape) if columns else ():
+        numbers = {name: column[seed, i].item() for name, column in columns.items()}
+        yield {"seed_index": seed} | numbers
+    yield from outcome.events
 
 
 def write_figures(folder: RunFolder, figures: Mapping[str, Any]) -> None:
@@ -249,18 +255,3 @@ def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float | None]:
 
 def _json_number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _lines(name: str, outcome: Outcome) -> list[dict[str, Any]]:
-    lines = []
-    if outcome.history:
-        num_seeds, num_steps = outcome.history["step"].shape
-        lines = [
-            {"name": name, "seed_index": seed}
-            | {key: column[seed, i].item() for key, column in outcome.history.items()}
-            for seed in range(num_seeds)
-            for i in range(num_steps)
-        ]
-    lines += [{"name": name} | event for event in outcome.events]
-    finite = lambda v: None if isinstance(v, float) and not np.isfinite(v) else v
-    return [{key: finite(v) for key, v in line.items() if v == v} for line in lines]
