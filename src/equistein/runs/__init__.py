@@ -8,7 +8,6 @@ from equistein.runs._folder import (
 )
 from equistein.runs._report import (
     described_settings as described_settings,
-    PageFigure as PageFigure,
     ReportText as ReportText,
     write_comparison as write_comparison,
     write_page as write_page,
@@ -20,6 +19,7 @@ from equistein.runs._results import (
     join_seeds as join_seeds,
     load_part as load_part,
     Metric as Metric,
+    metrics_json as metrics_json,
     Outcome as Outcome,
     save_part as save_part,
     SEED as SEED,

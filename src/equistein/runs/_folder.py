@@ -10,9 +10,9 @@ import pathlib
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import filelock
@@ -59,10 +59,8 @@ class RunFolder:
             folder.hold()
             _check_empty(path)  # another process may have come first
         except (OSError, ValueError) as error:
-            raise UserError(
-                f"Cannot write to the output folder {path}: {error}. Choose another "
-                "--out."
-            ) from None
+            reason = f"Cannot write to {path}: {error}. Choose another --out."
+            raise UserError(reason) from None
         return folder
 
     @classmethod
@@ -73,10 +71,7 @@ class RunFolder:
             UserError: If it is not one.
         """
         if not (path / "config.json").is_file():
-            raise UserError(
-                f"{path} is not a run folder: it has no config.json. Give the folder "
-                "that was printed when the run began."
-            )
+            raise UserError(f"{path} is not a run folder: it has no config.json.")
         return cls(path)
 
     def hold(self) -> None:
@@ -91,10 +86,8 @@ class RunFolder:
         try:
             self._lock.acquire()
         except filelock.Timeout:
-            raise UserError(
-                f"Another process works in {self.path}: wait for its end, or stop it "
-                "first."
-            ) from None
+            reason = f"Another process works in {self.path}: stop it first."
+            raise UserError(reason) from None
         for place in (self.path, self.path / "checkpoint", self.path / "figures"):
             for part in place.glob(f".*{PART}"):
                 part.unlink(missing_ok=True)
@@ -102,13 +95,6 @@ class RunFolder:
     def release(self) -> None:
         """Let other processes in."""
         self._lock.release()
-
-    def remove_if_empty(self) -> None:
-        """Remove a new folder that nothing was written to."""
-        self.release()
-        (self.path / _LOCK).unlink(missing_ok=True)
-        if not any(self.path.iterdir()):
-            self.path.rmdir()
 
     def has(self, name: str) -> bool:
         """Return whether a file exists."""
@@ -161,25 +147,6 @@ class RunFolder:
             raise UserError(f"{path} should hold a JSON object.")
         return value
 
-    def read_lines(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a file of JSON lines; nothing if it does not exist.
-
-        Raises:
-            UserError: If it is damaged or larger than memory may hold.
-        """
-        if not self.has(name):
-            return
-        text = self.read(name, growth=2).decode("utf-8", "replace")
-        for number, line in enumerate(text.splitlines(), start=1):
-            try:
-                value = json.loads(line)
-            except (RecursionError, ValueError) as error:
-                raise UserError(
-                    f"{self.path / name}, line {number}, is damaged: {error}."
-                ) from None
-            if isinstance(value, dict):
-                yield value
-
     def fingerprint(self) -> str:
         """Return the SHA-256 of the settings, to which results belong.
 
@@ -195,9 +162,8 @@ def _check_empty(path: pathlib.Path) -> None:
     # A run killed while it wrote its first file left nothing to lose.
     if any(not file.name.endswith((PART, _LOCK)) for file in path.iterdir()):
         raise UserError(
-            f"The output folder {path} is not empty, and nothing in it will be "
-            f"overwritten: choose another --out, or `equistein resume {path}` if it is "
-            "an unfinished run."
+            f"{path} is not empty, and nothing in it is overwritten: choose another "
+            f"--out, or `equistein resume {path}` if it is an unfinished run."
         )
 
 
@@ -213,11 +179,16 @@ def write_environment(folder: RunFolder) -> None:
     """
     if folder.has("environment.json"):
         return
+    program = pathlib.Path(sys.argv[0])
+    words = [program.name]
+    if program.name == "__main__.py":
+        words = ["python", "-m", program.parent.name]
     packages = importlib.metadata.distributions()
     versions = {each.name.lower(): each.version for each in packages}
+    prefixes = ("EQUISTEIN_", "JAX_", "XLA_")
     environment = {
         "started": datetime.datetime.now(datetime.UTC).isoformat(),
-        "command": _command(),
+        "command": shlex.join([*words, *sys.argv[1:]]),
         "settings_sha256": folder.fingerprint(),
         "commit": _commit(),
         "python": platform.python_version(),
@@ -226,14 +197,28 @@ def write_environment(folder: RunFolder) -> None:
         "cpus": os.cpu_count(),
         "devices": [str(device) for device in jax.devices()],
         "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
-        "variables": {
-            name: os.environ[name]
-            for name in sorted(os.environ)
-            if name.startswith(("EQUISTEIN_", "JAX_", "XLA_"))
-        },
+        "variables": {k: v for k, v in os.environ.items() if k.startswith(prefixes)},
         "versions": {name: versions[name] for name in _PACKAGES if name in versions},
     }
     folder.write_json("environment.json", environment)
+
+
+def _commit() -> str | None:
+    """Return the commit of the source this was imported from, if it is a checkout."""
+    root = pathlib.Path(__file__).parents[3]
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    if (root / ".git").exists() and shutil.which("git"):
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip()
+    return None
+
+
+def _processor() -> str:
+    """Return the name of the CPU, as far as the system reports it."""
+    with contextlib.suppress(OSError):
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+        if match := re.search(r"(?m)^model name\s*:\s*(.*)$", text):
+            return match[1]
+    return platform.processor()
 
 
 def check_settings(folder: RunFolder) -> None:
@@ -247,36 +232,6 @@ def check_settings(folder: RunFolder) -> None:
     started = folder.read_json("environment.json").get("settings_sha256")
     if started != folder.fingerprint():
         raise UserError(
-            f"{folder.path / 'config.json'} was changed after the run began, and "
-            "finished parts belong to the settings before: put them back, or start a "
-            "new run."
+            f"{folder.path / 'config.json'} was changed after the run began: put its "
+            "settings back, or start a new run."
         )
-
-
-def _command() -> str:
-    """Return the command of this process, as a shell takes it."""
-    program = pathlib.Path(sys.argv[0])
-    words = [program.name]
-    if program.name == "__main__.py":
-        words = ["python", "-m", program.parent.name]
-    return shlex.join([*words, *sys.argv[1:]])
-
-
-def _processor() -> str:
-    """Return the name of the CPU, as far as the system reports it."""
-    with contextlib.suppress(OSError, TypeError):
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-        return re.search(r"(?m)^model name\s*:\s*(.*)$", text)[1]  # type: ignore[index]
-    return platform.processor()
-
-
-def _commit() -> str | None:
-    """Return the commit of the source this was imported from, if it is a checkout."""
-    root = pathlib.Path(__file__).parents[3]
-    words = ["git", "-C", str(root), "describe", "--always", "--dirty"]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        if (root / ".git").exists():
-            return subprocess.check_output(
-                words, text=True, timeout=10, stderr=subprocess.DEVNULL
-            ).strip()
-    return None

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +22,8 @@ SEED = "@"
 """Separates a part's name from a seed's number, where each seed is a part."""
 
 _KIND = "finished part"
+_FIELDS = ("metrics", "history", "arrays")  # of an outcome, by name
+_MOST_WARNINGS = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,38 +97,33 @@ def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     groups: dict[str, list[Outcome]] = {}
     for name, outcome in outcomes.items():
         groups.setdefault(name.partition(SEED)[0], []).append(outcome)
-    return {name: _concatenate(parts) for name, parts in groups.items()}
+    return {
+        name: _concatenate(parts) if len(parts) > 1 else parts[0]
+        for name, parts in groups.items()
+    }
 
 
 def _concatenate(parts: list[Outcome]) -> Outcome:
-    if len(parts) == 1:
-        return parts[0]
-
-    def along_seeds(field: str) -> dict[str, np.ndarray]:
+    fields: dict[str, Any] = {}
+    for field in _FIELDS:
         dicts = [getattr(part, field) for part in parts]
-        # Expensive arrays may be of the first seed alone.
-        return {
+        fields[field] = {  # expensive arrays may be of the first seed alone
             name: np.concatenate([d[name] for d in dicts if name in d])
             for name in dicts[0]
         }
-
-    return Outcome(
-        metrics=along_seeds("metrics"),
-        samples=np.concatenate([part.samples for part in parts]),
-        history=along_seeds("history"),
-        arrays=along_seeds("arrays"),
-        events=[
-            {"seed_index": index} | event
-            for index, part in enumerate(parts)
-            for event in part.events
-        ],
-    )
+    samples = np.concatenate([part.samples for part in parts])
+    events = [
+        {"seed_index": index} | event
+        for index, part in enumerate(parts)
+        for event in part.events
+    ]
+    return Outcome(samples=samples, events=events, **fields)
 
 
 def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:
     """Save a finished part, so that a resumed run need not repeat it."""
     arrays = {"samples": outcome.samples}
-    for field in ("metrics", "history", "arrays"):
+    for field in _FIELDS:
         arrays |= {f"{field}:{k}": v for k, v in getattr(outcome, field).items()}
     header = {"settings_sha256": folder.fingerprint(), "events": outcome.events}
     path = folder.path / "checkpoint" / f"{name}.npz"
@@ -143,7 +140,7 @@ def load_part(folder: RunFolder, name: str) -> Outcome | None:
     path = folder.path / "checkpoint" / f"{name}.npz"
     if not path.is_file():
         return None
-    fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
+    fields: dict[str, Any] = {field: {} for field in _FIELDS}
     try:
         header, arrays = load_arrays(path, _KIND, "delete it and resume")
         check_bytes(str(path), JSON_GROWTH * len(json.dumps(header)))
@@ -162,6 +159,36 @@ def load_part(folder: RunFolder, name: str) -> Outcome | None:
     return Outcome(samples=samples, events=events, **fields)
 
 
+def metrics_json(
+    outcomes: Mapping[str, Outcome],
+    seeds: Sequence[int],
+    about: Mapping[str, Metric],
+) -> dict[str, Any]:
+    """Return what metrics.json holds of outcomes whose seeds are joined.
+
+    Args:
+        outcomes: The outcome of each entry, and of the floor if there is one.
+        seeds: The seeds.
+        about: What each metric is.
+    """
+    rows = {name: summarize(outcome.metrics) for name, outcome in outcomes.items()}
+    floor = rows.pop(FLOOR, {})
+    warnings = dict.fromkeys(
+        (name, str(event["text"]))
+        for name in rows
+        for event in outcomes[name].events
+        if "text" in event
+    )
+    return {
+        "entries": rows,
+        "floor": floor,
+        "num_samples": {name: len(outcomes[name].samples) for name in rows},
+        "seeds": list(seeds),
+        "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
+        "warnings": list(warnings)[:_MOST_WARNINGS],
+    }
+
+
 def write_results(
     folder: RunFolder,
     outcomes: Mapping[str, Outcome],
@@ -170,29 +197,17 @@ def write_results(
 ) -> None:
     """Write metrics.json, per_seed.json, history.jsonl and samples.npz.
 
-    Args:
-        folder: The run folder.
-        outcomes: The outcome of each entry, its seeds joined.
-        seeds: The seeds.
-        about: What each metric is.
+    The arguments are those of `metrics_json`.
     """
-    entries = {name: out for name, out in outcomes.items() if name != FLOOR}
-    floor = outcomes.get(FLOOR)
-    metrics: dict[str, Any] = {
-        "entries": {name: summarize(out.metrics) for name, out in entries.items()},
-        "floor": summarize(floor.metrics) if floor else {},
-        "num_samples": {name: len(out.samples) for name, out in entries.items()},
-        "seeds": list(seeds),
-        "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
-    }
-    folder.write_json("metrics.json", metrics)
+    folder.write_json("metrics.json", metrics_json(outcomes, seeds, about))
     values = {
-        name: {k: [_json_number(v) for v in row] for k, row in out.metrics.items()}
-        for name, out in outcomes.items()
+        name: {k: [_json_number(v) for v in row] for k, row in outcome.metrics.items()}
+        for name, outcome in outcomes.items()
     }
     folder.write_json("per_seed.json", values)
+    entries = {name: outcome for name, outcome in outcomes.items() if name != FLOOR}
     write_history(folder, entries)
-    samples = {name: np.asarray(out.samples) for name, out in entries.items()}
+    samples = {name: np.asarray(each.samples) for name, each in entries.items()}
     save_arrays(folder.path / "samples.npz", "samples of a run", {}, samples)
 
 
@@ -201,24 +216,17 @@ def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
 
     NaN is left out, and an infinite value is null.
     """
-    lines = []
+    lines: list[dict[str, Any]] = []
     for name, outcome in outcomes.items():
-        for line in _lines(outcome):
-            known = {
-                k: _json_number(v) if isinstance(v, float) else v
-                for k, v in line.items()
-                if v == v
-            }
-            lines.append(json.dumps({"name": name} | known, allow_nan=False) + "\n")
-    folder.write("history.jsonl", "".join(lines))
-
-
-def _lines(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    columns = outcome.history
-    for seed, i in np.ndindex(columns["step"].shape) if columns else ():
-        numbers = {name: column[seed, i].item() for name, column in columns.items()}
-        yield {"seed_index": seed} | numbers
-    yield from outcome.events
+        columns = outcome.history
+        for seed, i in np.ndindex(columns["step"].shape) if columns else ():
+            row = {key: column[seed, i].item() for key, column in columns.items()}
+            lines.append({"name": name, "seed_index": seed} | row)
+        lines += [{"name": name} | event for event in outcome.events]
+    finite = lambda v: _json_number(v) if isinstance(v, float) else v
+    lines = [{k: finite(v) for k, v in line.items() if v == v} for line in lines]
+    text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+    folder.write("history.jsonl", text)
 
 
 def write_figures(folder: RunFolder, figures: Mapping[str, Any]) -> None:
