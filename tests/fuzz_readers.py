@@ -108,7 +108,7 @@ def read(reader, path):
 def read_run_folder(reader, path):
     """Read a file of a run folder, as the command does that reads it."""
     from equistein.cli._fit import read_settings
-    from equistein.cli._report import Report
+    from equistein.cli._runs import Report
     from equistein.runs import load_part, RunFolder
 
     if reader == "fit":

@@ -17,13 +17,11 @@ class _Output:
     quiet: bool = False
     json: bool = False
     values: dict[str, Any] = {}
-    warnings: list[str] = []
 
 
 def set_output(*, quiet: bool, json: bool) -> None:
     """Choose whether lines and bars are left out, and whether answers are JSON."""
     _Output.quiet, _Output.json, _Output.values = quiet, json, {}
-    _Output.warnings = []
     show_progress(not quiet)
 
 
@@ -40,10 +38,11 @@ def answer(text: str, **values: Any) -> None:
         print(text, flush=True)
 
 
-def fail(reason: str) -> None:
-    """Print why a command ends early, on the standard error."""
+def fail(reason: str, status: int) -> int:
+    """Print why a command ends early, on the standard error; return its status."""
     _Output.values["error"] = reason
     print(f"equistein: {reason}", file=sys.stderr)
+    return status
 
 
 def close(status: int) -> None:
@@ -72,11 +71,11 @@ def print_sampling_warnings() -> Iterator[None]:
         show_others = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *place: Any) -> None:
+            shown = _Output.values.setdefault("warnings", [])
             if not issubclass(category, SamplingWarning):
                 show_others(message, category, *place)
-            elif str(message) not in _Output.warnings:
-                _Output.warnings.append(str(message))
-                _Output.values["warnings"] = _Output.warnings
+            elif str(message) not in shown:
+                shown.append(str(message))
                 print(f"equistein: warning: {message}", file=sys.stderr)
 
         warnings.showwarning = show
