@@ -31,21 +31,17 @@ class Doctor:
         devices = [str(device) for device in jax.devices()]
         cache, data = cache_folder(), os.environ.get(DATA_VARIABLE)
         size = sum(each.stat().st_size for each in cache.rglob("*") if each.is_file())
-        lines = ["Versions"]
-        lines += [f"  {name:<14}{v or 'missing'}" for name, v in versions.items()]
-        lines += ["Devices", f"  {', '.join(devices)} of {os.cpu_count()} processors"]
-        lines.append("Extras")
+        lines = [f"  {name:<14}{v or 'missing'}" for name, v in versions.items()]
+        shown = f"  {', '.join(devices)} of {os.cpu_count()} processors"
+        lines = ["Versions", *lines, "Devices", shown, "Extras"]
         for extra, packages in extras.items():
             missing = ", ".join(name for name, v in packages.items() if v is None)
             remedy = f"pip install 'equistein[{extra}]'  (no {missing})"
             lines.append(f"  {extra:<14}{remedy if missing else 'installed'}")
-        found = os.path.isdir(data or ".")
-        lines += [
-            "Folders",
-            f"  {DATA_VARIABLE:<18}{data or 'not set: data are built or downloaded'}"
-            + ("" if found else "  (no folder)"),
-            f"  {CACHE_VARIABLE:<18}{cache}, {size / 2**20:.0f} MiB",
-        ]
+        about = data or "not set: data are built or downloaded"
+        about += "" if os.path.isdir(data or ".") else "  (no folder)"
+        lines += ["Folders", f"  {DATA_VARIABLE:<18}{about}"]
+        lines.append(f"  {CACHE_VARIABLE:<18}{cache}, {size / 2**20:.0f} MiB")
         answer(
             "\n".join(lines), versions=versions, devices=devices, extras=extras,
             data=data, cache={"folder": cache, "bytes": size},

@@ -91,11 +91,7 @@ def default_folder(name: str) -> pathlib.Path:
 
 
 def read_settings(folder: RunFolder) -> tuple[Problem, AbstractSettings]:
-    """Return the problem and the settings of an earlier fit.
-
-    Raises:
-        UserError: If config.json is damaged.
-    """
+    """Return the problem and the settings of an earlier fit."""
     described = folder.read_json("config.json")
     try:
         problem = runs.settings_from_json(Problem, described.get("problem"))
@@ -111,13 +107,9 @@ def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
     problem, settings = read_settings(folder)
     described = folder.read_json("config.json")
     path = pathlib.Path(str(described.get("data")))
-    if not path.exists():
-        raise UserError(f"There is no file {path}, which this run was started with.")
-    if digest(path) != described.get("sha256"):
-        raise UserError(
-            f"{path} is not what this run was started with: restore it, or start a new "
-            "run."
-        )
+    if not path.exists() or digest(path) != described.get("sha256"):
+        reason = "is not what this run was started with" if path.exists() else "is gone"
+        raise UserError(f"{path} {reason}: restore it, or start a new run.")
     if folder.has("report.html") and folder.has(RunFolder.MODEL):
         print_answer(folder, path, "Finished before. ")
         return 0
@@ -201,40 +193,30 @@ class _Task:
                 num_samples=problem.num_samples, ais_steps=problem.ais_steps,
             )  # fmt: skip
         except DivergenceError as error:
-            last, none = error.fitted, np.zeros((0, 1))
-            epochs = runs.seed_outcome(
-                {}, none, history=last.history, events=last.events
-            )
+            history, events = error.fitted.history, error.fitted.events
+            none = np.zeros((0, 1))
+            epochs = runs.seed_outcome({}, none, history=history, events=events)
             runs.write_history(folder, {"model": epochs})
-            error.add_note(
-                f"Every epoch and every roll-back is in {folder.path / 'history.jsonl'}"
-                f", the last good state in {folder.path / _TRAINING}."
-            )
+            error.add_note(f"Every epoch is in {folder.path / 'history.jsonl'}.")
             raise
         except NonFiniteError as error:
             error.add_note("The model is learned: fit again with smaller step sizes.")
             raise
-        runs.write_results(
-            folder, judgement.outcomes, [problem.seed], models.FIT_METRICS
-        )
+        outcomes, seeds = judgement.outcomes, [problem.seed]
+        runs.write_results(folder, outcomes, seeds, models.FIT_METRICS)
         runs.write_figures(folder, judgement.figures)
-        metrics = judgement.outcomes["model"].metrics
-        title, lead = f"equistein fit: {self.data.name}", self.description
-        runs.write_text(
-            folder, models.fit_text(fitted, metrics, title, lead, kelvin=problem.kelvin)
-        )
+        text = models.fit_text(
+            fitted, outcomes["model"].metrics, f"equistein fit: {self.data.name}",
+            self.description, kelvin=problem.kelvin,
+        )  # fmt: skip
+        runs.write_text(folder, text)
         runs.write_report(folder)
         print_answer(folder, self.data)
         return 0
 
 
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
-    """Check everything; `options` are those that were given, or complete settings.
-
-    Raises:
-        UserError: If an option is of another network.
-        ValueError: If something else is invalid.
-    """
+    """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem, batch_size or 2)
     problem = dataclasses.replace(problem, network=models.network_of(problem, dataset))

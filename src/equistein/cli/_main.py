@@ -1,6 +1,5 @@
 """`equistein`: which command the words name, and errors without tracebacks."""
 
-import contextlib
 import difflib
 import hashlib
 import importlib
@@ -27,6 +26,7 @@ COMMANDS = {  # the module of each, imported only for it, and its help
     "doctor": ("_doctor", "Show versions, devices, extras, data and folders."),
 }
 _CLOSED_PIPE = 141  # as a shell reports a command whose reader went away
+_FLAGS = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
 _COMPILED = 2**30  # bytes of compiled programs that are cached
 
 
@@ -118,12 +118,7 @@ def _status(words: list[str]) -> int:
 
 
 def parse(words: Sequence[str]) -> Any:
-    """Return the command that the words name, with its settings.
-
-    Raises:
-        UserError: If a setting is invalid.
-        SystemExit: After a help is printed, or what is wrong with a setting.
-    """
+    """Return the command that the words name, with its settings."""
     import tyro
 
     from equistein.runs import UserError
@@ -140,17 +135,17 @@ def parse(words: Sequence[str]) -> Any:
 
 
 def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    commands = [f"  {name:<{width}}  {about}" for name, (_, about) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: equistein COMMAND [options]", "", ABOUT, "", *commands, "",
-            "  --version  print the version",
-            "  --quiet    of every command: print the answer only, no progress",
-            "  --json     of every command: print the answer as one JSON object", "",
-            "equistein COMMAND --help explains a command.",
-        ]
-    )  # fmt: skip
+    lines = ["usage: equistein COMMAND [options]", "", ABOUT, ""]
+    lines += [f"  {name:<9}  {about}" for name, (_, about) in COMMANDS.items()]
+    lines += [
+        "",
+        "  --version  print the version",
+        "  --quiet    of every command: print the answer only, no progress",
+        "  --json     of every command: print the answer as one JSON object",
+        "",
+        "equistein COMMAND --help explains a command.",
+    ]
+    return "\n".join(lines)
 
 
 def _stopped() -> int:
@@ -169,25 +164,20 @@ def _cache_compiled_programs() -> None:
     from equistein.data import cache_folder
 
     config = jax.config.values
-    on, folder = (
-        config[f"jax_{name}"]
-        for name in ("enable_compilation_cache", "compilation_cache_dir")
-    )
-    if folder or not on:
+    if (
+        config["jax_compilation_cache_dir"]
+        or not config["jax_enable_compilation_cache"]
+    ):
         return
     # Programs of one kind of CPU may use instructions that others lack.
-    cpu = platform.processor()
-    with contextlib.suppress(OSError):
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-        flags = re.search(r"(?m)^(flags|Features)\s*:.*$", text)
-        cpu = flags.group() if flags else cpu
-    cpu = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
-    jax.config.update(
-        "jax_compilation_cache_dir", str(cache_folder() / "compiled" / cpu)
-    )
+    cpu, info = platform.processor(), pathlib.Path("/proc/cpuinfo")
+    if info.is_file() and (flags := re.search(_FLAGS, info.read_text())):
+        cpu = flags.group()
+    name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
+    folder = cache_folder() / "compiled" / name
+    jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", _COMPILED)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     # A cache that cannot be read or written only costs time.
-    warnings.filterwarnings(
-        "ignore", message="Error (reading|writing) persistent compilation cache"
-    )
+    ignored = "Error (reading|writing) persistent compilation cache"
+    warnings.filterwarnings("ignore", message=ignored)

@@ -10,63 +10,53 @@ import docstring_parser
 import jax
 import tyro
 
-from equistein.models import (
-    AbstractSettings,
-    ContrastiveSettings,
-    DenoisingSettings,
-    ImageSettings,
-    Problem,
-)
+from equistein import models
+from equistein.models import AbstractSettings, Problem
 from equistein.runs import UserError
 
 SETTINGS: Mapping[str, AbstractSettings] = {
-    "features": ContrastiveSettings(),
-    "graph": DenoisingSettings(),
-    "unet": ImageSettings(),
+    "features": models.ContrastiveSettings(),
+    "graph": models.DenoisingSettings(),
+    "unet": models.ImageSettings(),
 }
 """The default settings of each network."""
 
-_PATIENCE = 60  # seconds to find each other
-_HEARTBEAT = 40  # seconds until a process that is silent counts as lost
+_SECONDS: Any = {
+    "initialization_timeout": 60,  # to find each other
+    "heartbeat_timeout_seconds": 40,  # until a silent process counts as lost
+}
 
 
-def _fields() -> list[tuple[str, Any, Any]]:
-    """Return a field for each setting of any network: None if it is not given."""
-    kinds = {
-        field.name: field.type
-        for settings in SETTINGS.values()
-        for field in dataclasses.fields(settings)
-    }
-    return [
-        (name, Annotated[kind | None, tyro.conf.arg(help=_help(name))], None)  # type: ignore
-        for name, kind in kinds.items()
-    ]
+def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
+    """Return the option of a setting: None if it is not given.
 
-
-def _help(name: str) -> str:
-    """Return what a setting is, from its class, and its default for each network."""
+    Its help is from the docstring of its class, with its default for each network.
+    """
     having = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
     texts = [
-        param.description
+        param.description or ""
         for network in having
         for cls in type(SETTINGS[network]).__mro__
         for param in docstring_parser.parse(cls.__doc__ or "").params
         if param.arg_name == name
     ]
     defaults = (f"{k} {'automatic' if v is None else v}" for k, v in having.items())
-    return f"{' '.join(' '.join(texts[:1]).split())} (default: {'; '.join(defaults)})"
+    words = [*" ".join(texts[:1]).split(), f"(default: {'; '.join(defaults)})"]
+    return name, Annotated[kind | None, tyro.conf.arg(help=" ".join(words))], None
 
 
-FitOptions = dataclasses.make_dataclass("FitOptions", _fields(), frozen=True)
+_KINDS = {
+    field.name: field.type
+    for settings in SETTINGS.values()
+    for field in dataclasses.fields(settings)
+}
+FitOptions = dataclasses.make_dataclass(
+    "FitOptions", [_field(*each) for each in _KINDS.items()], frozen=True
+)
 
 
 def fit_settings(problem: Problem, options: Any) -> AbstractSettings:
-    """Return the settings of a problem's network with the options that were given.
-
-    Raises:
-        UserError: If an option is of another network.
-        ValueError: If a value is out of range.
-    """
+    """Return the settings of a problem's network with the options that were given."""
     if isinstance(options, AbstractSettings):
         return options
     settings = SETTINGS[str(problem.network)]
@@ -101,18 +91,12 @@ class Distributed:
     process_id: int | None = None
 
     def join(self) -> None:
-        """Find the other processes, if there are some.
-
-        Raises:
-            UserError: If they are not found within a minute.
-        """
+        """Find the other processes, if there are some."""
         if not self.distributed:
             return
         try:
-            jax.distributed.initialize(
-                self.coordinator, self.num_processes, self.process_id,
-                initialization_timeout=_PATIENCE, heartbeat_timeout_seconds=_HEARTBEAT,
-            )  # fmt: skip
+            address = self.coordinator, self.num_processes, self.process_id
+            jax.distributed.initialize(*address, **_SECONDS)
         except (RuntimeError, ValueError) as error:
             raise UserError(
                 f"The other processes were not found: {str(error).splitlines()[0]} "

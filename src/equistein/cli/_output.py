@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -49,16 +48,13 @@ def close(status: int) -> None:
     """Print the JSON object, if it was asked for: the answers and the exit status."""
     if _Output.json:
         values = finite({"status": status, **_Output.values})
-        print(json.dumps(values, indent=1, default=str))
+        print(json.dumps(values, indent=1))
 
 
 def finite(value: Any) -> Any:
-    """Return JSON with null for the numbers that are not finite."""
-    if isinstance(value, dict):
-        return {str(name): finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Return a value as JSON holds it, with null for numbers that are not finite."""
+    text = json.dumps(value, default=str)
+    return json.loads(text, parse_constant=lambda word: None)
 
 
 @contextlib.contextmanager

@@ -35,13 +35,11 @@ class Resume:
         """Do what the folder's config.json describes and is not done yet."""
         folder = RunFolder.open(self.run)
         command = folder.read_json("config.json").get("command")
-        if command == "experiment":
-            raise UserError(
-                f"{folder.path} is an experiment, which continues by the command that "
-                f"began it, with --out {folder.path}."
-            )
         if command not in ("fit", "sweep"):
-            raise UserError(f"{folder.path} holds a {command!r}: it cannot be resumed.")
+            raise UserError(
+                f"{folder.path} holds no fit or sweep but a {command!r}: an experiment "
+                f"continues by the command that began it, with --out {folder.path}."
+            )
         check_settings(folder)
         if command == "sweep":
             return run_members(folder)

@@ -1,6 +1,5 @@
 """`equistein sample`: new samples from a learned density, and the files they become."""
 
-import collections
 import dataclasses
 import pathlib
 import secrets
@@ -11,18 +10,12 @@ import jax.random as jr
 import numpy as np
 import tyro
 
+from equistein import models
 from equistein._files import PART, unfinished
 from equistein._types import Key
 from equistein.bridges import to_ase
 from equistein.cli._output import answer, say
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
-from equistein.models import (
-    formulas_of,
-    load,
-    molecule_numbers,
-    of_formula,
-    pretrained,
-)
 from equistein.molecules import formula, read_molecules, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.training import Clamp, Fitted
@@ -74,10 +67,12 @@ class Sample:
         if self.hold_atoms is not None and self.hold is None:
             raise UserError("--hold-atoms needs --hold, the file that they are in.")
         learned = _learned(self.run)
-        names = formulas_of(learned)
+        names = models.formulas_of(learned)
         if self.formula is not None and not names:
             raise UserError(f"--formula {self.formula}: no molecules were learned.")
-        fitted = of_formula(learned, self.formula or names[0]) if names else learned
+        fitted = (
+            models.of_formula(learned, self.formula or names[0]) if names else learned
+        )
         species = symbols_of(fitted.about["atomic_numbers"]) if names else None
         label, clamp = _label(self.label, fitted), None
         check_out(self.out, species, fitted)
@@ -87,11 +82,10 @@ class Sample:
         part = f".{self.out.name}.{secrets.token_hex(4)}{PART}"
         with unfinished(self.out.with_name(part)) as folder:
             folder.mkdir()
-            points = np.asarray(
-                fitted.sample(
-                    key, self.num_samples, label=label, clamp=clamp, progress=True
-                )
+            points = fitted.sample(
+                key, self.num_samples, label=label, clamp=clamp, progress=True
             )
+            points = np.asarray(points)
             whole = folder / self.out.name
             write_samples(whole, points, label, species, dict(fitted.about))
             whole.replace(self.out)
@@ -110,9 +104,9 @@ def _learned(path: pathlib.Path) -> Fitted:
     """Return the learned density of a run folder, a file, or the package."""
     name = str(path)
     if name.startswith(_PRETRAINED) and not path.exists():
-        return pretrained(name.removeprefix(_PRETRAINED))
+        return models.pretrained(name.removeprefix(_PRETRAINED))
     if path.is_file() and path.suffix == ".eqx":
-        return load(path)
+        return models.load(path)
     folder = RunFolder.open(path)
     if folder.read_json("config.json").get("command") != "fit":
         raise UserError(f"{path} is no folder of an `equistein fit`.")
@@ -121,7 +115,7 @@ def _learned(path: pathlib.Path) -> Fitted:
             f"The fit in {path} is not finished; `equistein resume {path}`. If it "
             "diverged, start a new one."
         )
-    return load(path / RunFolder.MODEL)
+    return models.load(path / RunFolder.MODEL)
 
 
 def _label(word: str | None, fitted: Fitted) -> int | None:
@@ -141,10 +135,7 @@ def _label(word: str | None, fitted: Fitted) -> int | None:
 def _held_atoms(
     path: pathlib.Path, atoms: str | None, species: Sequence[str] | None
 ) -> Clamp:
-    """Return what holds atoms of a molecule in a file.
-
-    Each is the first atom of its element in new molecules that none before it is.
-    """
+    """Return what holds atoms of a file, each as the next atom of its element."""
     if species is None:
         raise UserError("--hold is for molecules, which this run has not learned.")
     frames = read_molecules(path)
@@ -158,16 +149,13 @@ def _held_atoms(
             f"--hold-atoms needs different numbers from 0 to {num - 1}, such as 0,1,2, "
             f"but got {atoms!r}."
         )
-    symbols = [frame.symbols[index] for index in chosen]
-    excess = collections.Counter(symbols) - collections.Counter(species)
-    if excess:
-        raise UserError(
-            f"--hold has {formula(symbols)}, of which {formula(species)} has no place "
-            f"for {formula(list(excess.elements()))}."
-        )
+    free = {s: [i for i, each in enumerate(species) if each == s] for s in species}
     values, mask = np.zeros((len(species), 3)), np.zeros(len(species), bool)
-    for index, symbol in zip(chosen, symbols, strict=True):
-        row = next(i for i, s in enumerate(species) if s == symbol and not mask[i])
+    for index in chosen:
+        symbol = frame.symbols[index]
+        if not free.get(symbol):
+            raise UserError(f"--hold has more {symbol} than {formula(species)} has.")
+        row = free[symbol].pop(0)
         values[row], mask[row] = frame.positions[index], True
     if mask.all():
         raise UserError(
@@ -236,17 +224,16 @@ def _print_scores(
     key: Key, learned: Fitted, species: Sequence[str], points: np.ndarray
 ) -> None:
     """Print how good molecules are; of a new formula, beside those of a known one."""
-    known, name = formulas_of(learned), formula(species)
-    _print_row(name, species, points)
-    if name in known:
-        return
-    say(f"Training never saw {name}, but {', '.join(known)}. Drawing {known[0]} ...")
-    one = of_formula(learned, known[0])
-    like = one.sample(key, min(len(points), _COMPARED), progress=True)
-    _print_row(f"{known[0]}, seen", symbols_of(one.about["atomic_numbers"]), like)
-
-
-def _print_row(name: str, species: Sequence[str], points: Any) -> None:
-    numbers = molecule_numbers(species, np.asarray(points), ())
-    text = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
-    answer(f"{name} ({len(points)}): {', '.join(text)}", **{name: numbers})
+    known, name = models.formulas_of(learned), formula(species)
+    rows = {name: (species, points)}
+    if name not in known:
+        seen, names = known[0], ", ".join(known)
+        say(f"Training never saw {name}, but {names}. Drawing {seen} ...")
+        one = models.of_formula(learned, seen)
+        like = one.sample(key, min(len(points), _COMPARED), progress=True)
+        atoms = symbols_of(one.about["atomic_numbers"])
+        rows[f"{seen}, seen"] = (atoms, np.asarray(like))
+    for label, (atoms, drawn) in rows.items():
+        numbers = models.molecule_numbers(atoms, drawn, ())
+        text = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
+        answer(f"{label} ({len(drawn)}): {', '.join(text)}", **{label: numbers})

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import pathlib
 import warnings
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -59,11 +59,13 @@ class Score:
         if self.out is not None:
             folder = RunFolder.create(self.out)
             folder.write_json("metrics.json", finite(described))
+            series = {
+                "energy": scores.energies,
+                "distance of two particles": scores.distances,
+            }
+            names = ("samples", "reference", "exact samples")
             figure = against_exact(
-                {
-                    "energy": _panel(scores.energies),
-                    "distance of two particles": _panel(scores.distances),
-                }
+                {k: tuple(v[name] for name in names) for k, v in series.items()}  # type: ignore
             )
             for suffix in ("png", "svg"):
                 folder.write(f"score.{suffix}", figure_file(figure, suffix))
@@ -105,11 +107,11 @@ def _text(scores: Scores, evaluations: float | None) -> str:
         lines.append(f"{name:<14}{score.value:>10.4g}{floor:>20}   {text}{mark}{note}")
     num_draws = max(score.num_draws for score in scores.scores.values())
     lines += [
-        f"distinct      {scores.num_distinct:>10} of {scores.num_samples}; repeats "
-        f"leave an effective size of {scores.effective_size:.0f}",
         "",
-        f"Exact ones: mean and spread of {num_draws} draws of {scores.num_samples}, as "
-        "many as the samples (5 of geometric_w2).",
+        f"Distinct samples: {scores.num_distinct} of {scores.num_samples}; repeats "
+        f"leave an effective size of {scores.effective_size:.0f}.",
+        f"Exact ones: mean and spread of {num_draws} draws of {scores.num_samples}, "
+        "5 of geometric_w2.",
         f"Reference: {reference.num} samples, {reference.origin}; the virial is "
         f"{reference.virial:.4g} +- {reference.virial_error:.2g} (exactly "
         f"{reference.virial_exact:g}); the two differ by {reference.energy_w2:.3g} in "
@@ -145,7 +147,3 @@ def _beside_papers(scores: Scores, evaluations: float | None) -> list[str]:
             for energy_w2, method, far, spent in rows
         ),
     ]
-
-
-def _panel(values: dict[str, Any]) -> tuple[Any, Any, Any]:
-    return values["samples"], values["reference"], values["exact samples"]

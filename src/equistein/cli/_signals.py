@@ -1,10 +1,8 @@
 """How a command ends: on Ctrl-C, SIGTERM and SIGHUP, at once or with its work kept."""
 
-import _thread
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +26,7 @@ def end_by_signals() -> None:
         number = getattr(signal, name, None)  # Windows has not all of them
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
-    sys.unraisablehook = _raise_again
+    sys.unraisablehook = _end_unraised
 
 
 def was_signaled() -> bool:
@@ -40,11 +38,7 @@ def was_signaled() -> bool:
 
 
 def attempt(folder: Any, work: Callable[[], int]) -> int:
-    """Do the work of a run folder, locked meanwhile, and return the exit status.
-
-    Raises:
-        UserError: If another process works in the folder.
-    """
+    """Do the work of a run folder, locked meanwhile, and return the exit status."""
     folder.hold()
     # Elsewhere signals do not raise, which imports of libraries do not withstand.
     _Signal.raises = True
@@ -75,12 +69,8 @@ def _end(number: int, frame: Any) -> None:
     os._exit(INTERRUPTED)
 
 
-def _raise_again(caught: Any) -> None:
-    """Raise again, a little later, what Python could not: while it freed something."""
-    if caught.exc_type is not KeyboardInterrupt or _Signal.number is None:
-        sys.__unraisablehook__(caught)
-        return
-    number, _Signal.number = signal.Signals(_Signal.number), None
-    later = threading.Timer(0.05, _thread.interrupt_main, [number])
-    later.daemon = True
-    later.start()
+def _end_unraised(caught: Any) -> None:
+    """End at once where Python could not raise, as while it freed something."""
+    if caught.exc_type is KeyboardInterrupt and was_signaled():
+        _end(0, None)
+    sys.__unraisablehook__(caught)

@@ -1,5 +1,6 @@
 """`equistein sweep`: a command for each combination of some settings, by submitit."""
 
+import collections
 import csv
 import dataclasses
 import io
@@ -80,9 +81,7 @@ class Sweep:
         settings = combinations(self.over)
         _executor(pathlib.Path(), self.cluster, self.cluster_options)
         if self.dry_run:
-            names = [
-                "; ".join(f"{k}={v}" for k, v in each.items()) for each in settings
-            ]
+            names = ["; ".join(map("=".join, each.items())) for each in settings]
             text = f"{len(names)} runs: {' | '.join(names)}. Nothing is written."
             answer(text, runs=names)
             return 0
@@ -98,12 +97,8 @@ class Sweep:
 
 
 def combinations(over: Sequence[str]) -> list[dict[str, str]]:
-    """Return the settings of all runs, from `option=1,2,3` or `option=0..19` each.
-
-    Raises:
-        UserError: If one is not written so, or there are too many.
-    """
-    swept: dict[str, list[str]] = {}
+    """Return the settings of all runs, from `option=1,2,3` or `option=0..19` each."""
+    swept = {}
     for text in over:
         option, _, written = text.partition("=")
         option = option.strip().lstrip("-").replace("-", "_")
@@ -115,9 +110,7 @@ def combinations(over: Sequence[str]) -> list[dict[str, str]]:
             )
         swept[option] = values
     if not swept or math.prod(map(len, swept.values())) > _MOST:
-        raise UserError(
-            f"A sweep is over 1 to at most {_MOST} runs, such as --over seed=0..19."
-        )
+        raise UserError(f"A sweep needs --over, and has at most {_MOST} runs.")
     rows = itertools.product(*swept.values())
     return [dict(zip(swept, row, strict=True)) for row in rows]
 
@@ -133,22 +126,22 @@ def _values(part: str) -> list[str]:
 def run_members(folder: RunFolder) -> int:
     """Do the runs of a sweep that are not finished, and write table and report."""
     described = folder.read_json("config.json")
-    arguments = described["arguments"]
     settings = combinations(described["over"])
     members = {f"{i:04d}": each for i, each in enumerate(settings)}
-    executor = _executor(
-        folder.path / "jobs", described["cluster"], described["cluster_options"]
-    )
+    place, jobs = folder.path.absolute() / "members", folder.path / "jobs"
+    executor = _executor(jobs, described["cluster"], described["cluster_options"])
 
     def work() -> int:
-        commands = {n: _words(arguments, s, folder, n) for n, s in members.items()}
+        commands = {
+            name: _words(described["arguments"], each, str(place / name))
+            for name, each in members.items()
+        }
         finished = _run_all(folder, commands, executor, described["workers"])
-        done = {name: members[name] for name in members if name in finished}
+        done = {name: members[name] for name in sorted(finished)}
         if done:
             _write_results(folder, described, done, len(members))
-        for name in set(members) - set(done):
-            reason = f"run {name} failed: see {folder.path / 'jobs'}."
-            print(f"equistein: {reason}", file=sys.stderr)
+        for name in sorted(set(members) - set(done)):
+            print(f"equistein: run {name} failed: see {jobs}.", file=sys.stderr)
         return int(len(done) < len(members))
 
     return attempt(folder, work)
@@ -184,11 +177,7 @@ def _run_all(
 
 
 def _executor(path: pathlib.Path, cluster: str, options: Sequence[str]) -> Any:
-    """Return what submits jobs.
-
-    Raises:
-        UserError: If submitit is missing, or does not know an option.
-    """
+    """Return what submits jobs."""
     try:
         import submitit
 
@@ -196,27 +185,22 @@ def _executor(path: pathlib.Path, cluster: str, options: Sequence[str]) -> Any:
         pairs = (option.partition("=") for option in options)
         parameters = {key: int(v) if v.isdecimal() else v for key, _, v in pairs}
         executor.update_parameters(**({"timeout_min": _MINUTES} | parameters))
-    except (ImportError, NameError, RuntimeError, TypeError, ValueError) as error:
-        raise UserError(
-            f"submitit cannot use --cluster {cluster}: {error}. If it is missing: pip "
-            "install 'equistein[sweep]'."
-        ) from None
-    return executor
+        return executor
+    except ImportError:
+        reason = "A sweep needs submitit: pip install 'equistein[sweep]'."
+    except (NameError, RuntimeError, TypeError, ValueError) as error:
+        reason = f"submitit cannot use --cluster {cluster}: {error}"
+    raise UserError(reason)
 
 
-def _words(
-    arguments: Sequence[str],
-    settings: Mapping[str, str],
-    folder: RunFolder,
-    name: str,
-) -> list[str]:
+def _words(words: Sequence[str], settings: Mapping[str, str], out: str) -> list[str]:
     """Return the command line that begins a run of the sweep, or continues it."""
-    path = folder.path.absolute() / "members" / name
-    command = [sys.executable, *([] if arguments[0] == "-m" else ["-m", "equistein"])]
-    if arguments[0] != "-m" and (path / "config.json").is_file():
-        return [*command, "resume", str(path)]
     options = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items()]
-    return [*command, *arguments, *options, f"--out={path}"]
+    if words[0] == "-m":
+        return [sys.executable, *words, *options, f"--out={out}"]
+    if os.path.isfile(os.path.join(out, "config.json")):
+        return [sys.executable, "-m", "equistein", "resume", out]
+    return [sys.executable, "-m", "equistein", *words, *options, f"--out={out}"]
 
 
 def _write_results(
@@ -229,17 +213,15 @@ def _write_results(
 
     Runs that differ in the seed alone are one row, with their spread.
     """
-    pooled: dict[str, dict[str, list]] = {}
-    lines: list[dict[str, Any]] = []
-    about: dict[str, Any] = {}
+    pooled: Any = collections.defaultdict(lambda: collections.defaultdict(list))
+    lines, about = [], {}
     for name, settings in members.items():
         member = RunFolder.open(folder.path / "members" / name)
         about |= member.read_json("metrics.json")["about"]
         others = " ".join(f"{k}={v}" for k, v in settings.items() if k != "seed")
         for entry, metrics in member.read_json("per_seed.json").items():
-            row = pooled.setdefault(f"{entry} {others}".strip(), {})
             for metric, values in metrics.items():
-                row.setdefault(metric, []).extend(values)
+                pooled[f"{entry} {others}".strip()][metric] += values
             for index, values in enumerate(itertools.zip_longest(*metrics.values())):
                 line = {"run": name, "entry": entry, "seed_index": index}
                 lines.append(line | settings | dict(zip(metrics, values, strict=True)))
@@ -250,8 +232,7 @@ def _write_results(
     floors = [row for row in rows if row.split(" ")[0] == runs.FLOOR]
     floor = rows.pop(floors[0]) if len(floors) == 1 else {}
     folder.write_json("metrics.json", {"entries": rows, "floor": floor, "about": about})
-    table = io.StringIO()
-    columns = dict.fromkeys(key for line in lines for key in line)
+    table, columns = io.StringIO(), dict.fromkeys(k for line in lines for k in line)
     writer = csv.DictWriter(table, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
@@ -260,11 +241,10 @@ def _write_results(
     text = runs.ReportText(
         title=f"equistein sweep: {' '.join(described['arguments'])}",
         lead=f"Runs for all combinations of {', '.join(described['over'])}. A row is "
-        "all runs that differ in the seed alone; table.csv has each of them, members/ "
-        "their own reports.",
+        "all runs that differ in the seed alone; table.csv has each of them.",
         unfinished=f"{left} of {num} runs are not finished." if left else "",
     )
     runs.write_text(folder, text)
     report, path = runs.write_report(folder), folder.path / "table.csv"
-    answer(f"Report: {report}\nTable: {path}", folder=folder.path, report=report,
-           table=path)  # fmt: skip
+    paths = {"folder": folder.path, "report": report, "table": path}
+    answer(f"Report: {report}\nTable: {path}", **paths)

@@ -182,7 +182,8 @@ def write_comparison(folders: Sequence[RunFolder], path: pathlib.Path) -> None:
                 counts[f"{run}: {name}"] = metrics.get("num_samples", {}).get(name)
                 labels[f"{run}: {name}"] = f"{run}: {text.labels.get(name, name)}"
             floor, wanted = floor or metrics["floor"], wanted or text.headlines
-            about, captions = about | metrics["about"], captions | text.captions
+            about |= metrics["about"]
+            captions |= text.captions
             for name, picture in _figures_of(folder, text.captions, "png").items():
                 figures.setdefault(name, {})[run] = picture
             for key, value in described_settings(folder.read_json("config.json")):

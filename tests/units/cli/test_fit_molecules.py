@@ -107,7 +107,7 @@ def test_atoms_are_held(molecular_run, tmp_path, capsys):
     assert "must hold one molecule, but holds 2" in capsys.readouterr().err
     write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]]))
     assert status(*held) == 2
-    assert "has H2, of which FH has no place for H." in capsys.readouterr().err
+    assert "--hold has more H than FH has." in capsys.readouterr().err
 
 
 @pytest.mark.slow
