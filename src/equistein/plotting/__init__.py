@@ -17,7 +17,6 @@ from equistein.plotting._images import (
     figure_file as figure_file,
     image_rows as image_rows,
     picture as picture,
-    thumbnail as thumbnail,
 )
 from equistein.plotting._molecules import (
     molecule_viewer as molecule_viewer,

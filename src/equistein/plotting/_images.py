@@ -7,7 +7,6 @@ from typing import Literal
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from PIL import Image
 
 from equistein.plotting._style import frameless, grid, label_rows
 
@@ -53,20 +52,3 @@ def figure_file(figure: Figure, suffix: Literal["png", "svg"], dpi: int = 150) -
     with matplotlib.rc_context({"svg.hashsalt": "equistein"}):
         figure.savefig(drawn, format=suffix, dpi=dpi, metadata=undated)
     return drawn.getvalue()
-
-
-def thumbnail(png: bytes, width: int = 1_000) -> bytes:
-    """Return a .png file's picture, at most so many pixels wide and in 256 colors.
-
-    Raises:
-        ValueError: If it is no picture, or too large a one.
-    """
-    try:
-        with Image.open(io.BytesIO(png), formats=["PNG"]) as opened:
-            picture = opened.convert("RGB")
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"it is no picture that can be read: {error}") from None
-    picture.thumbnail((width, picture.height), Image.Resampling.LANCZOS)
-    small = io.BytesIO()
-    picture.quantize(256).save(small, format="PNG", optimize=True)
-    return small.getvalue()

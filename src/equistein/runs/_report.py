@@ -14,6 +14,7 @@ from equistein._files import write_whole
 from equistein.runs._folder import RunFolder, UserError
 from equistein.runs._tables import about_of, cell, columns_of, headlines, ranked
 
+_COMPARED = "Runs compared"  # the title by which a comparison is recognized
 _COPIES = 4  # of a file in memory while the report is made
 _DAMAGED = (
     ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
@@ -59,8 +60,6 @@ def write_page(
     figures: Mapping[str, Any],
     settings: Mapping[str, Any],
     environment: Mapping[str, Any] | None = None,
-    *,
-    kind: str = "report",
 ) -> None:
     """Write a page.
 
@@ -72,7 +71,6 @@ def write_page(
             runs, which stand side by side.
         settings: As in config.json.
         environment: As in environment.json.
-        kind: What the page is, to recognize it.
 
     Raises:
         OSError: If it cannot be written.
@@ -83,7 +81,7 @@ def write_page(
         if len(order) > 1 and about_of(metrics, name)["better"] in ("lower", "higher"):
             best[name] = order[0]
     content = _template().render(
-        kind=kind, text=text, metrics=metrics, figures=figures, best=best,
+        text=text, metrics=metrics, figures=figures, best=best,
         columns=columns, headlines=headlines(metrics, text),
         settings=described_settings(settings),
         environment=dict(described_settings(environment or {})),
@@ -102,7 +100,7 @@ def _template() -> Any:
 
 def described_settings(value: Any, name: str = "") -> list[tuple[str, str]]:
     """Return the settings of a JSON object in lines, nested ones by dotted names."""
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, Mapping) and (value or not name):
         inner = ((f"{name}.{key}" if name else str(key), v) for key, v in value.items())
         return [line for key, part in inner for line in described_settings(part, key)]
     if isinstance(value, list):
@@ -160,7 +158,7 @@ def write_comparison(folders: Sequence[RunFolder], path: pathlib.Path) -> None:
         UserError: If a file of a run is missing or damaged, or the page would replace
             another kind of file.
     """
-    mark = b'content="equistein comparison">'
+    mark = f"<title>{_COMPARED}</title>".encode()
     if path.exists() and not (path.is_file() and mark in path.read_bytes()[:1_000]):
         raise UserError(
             f"{path} exists already and compares no runs, so it is not overwritten: "
@@ -171,36 +169,40 @@ def write_comparison(folders: Sequence[RunFolder], path: pathlib.Path) -> None:
         runs = {str(each.path): each for each in folders}
     if len(runs) < len(folders):
         raise UserError(f"A run is given twice: compare others, {', '.join(runs)}.")
-    entries, floor, counts, about, labels = {}, {}, {}, {}, {}
-    captions, figures, wanted, settings = {}, {}, (), {}
     try:
-        for run, folder in runs.items():
-            metrics = folder.read_json("metrics.json")
-            text = ReportText(**folder.read_json("report.json"))
-            for name, row in metrics["entries"].items():
-                entries[f"{run}: {name}"] = row
-                counts[f"{run}: {name}"] = metrics.get("num_samples", {}).get(name)
-                labels[f"{run}: {name}"] = f"{run}: {text.labels.get(name, name)}"
-            floor, wanted = floor or metrics["floor"], wanted or text.headlines
-            about |= metrics["about"]
-            captions |= text.captions
-            for name, picture in _figures_of(folder, text.captions, "png").items():
-                figures.setdefault(name, {})[run] = picture
-            for key, value in described_settings(folder.read_json("config.json")):
-                settings.setdefault(key, dict.fromkeys(runs, "–"))[run] = value
-        metrics = {
-            "entries": entries, "floor": floor, "num_samples": counts, "about": about,
-        }  # fmt: skip
-        both = ReportText(
-            title="Runs compared", lead=", ".join(runs), labels=labels,
-            captions=captions, headlines=wanted,
-            floor_note="The floor is that of the first run that has one.",
-        )  # fmt: skip
-        differing = {
-            key: "; ".join(f"{run}: {value}" for run, value in values.items())
-            for key, values in settings.items()
-            if len(set(values.values())) > 1
-        }
-        write_page(path, both, metrics, figures, differing, kind="comparison")
+        _compare(runs, path)
     except _DAMAGED as error:
         raise UserError(f"A file of the runs is damaged: {error!r}.") from None
+
+
+def _compare(runs: Mapping[str, RunFolder], path: pathlib.Path) -> None:
+    entries, floor, counts, about, labels = {}, {}, {}, {}, {}
+    captions, figures, wanted, settings, floor_name = {}, {}, (), {}, ""
+    for run, folder in runs.items():
+        metrics = folder.read_json("metrics.json")
+        text = ReportText(**folder.read_json("report.json"))
+        for name, row in metrics["entries"].items():
+            entries[f"{run}: {name}"] = row
+            counts[f"{run}: {name}"] = metrics.get("num_samples", {}).get(name, "")
+            labels[f"{run}: {name}"] = f"{run}: {text.labels.get(name, name)}"
+        if not floor:
+            floor, floor_name = metrics["floor"], text.floor
+        wanted = wanted or text.headlines
+        about |= metrics["about"]
+        captions |= text.captions
+        for name, picture in _figures_of(folder, text.captions, "png").items():
+            figures.setdefault(name, {})[run] = picture
+        for key, value in described_settings(folder.read_json("config.json")):
+            settings.setdefault(key, dict.fromkeys(runs, "–"))[run] = value
+    differing = {
+        key: "; ".join(map(": ".join, values.items()))
+        for key, values in settings.items()
+        if len(set(values.values())) > 1
+    }
+    both = ReportText(
+        title=_COMPARED, lead=", ".join(runs), labels=labels, captions=captions,
+        headlines=wanted, floor=floor_name,
+        floor_note="The floor is that of the first run that has one.",
+    )  # fmt: skip
+    merged = {"entries": entries, "floor": floor, "num_samples": counts, "about": about}
+    write_page(path, both, merged, figures, differing or {"settings": "all the same"})
