@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import datetime
 import pathlib
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -98,8 +99,9 @@ def _run(chosen: Experiment, words: Sequence[str]) -> int:
         _perform(chosen, given, folder)
         return 0
     except KeyboardInterrupt:
-        command = chosen.command(given.config, given.preset, given.seed)
-        print(f"\nStopped. Continue with\n  {command} --out {path}", file=sys.stderr)
+        options = shlex.join(words if given.out else [*words, "--out", str(path)])
+        command = f"python -m experiments {chosen.name} {options}"
+        print(f"\nStopped. Continue with\n  {command}", file=sys.stderr)
         return _INTERRUPTED
     except (NonFiniteError, DivergenceError) as error:
         print(f"experiments: {error}", file=sys.stderr)

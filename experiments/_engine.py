@@ -5,7 +5,6 @@ import functools
 import importlib.util
 import math
 import pathlib
-import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -22,7 +21,6 @@ from equistein.runs import (
     join_seeds,
     load_part,
     Metric,
-    options_of,
     Outcome,
     ReportText,
     RunFolder,
@@ -228,7 +226,7 @@ class Experiment:
         drawn = {figure.name: figure.draw(config, shown) for figure in self.figures}
         return {name: figure for name, figure in drawn.items() if figure is not None}
 
-    def text(self, config: Any, preset: str, seed: int) -> ReportText:
+    def text(self, config: Any, preset: str) -> ReportText:
         """Return the text of the report of a run."""
         figure = self.figure[0].upper() + self.figure[1:]
         entries = {entry.name: entry for entry in self.entries(config)}
@@ -245,23 +243,8 @@ class Experiment:
             labels={name: e.label for name, e in entries.items() if e.label},
             captions={figure.name: figure.about for figure in self.figures},
             headlines=self.headlines,
-            command=self.command(config, preset, seed),
             **about,
         )
-
-    def command(self, config: Any, preset: str, seed: int) -> str:
-        """Return the command that runs the experiment."""
-        defaults, words = (
-            self.presets[preset],
-            ["python", "-m", "experiments", self.name],
-        )
-        if self.choice:
-            value = getattr(config, self.choice)
-            defaults = defaults[value]
-            words += [f"--{self.choice}", value]
-        options = options_of(settings_to_json(config), settings_to_json(defaults))
-        words += ["--preset", preset]
-        return shlex.join([*words, "--seed", str(seed), *options])
 
 
 def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
@@ -362,7 +345,7 @@ def _write(
     write_results(folder, outcomes, list(range(seed, seed + num_seeds)), about)
     write_figures(folder, experiment.draw(config, outcomes))
     text = dataclasses.replace(
-        experiment.text(config, preset, seed),
+        experiment.text(config, preset),
         conclusion=experiment.conclude(config, dict(outcomes)),
         unfinished=f"Still to be done: {', '.join(sorted(left))}." if left else "",
     )

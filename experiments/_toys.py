@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float
 
 from equistein.kernels import AbstractKernel
-from equistein.plotting import particle_slider, planar_samples
+from equistein.plotting import planar_samples
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import run, Samples, SVGD
 from equistein.targets import AbstractTarget
@@ -76,7 +76,6 @@ class Toy:
         *,
         sizes: Mapping[str, int] | None = None,
         record_every: int | None = None,
-        movement: bool = False,
     ) -> list[Entry]:
         """Return the samplers, and the floor: sets of exact samples.
 
@@ -86,9 +85,7 @@ class Toy:
                 kernel; and a note.
             sizes: The number of particles, where it is not that of the settings.
             record_every: The number of steps between two records.
-            movement: Whether the particles of the first seed are kept on their way.
         """
-        kept = MOST_PARTICLES if movement else 0
 
         @functools.cache
         def measure() -> Callable[[Particles], Mapping[str, Any]]:
@@ -110,24 +107,15 @@ class Toy:
                 samples = run(
                     keys, sampler, self.target.log_density, start,
                     num_steps=config.num_steps, record_every=record_every,
-                    keep=min(kept, num),
                     progress=True,
                 )  # fmt: skip
-                moved = frames(start[0], samples[0].history) if movement else {}
-                rest = [{}] * (len(trials) - 1)  # the first seed is enough to look at
-                return [
-                    outcome(samples[seed], arrays)
-                    for seed, arrays in enumerate([moved, *rest])
-                ]
+                return [outcome(samples[seed]) for seed in range(len(trials))]
 
             return stages
 
-        def outcome(samples: Samples, arrays: Mapping[str, Any]) -> Outcome:
-            points, history = samples.particles, dict(samples.history)
-            history.pop("particles", None)  # places are no numbers of a step
-            return seed_outcome(
-                measure()(points), points, history=history, arrays=arrays
-            )
+        def outcome(samples: Samples) -> Outcome:
+            points = samples.particles
+            return seed_outcome(measure()(points), points, history=samples.history)
 
         def floor(trial: Trial) -> Outcome:
             draw = self.floor or (lambda trial, n: drawn(self.target, trial.key(2), n))
@@ -171,47 +159,3 @@ def density_on_grid(
     grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
     logs = jax.jit(jax.vmap(jax.vmap(target.log_density)))(grid)
     return np.asarray(jnp.exp(logs))
-
-
-MOST_PARTICLES = 100
-"""Those of a sampler that are looked at on their way."""
-
-CAPTION = (
-    "Particles of the first seed on their way: move the slider, or press Play. Frames "
-    f"are close together at the start; at most {MOST_PARTICLES} particles a sampler."
-)
-"""What the figure shows, as its caption."""
-
-_MOST = 40  # frames
-_DIGITS = 3
-
-
-def frames(
-    start: Particles, history: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Return the frames of a run with recorded particles, from the start on.
-
-    Args:
-        start: Where the particles begin.
-        history: That of the run. Its records are taken ever less often, as particles
-            move less and less.
-    """
-    recorded = np.asarray(history["particles"])
-    begin = np.asarray(start)[None, : recorded.shape[1]]
-    steps = np.append(0, history["step"])
-    shares = np.linspace(0, 1, min(_MOST, len(steps))) ** 2
-    chosen = np.unique(np.rint(shares * (len(steps) - 1)).astype(int))
-    places = np.concatenate([begin, recorded])[chosen]
-    return {"frames": places.round(_DIGITS), "frame_steps": steps[chosen]}
-
-
-def movement_figure(
-    shown: Shown, reach: float, density: Float[np.ndarray, "num num"] | None = None
-) -> Any | None:
-    """Return the frames of all samplers side by side; None where there are none."""
-    found = {e.label: o.arrays for e, o in shown if "frames" in o.arrays}
-    if not found:
-        return None
-    steps = next(iter(found.values()))["frame_steps"]
-    moved = {label: arrays["frames"] for label, arrays in found.items()}
-    return particle_slider(steps, moved, reach, density)

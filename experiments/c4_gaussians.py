@@ -31,10 +31,7 @@ from equistein.targets import RotatedGaussians
 from experiments._engine import Entry, Experiment
 from experiments._figures import Boxes, Own, Shown
 from experiments._toys import (
-    CAPTION,
-    density_on_grid,
     drawn,
-    movement_figure,
     planar_figure,
     Toy,
     ToyConfig,
@@ -133,7 +130,7 @@ def c4_entries(config: ToyConfig) -> list[Entry]:
             "The same with the default bandwidth, the median rule between orbits.",
         ),
     }
-    return toy.entries(config, samplers, movement=True)
+    return toy.entries(config, samplers)
 
 
 def _samples(config: ToyConfig, shown: Shown) -> Any:
@@ -144,11 +141,6 @@ def _samples(config: ToyConfig, shown: Shown) -> Any:
 
     titles = ("samples", "folded to one mode", "all rotations")
     return planar_figure(config, shown, RotatedGaussians(_GROUP), _REACH, views, titles)
-
-
-def _movement(config: ToyConfig, shown: Shown) -> Any:
-    density = density_on_grid(RotatedGaussians(_GROUP), _REACH, 48)
-    return movement_figure(shown, _REACH, density)
 
 
 METRICS = {
@@ -182,7 +174,6 @@ C4_GAUSSIANS = Experiment(
             "and with all four rotations (colors). Contours: the exact density at 1, 2 "
             "and 3 standard deviations.",
         ),
-        Own("movement", _movement, caption=f"{CAPTION} Shades: the exact density."),
     ),
 )
 
@@ -244,7 +235,7 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
             "temperature.",
         ),
     }
-    return toy.entries(config, samplers, movement=True)
+    return toy.entries(config, samplers)
 
 
 ROBUSTNESS = Experiment(
@@ -274,6 +265,5 @@ ROBUSTNESS = Experiment(
             caption="Energy distance of the folded particles to exact samples: lower "
             "is better, and the line is what exact samples reach.",
         ),
-        Own("movement", _movement, caption=f"{CAPTION} Shades: the exact density."),
     ),
 )

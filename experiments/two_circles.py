@@ -26,10 +26,7 @@ from equistein.targets import Shells
 from experiments._engine import Entry, Experiment
 from experiments._figures import Boxes, Curves, Histograms, Own, Shown
 from experiments._toys import (
-    CAPTION,
-    density_on_grid,
     drawn,
-    movement_figure,
     planar_figure,
     Toy,
     ToyConfig,
@@ -130,7 +127,7 @@ def shell_entries(config: ShellsConfig) -> list[Entry]:
             "no longer depend on the start.",
         ),
     }
-    return _toy(config.target).entries(config, samplers, movement=True)
+    return _toy(config.target).entries(config, samplers)
 
 
 def _samples(config: ShellsConfig, shown: Shown) -> Any:
@@ -138,12 +135,6 @@ def _samples(config: ShellsConfig, shown: Shown) -> Any:
         return planar_figure(config, shown, config.target, _REACH)
     first = {e.label: out.samples[: config.num_particles] for e, out in shown}
     return spatial_samples(first, 10.0)
-
-
-def _movement(config: ShellsConfig, shown: Shown) -> Any:
-    plane = config.dim == 2
-    density = density_on_grid(config.target, _REACH, 48) if plane else None
-    return movement_figure(shown, _REACH, density)
 
 
 _SPHERES = ShellsConfig(dim=3, radii=(4.0, 9.0), width=0.3, num_particles=100,
@@ -182,12 +173,6 @@ TWO_CIRCLES = Experiment(
             lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
             "distance from the origin",
             exact=lambda config, shown: eqx.filter_jit(config.target.radial_density)(),
-        ),
-        Own(
-            "movement",
-            _movement,
-            caption=f"{CAPTION} Shades, in the plane: the exact density; of points in "
-            "space two coordinates.",
         ),
     ),
 )

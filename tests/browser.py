@@ -35,23 +35,11 @@ _PLOT = (
     + """<script>addEventListener("load", () => {
   const began = Date.now();
   const look = () => {
-    const slider = document.querySelector("input[type=range]");
-    if (slider && !innerWidth && Date.now() < began + 40000)
-      return setTimeout(look, 200);
-    if (slider) {
-      const canvas = document.querySelector("canvas"), last = canvas.toDataURL();
-      slider.value = 0;
-      slider.dispatchEvent(new Event("input"));
-      return parent.postMessage({errors, moves: canvas.toDataURL() !== last,
-        wide: document.documentElement.scrollWidth > innerWidth}, "*");
-    }
     const plot = document.querySelector(".js-plotly-plot");
     const scenes = plot && plot._fullLayout && plot._fullLayout._subplots.gl3d || [];
     const domains = scenes.map(name => plot._fullLayout[name].domain);
     const columns = new Set(domains.map(domain => domain.x[0])).size;
-    // A frame is narrow before it is laid out.
-    const settled = columns === Math.min(scenes.length, innerWidth < 600 ? 2 : 4);
-    const drawn = scenes.length && settled && Date.now() > began + 1000;
+    const drawn = scenes.length && innerWidth && Date.now() > began + 1000;
     if (!drawn && Date.now() < began + 40000) return setTimeout(look, 200);
     parent.postMessage({errors, scenes: scenes.length, columns,
       filled: plot ? plot.offsetHeight / innerHeight : 0,
@@ -191,20 +179,13 @@ def check_report(page, folder):
         assert seen["shrunk"]
         assert len(seen["plots"]) == seen["frames"] == seen["titles"]
         for plot in seen["plots"]:
-            check_frame(plot, width)
+            check_frame(plot)
 
 
-def check_frame(plot, width):
-    """Assert that particles move, or that molecules fill their frame.
-
-    They do so in two columns where it is narrow.
-    """
+def check_frame(plot):
+    """Assert that molecules fill their frame, in four columns."""
     assert plot["errors"] == []
-    if "moves" in plot:
-        assert plot["moves"]
-        assert not plot["wide"]
-        return
     assert plot["scenes"] > 0
-    assert plot["columns"] == min(plot["scenes"], 2 if width < 600 else 4)
+    assert plot["columns"] == min(plot["scenes"], 4)
     assert 0.95 < plot["filled"] <= 1.01
     assert not plot["wide"]

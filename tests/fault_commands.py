@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import hashlib
+import html
 import json
 import os
 import pathlib
@@ -156,7 +157,7 @@ def given(folder):
                 base64.b64decode(figure)
             ).hexdigest()
         # Of a disk that was full at once, the command is that which went on.
-        command = ", ".join(began["command"])
+        command = html.escape(began["command"])
         cache = began["variables"].get("EQUISTEIN_CACHE", "")
         for told in (began["started"], command, cache):
             text = text.replace(told, "")

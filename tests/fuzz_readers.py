@@ -15,16 +15,13 @@ EXTXYZ = (
     "O 0 0 0 0.1 0 0\nH 0.76 0.59 0 0 0.1 0\n"
 )
 CSV = "x [nm],y,kind\n1.5,2,a\n3,4e-1,b\n5,6,a\n"
-HISTORY = (
-    '{"name": "svgd", "seed_index": 0, "step": 1, "gap": 0.5}\n'
-    '{"name": "svgd", "event": "warning", "text": "particles drift away"}\n'
-)
 METRICS = {
     "entries": {"svgd": {"w1": 0.5, "w1_sd": 0.1, "w1_min": 0.4, "w1_max": 0.6}},
     "seeds": [0, 1], "num_samples": {"svgd": 8}, "floor": {"w1": 0.1},
     "about": {"w1": {"label": "distance", "better": "lower", "unit": ""}},
+    "warnings": [["svgd", "particles drift away"]],
 }  # fmt: skip
-ENVIRONMENT = {"command": ["equistein", "fit"], "cpus": 2, "versions": {"jax": "1"}}
+ENVIRONMENT = {"command": "equistein fit", "cpus": 2, "versions": {"jax": "1"}}
 TEXT = {"title": "A run", "captions": {"line": "A line."}}
 
 
@@ -55,7 +52,6 @@ def seeds():
         "fit": ("config.json", _config_of_fit()),
         "metrics": ("metrics.json", json.dumps(METRICS).encode()),
         "environment": ("environment.json", json.dumps(ENVIRONMENT).encode()),
-        "history": ("history.jsonl", HISTORY.encode()),
         "text": ("report.json", json.dumps(TEXT).encode()),
         "checkpoint": ("file.npz", _checkpoint()),
         "model": ("file.eqx", _model()),
@@ -68,9 +64,9 @@ def seeds():
 def companions(reader):
     """Return what else a reader's folder holds: contents by name."""
     files = {}
-    if reader in ("metrics", "environment", "history", "text"):
+    if reader in ("metrics", "environment", "text"):
         files = {"metrics": METRICS, "environment": ENVIRONMENT, "report": TEXT}
-    if reader in ("metrics", "environment", "history", "text", "part"):
+    if reader in ("metrics", "environment", "text", "part"):
         files["config"] = {"command": "fit"}
     return {f"{name}.json": json.dumps(x).encode() for name, x in files.items()}
 
@@ -112,7 +108,7 @@ def read(reader, path):
 def read_run_folder(reader, path):
     """Read a file of a run folder, as the command does that reads it."""
     from equistein.cli._fit import read_settings
-    from equistein.cli._report import Report
+    from equistein.cli._runs import Report
     from equistein.runs import load_part, RunFolder
 
     if reader == "fit":

@@ -1,11 +1,8 @@
-"""`equistein fit`: from a file of the user's to a learned density and its report."""
+"""`equistein fit`: from a file to a learned density and its report."""
 
 import dataclasses
 import datetime
 import pathlib
-import shlex
-import sys
-from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import jax
@@ -13,43 +10,18 @@ import jax.random as jr
 import numpy as np
 import tyro
 
+from equistein import models, runs
 from equistein._files import digest
-from equistein._limits import check_drawn, check_made, LimitError
+from equistein._limits import check_drawn, check_made
 from equistein._sharding import device_mesh
-from equistein.cli._distributed import Distributed
-from equistein.cli._fit_options import fit_settings, FitOptions, SETTINGS
-from equistein.cli._output import answer, fail, say
-from equistein.cli._signals import in_order, INTERRUPTED, was_signaled
-from equistein.data import DataError
-from equistein.models import (
-    AbstractSettings,
-    Dataset,
-    FIT_METRICS,
-    fit_text,
-    for_dataset,
-    judge,
-    Model,
-    network_of,
-    of_formula,
-    Problem,
-    read_dataset,
-)
-from equistein.molecules import formula, MissingRDKit
-from equistein.runs import (
-    RunFolder,
-    seed_outcome,
-    settings_from_json,
-    settings_to_json,
-    UserError,
-    write_environment,
-    write_figures,
-    write_history,
-    write_report,
-    write_results,
-    write_text,
-)
+from equistein.cli._options import Distributed, fit_settings, FitOptions, SETTINGS
+from equistein.cli._output import answer, say
+from equistein.cli._signals import attempt
+from equistein.models import AbstractSettings, Dataset, Model, Problem
+from equistein.molecules import formula
+from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
-from equistein.training import CheckpointError, DivergenceError, Fitted
+from equistein.training import DivergenceError, Fitted
 
 _TRAINING = "checkpoint/training.npz"
 _EPOCH = 200  # bytes of its history
@@ -83,41 +55,33 @@ class Fit:
         if self.distributed.distributed and self.out is None:
             raise UserError("--distributed needs --out, the same for all processes.")
         self.distributed.join()
-        problem, settings, dataset, model = prepare(
-            self.data, self.problem, self.options
-        )
+        task = _prepare(self.data, self.problem, self.options)
         if self.dry_run:
-            return self._describe(problem, dataset, model)
+            say(task.description)
+            num = task.model.num_epochs * task.model.epoch_batches
+            answer(
+                f"{num} batches of {task.model.batch_size}, with the network "
+                f"{task.problem.network}. Nothing is written.",
+                num_points=len(task.dataset.points), num_batches=num,
+                num_held_out=task.dataset.num_held_out, network=task.problem.network,
+            )  # fmt: skip
+            return 0
         path = self.out or default_folder("fit")
-        folder = RunFolder.create(path) if jax.process_index() == 0 else RunFolder(path)
-        if jax.process_index() == 0:
-            folder.write_json(
-                "config.json",
-                {
-                    "command": "fit",
-                    "data": str(self.data.resolve()),
-                    "sha256": digest(self.data),
-                    "shape": list(dataset.points.shape[1:]),
-                    "num_points": len(dataset.points),
-                    "num_held_out": dataset.num_held_out,
-                    "problem": settings_to_json(problem),
-                    "settings": settings_to_json(settings),
-                },
-            )
-        return execute(folder, problem, dataset, model)
-
-    def _describe(self, problem: Problem, dataset: Dataset, model: Model) -> int:
-        if self.out is not None:
-            RunFolder.create(self.out).remove_if_empty()
-        say(announcement(problem, dataset))
-        num_batches = model.num_epochs * model.epoch_batches
-        answer(
-            f"{num_batches} batches of {model.batch_size}, with the network "
-            f"{problem.network}. Nothing is written.",
-            num_points=len(dataset.points), num_held_out=dataset.num_held_out,
-            num_batches=num_batches, network=problem.network,
-        )  # fmt: skip
-        return 0
+        if jax.process_index() > 0:
+            return task.run(RunFolder(path))
+        folder, dataset = RunFolder.create(path), task.dataset
+        described = {
+            "command": "fit",
+            "data": str(self.data.resolve()),
+            "sha256": digest(self.data),
+            "shape": list(dataset.points.shape[1:]),
+            "num_points": len(dataset.points),
+            "num_held_out": dataset.num_held_out,
+            "problem": runs.settings_to_json(task.problem),
+            "settings": runs.settings_to_json(task.settings),
+        }
+        folder.write_json("config.json", described)
+        return task.run(folder)
 
 
 def default_folder(name: str) -> pathlib.Path:
@@ -126,54 +90,16 @@ def default_folder(name: str) -> pathlib.Path:
     return pathlib.Path("runs") / f"{name}-{now}"
 
 
-def prepare(
-    data: pathlib.Path, problem: Problem, options: Any
-) -> tuple[Problem, AbstractSettings, Dataset, Model]:
-    """Return the problem with its network, the settings, the data and the model.
-
-    Args:
-        data: The file.
-        problem: What is fitted to what.
-        options: The options that were given, or complete settings.
-
-    Raises:
-        UserError: If something is invalid.
-    """
-    try:
-        batch_size = getattr(options, "batch_size", None)
-        dataset = read_dataset(data, problem, batch_size or 2)
-        problem = dataclasses.replace(problem, network=network_of(problem, dataset))
-        settings = fit_settings(problem, options)
-        if batch_size is None:  # small data have smaller batches
-            num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
-            settings = dataclasses.replace(settings, batch_size=num)
-        model = for_dataset(jr.key(problem.seed), dataset, problem, settings)
-        train = dataset.in_memory().train()
-        model.check(jr.key(problem.seed), train.points, train.labels)
-        check_drawn(problem.num_samples, dataset.points.shape[1:])
-        what = f"The history of {model.num_epochs} epochs"
-        check_made(what, _EPOCH * model.num_epochs, "take a smaller `num_epochs`")
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    return problem, settings, dataset, model
-
-
 def read_settings(folder: RunFolder) -> tuple[Problem, AbstractSettings]:
-    """Return the problem and the settings of an earlier fit.
-
-    Raises:
-        UserError: If config.json is damaged.
-    """
+    """Return the problem and the settings of an earlier fit."""
     described = folder.read_json("config.json")
     try:
-        problem = settings_from_json(Problem, described.get("problem"))
+        problem = runs.settings_from_json(Problem, described.get("problem"))
         kind: Any = type(SETTINGS.get(str(problem.network)))
-        settings = settings_from_json(kind, described.get("settings"))
+        return problem, runs.settings_from_json(kind, described.get("settings"))
     except (TypeError, ValueError) as error:
-        raise UserError(
-            f"{folder.path / 'config.json'} cannot be resumed: {error}."
-        ) from None
-    return problem, settings
+        path = folder.path / "config.json"
+        raise UserError(f"{path} cannot be resumed: {error}.") from None
 
 
 def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
@@ -181,169 +107,130 @@ def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
     problem, settings = read_settings(folder)
     described = folder.read_json("config.json")
     path = pathlib.Path(str(described.get("data")))
-    if not path.exists():
-        raise UserError(f"There is no file {path}, which this run was started with.")
-    if digest(path) != described.get("sha256"):
-        raise UserError(
-            f"{path} is not what this run was started with: restore it, or start a new "
-            "run."
-        )
+    if not path.exists() or digest(path) != described.get("sha256"):
+        reason = "is not what this run was started with" if path.exists() else "is gone"
+        raise UserError(f"{path} {reason}: restore it, or start a new run.")
     if folder.has("report.html") and folder.has(RunFolder.MODEL):
         print_answer(folder, path, "Finished before. ")
         return 0
     distributed.join()
-    problem, _, dataset, model = prepare(path, problem, settings)
-    return execute(folder, problem, dataset, model)
+    return _prepare(path, problem, settings).run(folder)
 
 
-def execute(folder: RunFolder, problem: Problem, dataset: Dataset, model: Model) -> int:
-    """Fit, draw samples, and write results and report."""
-    say(announcement(problem, dataset))
-    if jax.process_index() > 0:
-        _fit(folder, problem, dataset, model)
-        return 0
-    write_environment(folder)
-    return attempt(folder, lambda: _fit_and_judge(folder, problem, dataset, model))
+@dataclasses.dataclass(frozen=True)
+class _Task:
+    """A fit whose data and settings, with the network and the batch, are checked."""
 
+    data: pathlib.Path
+    problem: Problem
+    settings: AbstractSettings
+    dataset: Dataset
+    model: Model
 
-def attempt(folder: RunFolder, work: Callable[[], None]) -> int:
-    """Do the work of a run folder, and return the exit status.
-
-    Raises:
-        UserError: If an input is invalid, or another process works in the folder.
-    """
-    folder.hold()
-    try:
-        with in_order():
-            work()
-        return 0
-    except (CheckpointError, DataError, LimitError, MissingRDKit) as error:
-        raise UserError(str(error)) from None
-    except (KeyboardInterrupt, Exception) as error:
-        if isinstance(error, KeyboardInterrupt) or was_signaled():
-            print(
-                f"\nStopped. Finished work is kept in {folder.path}; continue with\n"
-                f"  equistein resume {folder.path}",
-                file=sys.stderr,
-            )
-            return INTERRUPTED
-        if not isinstance(error, NonFiniteError | DivergenceError):
-            raise
-        fail("\n".join([str(error), *getattr(error, "__notes__", [])]))
-        return 1
-    finally:
-        folder.release()
-
-
-def announcement(problem: Problem, dataset: Dataset) -> str:
-    """Return what is fitted to what, and what becomes of energies and forces."""
-    train, about = dataset.train(), ""
-    if dataset.num_classes:
-        about = f", {dataset.num_classes} classes"
-    if dataset.species:
-        about = f", molecules of {formula(dataset.species)}"
-    if dataset.formulas:
-        names = ", ".join(map(formula, dataset.formulas))
-        about = f", molecules of {len(dataset.formulas)} formulas ({names})"
-    text = (
-        f"Fitting {len(train.points)} points of shape "
-        f"{tuple(train.points.shape[1:])}{about}, symmetry {problem.group}; "
-        f"{dataset.num_held_out} are held out ..."
-    )
-    known = {"energies": dataset.energies, "forces": dataset.forces}
-    names = [name for name, values in known.items() if values is not None]
-    if names and dataset.kelvin is None:
-        text += (
-            f"\nThe {' and '.join(names)} in the file are not used: to learn from them "
-            "give --kelvin, the temperature."
+    @property
+    def description(self) -> str:
+        """What is fitted to what, and what becomes of energies and forces."""
+        data, num_held_out = self.dataset, self.dataset.num_held_out
+        kind = (
+            "A joint energy of points and classes" if data.num_classes else "An energy"
         )
-    elif names:
-        learned = [n for n in names if n == "forces" or dataset.labels is not None]
-        text += f"\nLearning from {' and '.join(learned)} at {dataset.kelvin:g} K"
-        text += "; energies are compared only." if learned != names else "."
-    return text
+        num, shape = len(data.points), tuple(data.points.shape[1:])
+        text = (
+            f"{kind} with the symmetry {self.problem.group}, learned from "
+            f"{num - num_held_out} of {num} points of shape {shape}; the others are "
+            "held out."
+        )
+        named = {
+            "Elements": [formula(data.species)] if data.species else (),
+            "Formulas": [formula(species) for species in data.formulas or ()],
+            "Columns": data.columns,
+            "Classes": data.classes,
+        }
+        for name, values in named.items():
+            text += f" {name}: {', '.join(values)}." if values else ""
+        known = {"energies": data.energies, "forces": data.forces}
+        names = " and ".join(
+            name for name, values in known.items() if values is not None
+        )
+        if names and data.kelvin is None:
+            return f"{text} To learn from the {names} in the file, give --kelvin."
+        if names:
+            text += f" The file has {names}, at {data.kelvin:g} K"
+            text += "." if data.labels is not None else "; only forces are learned."
+        return text
 
+    def run(self, folder: RunFolder) -> int:
+        """Fit, draw samples, and write results and report."""
+        say(f"{self.description} Fitting ...")
+        if jax.process_index() > 0:
+            self._fit(folder)
+            return 0
+        runs.write_environment(folder)
+        return attempt(folder, lambda: self._fit_and_judge(folder))
 
-def _fit(folder: RunFolder, problem: Problem, dataset: Dataset, model: Model) -> Fitted:
-    _, fit_key, _ = jr.split(jr.key(problem.seed), 3)
-    train = dataset.train()
-    return model.fit(
-        fit_key, train.points, train.labels, checkpoint=folder.path / _TRAINING,
-        mesh=device_mesh() if jax.process_count() > 1 else None,
-        progress=jax.process_index() == 0,
-    )  # fmt: skip
-
-
-def _fit_and_judge(
-    folder: RunFolder, problem: Problem, dataset: Dataset, model: Model
-) -> None:
-    *_, judge_key = jr.split(jr.key(problem.seed), 3)
-    try:
-        fitted = _fit(folder, problem, dataset, model)
-        fitted.save(folder.path / RunFolder.MODEL)
-        if dataset.formulas:
-            first = formula(dataset.formulas[0])
-            say(f"Samples are of the most frequent formula, {first}.")
-            fitted, dataset = of_formula(fitted, 0), dataset.of_formula(0)
-        say(f"Drawing {problem.num_samples} samples ...")
-        judgement = judge(
-            judge_key, fitted, dataset.in_memory(), num_samples=problem.num_samples,
-            ais_steps=problem.ais_steps, progress=True,
+    def _fit(self, folder: RunFolder) -> Fitted:
+        _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
+        train = self.dataset.train()
+        return self.model.fit(
+            fit_key, train.points, train.labels, checkpoint=folder.path / _TRAINING,
+            mesh=device_mesh() if jax.process_count() > 1 else None,
+            progress=jax.process_index() == 0,
         )  # fmt: skip
-    except DivergenceError as error:
-        last, nothing = error.fitted, np.zeros((0, 1))
-        epochs = seed_outcome({}, nothing, history=last.history, events=last.events)
-        write_history(folder, {"model": epochs})
-        error.add_note(
-            f"Every epoch and every roll-back is in {folder.path / 'history.jsonl'}, "
-            f"the last good state in {folder.path / _TRAINING}."
-        )
-        raise
-    except NonFiniteError as error:
-        error.add_note("The model is learned: fit again with smaller step sizes.")
-        raise
-    described = folder.read_json("config.json")
-    write_results(folder, judgement.outcomes, [problem.seed], FIT_METRICS)
-    write_figures(folder, judgement.figures)
-    write_text(
-        folder,
-        fit_text(
-            fitted, judgement.outcomes["model"].metrics,
-            f"equistein fit: {pathlib.Path(described['data']).name}",
-            _lead(described, problem, dataset), kelvin=problem.kelvin,
-            command=shlex.join(without_out(["equistein", *sys.argv[1:]])),
-        ),
-    )  # fmt: skip
-    write_report(folder)
-    print_answer(folder, pathlib.Path(described["data"]))
+
+    def _fit_and_judge(self, folder: RunFolder) -> int:
+        problem, dataset = self.problem, self.dataset
+        *_, judge_key = jr.split(jr.key(problem.seed), 3)
+        try:
+            fitted = self._fit(folder)
+            fitted.save(folder.path / RunFolder.MODEL)
+            if dataset.formulas:
+                first = formula(dataset.formulas[0])
+                say(f"Samples are of the most frequent formula, {first}.")
+                fitted, dataset = models.of_formula(fitted, 0), dataset.of_formula(0)
+            say(f"Drawing {problem.num_samples} samples ...")
+            judgement = models.judge(
+                judge_key, fitted, dataset.in_memory(), progress=True,
+                num_samples=problem.num_samples, ais_steps=problem.ais_steps,
+            )  # fmt: skip
+        except DivergenceError as error:
+            history, events = error.fitted.history, error.fitted.events
+            none = np.zeros((0, 1))
+            epochs = runs.seed_outcome({}, none, history=history, events=events)
+            runs.write_history(folder, {"model": epochs})
+            error.add_note(f"Every epoch is in {folder.path / 'history.jsonl'}.")
+            raise
+        except NonFiniteError as error:
+            error.add_note("The model is learned: fit again with smaller step sizes.")
+            raise
+        outcomes, seeds = judgement.outcomes, [problem.seed]
+        runs.write_results(folder, outcomes, seeds, models.FIT_METRICS)
+        runs.write_figures(folder, judgement.figures)
+        text = models.fit_text(
+            fitted, outcomes["model"].metrics, f"equistein fit: {self.data.name}",
+            self.description, kelvin=problem.kelvin,
+        )  # fmt: skip
+        runs.write_text(folder, text)
+        runs.write_report(folder)
+        print_answer(folder, self.data)
+        return 0
 
 
-def _lead(described: Mapping[str, Any], problem: Problem, dataset: Dataset) -> str:
-    kind = (
-        "A joint energy of points and classes" if dataset.num_classes else "An energy"
-    )
-    num, held_out = described["num_points"], described["num_held_out"]
-    names = ""
-    if dataset.columns:
-        names = f" Columns: {', '.join(dataset.columns)}."
-    if dataset.classes:
-        names += f" Classes: {', '.join(dataset.classes)}."
-    return (
-        f"{kind} with the symmetry {problem.group}, learned from {num - held_out} of "
-        f"{num} points of shape {tuple(described['shape'])}; the others are held out."
-        f"{names}"
-    )
-
-
-def without_out(words: list[str]) -> list[str]:
-    """Return a command without its output folder, which is not empty afterwards."""
-    left, rest = [], iter(words)
-    for word in rest:
-        if word == "--out":
-            next(rest, None)
-        elif not word.startswith("--out="):
-            left.append(word)
-    return left
+def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
+    """Check everything; `options` are those that were given, or complete settings."""
+    batch_size = getattr(options, "batch_size", None)
+    dataset = models.read_dataset(data, problem, batch_size or 2)
+    problem = dataclasses.replace(problem, network=models.network_of(problem, dataset))
+    settings = fit_settings(problem, options)
+    if batch_size is None:  # small data have smaller batches
+        num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
+        settings = dataclasses.replace(settings, batch_size=num)
+    model = models.for_dataset(jr.key(problem.seed), dataset, problem, settings)
+    train = dataset.in_memory().train()
+    model.check(jr.key(problem.seed), train.points, train.labels)
+    check_drawn(problem.num_samples, dataset.points.shape[1:])
+    what = f"The history of {model.num_epochs} epochs"
+    check_made(what, _EPOCH * model.num_epochs, "take a smaller `num_epochs`")
+    return _Task(data.resolve(), problem, settings, dataset, model)
 
 
 def print_answer(folder: RunFolder, data: pathlib.Path, prefix: str = "") -> None:

@@ -1,38 +1,33 @@
 """`equistein`: which command the words name, and errors without tracebacks."""
 
 import difflib
+import hashlib
 import importlib
 import importlib.metadata
 import os
+import pathlib
+import platform
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from equistein.cli._signals import end_by_signals, INTERRUPTED, was_signaled
 
 ABOUT = "Sample and learn probability densities that have a symmetry."
-COMMANDS = {  # the module and class of each, imported only for it, and its help
-    "fit": ("_fit", "Fit", "Learn an invariant energy from data, and draw new points."),
-    "sample": ("_sample", "Sample", "Draw new samples from a learned energy."),
-    "score": (
-        "_score", "Score", "Compare samples of a particle system with exact ones."
-    ),
-    "resume": (
-        "_resume", "Resume",
-        "Continue an interrupted fit or sweep, to the same numbers.",
-    ),
-    "report": (
-        "_report", "Report",
-        "Write reports again, and a page that compares several runs.",
-    ),
-    "sweep": (
-        "_sweep", "Sweep", "Run a command for each combination of some settings."
-    ),
-    "doctor": (
-        "_doctor", "Doctor", "Show versions, devices, extras, data and folders."
-    ),
-}  # fmt: skip
+COMMANDS = {  # the module of each, imported only for it, and its help
+    "fit": ("_fit", "Learn an invariant energy from data, and draw new points."),
+    "sample": ("_sample", "Draw new samples from a learned energy."),
+    "score": ("_score", "Compare samples of a particle system with exact ones."),
+    "resume": ("_runs", "Continue an interrupted fit or sweep, to the same numbers."),
+    "report": ("_runs", "Write reports again, and a page that compares several runs."),
+    "sweep": ("_sweep", "Run a command for each combination of some settings."),
+    "doctor": ("_doctor", "Show versions, devices, extras, data and folders."),
+}
 _CLOSED_PIPE = 141  # as a shell reports a command whose reader went away
+_FLAGS = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
+_COMPILED = 2**30  # bytes of compiled programs that are cached
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,20 +84,15 @@ def _status(words: list[str]) -> int:
         return 0
     if words[0] not in COMMANDS:
         near = difflib.get_close_matches(words[0], COMMANDS, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        fail(
-            f"There is no command {words[0]!r}.{hint} The commands are "
-            f"{', '.join(COMMANDS)}."
-        )
-        return 2
+        hint = f"Did you mean {near[0]}? " if near else ""
+        commands = f"The commands are {', '.join(COMMANDS)}."
+        return fail(f"There is no command {words[0]!r}. {hint}{commands}", 2)
     from equistein._limits import is_out_of_memory
     from equistein.runs import UserError
 
     try:
         command = parse(words)
-        from equistein.cli._compilation_cache import use_compilation_cache
-
-        use_compilation_cache()
+        _cache_compiled_programs()
         with print_sampling_warnings():
             return command.execute()
     except SystemExit as stop:  # tyro has printed a help or an error
@@ -114,32 +104,28 @@ def _status(words: list[str]) -> int:
     except Exception as error:
         if was_signaled():
             return _stopped()
-        if isinstance(error, UserError | OSError):
-            fail(str(error))
-            return 2
-        if not is_out_of_memory(error):
-            raise
-        fail(
-            f"Memory ran out: {error}. Finished work is kept. Take fewer particles, "
-            "samples or chains, or smaller networks and batches."
-        )
-        return 1
+        if isinstance(error, FloatingPointError):  # of samplers and of training
+            return fail("\n".join([str(error), *getattr(error, "__notes__", [])]), 1)
+        if is_out_of_memory(error):
+            reason = f"Memory ran out: {error}. Finished work is kept."
+            remedy = "Take fewer particles, samples or chains, or smaller networks."
+            return fail(f"{reason} {remedy}", 1)
+        # The library explains invalid arguments and files by `ValueError`, and what is
+        # not installed by `ImportError`.
+        if isinstance(error, UserError | ValueError | ImportError | OSError):
+            return fail(str(error), 2)
+        raise
 
 
 def parse(words: Sequence[str]) -> Any:
-    """Return the command that the words name, with its settings.
-
-    Raises:
-        UserError: If a setting is invalid.
-        SystemExit: After a help is printed, or what is wrong with a setting.
-    """
+    """Return the command that the words name, with its settings."""
     import tyro
 
     from equistein.runs import UserError
 
     name, *rest = words
-    module, kind, _ = COMMANDS[name]
-    command = getattr(importlib.import_module(f"equistein.cli.{module}"), kind)
+    module = importlib.import_module(f"equistein.cli.{COMMANDS[name][0]}")
+    command = getattr(module, name.capitalize())
     try:
         if name == "sweep":
             return command.parse(rest)
@@ -149,19 +135,49 @@ def parse(words: Sequence[str]) -> Any:
 
 
 def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {about}" for name, (_, _, about) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: equistein COMMAND [options]", "", ABOUT, "", *lines, "",
-            "  --version  print the version",
-            "  --quiet    of every command: print the answer only, no progress",
-            "  --json     of every command: print the answer as one JSON object", "",
-            "equistein COMMAND --help explains a command.",
-        ]
-    )  # fmt: skip
+    lines = ["usage: equistein COMMAND [options]", "", ABOUT, ""]
+    lines += [f"  {name:<9}  {about}" for name, (_, about) in COMMANDS.items()]
+    lines += [
+        "",
+        "  --version  print the version",
+        "  --quiet    of every command: print the answer only, no progress",
+        "  --json     of every command: print the answer as one JSON object",
+        "",
+        "equistein COMMAND --help explains a command.",
+    ]
+    return "\n".join(lines)
 
 
 def _stopped() -> int:
     print("\nequistein: stopped.", file=sys.stderr)
     return INTERRUPTED
+
+
+def _cache_compiled_programs() -> None:
+    """Let JAX cache compiled programs, in a folder for each kind of CPU.
+
+    JAX's own variables take precedence: `JAX_COMPILATION_CACHE_DIR` is another folder,
+    and `JAX_ENABLE_COMPILATION_CACHE=0` turns the cache off.
+    """
+    import jax
+
+    from equistein.data import cache_folder
+
+    config = jax.config.values
+    if (
+        config["jax_compilation_cache_dir"]
+        or not config["jax_enable_compilation_cache"]
+    ):
+        return
+    # Programs of one kind of CPU may use instructions that others lack.
+    cpu, info = platform.processor(), pathlib.Path("/proc/cpuinfo")
+    if info.is_file() and (flags := re.search(_FLAGS, info.read_text())):
+        cpu = flags.group()
+    name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
+    folder = cache_folder() / "compiled" / name
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_max_size", _COMPILED)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    # A cache that cannot be read or written only costs time.
+    ignored = "Error (reading|writing) persistent compilation cache"
+    warnings.filterwarnings("ignore", message=ignored)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,13 +16,11 @@ class _Output:
     quiet: bool = False
     json: bool = False
     values: dict[str, Any] = {}
-    warnings: list[str] = []
 
 
 def set_output(*, quiet: bool, json: bool) -> None:
     """Choose whether lines and bars are left out, and whether answers are JSON."""
     _Output.quiet, _Output.json, _Output.values = quiet, json, {}
-    _Output.warnings = []
     show_progress(not quiet)
 
 
@@ -40,26 +37,24 @@ def answer(text: str, **values: Any) -> None:
         print(text, flush=True)
 
 
-def fail(reason: str) -> None:
-    """Print why a command ends early, on the standard error."""
+def fail(reason: str, status: int) -> int:
+    """Print why a command ends early, on the standard error; return its status."""
     _Output.values["error"] = reason
     print(f"equistein: {reason}", file=sys.stderr)
+    return status
 
 
 def close(status: int) -> None:
     """Print the JSON object, if it was asked for: the answers and the exit status."""
     if _Output.json:
         values = finite({"status": status, **_Output.values})
-        print(json.dumps(values, indent=1, default=str))
+        print(json.dumps(values, indent=1))
 
 
 def finite(value: Any) -> Any:
-    """Return JSON with null for the numbers that are not finite."""
-    if isinstance(value, dict):
-        return {str(name): finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Return a value as JSON holds it, with null for numbers that are not finite."""
+    text = json.dumps(value, default=str)
+    return json.loads(text, parse_constant=lambda word: None)
 
 
 @contextlib.contextmanager
@@ -72,11 +67,11 @@ def print_sampling_warnings() -> Iterator[None]:
         show_others = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *place: Any) -> None:
+            shown = _Output.values.setdefault("warnings", [])
             if not issubclass(category, SamplingWarning):
                 show_others(message, category, *place)
-            elif str(message) not in _Output.warnings:
-                _Output.warnings.append(str(message))
-                _Output.values["warnings"] = _Output.warnings
+            elif str(message) not in shown:
+                shown.append(str(message))
                 print(f"equistein: warning: {message}", file=sys.stderr)
 
         warnings.showwarning = show

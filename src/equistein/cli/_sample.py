@@ -1,7 +1,8 @@
-"""`equistein sample`: new samples from a learned density."""
+"""`equistein sample`: new samples from a learned density, and the files they become."""
 
 import dataclasses
 import pathlib
+import secrets
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -9,26 +10,21 @@ import jax.random as jr
 import numpy as np
 import tyro
 
-from equistein._files import unfinished
+from equistein import models
+from equistein._files import PART, unfinished
 from equistein._types import Key
-from equistein.cli._hold import held_atoms
+from equistein.bridges import to_ase
 from equistein.cli._output import answer, say
-from equistein.cli._sample_files import begin, check_out, part_of, write_samples
-from equistein.models import (
-    formulas_of,
-    load,
-    molecule_numbers,
-    of_formula,
-    pretrained,
-)
-from equistein.molecules import formula, MissingASE, symbols_of
+from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
+from equistein.molecules import formula, read_molecules, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
-from equistein.samplers import NonFiniteError
-from equistein.training import Fitted
+from equistein.training import Clamp, Fitted
 
 _PRETRAINED = "pretrained:"
 _COMPARED = 64  # molecules of a formula that training saw
 _SCORES = ("validity", "molecule_stability", "atom_stability", "num_isomers")
+_MOLECULES = (".xyz", ".extxyz", ".xyz.gz", ".traj", ".db", ".pdb")
+_FOLDER = ""  # the suffix of a folder, of images
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,27 +67,28 @@ class Sample:
         if self.hold_atoms is not None and self.hold is None:
             raise UserError("--hold-atoms needs --hold, the file that they are in.")
         learned = _learned(self.run)
-        fitted, species = _of_one_formula(learned, self.formula)
-        label = _label(self.label, fitted)
+        names = models.formulas_of(learned)
+        if self.formula is not None and not names:
+            raise UserError(f"--formula {self.formula}: no molecules were learned.")
+        fitted = (
+            models.of_formula(learned, self.formula or names[0]) if names else learned
+        )
+        species = symbols_of(fitted.about["atomic_numbers"]) if names else None
+        label, clamp = _label(self.label, fitted), None
         check_out(self.out, species, fitted)
-        clamp = None
         if self.hold is not None:
-            clamp = held_atoms(self.hold, self.hold_atoms, species)
-        try:
-            with unfinished(part_of(self.out)) as part:
-                begin(part)
-                key = jr.key(self.seed)
-                points = fitted.sample(
-                    key, self.num_samples, label=label, clamp=clamp, progress=True
-                )
-                about = dict(fitted.about)
-                write_samples(part, np.asarray(points), label, species, about)
-                part.replace(self.out)
-        except OSError as error:
-            reason = error.strerror or error
-            raise UserError(f"Cannot write {self.out}: {reason}.") from None
-        except (MissingASE, ValueError, NonFiniteError) as error:
-            raise UserError(str(error)) from None
+            clamp = _held_atoms(self.hold, self.hold_atoms, species)
+        key = jr.key(self.seed)
+        part = f".{self.out.name}.{secrets.token_hex(4)}{PART}"
+        with unfinished(self.out.with_name(part)) as folder:
+            folder.mkdir()
+            points = fitted.sample(
+                key, self.num_samples, label=label, clamp=clamp, progress=True
+            )
+            points = np.asarray(points)
+            whole = folder / self.out.name
+            write_samples(whole, points, label, species, dict(fitted.about))
+            whole.replace(self.out)
         text = f"samples of shape {points.shape[1:]}"
         text = f"molecules of {formula(species)}" if species else text
         answer(
@@ -99,84 +96,144 @@ class Sample:
             out=self.out, num_samples=self.num_samples, shape=points.shape[1:],
         )  # fmt: skip
         if species:
-            _print_scores(key, learned, species, np.asarray(points))
+            _print_scores(key, learned, species, points)
         return 0
 
 
 def _learned(path: pathlib.Path) -> Fitted:
     """Return the learned density of a run folder, a file, or the package."""
     name = str(path)
-    try:
-        if name.startswith(_PRETRAINED) and not path.exists():
-            return pretrained(name.removeprefix(_PRETRAINED))
-        if path.is_file() and path.suffix == ".eqx":
-            return load(path)
-        folder = RunFolder.open(path)
-        if folder.read_json("config.json").get("command") != "fit":
-            raise UserError(f"{path} is no folder of an `equistein fit`.")
-        if not folder.has(RunFolder.MODEL):
-            raise UserError(
-                f"The fit in {path} is not finished; `equistein resume {path}`. If it "
-                "diverged, start a new one."
-            )
-        return load(path / RunFolder.MODEL)
-    except ValueError as error:
-        raise UserError(str(error)) from None
+    if name.startswith(_PRETRAINED) and not path.exists():
+        return models.pretrained(name.removeprefix(_PRETRAINED))
+    if path.is_file() and path.suffix == ".eqx":
+        return models.load(path)
+    folder = RunFolder.open(path)
+    if folder.read_json("config.json").get("command") != "fit":
+        raise UserError(f"{path} is no folder of an `equistein fit`.")
+    if not folder.has(RunFolder.MODEL):
+        raise UserError(
+            f"The fit in {path} is not finished; `equistein resume {path}`. If it "
+            "diverged, start a new one."
+        )
+    return models.load(path / RunFolder.MODEL)
 
 
-def _label(given: str | None, fitted: Fitted) -> int | None:
-    """Return the number of the class that a word means.
-
-    Raises:
-        UserError: If there is none.
-    """
+def _label(word: str | None, fitted: Fitted) -> int | None:
+    """Return the number of the class that a word means."""
     names = list(fitted.about.get("classes", []))
-    if given is None:
+    if word is None:
         return None
-    if given in names:
-        return names.index(given)
+    if word in names:
+        return names.index(word)
     numbered = any(name.isdecimal() for name in names)
-    if given.removeprefix("-").isdecimal() and not numbered:
-        return int(given)
+    if word.removeprefix("-").isdecimal() and not numbered:
+        return int(word)
     text = f"one of {', '.join(names)}" if names else "the number of a class"
-    raise UserError(f"--label must be {text}, but got {given!r}.")
+    raise UserError(f"--label must be {text}, but got {word!r}.")
 
 
-def _of_one_formula(
-    fitted: Fitted, wanted: str | None
-) -> tuple[Fitted, Sequence[str] | None]:
-    """Return the learned density of one formula, and its elements if it has any.
+def _held_atoms(
+    path: pathlib.Path, atoms: str | None, species: Sequence[str] | None
+) -> Clamp:
+    """Return what holds atoms of a file, each as the next atom of its element."""
+    if species is None:
+        raise UserError("--hold is for molecules, which this run has not learned.")
+    frames = read_molecules(path)
+    if len(frames) != 1:
+        raise UserError(f"{path} must hold one molecule, but holds {len(frames)}.")
+    frame, num = frames[0], len(frames[0].symbols)
+    words = [word.strip() for word in atoms.split(",")] if atoms else range(num)
+    chosen = [int(word) if str(word).isdecimal() else num for word in words]
+    if max(chosen) >= num or len(set(chosen)) < len(chosen):
+        raise UserError(
+            f"--hold-atoms needs different numbers from 0 to {num - 1}, such as 0,1,2, "
+            f"but got {atoms!r}."
+        )
+    free = {s: [i for i, each in enumerate(species) if each == s] for s in species}
+    values, mask = np.zeros((len(species), 3)), np.zeros(len(species), bool)
+    for index in chosen:
+        symbol = frame.symbols[index]
+        if not free.get(symbol):
+            raise UserError(f"--hold has more {symbol} than {formula(species)} has.")
+        row = free[symbol].pop(0)
+        values[row], mask[row] = frame.positions[index], True
+    if mask.all():
+        raise UserError(
+            f"--hold has all {len(species)} atoms: name those to hold by --hold-atoms."
+        )
+    return Clamp(values, mask)
 
-    Raises:
-        UserError: If the formula is none, or has elements that were not learned.
-    """
-    names = formulas_of(fitted)
-    if not names:
-        if wanted is not None:
-            raise UserError(f"--formula {wanted}: this run has learned no molecules.")
-        return fitted, None
-    try:
-        one = of_formula(fitted, wanted or names[0])
-    except ValueError as error:
-        raise UserError(f"--formula: {error}") from None
-    return one, symbols_of(one.about["atomic_numbers"])
+
+def check_out(out: pathlib.Path, species: Sequence[str] | None, fitted: Fitted) -> None:
+    """Raise `UserError` unless the samples can become this file, or folder."""
+    kinds = (".npy", ".npz", *(_MOLECULES if species else ()))
+    kinds += TABLES if "columns" in fitted.about else ()
+    shape = fitted.reference.center.shape
+    images = len(shape) == 3 and shape[-1] in (1, 3)
+    if _kind(out) not in kinds and not (images and _kind(out) == _FOLDER):
+        folder = ", or have no ending, for a folder of .png images" if images else ""
+        raise UserError(
+            f"--out must end in one of {', '.join(kinds)}{folder}, but got {out}. "
+            "Molecules and tables need data with elements, or names of columns."
+        )
+    if out.exists():
+        raise UserError(f"{out} is there already; choose another --out.")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"There is no folder {out.absolute().parent}.")
+
+
+def write_samples(
+    path: pathlib.Path,
+    points: np.ndarray,
+    label: int | None,
+    species: Sequence[str] | None,
+    about: dict[str, Any],
+) -> None:
+    """Write samples in the format that the name of the file stands for."""
+    kind = _kind(path)
+    classes = None if label is None else np.full(len(points), label)
+    if kind == _FOLDER:
+        path.mkdir()
+        write_image_folder(path, points)
+    elif is_table(path):
+        rows, names = points.reshape(len(points), -1), tuple(about.get("classes", ()))
+        columns = tuple(about["columns"])
+        write_table(path, Table(rows, columns, classes, names, about.get("label")))
+    elif kind == ".xyz" and species is not None:
+        write_xyz(path, species, points, "sampled by equistein")
+    elif kind in _MOLECULES and species is not None:
+        frames = to_ase(species, points)
+        from ase.io import write
+
+        write(path, frames)
+    elif kind == ".npz":
+        arrays = {"x": points, "y": classes, "species": species}
+        known = {k: np.asarray(v) for k, v in arrays.items() if v is not None}
+        np.savez(path, allow_pickle=False, **known)
+    else:
+        np.save(path, points)
+
+
+def _kind(path: pathlib.Path) -> str:
+    """Return the suffix, with that before it if the file is packed."""
+    packed = "".join(path.suffixes[-2:])
+    return packed if packed in _MOLECULES else path.suffix
 
 
 def _print_scores(
     key: Key, learned: Fitted, species: Sequence[str], points: np.ndarray
 ) -> None:
     """Print how good molecules are; of a new formula, beside those of a known one."""
-    known, name = formulas_of(learned), formula(species)
-    _print_row(name, species, points)
-    if name in known:
-        return
-    say(f"Training never saw {name}, but {', '.join(known)}. Drawing {known[0]} ...")
-    one = of_formula(learned, known[0])
-    like = one.sample(key, min(len(points), _COMPARED), progress=True)
-    _print_row(f"{known[0]}, seen", symbols_of(one.about["atomic_numbers"]), like)
-
-
-def _print_row(name: str, species: Sequence[str], points: Any) -> None:
-    numbers = molecule_numbers(species, np.asarray(points), ())
-    text = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
-    answer(f"{name} ({len(points)}): {', '.join(text)}", **{name: numbers})
+    known, name = models.formulas_of(learned), formula(species)
+    rows = {name: (species, points)}
+    if name not in known:
+        seen, names = known[0], ", ".join(known)
+        say(f"Training never saw {name}, but {names}. Drawing {seen} ...")
+        one = models.of_formula(learned, seen)
+        like = one.sample(key, min(len(points), _COMPARED), progress=True)
+        atoms = symbols_of(one.about["atomic_numbers"])
+        rows[f"{seen}, seen"] = (atoms, np.asarray(like))
+    for label, (atoms, drawn) in rows.items():
+        numbers = models.molecule_numbers(atoms, drawn, ())
+        text = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
+        answer(f"{label} ({len(drawn)}): {', '.join(text)}", **{label: numbers})

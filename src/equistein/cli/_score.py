@@ -1,33 +1,24 @@
 """`equistein score`: samples of a particle system against exact ones."""
 
 import dataclasses
-import json
+import math
 import pathlib
 import warnings
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import tyro
 
-from equistein._files import write_whole
 from equistein.cli._output import answer, finite, say
 from equistein.data import DataError, published_clouds, read_points
 from equistein.metrics import published_scores, score_against, Scores
 from equistein.plotting import against_exact, figure_file
-from equistein.runs import UserError
-from equistein.targets import AbstractParticleSystem, DoubleWell, LennardJones
+from equistein.runs import RunFolder, UserError
+from equistein.targets import DoubleWell, LennardJones
 
-
-class _System(NamedTuple):
-    """A target, and where its published samples are in the data folder."""
-
-    target: AbstractParticleSystem
-    published: str | None
-
-
-_SYSTEMS = {
-    "dw4": _System(DoubleWell(), "dw4/test_split_DW4.npy"),
-    "lj13": _System(LennardJones(), "lj13/test_split_LJ13-1000.npy"),
-    "lj55": _System(LennardJones(55), None),
+_TARGETS = {"dw4": DoubleWell(), "lj13": LennardJones(), "lj55": LennardJones(55)}
+_PUBLISHED = {  # samples in the data folder
+    "dw4": "dw4/test_split_DW4.npy",
+    "lj13": "lj13/test_split_LJ13-1000.npy",
 }
 
 
@@ -54,41 +45,41 @@ class Score:
 
     def execute(self) -> int:
         """Score, print the answer first, and write the folder at the end."""
-        self._check()
-        system = _SYSTEMS[self.target]
-        try:
-            scores = self._scores(system)
-        except ValueError as error:
-            raise UserError(str(error)) from None
-        described = _described(scores, str(self.file), self.evaluations)
-        answer(text_of(scores, self.evaluations), **described)
-        if self.out is not None:
-            _write(self.out, scores, described)
-            answer(f"\nNumbers and picture: {self.out}", out=self.out)
-        return 0
-
-    def _check(self) -> None:
-        """Raise `UserError` for settings that are invalid, before work begins."""
-        if self.evaluations is not None and not 0 < self.evaluations < float("inf"):
+        if self.evaluations is not None and not 0 < self.evaluations < math.inf:
             raise UserError(
                 f"--evaluations must be a positive number, but got {self.evaluations}."
             )
-        if self.num_geometric < 2 or self.num_draws < 2:
-            raise UserError(
-                "--num-geometric and --num-draws must be at least 2, but got "
-                f"{self.num_geometric} and {self.num_draws}."
+        if self.out is not None and self.out.exists() and any(self.out.iterdir()):
+            raise UserError(f"--out {self.out} is not a new or empty folder.")
+        scores = self._scores()
+        described = {"file": str(self.file), "evaluations": self.evaluations}
+        described |= scores.to_json()
+        described["papers"] = [row._asdict() for row in published_scores(scores.target)]
+        answer(_text(scores, self.evaluations), **described)
+        if self.out is not None:
+            folder = RunFolder.create(self.out)
+            folder.write_json("metrics.json", finite(described))
+            series = {
+                "energy": scores.energies,
+                "distance of two particles": scores.distances,
+            }
+            names = ("samples", "reference", "exact samples")
+            figure = against_exact(
+                {k: tuple(v[name] for name in names) for k, v in series.items()}  # type: ignore
             )
-        if self.out is not None and self.out.exists():
-            if not self.out.is_dir() or any(self.out.iterdir()):
-                raise UserError(f"--out {self.out} is not a new or empty folder.")
+            for suffix in ("png", "svg"):
+                folder.write(f"score.{suffix}", figure_file(figure, suffix))
+            folder.release()
+            answer(f"\nNumbers and picture: {self.out}", out=self.out)
+        return 0
 
-    def _scores(self, system: _System) -> Scores:
-        target = system.target
+    def _scores(self) -> Scores:
         samples, published = read_points(self.file), None
-        if system.published is not None:
+        target = _TARGETS[self.target]
+        if self.target in _PUBLISHED:
             try:
                 published = published_clouds(
-                    system.published, target.num_particles, target.dim
+                    _PUBLISHED[self.target], target.num_particles, target.dim
                 )
             except DataError as error:
                 say(f"The published samples are left out: {error}")
@@ -100,13 +91,12 @@ class Score:
             )  # fmt: skip
 
 
-def text_of(scores: Scores, evaluations: float | None) -> str:
+def _text(scores: Scores, evaluations: float | None) -> str:
     """Return what is printed: the answer, the scores, and what papers say."""
     reference = scores.reference
     lines = [scores.verdict]
     lines += [f"Warning: {warning}" for warning in scores.warnings]
-    lines += [*scores.notes, ""]
-    lines.append(f"{'':<14}{'samples':>10}{'exact ones':>20}   ")
+    lines += [*scores.notes, "", f"{'':<14}{'samples':>10}{'exact ones':>20}   "]
     for name, score in scores.scores.items():
         floor = f"{score.floor:.4g} +- {score.spread:.2g}"
         text = f"{score.ratio:.2f} times" if score.is_distance else ""
@@ -117,11 +107,11 @@ def text_of(scores: Scores, evaluations: float | None) -> str:
         lines.append(f"{name:<14}{score.value:>10.4g}{floor:>20}   {text}{mark}{note}")
     num_draws = max(score.num_draws for score in scores.scores.values())
     lines += [
-        f"distinct      {scores.num_distinct:>10} of {scores.num_samples}; repeats "
-        f"leave an effective size of {scores.effective_size:.0f}",
         "",
-        f"Exact ones: mean and spread of {num_draws} draws of {scores.num_samples}, as "
-        f"many as the samples (5 of geometric_w2).",
+        f"Distinct samples: {scores.num_distinct} of {scores.num_samples}; repeats "
+        f"leave an effective size of {scores.effective_size:.0f}.",
+        f"Exact ones: mean and spread of {num_draws} draws of {scores.num_samples}, "
+        "5 of geometric_w2.",
         f"Reference: {reference.num} samples, {reference.origin}; the virial is "
         f"{reference.virial:.4g} +- {reference.virial_error:.2g} (exactly "
         f"{reference.virial_exact:g}); the two differ by {reference.energy_w2:.3g} in "
@@ -138,61 +128,22 @@ def text_of(scores: Scores, evaluations: float | None) -> str:
 
 def _beside_papers(scores: Scores, evaluations: float | None) -> list[str]:
     """Return the rows of papers, with these samples in their place."""
-    anchors = published_scores(scores.target)
-    if not anchors:
+    papers = published_scores(scores.target)
+    if not papers:
         return []
-    energy, clouds = (
-        scores.scores[name].value for name in ("energy_w2", "geometric_w2")
-    )
-    rows = [(a.energy_w2, a.method, a.geometric_w2, a.evaluations) for a in anchors]
-    rows.append((energy, "> these samples", clouds, evaluations))
-    rows.sort(key=lambda row: float("inf") if row[0] is None else row[0])
-    few = scores.scores["geometric_w2"].num_samples
+    energy, clouds = scores.scores["energy_w2"], scores.scores["geometric_w2"]
+    rows = [(a.energy_w2, a.method, a.geometric_w2, a.evaluations) for a in papers]
+    rows.append((energy.value, "> these samples", clouds.value, evaluations))
+    rows.sort(key=lambda row: math.inf if row[0] is None else row[0])
+    number = lambda value, form: "-" if value is None else f"{value:{form}}"
     return [
         "",
-        "What papers say, each judged by its own script and reference "
-        f"(geometric W2: here of {few} clouds, the fewer the larger):",
+        "What papers say, each judged by its own script and reference (geometric W2: "
+        f"here of {clouds.num_samples} clouds, the fewer the larger):",
         f"{'':<30}{'energy W2':>10}{'geometric W2':>14}{'evaluations':>13}",
         *(
-            f"{method:<30}{_number(w2):>10}{_number(far):>14}{_count(spent):>13}"
-            for w2, method, far, spent in rows
+            f"{method:<30}{number(energy_w2, '.3g'):>10}{number(far, '.3g'):>14}"
+            f"{number(spent, ',.0f'):>13}"
+            for energy_w2, method, far, spent in rows
         ),
     ]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
-
-
-def _described(scores: Scores, file: str, evaluations: float | None) -> dict[str, Any]:
-    """Return what metrics.json holds."""
-    described: dict[str, Any] = {"file": file, "evaluations": evaluations}
-    described |= scores.to_json()
-    described["papers"] = [row._asdict() for row in published_scores(scores.target)]
-    return described
-
-
-def _write(out: pathlib.Path, scores: Scores, described: dict[str, Any]) -> None:
-    """Write metrics.json and the picture."""
-    figure = against_exact(
-        {
-            "energy": _panel(scores.energies),
-            "distance of two particles": _panel(scores.distances),
-        }
-    )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for suffix in ("png", "svg"):
-            write_whole(out / f"score.{suffix}", figure_file(figure, suffix))
-        content = json.dumps(finite(described), indent=1) + "\n"
-        write_whole(out / "metrics.json", content.encode())
-    except OSError as error:
-        raise UserError(f"Cannot write to {out}: {error}.") from None
-
-
-def _panel(values: dict[str, Any]) -> tuple[Any, Any, Any]:
-    return values["samples"], values["reference"], values["exact samples"]

@@ -1,12 +1,9 @@
-"""How a command ends on Ctrl-C, SIGTERM and SIGHUP."""
+"""How a command ends: on Ctrl-C, SIGTERM and SIGHUP, at once or with its work kept."""
 
-import _thread
-import contextlib
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C
@@ -20,39 +17,45 @@ class _Signal:
 
 
 def end_by_signals() -> None:
-    """Let a signal end the process: at once, or in order where there is work to keep.
+    """Let a signal end the process: in order inside `attempt`, at once elsewhere.
 
-    In order means that it raises `KeyboardInterrupt`, whichever it is, in what
-    `in_order` holds; a second one ends it at once. What a process was started to
-    ignore, as by nohup, it ignores. On Windows Ctrl-C alone does so.
+    In order means that it raises `KeyboardInterrupt`, and a second one ends the process
+    at once. What a process was started to ignore, as by nohup, it ignores.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
+        number = getattr(signal, name, None)  # Windows has not all of them
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
-    sys.unraisablehook = _end_after_all
-
-
-@contextlib.contextmanager
-def in_order() -> Iterator[None]:
-    """Let a signal raise `KeyboardInterrupt` meanwhile.
-
-    Elsewhere it does not, for libraries that are just imported do not stand it.
-    """
-    _Signal.raises = True
-    try:
-        yield
-    finally:
-        _Signal.raises = False
+    sys.unraisablehook = _end_unraised
 
 
 def was_signaled() -> bool:
-    """Return whether a signal has arrived.
+    """Return whether a signal has arrived, of which any later error is a consequence.
 
-    Then whatever error comes up is its consequence: libraries that are interrupted
-    raise errors of their own.
+    Libraries that are interrupted raise errors of their own.
     """
     return _Signal.number is not None
+
+
+def attempt(folder: Any, work: Callable[[], int]) -> int:
+    """Do the work of a run folder, locked meanwhile, and return the exit status."""
+    folder.hold()
+    # Elsewhere signals do not raise, which imports of libraries do not withstand.
+    _Signal.raises = True
+    try:
+        return work()
+    except (KeyboardInterrupt, Exception) as error:
+        if not isinstance(error, KeyboardInterrupt) and not was_signaled():
+            raise
+        print(
+            f"\nStopped. Finished work is kept in {folder.path}; continue with\n"
+            f"  equistein resume {folder.path}",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    finally:
+        _Signal.raises = False
+        folder.release()
 
 
 def _end(number: int, frame: Any) -> None:
@@ -66,12 +69,8 @@ def _end(number: int, frame: Any) -> None:
     os._exit(INTERRUPTED)
 
 
-def _end_after_all(caught: Any) -> None:
-    """Raise again, a little later, what Python could not: while it freed something."""
-    if caught.exc_type is not KeyboardInterrupt or _Signal.number is None:
-        sys.__unraisablehook__(caught)
-        return
-    number, _Signal.number = signal.Signals(_Signal.number), None
-    later = threading.Timer(0.05, _thread.interrupt_main, [number])
-    later.daemon = True
-    later.start()
+def _end_unraised(caught: Any) -> None:
+    """End at once where Python could not raise, as while it freed something."""
+    if caught.exc_type is KeyboardInterrupt and was_signaled():
+        _end(0, None)
+    sys.__unraisablehook__(caught)

@@ -1,5 +1,6 @@
 """`equistein sweep`: a command for each combination of some settings, by submitit."""
 
+import collections
 import csv
 import dataclasses
 import io
@@ -17,29 +18,17 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import tyro
 
+from equistein import runs
 from equistein._progress import progress_bar
 from equistein.cli._fit import default_folder
 from equistein.cli._output import answer, say
-from equistein.cli._signals import in_order, INTERRUPTED
-from equistein.runs import (
-    FLOOR,
-    ReportText,
-    RunFolder,
-    summarize,
-    UserError,
-    write_environment,
-    write_report,
-    write_text,
-)
+from equistein.cli._signals import attempt
+from equistein.runs import RunFolder, UserError
 
 _FINISHED = "finished.json"
 _MOST = 100_000  # runs of a sweep
 _MINUTES = 7 * 24 * 60  # that a run may take
 _SECONDS = 0.5  # between two looks at the jobs
-_USAGE = (
-    "A sweep needs a command first: equistein sweep fit DATA [its options] --over "
-    "width=32,64, or equistein sweep -m MODULE [its options] --over seed=0..9"
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,32 +63,27 @@ class Sweep:
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> "Sweep":
-        """Return the sweep that the words describe; other options are the command's."""
-        name = next((i for i, word in enumerate(words) if word == "--over"), len(words))
-        first, rest = list(words[:name]), list(words[name:])
-        if first[:1] in (["-h"], ["--help"]) or not first:
-            first, rest = [], [*first, *rest]
-        own = {f"--{f.name.replace('_', '-')}" for f in dataclasses.fields(cls)}
-        unknown = [w for w in rest if w.startswith("--") and w.split("=")[0] not in own]
-        if unknown and unknown[0] != "--help":
-            raise UserError(f"{unknown[0]}: give options of the command before --over.")
-        sweep = tyro.cli(cls, args=rest, prog="equistein sweep")
-        return dataclasses.replace(sweep, command=tuple(first))
+        """Return the sweep that the words describe: a command, --over and the rest."""
+        place = list(words).index("--over") if "--over" in words else 0
+        sweep = tyro.cli(cls, args=list(words[place:]), prog="equistein sweep")
+        return dataclasses.replace(sweep, command=tuple(words[:place]))
 
     def execute(self) -> int:
         """Make the folder, and run."""
         if self.workers is not None and self.workers < 1:
             raise UserError(f"--workers must be at least 1, but got {self.workers}.")
         if self.command[:1] not in (("fit",), ("-m",)):
-            raise UserError(_USAGE)
+            raise UserError(
+                "A sweep needs a command first, and its options before --over: "
+                "equistein sweep fit DATA --group G --over width=32,64, or equistein "
+                "sweep -m MODULE --over seed=0..9"
+            )
         settings = combinations(self.over)
         _executor(pathlib.Path(), self.cluster, self.cluster_options)
         if self.dry_run:
-            names = [
-                "; ".join(f"{k}={v}" for k, v in each.items()) for each in settings
-            ]
-            answer(f"{len(names)} runs: {' | '.join(names)}. Nothing is written.",
-                   runs=names)  # fmt: skip
+            names = ["; ".join(map("=".join, each.items())) for each in settings]
+            text = f"{len(names)} runs: {' | '.join(names)}. Nothing is written."
+            answer(text, runs=names)
             return 0
         folder = RunFolder.create(self.out or default_folder("sweep"))
         described = {
@@ -108,17 +92,13 @@ class Sweep:
             "cluster_options": self.cluster_options,
         }  # fmt: skip
         folder.write_json("config.json", described)
-        write_environment(folder)
+        runs.write_environment(folder)
         return run_members(folder)
 
 
 def combinations(over: Sequence[str]) -> list[dict[str, str]]:
-    """Return the settings of all runs, from `option=1,2,3` or `option=0..19` each.
-
-    Raises:
-        UserError: If one is not written so, or there are too many.
-    """
-    swept: dict[str, list[str]] = {}
+    """Return the settings of all runs, from `option=1,2,3` or `option=0..19` each."""
+    swept = {}
     for text in over:
         option, _, written = text.partition("=")
         option = option.strip().lstrip("-").replace("-", "_")
@@ -129,10 +109,8 @@ def combinations(over: Sequence[str]) -> list[dict[str, str]]:
                 f"bandwidth=.1,.2 or seed=0..19, but got {text!r}."
             )
         swept[option] = values
-    if not swept:
-        raise UserError("A sweep needs what it is over, such as --over seed=0..19.")
-    if math.prod(map(len, swept.values())) > _MOST:
-        raise UserError(f"A sweep has at most {_MOST} runs: make several sweeps.")
+    if not swept or math.prod(map(len, swept.values())) > _MOST:
+        raise UserError(f"A sweep needs --over, and has at most {_MOST} runs.")
     rows = itertools.product(*swept.values())
     return [dict(zip(swept, row, strict=True)) for row in rows]
 
@@ -146,169 +124,127 @@ def _values(part: str) -> list[str]:
 
 
 def run_members(folder: RunFolder) -> int:
-    """Do the runs of a sweep that are not finished, and write table and report.
-
-    Raises:
-        UserError: If another process works in the folder, or submitit is missing.
-    """
-    folder.hold()
-    try:
-        with in_order():
-            failed = _run_members(folder)
-    except KeyboardInterrupt:
-        print(f"\nStopped. Continue with\n  equistein resume {folder.path}",
-              file=sys.stderr)  # fmt: skip
-        return INTERRUPTED
-    finally:
-        folder.release()
-    return 1 if failed else 0
-
-
-def _run_members(folder: RunFolder) -> list[str]:
-    """Return the names of the runs that failed."""
+    """Do the runs of a sweep that are not finished, and write table and report."""
     described = folder.read_json("config.json")
-    try:
-        settings = combinations(described["over"])
-        workers, cluster = int(described["workers"]), str(described["cluster"])
-        arguments, options = described["arguments"], described["cluster_options"]
-    except (KeyError, TypeError, ValueError) as error:
-        message = f"{folder.path / 'config.json'} cannot be resumed: {error!r}."
-        raise UserError(message) from None
+    settings = combinations(described["over"])
     members = {f"{i:04d}": each for i, each in enumerate(settings)}
-    finished = []
+    place, jobs = folder.path.absolute() / "members", folder.path / "jobs"
+    executor = _executor(jobs, described["cluster"], described["cluster_options"])
+
+    def work() -> int:
+        commands = {
+            name: _words(described["arguments"], each, str(place / name))
+            for name, each in members.items()
+        }
+        finished = _run_all(folder, commands, executor, described["workers"])
+        done = {name: members[name] for name in sorted(finished)}
+        if done:
+            _write_results(folder, described, done, len(members))
+        for name in sorted(set(members) - set(done)):
+            print(f"equistein: run {name} failed: see {jobs}.", file=sys.stderr)
+        return int(len(done) < len(members))
+
+    return attempt(folder, work)
+
+
+def _run_all(
+    folder: RunFolder, commands: Mapping[str, list[str]], executor: Any, workers: int
+) -> list[str]:
+    """Run the commands that are not finished; return the names of those that are."""
+    finished: list[str] = []
     if folder.has(_FINISHED):
         finished = list(folder.read_json(_FINISHED)["finished"])
-    waiting = [name for name in members if name not in finished]
-    say(f"{len(members)} runs, {len(finished)} of them finished before")
-    executor = _executor(folder.path / "jobs", cluster, options)
+    waiting = [name for name in commands if name not in finished]
+    say(f"{len(commands)} runs, {len(finished)} of them finished before")
     running: dict[str, Any] = {}
-    failed: list[str] = []
-    bar = progress_bar(total=len(waiting), unit="run", desc="")
     try:
-        with bar:
+        with progress_bar(total=len(waiting), unit="run", desc="") as bar:
             while waiting or running:
                 while waiting and len(running) < workers:
                     name = waiting.pop(0)
-                    words = _words(arguments, members[name], folder, name)
-                    running[name] = executor.submit(subprocess.call, words)
+                    running[name] = executor.submit(subprocess.call, commands[name])
                 time.sleep(_SECONDS)
                 for name in [name for name, job in running.items() if job.done()]:
-                    if _status(running.pop(name)) == 0:
+                    job = running.pop(name)
+                    if job.exception() is None and job.result() == 0:
                         finished.append(name)
                         folder.write_json(_FINISHED, {"finished": finished})
-                    else:
-                        failed.append(name)
                     bar.update()
     finally:
         for job in running.values():  # where the sweep was stopped
             job.cancel()
-    done = {name: members[name] for name in members if name in finished}
-    if done:
-        _write_results(folder, described, done, len(members))
-    for name in failed:
-        print(f"equistein: run {name} failed: see {folder.path / 'jobs'}.",
-              file=sys.stderr)  # fmt: skip
-    return failed
+    return finished
 
 
 def _executor(path: pathlib.Path, cluster: str, options: Sequence[str]) -> Any:
-    """Return what submits jobs.
-
-    Raises:
-        UserError: If submitit is missing, or does not know an option.
-    """
+    """Return what submits jobs."""
     try:
         import submitit
-    except ImportError:
-        raise UserError(
-            "A sweep needs submitit: pip install 'equistein[sweep]'."
-        ) from None
-    try:
+
         executor = submitit.AutoExecutor(folder=str(path), cluster=cluster)
         pairs = (option.partition("=") for option in options)
         parameters = {key: int(v) if v.isdecimal() else v for key, _, v in pairs}
         executor.update_parameters(**({"timeout_min": _MINUTES} | parameters))
+        return executor
+    except ImportError:
+        reason = "A sweep needs submitit: pip install 'equistein[sweep]'."
     except (NameError, RuntimeError, TypeError, ValueError) as error:
-        raise UserError(f"submitit cannot use `--cluster {cluster}`: {error}") from None
-    return executor
+        reason = f"submitit cannot use --cluster {cluster}: {error}"
+    raise UserError(reason)
 
 
-def _words(
-    arguments: Sequence[str],
-    settings: Mapping[str, str],
-    folder: RunFolder,
-    name: str,
-) -> list[str]:
+def _words(words: Sequence[str], settings: Mapping[str, str], out: str) -> list[str]:
     """Return the command line that begins a run of the sweep, or continues it."""
-    path = folder.path.absolute() / "members" / name
     options = [f"--{k.replace('_', '-')}={v}" for k, v in settings.items()]
-    if arguments[0] == "-m":
-        return [sys.executable, *arguments, *options, f"--out={path}"]
-    command = [sys.executable, "-m", "equistein"]
-    if (path / "config.json").is_file():
-        return [*command, "resume", str(path)]
-    return [*command, *arguments, *options, f"--out={path}"]
-
-
-def _status(job: Any) -> int:
-    """Return the exit status of a job that has ended."""
-    try:
-        return job.result()
-    except Exception:  # submitit's own, or what ended the job
-        return 1
+    if words[0] == "-m":
+        return [sys.executable, *words, *options, f"--out={out}"]
+    if os.path.isfile(os.path.join(out, "config.json")):
+        return [sys.executable, "-m", "equistein", "resume", out]
+    return [sys.executable, "-m", "equistein", *words, *options, f"--out={out}"]
 
 
 def _write_results(
     folder: RunFolder,
     described: Mapping[str, Any],
-    members: Mapping[str, Mapping[str, str]],
+    members: Mapping[str, dict[str, str]],
     num: int,
 ) -> None:
     """Write metrics.json, table.csv and the report of all runs that are finished.
 
     Runs that differ in the seed alone are one row, with their spread.
     """
-    pooled: dict[str, dict[str, list]] = {}
-    lines: list[dict[str, Any]] = []
-    about: dict[str, Any] = {}
+    pooled: Any = collections.defaultdict(lambda: collections.defaultdict(list))
+    lines, about = [], {}
     for name, settings in members.items():
         member = RunFolder.open(folder.path / "members" / name)
-        about |= member.read_json("metrics.json").get("about", {})
+        about |= member.read_json("metrics.json")["about"]
         others = " ".join(f"{k}={v}" for k, v in settings.items() if k != "seed")
         for entry, metrics in member.read_json("per_seed.json").items():
-            row = f"{entry} {others}".strip()
             for metric, values in metrics.items():
-                numbers = [math.nan if v is None else v for v in values]
-                pooled.setdefault(row, {}).setdefault(metric, []).extend(numbers)
-            for index in range(max(map(len, metrics.values()), default=0)):
-                numbers = {k: v[index] for k, v in metrics.items() if index < len(v)}
+                pooled[f"{entry} {others}".strip()][metric] += values
+            for index, values in enumerate(itertools.zip_longest(*metrics.values())):
                 line = {"run": name, "entry": entry, "seed_index": index}
-                lines.append(line | dict(settings) | numbers)
+                lines.append(line | settings | dict(zip(metrics, values, strict=True)))
     rows = {
-        row: summarize({metric: np.array(v) for metric, v in metrics.items()})
+        row: runs.summarize({k: np.array(v, float) for k, v in metrics.items()})
         for row, metrics in pooled.items()
     }
-    floors = [row for row in rows if row.split(" ")[0] == FLOOR]
+    floors = [row for row in rows if row.split(" ")[0] == runs.FLOOR]
     floor = rows.pop(floors[0]) if len(floors) == 1 else {}
     folder.write_json("metrics.json", {"entries": rows, "floor": floor, "about": about})
-    table = io.StringIO()
-    columns = dict.fromkeys(key for line in lines for key in line)
+    table, columns = io.StringIO(), dict.fromkeys(k for line in lines for k in line)
     writer = csv.DictWriter(table, list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
     folder.write("table.csv", table.getvalue())
-    write_text(
-        folder,
-        ReportText(
-            title=f"equistein sweep: {' '.join(described['arguments'])}",
-            lead=f"Runs for all combinations of {', '.join(described['over'])}. A row "
-            "is all runs that differ in the seed alone; table.csv has each of them, "
-            "members/ their own reports.",
-            unfinished=f"{num - len(members)} of {num} runs are not finished."
-            if len(members) < num
-            else "",
-        ),
+    left = num - len(members)
+    text = runs.ReportText(
+        title=f"equistein sweep: {' '.join(described['arguments'])}",
+        lead=f"Runs for all combinations of {', '.join(described['over'])}. A row is "
+        "all runs that differ in the seed alone; table.csv has each of them.",
+        unfinished=f"{left} of {num} runs are not finished." if left else "",
     )
-    report, path = write_report(folder), folder.path / "table.csv"
-    answer(f"Report: {report}\nTable: {path}",
-           folder=folder.path, report=report, table=path)  # fmt: skip
+    runs.write_text(folder, text)
+    report, path = runs.write_report(folder), folder.path / "table.csv"
+    paths = {"folder": folder.path, "report": report, "table": path}
+    answer(f"Report: {report}\nTable: {path}", **paths)

@@ -14,16 +14,7 @@ from equistein._types import Key
 from equistein.models._dataset import Dataset
 from equistein.models._judge import judge, Judgement
 from equistein.molecules import symbols_of
-from equistein.runs import (
-    FLOOR,
-    Metric,
-    Outcome,
-    PageFigure,
-    ReportText,
-    summarize,
-    WARNING,
-    write_page,
-)
+from equistein.runs import Metric, metrics_json, Outcome, ReportText, write_page
 from equistein.training import Fitted
 
 FIT_METRICS: Mapping[str, Metric] = {
@@ -103,7 +94,6 @@ def fit_text(
     lead: str = "",
     *,
     kelvin: float | None = None,
-    command: str = "",
 ) -> ReportText:
     """Return the text of the report of a fit.
 
@@ -113,7 +103,6 @@ def fit_text(
         title: The title.
         lead: What was fitted; by default the energy, its symmetry and its points.
         kelvin: The temperature at which energies and forces were learned, if any.
-        command: The command that makes the same fit.
     """
     epochs = len(next(iter(fitted.history.values()), ()))
     is_denoised = "denoising_loss" in fitted.history
@@ -133,7 +122,6 @@ def fit_text(
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
         headlines=shown[:_MOST],
-        command=command,
     )
 
 
@@ -152,38 +140,25 @@ def write_fit_report(
     else:
         judgement = _judged(fitted, data, key, num_samples)
         outcomes, figures = judgement.outcomes, judgement.figures
-    model, floor = outcomes["model"], outcomes.get(FLOOR)
-    numbers = summarize(model.metrics)
-    metrics = {
-        "entries": {"model": numbers},
-        "floor": summarize(floor.metrics) if floor else {},
-        "num_samples": {"model": len(model.samples)},
-        "about": {name: vars(metric) for name, metric in FIT_METRICS.items()},
+    settings = {
+        "group": repr(fitted.group),
+        "energy": type(fitted.energy).__name__,
+        "generator": type(fitted.generator).__name__,
     }
-    warnings = [
-        ("model", str(event.get("text")))
-        for event in model.events
-        if event.get("event") in (WARNING, "roll-back", "stop")
-    ]
     write_page(
-        path, fit_text(fitted, numbers), metrics, page_figures(figures),
-        [("group", repr(fitted.group)), ("energy", type(fitted.energy).__name__),
-         ("generator", type(fitted.generator).__name__)], warnings,
+        path, fit_text(fitted, outcomes["model"].metrics),
+        metrics_json(outcomes, (), FIT_METRICS), page_figures(figures), settings,
     )  # fmt: skip
 
 
-def page_figures(figures: Mapping[str, Any]) -> list[PageFigure]:
+def page_figures(figures: Mapping[str, Any]) -> dict[str, str | bytes]:
     """Return drawn figures as parts of a page."""
     from equistein.plotting import figure_file, Page  # loads matplotlib
 
-    return [
-        PageFigure(name, page=figure.html, caption=_CAPTIONS.get(name, ""))
-        if isinstance(figure, Page)
-        else PageFigure(
-            name, {"": figure_file(figure, "png")}, caption=_CAPTIONS.get(name, "")
-        )
+    return {
+        name: figure.html if isinstance(figure, Page) else figure_file(figure, "png")
         for name, figure in figures.items()
-    ]
+    }
 
 
 def _without_data(fitted: Fitted) -> Outcome:

@@ -1,6 +1,6 @@
-"""Charts of numbers: curves, errors, histograms, boxes and bars."""
+"""Charts of numbers: curves, errors, boxes, bars and reliability."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -8,14 +8,17 @@ from matplotlib.ticker import MaxNLocator
 
 from equistein.plotting._style import (
     chart,
+    color,
     color_of,
+    Colors,
     EXACT,
     grid,
     legend,
     line_of,
-    marker_of,
     plain,
 )
+
+_FEWEST = 20  # points of a bin that is drawn
 
 
 def curves(
@@ -27,7 +30,7 @@ def curves(
     log_y: bool = False,
     limits: tuple[float | None, float | None] | None = None,
     x_label: str = "step",
-    colors: Mapping[str, int] | None = None,
+    colors: Colors = None,
 ) -> Figure:
     """Draw curves over steps: the mean over seeds, and their range as a band.
 
@@ -41,24 +44,18 @@ def curves(
         x_label: What the horizontal axis counts.
         colors: The number of each name's color; by default its place.
     """
-    figure, panel = chart(label, width=7.6, height=3.8)
+    figure, panel = chart(label, height=3.8)
     for index, (name, (steps, values)) in enumerate(series.items()):
         shade = color_of(name, index, colors)
-        line = line_of(name, index, colors)
-        # A line of one point shows nothing.
-        mark = marker_of(name, index, colors) if len(steps) == 1 else None
-        mean = values.mean(axis=0)
+        line, marker = line_of(name, index, colors)
         panel.plot(
-            steps, mean, color=shade, linestyle=line, marker=mark,
-            label=name if _is_seen(mean, limits) else f"{name} (off the axis)",
+            steps, values.mean(axis=0), color=shade, linestyle=line, label=name,
+            marker=marker if len(steps) == 1 else None,  # of which a line shows nothing
         )  # fmt: skip
-        low, high = values.min(axis=0), values.max(axis=0)
-        panel.fill_between(steps, low, high, color=shade, alpha=0.2, linewidth=0)
-    if log_x:
-        panel.set_xscale("log")
-    if log_y:
-        panel.set_yscale("log")
-    panel.set(xlabel=x_label, ylim=limits)
+        band = values.min(axis=0), values.max(axis=0)
+        panel.fill_between(steps, *band, color=shade, alpha=0.2, linewidth=0)
+    x_scale, y_scale = ("log" if log else "linear" for log in (log_x, log_y))
+    panel.set(xlabel=x_label, xscale=x_scale, yscale=y_scale, ylim=limits)
     legend(panel, exact)
     return figure
 
@@ -69,7 +66,7 @@ def error_bars(
     *,
     x_label: str,
     marks: Mapping[str, float] | None = None,
-    colors: Mapping[str, int] | None = None,
+    colors: Colors = None,
 ) -> Figure:
     """Draw values with their standard errors over a quantity.
 
@@ -81,75 +78,20 @@ def error_bars(
         marks: Places to mark by a line, by name.
         colors: The number of each name's color; by default its place.
     """
-    figure, panel = chart(label, width=7.6, height=3.8)
+    figure, panel = chart(label, height=3.8)
     for index, (name, (places, values, errors)) in enumerate(series.items()):
-        shade, known = color_of(name, index, colors), np.isfinite(errors)
-        mark = marker_of(name, index, colors)
+        line, marker = line_of(name, index, colors)
         panel.errorbar(
-            places, values, np.where(known, errors, 0), color=shade, label=name,
-            linestyle=line_of(name, index, colors), marker=mark, markersize=3,
-            linewidth=1.2, capsize=2,
+            places, values, np.where(np.isfinite(errors), errors, 0), label=name,
+            color=color_of(name, index, colors), linestyle=line, marker=marker,
+            markersize=3, linewidth=1.2, capsize=2,
         )  # fmt: skip
     for name, place in (marks or {}).items():
         panel.axvline(place, color=EXACT, linewidth=1, linestyle="--", label=name)
     panel.set(xlabel=x_label)
-    if all(np.issubdtype(np.asarray(places).dtype, np.integer)
-           for places, *_ in series.values()):  # fmt: skip
+    if all(places.dtype.kind == "i" for places, *_ in series.values()):
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend(panel)
-    return figure
-
-
-def _is_seen(
-    values: np.ndarray, limits: tuple[float | None, float | None] | None
-) -> bool:
-    """Return whether any value is within the limits."""
-    low, high = limits or (None, None)
-    inside = np.ones(np.shape(values), bool)
-    if low is not None:
-        inside &= values >= low
-    if high is not None:
-        inside &= values <= high
-    return bool(inside.any())
-
-
-def histograms(
-    samples: Mapping[str, np.ndarray],
-    exact: tuple[np.ndarray, np.ndarray] | None,
-    label: str,
-    *,
-    bins: int = 60,
-    limits: tuple[float, float] | None = None,
-    colors: Mapping[str, int] | None = None,
-) -> Figure:
-    """Draw the histogram of one number, a panel a sampler, with the exact density.
-
-    Args:
-        samples: For each sampler the values.
-        exact: The exact density as `(values, density)`, or None.
-        label: What the number is, with its unit.
-        bins: The number of bins.
-        limits: The range shown; by default that of all samples.
-        colors: The number of each sampler's color; by default its place.
-    """
-    figure, axes = grid(len(samples), 1, width=6.4, height=1.4)
-    values = np.concatenate([np.ravel(v) for v in samples.values()])
-    low, high = limits or (np.nanmin(values), np.nanmax(values))
-    edges = np.linspace(low, high, bins + 1)
-    for index, (panel, name) in enumerate(zip(axes[:, 0], samples, strict=True)):
-        inside = np.ravel(samples[name])
-        weights = np.full(inside.size, 1 / (inside.size * (edges[1] - edges[0])))
-        shade = color_of(name, index, colors)
-        panel.hist(inside, edges, weights=weights, color=shade, alpha=0.7)
-        if exact is not None:
-            panel.plot(*exact, color=EXACT, linewidth=1.2)
-        missing = np.mean((inside < low) | (inside > high) | ~np.isfinite(inside))
-        note = f"{name}" + (f" ({missing:.0%} outside)" if missing > 0.005 else "")
-        panel.set_title(note, loc="right", fontsize=9, pad=2)
-        panel.set_xlim(low, high)
-        panel.set_yticks([])
-        plain(panel)
-    axes[-1, 0].set_xlabel(label)
     return figure
 
 
@@ -158,7 +100,7 @@ def boxes(
     label: str,
     *,
     exact: tuple[float, str] | None = None,
-    colors: Mapping[str, int] | None = None,
+    colors: Colors = None,
     log: bool = False,
 ) -> Figure:
     """Draw a box plot with the values themselves, a row a name.
@@ -171,8 +113,6 @@ def boxes(
         log: Whether the axis is logarithmic.
     """
     figure, panel = chart("", width=7.0, height=0.34 * len(groups) + 1.1)
-    if log:
-        panel.set_xscale("log")
     values = [np.ravel(values) for values in groups.values()]
     panel.boxplot(
         values, widths=0.5, showfliers=False, medianprops={"color": EXACT},
@@ -180,16 +120,13 @@ def boxes(
     )  # fmt: skip
     panel.set_yticks(range(1, len(groups) + 1), list(groups), fontsize=8)
     panel.invert_yaxis()
-    panel.set_xlabel(label)
+    panel.set(xlabel=label, xscale="log" if log else "linear")
     for index, (name, these) in enumerate(zip(groups, values, strict=True)):
         apart = 0.12 if these.size > 1 else 0.0
         places = index + 1 + np.linspace(-apart, apart, these.size)
         shade = color_of(name, index, colors)
         panel.scatter(these, places, s=10, zorder=3, color=shade)
-    if exact is not None:
-        value, name = exact
-        panel.axvline(value, color=EXACT, linewidth=1, linestyle="--", label=name)
-    legend(panel)
+    legend(panel, exact, upright=True)
     return figure
 
 
@@ -198,7 +135,7 @@ def bars(
     labels: list[str],
     label: str,
     *,
-    colors: Mapping[str, int] | None = None,
+    colors: Colors = None,
 ) -> Figure:
     """Draw the same few numbers for several models side by side.
 
@@ -216,4 +153,35 @@ def bars(
         panel.bar(places, values, width, color=shade, label=name)
     panel.set_xticks(range(len(labels)), labels, fontsize=8)
     legend(panel)
+    return figure
+
+
+def reliability_diagram(
+    models: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    notes: Sequence[str],
+    num_points: int,
+) -> Figure:
+    """Draw accuracy against confidence, a panel a model.
+
+    Bins of fewer than 20 points are left out, for theirs would be chance.
+
+    Args:
+        models: For each model the confidence, the accuracy and the proportion of
+            the points in each bin of confidence.
+        notes: What to write into each panel.
+        num_points: The number of points.
+    """
+    figure, axes = grid(1, len(models), width=2.3, height=2.6)
+    for index, (panel, name) in enumerate(zip(axes[0], models, strict=True)):
+        some = num_points * models[name][2] >= _FEWEST - 0.5  # proportions are rounded
+        confidence, accuracy, proportion = (values[some] for values in models[name])
+        shade = color(index)
+        panel.plot([0, 1], [0, 1], color=EXACT, linewidth=0.8, linestyle="--")
+        panel.bar(confidence, proportion, width=0.05, alpha=0.25, color=shade)
+        panel.plot(confidence, accuracy, "o-", ms=3, color=shade, linewidth=1)
+        panel.text(0.04, 0.93, notes[index], fontsize=8, va="top")
+        panel.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence")
+        panel.set_title(name, fontsize=9)
+        plain(panel)
+    axes[0, 0].set_ylabel("accuracy; bars: proportion of images")
     return figure

@@ -1,7 +1,10 @@
-"""Images in rows, and a picture as it is."""
+"""Images in rows, a picture as it is, and figures as files."""
 
+import io
 from collections.abc import Mapping
+from typing import Literal
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -19,13 +22,13 @@ def image_rows(
     """
     columns = max(map(len, rows.values()))
     figure, axes = grid(len(rows), columns, width=0.62, height=0.62)
+    for panel in axes.ravel():
+        frameless(panel)
+        panel.spines[:].set_visible(False)
+    low, high = limits
     for panels, images in zip(axes, rows.values(), strict=True):
-        for panel in panels:
-            frameless(panel)
-            panel.spines[:].set_visible(False)
         for panel, image in zip(panels, images, strict=False):
-            shown = np.clip((image - limits[0]) / (limits[1] - limits[0]), 0, 1)
-            shown = shown[..., 0] if shown.shape[-1] == 1 else shown
+            shown = np.clip((image - low) / (high - low), 0, 1)
             panel.imshow(shown, cmap="gray_r", vmin=0, vmax=1)
     label_rows(axes, list(rows), fontsize=7.0)
     for row in axes:
@@ -34,13 +37,18 @@ def image_rows(
 
 
 def picture(pixels: np.ndarray) -> Figure:
-    """Show a picture as it is.
-
-    Args:
-        pixels: An array `(y, x, 3)`.
-    """
+    """Show a picture `(y, x, 3)` as it is."""
     height, width = pixels.shape[:2]
     figure, axes = grid(1, 1, width=width / 150, height=height / 150)
     axes[0, 0].axis("off")
     axes[0, 0].imshow(pixels)
     return figure
+
+
+def figure_file(figure: Figure, suffix: Literal["png", "svg"], dpi: int = 150) -> bytes:
+    """Return the bytes of a figure's file: the same ones for the same figure."""
+    drawn = io.BytesIO()
+    undated = {"Date": None} if suffix == "svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "equistein"}):
+        figure.savefig(drawn, format=suffix, dpi=dpi, metadata=undated)
+    return drawn.getvalue()

@@ -1,7 +1,7 @@
 """The look of all figures."""
 
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +17,9 @@ _ALIKE = 4  # series in a row distinguished by their color alone
 _FEW_NAMES = 3
 _ROW = 16  # letters of a line of a row's label
 
+Colors = Mapping[str, int] | None
+"""The number of each name's color; by default its place."""
+
 
 def grid(
     rows: int, columns: int, *, width: float = 2.6, height: float = 2.6
@@ -26,7 +29,7 @@ def grid(
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def chart(label: str, *, width: float, height: float) -> tuple[Figure, Axes]:
+def chart(label: str, *, width: float = 7.6, height: float) -> tuple[Figure, Axes]:
     """Return a figure of one panel, and the panel, with its vertical axis labeled."""
     figure, axes = grid(1, 1, width=width, height=height)
     axes[0, 0].set_ylabel(label)
@@ -34,48 +37,27 @@ def chart(label: str, *, width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes[0, 0]
 
 
-def planes(
-    columns: Collection[str], rows: Sequence[str], *, side: float, reach: float
-) -> tuple[Figure, np.ndarray]:
-    """Return panels of the plane up to `reach`, shape `(columns, rows)`."""
-    figure, axes = grid(len(rows), len(columns), width=side, height=side)
-    for panel in axes.ravel():
-        frameless(panel)
-        panel.set(xlim=(-reach, reach), ylim=(-reach, reach))
-    for panel, name in zip(axes[0], columns, strict=True):
-        panel.set_title(name, fontsize=10)
-    label_rows(axes, rows)
-    return figure, axes.T
-
-
 def color(index: int) -> str:
     """Return the color of the index-th series; what is exact has the number -1."""
     return EXACT if index < 0 else PALETTE[index % len(PALETTE)]
 
 
-def color_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
+def color_of(name: str, index: int, colors: Colors) -> str:
     """Return the color of a series: the one of its name, or of its place."""
     return color((colors or {}).get(name, index))
 
 
-def line_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
-    """Return the style of a series' line, another one for each four series."""
-    return LINES[_kind(name, index, colors) % len(LINES)]
+def line_of(name: str, index: int, colors: Colors) -> tuple[str, str]:
+    """Return the line style and the marker of a series, others for each four series."""
+    kind = max((colors or {}).get(name, index), 0) // _ALIKE
+    return LINES[kind % len(LINES)], MARKERS[kind % len(MARKERS)]
 
 
-def marker_of(name: str, index: int, colors: Mapping[str, int] | None) -> str:
-    """Return the marker of a series' points, another one for each four series."""
-    return MARKERS[_kind(name, index, colors) % len(MARKERS)]
-
-
-def _kind(name: str, index: int, colors: Mapping[str, int] | None) -> int:
-    """Return which four series one is of; what is exact is of the first."""
-    return max((colors or {}).get(name, index), 0) // _ALIKE
-
-
-def frameless(axes: Axes) -> None:
-    """Leave only the data: equal scales and no ticks."""
+def frameless(axes: Axes, reach: float | None = None) -> None:
+    """Leave only the data: equal scales and no ticks, up to a distance from 0."""
     axes.set(aspect="equal", xticks=[], yticks=[])
+    if reach is not None:
+        axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
 
 
 def plain(axes: Axes) -> None:
@@ -83,11 +65,20 @@ def plain(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def legend(axes: Axes, exact: tuple[float, str] | None = None) -> None:
+def bare(axes: Axes, label: str) -> None:
+    """Label the horizontal axis of a histogram, whose heights need no numbers."""
+    axes.set_xlabel(label)
+    axes.set_yticks([])
+    plain(axes)
+
+
+def legend(
+    axes: Axes, exact: tuple[float, str] | None = None, *, upright: bool = False
+) -> None:
     """Draw a line at a value with its name, if there is one, and name all series."""
     if exact is not None:
-        value, name = exact
-        axes.axhline(value, color=EXACT, linewidth=1, linestyle="--", label=name)
+        line = axes.axvline if upright else axes.axhline
+        line(exact[0], color=EXACT, linewidth=1, linestyle="--", label=exact[1])
     num = len(axes.get_legend_handles_labels()[0])
     # Many names stand beside the panel, where they hide nothing.
     beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}

@@ -1,18 +1,15 @@
 """The folder of a run: settings, results, figures, and a report of them."""
 
-from equistein.runs._comparison import write_comparison as write_comparison
-from equistein.runs._environment import (
-    check_settings as check_settings,
-    write_environment as write_environment,
-)
 from equistein.runs._folder import (
-    described_settings as described_settings,
+    check_settings as check_settings,
     RunFolder as RunFolder,
     UserError as UserError,
+    write_environment as write_environment,
 )
 from equistein.runs._report import (
-    PageFigure as PageFigure,
+    described_settings as described_settings,
     ReportText as ReportText,
+    write_comparison as write_comparison,
     write_page as write_page,
     write_report as write_report,
     write_text as write_text,
@@ -22,6 +19,7 @@ from equistein.runs._results import (
     join_seeds as join_seeds,
     load_part as load_part,
     Metric as Metric,
+    metrics_json as metrics_json,
     Outcome as Outcome,
     save_part as save_part,
     SEED as SEED,
@@ -33,7 +31,6 @@ from equistein.runs._results import (
     write_results as write_results,
 )
 from equistein.runs._settings import (
-    options_of as options_of,
     settings_from_json as settings_from_json,
     settings_to_json as settings_to_json,
 )

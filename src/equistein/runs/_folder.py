@@ -1,12 +1,23 @@
-"""The run folder: files written whole, and read as untrusted."""
+"""The run folder: files written whole and read as untrusted, and its environment."""
 
+import contextlib
+import datetime
 import hashlib
+import importlib.metadata
 import json
+import os
 import pathlib
-from collections.abc import Iterator, Mapping
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
 from typing import Any, NoReturn
 
 import filelock
+import jax
+import numpy as np
 
 from equistein._files import PART, write_whole
 from equistein._limits import check_bytes, JSON_GROWTH, LimitError
@@ -14,6 +25,10 @@ from equistein._limits import check_bytes, JSON_GROWTH, LimitError
 _LOCK = ".lock"
 _PATIENCE = 3  # seconds in which a process that was killed lets go
 _MOVABLE = ("data",)  # may be edited: where data are, whose checksum is stored
+_PACKAGES = (
+    "equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib",
+    "blackjax", "numpyro", "rdkit",
+)  # fmt: skip
 
 
 class UserError(Exception):
@@ -44,10 +59,8 @@ class RunFolder:
             folder.hold()
             _check_empty(path)  # another process may have come first
         except (OSError, ValueError) as error:
-            raise UserError(
-                f"Cannot write to the output folder {path}: {error}. Choose another "
-                "--out."
-            ) from None
+            reason = f"Cannot write to {path}: {error}. Choose another --out."
+            raise UserError(reason) from None
         return folder
 
     @classmethod
@@ -58,10 +71,7 @@ class RunFolder:
             UserError: If it is not one.
         """
         if not (path / "config.json").is_file():
-            raise UserError(
-                f"{path} is not a run folder: it has no config.json. Give the folder "
-                "that was printed when the run began."
-            )
+            raise UserError(f"{path} is not a run folder: it has no config.json.")
         return cls(path)
 
     def hold(self) -> None:
@@ -76,10 +86,8 @@ class RunFolder:
         try:
             self._lock.acquire()
         except filelock.Timeout:
-            raise UserError(
-                f"Another process works in {self.path}: wait for its end, or stop it "
-                "first."
-            ) from None
+            reason = f"Another process works in {self.path}: stop it first."
+            raise UserError(reason) from None
         for place in (self.path, self.path / "checkpoint", self.path / "figures"):
             for part in place.glob(f".*{PART}"):
                 part.unlink(missing_ok=True)
@@ -87,13 +95,6 @@ class RunFolder:
     def release(self) -> None:
         """Let other processes in."""
         self._lock.release()
-
-    def remove_if_empty(self) -> None:
-        """Remove a new folder that nothing was written to."""
-        self.release()
-        (self.path / _LOCK).unlink(missing_ok=True)
-        if not any(self.path.iterdir()):
-            self.path.rmdir()
 
     def has(self, name: str) -> bool:
         """Return whether a file exists."""
@@ -117,11 +118,7 @@ class RunFolder:
         self.write(name, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
     def read(self, name: str, growth: int = 1) -> bytes:
-        """Return the content of a file.
-
-        Args:
-            name: The file.
-            growth: How many times its own size it becomes in memory.
+        """Return the content of a file, which grows in memory by a factor.
 
         Raises:
             UserError: If it is larger than memory may hold.
@@ -144,32 +141,11 @@ class RunFolder:
         try:
             text = self.read(name, growth=JSON_GROWTH).decode("utf-8")
             value = json.loads(text, parse_constant=_no_number)
-        except RecursionError:
-            raise UserError(f"Cannot read {path}: its lists nest too deep.") from None
-        except (OSError, ValueError) as error:
+        except (OSError, RecursionError, ValueError) as error:
             raise UserError(f"Cannot read {path}: {error}.") from None
         if not isinstance(value, dict):
             raise UserError(f"{path} should hold a JSON object.")
         return value
-
-    def read_lines(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a file of JSON lines; nothing if it does not exist.
-
-        Raises:
-            UserError: If it is damaged or larger than memory may hold.
-        """
-        if not self.has(name):
-            return
-        text = self.read(name, growth=2).decode("utf-8", "replace")
-        for number, line in enumerate(text.splitlines(), start=1):
-            try:
-                value = json.loads(line)
-            except (RecursionError, ValueError) as error:
-                raise UserError(
-                    f"{self.path / name}, line {number}, is damaged: {error}."
-                ) from None
-            if isinstance(value, dict):
-                yield value
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the settings, to which results belong.
@@ -186,21 +162,76 @@ def _check_empty(path: pathlib.Path) -> None:
     # A run killed while it wrote its first file left nothing to lose.
     if any(not file.name.endswith((PART, _LOCK)) for file in path.iterdir()):
         raise UserError(
-            f"The output folder {path} is not empty, and nothing in it will be "
-            f"overwritten: choose another --out, or `equistein resume {path}` if it is "
-            "an unfinished run."
+            f"{path} is not empty, and nothing in it is overwritten: choose another "
+            f"--out, or `equistein resume {path}` if it is an unfinished run."
         )
-
-
-def described_settings(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Return the settings of a JSON object in lines, nested ones by dotted names."""
-    if isinstance(value, Mapping) and value:
-        inner = ((f"{name}.{key}" if name else str(key), v) for key, v in value.items())
-        return [line for key, part in inner for line in described_settings(part, key)]
-    if isinstance(value, list):
-        return [(name, ", ".join(map(str, value)))]
-    return [(name, "–" if value is None else str(value))]
 
 
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"it holds {word}, which is no number of JSON")
+
+
+def write_environment(folder: RunFolder) -> None:
+    """Write environment.json; a resumed run keeps what it was started with.
+
+    It records the command and what could make numbers differ elsewhere: versions, CPU,
+    devices, precision and the variables of JAX and XLA.
+    """
+    if folder.has("environment.json"):
+        return
+    program = pathlib.Path(sys.argv[0])
+    words = [program.name]
+    if program.name == "__main__.py":
+        words = ["python", "-m", program.parent.name]
+    packages = importlib.metadata.distributions()
+    versions = {each.name.lower(): each.version for each in packages}
+    prefixes = ("EQUISTEIN_", "JAX_", "XLA_")
+    environment = {
+        "started": datetime.datetime.now(datetime.UTC).isoformat(),
+        "command": shlex.join([*words, *sys.argv[1:]]),
+        "settings_sha256": folder.fingerprint(),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cpus": os.cpu_count(),
+        "devices": [str(device) for device in jax.devices()],
+        "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
+        "variables": {k: v for k, v in os.environ.items() if k.startswith(prefixes)},
+        "versions": {name: versions[name] for name in _PACKAGES if name in versions},
+    }
+    folder.write_json("environment.json", environment)
+
+
+def _commit() -> str | None:
+    """Return the commit of the source this was imported from, if it is a checkout."""
+    root = pathlib.Path(__file__).parents[3]
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    if (root / ".git").exists() and shutil.which("git"):
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip()
+    return None
+
+
+def _processor() -> str:
+    """Return the name of the CPU, as far as the system reports it."""
+    with contextlib.suppress(OSError):
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+        if match := re.search(r"(?m)^model name\s*:\s*(.*)$", text):
+            return match[1]
+    return platform.processor()
+
+
+def check_settings(folder: RunFolder) -> None:
+    """Raise unless config.json has the settings that the run was started with.
+
+    Raises:
+        UserError: If it was changed since.
+    """
+    if not folder.has("environment.json"):
+        return
+    started = folder.read_json("environment.json").get("settings_sha256")
+    if started != folder.fingerprint():
+        raise UserError(
+            f"{folder.path / 'config.json'} was changed after the run began: put its "
+            "settings back, or start a new run."
+        )

@@ -1,4 +1,4 @@
-"""A report: one HTML file with headlines, figures, numbers and settings."""
+"""Reports and comparisons: one HTML file with headlines, figures, numbers, settings."""
 
 import base64
 import dataclasses
@@ -8,14 +8,18 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equistein._files import write_whole
-from equistein.runs._folder import described_settings, RunFolder, UserError
-from equistein.runs._results import WARNING
-from equistein.runs._table import headlines, label_of, table_columns, table_rows
+import jinja2
 
-_MOST_WARNINGS = 1_000
+from equistein._files import write_whole
+from equistein.runs._folder import RunFolder, UserError
+from equistein.runs._tables import about_of, cell, columns_of, headlines, ranked
+
+_COMPARED = "Runs compared"  # the title by which a comparison is recognized
 _COPIES = 4  # of a file in memory while the report is made
-_TEXT = "report.json"
+_DAMAGED = (
+    ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
+    jinja2.TemplateError,
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,7 +37,6 @@ class ReportText:
         floor: What the row of the floor is of.
         floor_note: What the floor is.
         headlines: The metrics that it begins with; by default the first few.
-        command: The command that makes the same run.
     """
 
     title: str
@@ -48,36 +51,15 @@ class ReportText:
         "The floor is what as many exact samples score against exact samples."
     )
     headlines: Sequence[str] = ()
-    command: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class PageFigure:
-    """A figure of a page: pictures side by side, or a part of a page in HTML.
-
-    Attributes:
-        name: Its name.
-        pictures: The content of .png files, by what each is of; empty for one alone.
-        page: HTML in their place.
-        caption: What it shows.
-    """
-
-    name: str
-    pictures: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
-    page: str = ""
-    caption: str = ""
 
 
 def write_page(
     path: pathlib.Path,
     text: ReportText,
     metrics: Mapping[str, Any],
-    figures: Sequence[PageFigure],
-    settings: Sequence[tuple[str, str]],
-    warnings: Sequence[tuple[str, str]] = (),
-    environment: Sequence[tuple[str, str]] = (),
-    *,
-    kind: str = "report",
+    figures: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    environment: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a page.
 
@@ -85,54 +67,50 @@ def write_page(
         path: The file; one that exists is replaced.
         text: The text.
         metrics: As in metrics.json.
-        figures: The figures, in order.
-        settings: The settings, by name.
-        warnings: The entry and the text of each warning.
-        environment: What the run ran on, by name.
-        kind: What the page is, to recognize it.
+        figures: By name the content of a .png file, HTML, or the .png files of several
+            runs, which stand side by side.
+        settings: As in config.json.
+        environment: As in environment.json.
 
     Raises:
         OSError: If it cannot be written.
     """
-    columns = table_columns(metrics)
-    seeds = metrics.get("seeds") or ()
-    note = text.floor_note if metrics.get("floor") else ""
-    if len(seeds) > 1:
-        note = (
-            f"Mean over {len(seeds)} seeds, plus or minus the standard deviation, with "
-            f"the smallest and the largest below. {note}"
-        )
+    best = {}
+    for name in (columns := columns_of(metrics)):
+        order = list(ranked(metrics, name))
+        if len(order) > 1 and about_of(metrics, name)["better"] in ("lower", "higher"):
+            best[name] = order[0]
     content = _template().render(
-        kind=kind, text=text, settings=settings, environment=environment, note=note,
-        headlines=headlines(metrics, text.headlines, text.floor, text.labels),
-        figures=[_shown(figure) for figure in figures],
-        columns=[(name.replace("_", " "), label_of(metrics, name)) for name in columns],
-        rows=table_rows(metrics, columns, text.floor, text.labels),
-        notes=[
-            (text.labels.get(name, name), each) for name, each in text.notes.items()
-            if name in metrics.get("entries", {})
-        ],
-        warnings=[(text.labels.get(n, n), each) for n, each in warnings],
+        text=text, metrics=metrics, figures=figures, best=best,
+        columns=columns, headlines=headlines(metrics, text),
+        settings=described_settings(settings),
+        environment=dict(described_settings(environment or {})),
     )  # fmt: skip
     write_whole(path, content.encode("utf-8", "backslashreplace"))
 
 
+@functools.cache
+def _template() -> Any:
+    source = importlib.resources.files("equistein.runs") / "report.html.jinja"
+    made = jinja2.Environment(autoescape=True, trim_blocks=True)
+    made.filters["base64"] = lambda data: base64.b64encode(data).decode()
+    made.globals |= {"about_of": about_of, "cell": cell}
+    return made.from_string(source.read_text(encoding="utf-8"))
+
+
+def described_settings(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Return the settings of a JSON object in lines, nested ones by dotted names."""
+    if isinstance(value, Mapping) and (value or not name):
+        inner = ((f"{name}.{key}" if name else str(key), v) for key, v in value.items())
+        return [line for key, part in inner for line in described_settings(part, key)]
+    if isinstance(value, list):
+        return [(name, ", ".join(map(str, value)))]
+    return [(name, "–" if value is None else str(value))]
+
+
 def write_text(folder: RunFolder, text: ReportText) -> None:
     """Write report.json, the text of the report."""
-    folder.write_json(_TEXT, dataclasses.asdict(text))
-
-
-def read_text(folder: RunFolder) -> ReportText:
-    """Return the text of a run's report.
-
-    Raises:
-        UserError: If the file is missing or damaged.
-    """
-    values = folder.read_json(_TEXT)
-    try:
-        return ReportText(**values)
-    except TypeError as error:
-        raise UserError(f"{folder.path / _TEXT} is damaged: {error}.") from None
+    folder.write_json("report.json", dataclasses.asdict(text))
 
 
 def write_report(folder: RunFolder) -> pathlib.Path:
@@ -141,82 +119,90 @@ def write_report(folder: RunFolder) -> pathlib.Path:
     Raises:
         UserError: If a file of the run is missing or damaged.
     """
-    text, path = read_text(folder), folder.path / "report.html"
-    metrics = folder.read_json("metrics.json")
-    environment = folder.read_json("environment.json")
-    warnings = dict.fromkeys(
-        (str(line.get("name")), str(line.get("text")))
-        for line in folder.read_lines("history.jsonl")
-        if line.get("event") == WARNING
+    path = folder.path / "report.html"
+    values, metrics, config, environment = (
+        folder.read_json(f"{name}.json")
+        for name in ("report", "metrics", "config", "environment")
     )
     try:
-        write_page(
-            path, text, metrics, figures_of(folder, text.captions),
-            described_settings(folder.read_json("config.json")),
-            list(warnings)[:_MOST_WARNINGS], described_settings(environment),
-        )  # fmt: skip
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        text = ReportText(**values)
+        figures = _figures_of(folder, text.captions)
+        write_page(path, text, metrics, figures, config, environment)
+    except _DAMAGED as error:
         raise UserError(f"A file in {folder.path} is damaged: {error!r}.") from None
     return path
 
 
-def figures_of(folder: RunFolder, captions: Mapping[str, str]) -> list[PageFigure]:
-    """Return the figures of a run in the order of the captions, HTML pages last."""
-    order = list(captions)
-    place = lambda path: (
-        path.suffix, order.index(path.stem) if path.stem in order else len(order),
-        path.stem,
-    )  # fmt: skip
-    figures = []
-    drawn = folder.path / "figures"
-    paths = [*drawn.glob("*.png"), *drawn.glob("*.html")]
-    for path in sorted(paths, key=place, reverse=False):
-        content = folder.read(f"figures/{path.name}", _COPIES)
-        caption = captions.get(path.stem, "")
-        is_page = path.suffix == ".html"
-        figures.append(
-            PageFigure(path.stem, page=content.decode("utf-8"), caption=caption)
-            if is_page
-            else PageFigure(path.stem, {"": content}, caption=caption)
+def _figures_of(
+    folder: RunFolder, captions: Mapping[str, str], suffixes: str = "png html"
+) -> dict[str, str | bytes]:
+    """Return the figures of a run in the order of the captions, HTML last."""
+    order, figures = list(captions), {}
+    for suffix in suffixes.split():
+        paths = sorted((folder.path / "figures").glob(f"*.{suffix}"))
+        paths.sort(key=lambda p: order.index(p.stem) if p.stem in order else len(order))
+        for path in paths:
+            content = folder.read(f"figures/{path.name}", _COPIES)
+            figures[path.stem] = content.decode() if suffix == "html" else content
+    return figures
+
+
+def write_comparison(folders: Sequence[RunFolder], path: pathlib.Path) -> None:
+    """Write a page that compares numbers, figures and settings of several runs.
+
+    Args:
+        folders: The folders of the runs.
+        path: The page; of files that exist only another comparison is replaced.
+
+    Raises:
+        UserError: If a file of a run is missing or damaged, or the page would replace
+            another kind of file.
+    """
+    mark = f"<title>{_COMPARED}</title>".encode()
+    if path.exists() and not (path.is_file() and mark in path.read_bytes()[:1_000]):
+        raise UserError(
+            f"{path} exists already and compares no runs, so it is not overwritten: "
+            "choose another --out."
         )
-    return sorted(figures, key=lambda figure: bool(figure.page))
+    runs = {each.path.name or str(each.path): each for each in folders}
+    if len(runs) < len(folders):
+        runs = {str(each.path): each for each in folders}
+    if len(runs) < len(folders):
+        raise UserError(f"A run is given twice: compare others, {', '.join(runs)}.")
+    try:
+        _compare(runs, path)
+    except _DAMAGED as error:
+        raise UserError(f"A file of the runs is damaged: {error!r}.") from None
 
 
-def is_page(path: pathlib.Path, kind: str) -> bool:
-    """Return whether a file is a page of a kind, or does not exist."""
-    if not path.exists():
-        return True
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return f'content="equistein {kind}">'.encode() in file.read(1_000)
-
-
-def _shown(figure: PageFigure) -> dict[str, Any]:
-    """Return a figure with alternative texts."""
-    name = figure.name.replace("_", " ").replace("-", " ")
-    alt = f"{name}: {figure.caption}" if figure.caption else name
-    pictures = [
-        {
-            "data": base64.b64encode(data).decode(),
-            "alt": f"{label}: {alt}" if label else alt,
-            "label": label,
-        }
-        for label, data in figure.pictures.items()
-    ]
-    # A page is in its own frame, whose script reaches nothing else.
-    return {
-        "pictures": pictures, "page": figure.page, "title": alt,
-        "caption": figure.caption, "name": name,
-    }  # fmt: skip
-
-
-@functools.cache
-def _template() -> Any:
-    import jinja2  # only reports need it
-
-    source = importlib.resources.files("equistein.runs") / "report.html.jinja"
-    made = jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    return made.from_string(source.read_text(encoding="utf-8"))
+def _compare(runs: Mapping[str, RunFolder], path: pathlib.Path) -> None:
+    entries, floor, counts, about, labels = {}, {}, {}, {}, {}
+    captions, figures, wanted, settings, floor_name = {}, {}, (), {}, ""
+    for run, folder in runs.items():
+        metrics = folder.read_json("metrics.json")
+        text = ReportText(**folder.read_json("report.json"))
+        for name, row in metrics["entries"].items():
+            entries[f"{run}: {name}"] = row
+            counts[f"{run}: {name}"] = metrics.get("num_samples", {}).get(name, "")
+            labels[f"{run}: {name}"] = f"{run}: {text.labels.get(name, name)}"
+        if not floor:
+            floor, floor_name = metrics["floor"], text.floor
+        wanted = wanted or text.headlines
+        about |= metrics["about"]
+        captions |= text.captions
+        for name, picture in _figures_of(folder, text.captions, "png").items():
+            figures.setdefault(name, {})[run] = picture
+        for key, value in described_settings(folder.read_json("config.json")):
+            settings.setdefault(key, dict.fromkeys(runs, "–"))[run] = value
+    differing = {
+        key: "; ".join(map(": ".join, values.items()))
+        for key, values in settings.items()
+        if len(set(values.values())) > 1
+    }
+    both = ReportText(
+        title=_COMPARED, lead=", ".join(runs), labels=labels, captions=captions,
+        headlines=wanted, floor=floor_name,
+        floor_note="The floor is that of the first run that has one.",
+    )  # fmt: skip
+    merged = {"entries": entries, "floor": floor, "num_samples": counts, "about": about}
+    write_page(path, both, merged, figures, differing or {"settings": "all the same"})

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import ArrayLike
 
 from equistein._limits import check_bytes, JSON_GROWTH
-from equistein._serialization import FileFormatError, load_arrays, save_arrays
+from equistein._serialization import load_arrays, save_arrays
 from equistein.runs._folder import RunFolder, UserError
 
 FLOOR = "exact"
@@ -22,6 +22,8 @@ SEED = "@"
 """Separates a part's name from a seed's number, where each seed is a part."""
 
 _KIND = "finished part"
+_FIELDS = ("metrics", "history", "arrays")  # of an outcome, by name
+_MOST_WARNINGS = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,20 +81,15 @@ def seed_outcome(
         stacked: The same, stacked over the seeds.
         events: What happened.
     """
-    columns = {
-        name: np.asarray(values)[None] for name, values in (history or {}).items()
-    }
+    columns = {k: np.asarray(values)[None] for k, values in (history or {}).items()}
     if "step" not in columns and "epoch" in columns:
         columns["step"] = columns.pop("epoch")
-    extra = {name: np.asarray(values) for name, values in (arrays or {}).items()}
-    extra |= {name: np.asarray(v)[None] for name, v in (stacked or {}).items()}
+    extra = {k: np.asarray(values) for k, values in (arrays or {}).items()}
+    extra |= {k: np.asarray(values)[None] for k, values in (stacked or {}).items()}
     return Outcome(
         metrics={name: np.array([float(value)]) for name, value in metrics.items()},
-        samples=np.asarray(samples),
-        history=columns,
-        arrays=extra,
-        events=list(events),
-    )
+        samples=np.asarray(samples), history=columns, arrays=extra, events=list(events),
+    )  # fmt: skip
 
 
 def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
@@ -100,40 +97,34 @@ def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     groups: dict[str, list[Outcome]] = {}
     for name, outcome in outcomes.items():
         groups.setdefault(name.partition(SEED)[0], []).append(outcome)
-    return {name: _concatenate(parts) for name, parts in groups.items()}
+    return {
+        name: _concatenate(parts) if len(parts) > 1 else parts[0]
+        for name, parts in groups.items()
+    }
 
 
 def _concatenate(parts: list[Outcome]) -> Outcome:
-    if len(parts) == 1:
-        return parts[0]
-
-    def along_seeds(field: str) -> dict[str, np.ndarray]:
+    fields: dict[str, Any] = {}
+    for field in _FIELDS:
         dicts = [getattr(part, field) for part in parts]
-        # Expensive arrays may be of the first seed alone.
-        return {
+        fields[field] = {  # expensive arrays may be of the first seed alone
             name: np.concatenate([d[name] for d in dicts if name in d])
             for name in dicts[0]
         }
-
-    return Outcome(
-        metrics=along_seeds("metrics"),
-        samples=np.concatenate([part.samples for part in parts]),
-        history=along_seeds("history"),
-        arrays=along_seeds("arrays"),
-        events=[
-            {"seed_index": index} | event
-            for index, part in enumerate(parts)
-            for event in part.events
-        ],
-    )
+    samples = np.concatenate([part.samples for part in parts])
+    events = [
+        {"seed_index": index} | event
+        for index, part in enumerate(parts)
+        for event in part.events
+    ]
+    return Outcome(samples=samples, events=events, **fields)
 
 
 def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:
     """Save a finished part, so that a resumed run need not repeat it."""
     arrays = {"samples": outcome.samples}
-    for field in ("metrics", "history", "arrays"):
-        for key, value in getattr(outcome, field).items():
-            arrays[f"{field}:{key}"] = value
+    for field in _FIELDS:
+        arrays |= {f"{field}:{k}": v for k, v in getattr(outcome, field).items()}
     header = {"settings_sha256": folder.fingerprint(), "events": outcome.events}
     path = folder.path / "checkpoint" / f"{name}.npz"
     path.parent.mkdir(exist_ok=True)
@@ -149,23 +140,53 @@ def load_part(folder: RunFolder, name: str) -> Outcome | None:
     path = folder.path / "checkpoint" / f"{name}.npz"
     if not path.is_file():
         return None
+    fields: dict[str, Any] = {field: {} for field in _FIELDS}
     try:
         header, arrays = load_arrays(path, _KIND, "delete it and resume")
         check_bytes(str(path), JSON_GROWTH * len(json.dumps(header)))
         samples, events = arrays.pop("samples"), header["events"]
         same = header["settings_sha256"] == folder.fingerprint()
-    except (FileFormatError, KeyError, TypeError, ValueError) as error:
+        for key, value in arrays.items():
+            field, _, rest = key.partition(":")
+            fields[field][rest] = value
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(str(error)) from None
     if not same:
         raise UserError(
             f"{path} was made with other settings than config.json has now: put them "
             "back, or delete the file and resume."
         )
-    fields: dict[str, Any] = {"metrics": {}, "history": {}, "arrays": {}}
-    for key, value in arrays.items():
-        field, _, rest = key.partition(":")
-        fields[field][rest] = value
     return Outcome(samples=samples, events=events, **fields)
+
+
+def metrics_json(
+    outcomes: Mapping[str, Outcome],
+    seeds: Sequence[int],
+    about: Mapping[str, Metric],
+) -> dict[str, Any]:
+    """Return what metrics.json holds of outcomes whose seeds are joined.
+
+    Args:
+        outcomes: The outcome of each entry, and of the floor if there is one.
+        seeds: The seeds.
+        about: What each metric is.
+    """
+    rows = {name: summarize(outcome.metrics) for name, outcome in outcomes.items()}
+    floor = rows.pop(FLOOR, {})
+    warnings = dict.fromkeys(
+        (name, str(event["text"]))
+        for name in rows
+        for event in outcomes[name].events
+        if "text" in event
+    )
+    return {
+        "entries": rows,
+        "floor": floor,
+        "num_samples": {name: len(outcomes[name].samples) for name in rows},
+        "seeds": list(seeds),
+        "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
+        "warnings": list(warnings)[:_MOST_WARNINGS],
+    }
 
 
 def write_results(
@@ -176,33 +197,18 @@ def write_results(
 ) -> None:
     """Write metrics.json, per_seed.json, history.jsonl and samples.npz.
 
-    Args:
-        folder: The run folder.
-        outcomes: The outcome of each entry, its seeds joined.
-        seeds: The seeds.
-        about: What each metric is.
+    The arguments are those of `metrics_json`.
     """
-    entries = {name: out for name, out in outcomes.items() if name != FLOOR}
-    floor = outcomes.get(FLOOR)
-    metrics: dict[str, Any] = {
-        "entries": {name: summarize(out.metrics) for name, out in entries.items()},
-        "floor": summarize(floor.metrics) if floor else {},
-        "num_samples": {name: len(out.samples) for name, out in entries.items()},
-        "seeds": list(seeds),
-        "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
+    folder.write_json("metrics.json", metrics_json(outcomes, seeds, about))
+    values = {
+        name: {k: [_json_number(v) for v in row] for k, row in outcome.metrics.items()}
+        for name, outcome in outcomes.items()
     }
-    folder.write_json("metrics.json", metrics)
-    folder.write_json(
-        "per_seed.json",
-        {
-            name: {k: [_json_number(v) for v in row] for k, row in out.metrics.items()}
-            for name, out in outcomes.items()
-        },
-    )
+    folder.write_json("per_seed.json", values)
+    entries = {name: outcome for name, outcome in outcomes.items() if name != FLOOR}
     write_history(folder, entries)
-    path = folder.path / "samples.npz"
-    samples = {name: np.asarray(out.samples) for name, out in entries.items()}
-    save_arrays(path, "samples of a run", {}, samples)
+    samples = {name: np.asarray(each.samples) for name, each in entries.items()}
+    save_arrays(folder.path / "samples.npz", "samples of a run", {}, samples)
 
 
 def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
@@ -210,7 +216,15 @@ def write_history(folder: RunFolder, outcomes: Mapping[str, Outcome]) -> None:
 
     NaN is left out, and an infinite value is null.
     """
-    lines = [line for name, out in outcomes.items() for line in _lines(name, out)]
+    lines: list[dict[str, Any]] = []
+    for name, outcome in outcomes.items():
+        columns = outcome.history
+        for seed, i in np.ndindex(columns["step"].shape) if columns else ():
+            row = {key: column[seed, i].item() for key, column in columns.items()}
+            lines.append({"name": name, "seed_index": seed} | row)
+        lines += [{"name": name} | event for event in outcome.events]
+    finite = lambda v: _json_number(v) if isinstance(v, float) else v
+    lines = [{k: finite(v) for k, v in line.items() if v == v} for line in lines]
     text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
     folder.write("history.jsonl", text)
 
@@ -249,18 +263,3 @@ def summarize(metrics: Mapping[str, np.ndarray]) -> dict[str, float | None]:
 
 def _json_number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _lines(name: str, outcome: Outcome) -> list[dict[str, Any]]:
-    lines = []
-    if outcome.history:
-        num_seeds, num_steps = outcome.history["step"].shape
-        lines = [
-            {"name": name, "seed_index": seed}
-            | {key: column[seed, i].item() for key, column in outcome.history.items()}
-            for seed in range(num_seeds)
-            for i in range(num_steps)
-        ]
-    lines += [{"name": name} | event for event in outcome.events]
-    finite = lambda v: None if isinstance(v, float) and not np.isfinite(v) else v
-    return [{key: finite(v) for key, v in line.items() if v == v} for line in lines]

@@ -1,8 +1,7 @@
-"""Settings as JSON, and as options of the command line."""
+"""Settings as JSON."""
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import cattrs
@@ -31,21 +30,17 @@ def settings_from_json(kind: type[Settings], values: Any) -> Settings:
     Raises:
         ValueError: If a field is missing, unknown, of another type or out of range.
     """
-    converter = cattrs.Converter(forbid_extra_keys=True)
     try:
-        settings = converter.structure(values, kind)
+        settings = cattrs.Converter(forbid_extra_keys=True).structure(values, kind)
     except Exception as error:  # cattrs collects errors of any type in groups
         reasons = "; ".join(cattrs.transform_error(error, format_exception=_reason))
         raise ValueError(f"invalid {kind.__name__}: {reasons}") from None
-    stored = settings_to_json(settings)
-    # JSON tells True from 1, which Python does not.
-    text = lambda value: json.dumps(value, sort_keys=True)
-    if text(stored) != text(values):  # a field is missing, or a value was converted
-        names = [
-            name for name in stored if text(values.get(name)) != text(stored[name])
-        ]
+    # Compared as text, for JSON tells True from 1, which Python does not.
+    stored, text = settings_to_json(settings), lambda v: json.dumps(v, sort_keys=True)
+    wrong = [n for n in stored if n not in values or text(values[n]) != text(stored[n])]
+    if wrong:
         raise ValueError(
-            f"invalid {kind.__name__}: {', '.join(names)} missing or of another type"
+            f"invalid {kind.__name__}: {', '.join(wrong)} missing or of another type"
         )
     return settings
 
@@ -55,30 +50,3 @@ def _reason(error: BaseException, kind: Any) -> str:
     if type(error) is ValueError:
         return str(error)
     return cattrs.v.format_exception(error, kind)
-
-
-def options_of(
-    values: Mapping[str, Any], defaults: Mapping[str, Any], prefix: str = ""
-) -> list[str]:
-    """Return the options of the command line that set values other than the defaults.
-
-    Args:
-        values: The settings, as JSON.
-        defaults: Those that need no option.
-        prefix: What the names of nested settings begin with.
-    """
-    words: list[str] = []
-    for name, value in values.items():
-        option = f"{prefix}{name.replace('_', '-')}"
-        if name in defaults and value == defaults[name]:
-            continue
-        if isinstance(value, dict):
-            words += options_of(value, defaults.get(name) or {}, f"{option}.")
-        elif isinstance(value, bool):
-            before, dot, last = option.rpartition(".")
-            words.append(f"--{option}" if value else f"--{before}{dot}no-{last}")
-        elif isinstance(value, list):
-            words += [f"--{option}", *map(str, value)]
-        else:
-            words += [f"--{option}", str(value)]
-    return words

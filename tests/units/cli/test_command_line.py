@@ -31,7 +31,7 @@ def test_every_command_has_a_help_of_its_own_which_the_first_one_quotes(
     printed = capsys.readouterr().out
     assert f"usage: equistein {command}" in printed
     assert "type:" not in printed
-    assert COMMANDS[command][2] in " ".join(printed.split()).replace(" │ │ ", " ")
+    assert COMMANDS[command][1] in " ".join(printed.split()).replace(" │ │ ", " ")
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,15 @@ def test_without_a_temperature_they_are_not_used(path, capsys):
     begin = ["fit", path, "--group", "point-cloud", *TINY_GRAPH, "--dry-run"]
     assert status(*begin) == 0
     told = capsys.readouterr().out
-    assert "energies and forces in the file are not used: to learn from them" in told
+    assert "from the energies and forces in the file, give --kelvin" in told
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "tiny", "said"),
     [
-        ("features", TINY, "Learning from energies and forces at 300 K."),
-        ("graph", TINY_GRAPH, "from forces at 300 K; energies are compared only."),
+        ("features", TINY, "The file has energies and forces, at 300 K."),
+        ("graph", TINY_GRAPH, "at 300 K; only forces are learned."),
     ],
 )
 def test_at_a_temperature_they_are_learned_and_judged(
@@ -53,4 +53,4 @@ def test_at_a_temperature_they_are_learned_and_judged(
     report = (out / "report.html").read_text()
     assert "held out force error" in report
     assert "eV/Å" in report
-    assert ("blurred by the least noise" in report) == (network == "graph")
+    assert ("blurred by the smallest noise" in report) == (network == "graph")

@@ -83,7 +83,7 @@ def test_a_fit_stopped_after_an_epoch_resumes_to_the_same_bytes(
     assert status("sample", parts, "--out", tmp_path / "a.npy") == 2
     assert "not finished" in capsys.readouterr().err
     assert status("resume", parts) == 0
-    for name in ("checkpoint/model.eqx", "checkpoint/training.eqx"):
+    for name in ("checkpoint/model.eqx", "checkpoint/training.npz"):
         assert (parts / name).read_bytes() == (whole_fit / name).read_bytes()
 
 
@@ -106,7 +106,7 @@ def test_a_file_that_stays_on_disk_is_fitted_and_judged(begin_fit, tmp_path, cap
         (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
         (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
         (["--label", "one", "--out", "new.npz"], "--label"),
-        (["--out", "new.xyz"], "needs elements"),
+        (["--out", "new.xyz"], "need data with elements"),
         (["--out", "new.csv"], "must end in one of .npy, .npz"),
         (["--out", "nowhere/new.npz"], "no folder"),
         (["--num-samples", "0", "--out", "new.npz"], "at least 1"),

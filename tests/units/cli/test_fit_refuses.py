@@ -260,7 +260,7 @@ def test_memory_that_runs_out_is_told_without_a_traceback(
     def fail(*arguments):
         raise error
 
-    monkeypatch.setattr("equistein.cli._fit.RunFolder.create", fail)
+    monkeypatch.setattr("equistein.runs.RunFolder.create", fail)
     np.save(tmp_path / "x.npy", POINTS)
     assert status("fit", tmp_path / "x.npy", "--group", "trivial") == 1
     assert "Memory ran out: " in capsys.readouterr().err

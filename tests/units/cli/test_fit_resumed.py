@@ -19,7 +19,7 @@ def test_resuming_a_fit_whose_data_changed_is_refused(whole_fit, tmp_path, capsy
     assert "is not what" in capsys.readouterr().err
     pathlib.Path(other).unlink()
     assert status("resume", run) == 2
-    assert "no file" in capsys.readouterr().err
+    assert "is gone" in capsys.readouterr().err
 
 
 def test_a_finished_fit_says_that_it_was_finished_before(whole_fit, capsys):

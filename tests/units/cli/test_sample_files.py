@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from equistein.cli._fit import print_answer
-from equistein.cli._sample_files import begin, check_out, part_of, write_samples
+from equistein.cli._sample import check_out, write_samples
 from equistein.data import read_image_folder
 from equistein.molecules import read_molecules
 from equistein.runs import RunFolder, UserError
@@ -20,15 +20,6 @@ def fitted(shape, **about):
     return types.SimpleNamespace(reference=reference, about=about)
 
 
-def written(out, points, species=None, **about):
-    """Write as the command does: under another name, which then is given up."""
-    part = part_of(out)
-    begin(part)
-    write_samples(part, points, None, species, about)
-    part.replace(out)
-    assert [path.name for path in out.parent.iterdir()] == [out.name]
-
-
 @pytest.mark.parametrize(
     ("name", "shape", "species", "said"),
     [
@@ -38,9 +29,9 @@ def written(out, points, species=None, **about):
         ("new", (6, 2), None, "must end in one of .npy, .npz, but got"),
         ("new.xyz.gz", (2, 3), ("H", "F"), None),
         ("new.pdb", (2, 3), ("H", "F"), None),
-        ("new.pdb", (2, 3), None, "An .pdb file needs elements"),
+        ("new.pdb", (2, 3), None, "need data with elements"),
         ("new.gz", (2, 3), ("H", "F"), "must end in one of"),
-        ("new.csv", (2,), None, "A table needs names of columns"),
+        ("new.csv", (2,), None, "names of columns"),
     ],
 )
 def test_kinds_are_those_that_the_data_could_be_read_from(
@@ -55,7 +46,8 @@ def test_kinds_are_those_that_the_data_could_be_read_from(
 
 def test_images_become_a_folder(tmp_path):
     images = np.linspace(0, 1, 3 * 36).reshape(3, 6, 6, 1)
-    written(tmp_path / "new", images, classes=["cats", "dogs"])
+    about = {"classes": ["cats", "dogs"]}
+    write_samples(tmp_path / "new", images, None, None, about)
     assert np.allclose(read_image_folder(tmp_path / "new")[0], images, atol=1 / 255)
 
 
@@ -63,7 +55,7 @@ def test_images_become_a_folder(tmp_path):
 def test_molecules_become_files_that_are_read_again(name, tmp_path):
     pytest.importorskip("ase")
     points = np.random.default_rng(0).normal(size=(3, 2, 3))
-    written(tmp_path / name, points, ("H", "F"))
+    write_samples(tmp_path / name, points, None, ("H", "F"), {})
     frames = read_molecules(tmp_path / name)
     assert [frame.symbols for frame in frames] == [("H", "F")] * 3
     again = np.stack([frame.positions for frame in frames])

@@ -101,7 +101,7 @@ def test_a_file_of_something_else_is_refused(values, said, tmp_path, capsys):
     [
         (["--evaluations", "-5"], "--evaluations must be a positive number"),
         (["--evaluations", "nan"], "--evaluations must be a positive number"),
-        (["--num-draws", "1"], "at least 2"),
+        (["--num-draws", "1"], "`num_draws`"),
     ],
 )
 def test_wrong_settings_are_refused(arguments, said, file, capsys):

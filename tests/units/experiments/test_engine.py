@@ -162,7 +162,7 @@ def test_the_conclusion_is_first_in_the_report(tmp_path):
 
 
 def test_the_report_keeps_names_as_they_are_written():
-    text = experiment().text(Config(size=2.0), "quick", 3)
+    text = experiment().text(Config(size=2.0), "quick")
     assert text.lead == (
         "Throws FashionMNIST. Appendix E.1 of Jaini, Holdijk and Welling (2021); "
         "preset quick."
@@ -170,9 +170,6 @@ def test_the_report_keeps_names_as_they_are_written():
     assert text.notes == {"model": "It is."}
     assert text.captions["loss"] == "F."
     assert (text.floor, text.floor_note) == ("data", "A floor.")
-    assert text.command == (
-        "python -m experiments coins --preset quick --seed 3 --size 2.0"
-    )
 
 
 def test_a_color_is_that_of_the_entry_whatever_else_is_there():

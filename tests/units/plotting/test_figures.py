@@ -88,9 +88,7 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
     "reliability_diagram": (lambda f: f({"a": BINS, "b": BINS}, ["1", "2"], 100), 2),
     "spatial_samples": (lambda f: f({"a": RANDOM.normal(size=(5, 3))}, 2.0), 1),
 }
-FILES = {
-    "figure_file", "molecule_viewer", "particle_slider", "run_animation", "thumbnail",
-}  # fmt: skip
+FILES = {"figure_file", "molecule_viewer", "run_animation"}
 
 
 def test_every_figure_is_in_the_registry():

@@ -142,20 +142,21 @@ def test_the_seeds_of_a_model_are_join_seeds():
     assert [event["seed_index"] for event in both["plain"].events] == [0, 1]
 
 
-def test_a_report_is_made_of_the_folder(tmp_path):
+def test_a_report_is_made_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/x/mine/__main__.py", "a b", "--seed=1"])
     folder = configured(tmp_path, experiment="<mine>")
     write_environment(folder)
     write_results(folder, {"vanilla": outcome(), FLOOR: outcome(5)}, [4, 5], ABOUT)
     folder.write("figures/rings.png", b"no picture")
     text = ReportText(
         title="Two & two", lead="Rings.", notes={"vanilla": "Plain.", "other": "No."},
-        captions={"rings": "Both rings."}, floor="data", command="python -m mine",
+        captions={"rings": "Both rings."}, floor="data",
     )  # fmt: skip
     write_text(folder, text)
     page = write_report(folder).read_text()
     for said in ("Two &amp; two", "Rings.", "Plain.", "Both rings.", "floor: data",
                  "Mean over 2 seeds", "2.0 ± 1.4", "&lt;mine&gt;",
-                 "python -m mine"):  # fmt: skip
+                 "python -m mine &#39;a b&#39; --seed=1"):  # fmt: skip
         assert said in page
     assert "No." not in page
 
@@ -228,12 +229,10 @@ def test_what_would_not_fit_into_memory_is_not_read(tmp_path, monkeypatch):
     many = dataclasses.replace(outcome(), samples=np.zeros((50_000, 2)))
     save_part(folder, "vanilla", many)
     folder.write_json("metrics.json", {"w1": [1.0] * 10_000})
-    folder.write("history.jsonl", "[1]\n" * 200_000)
     monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "500000")
     for read in (
         lambda: load_part(folder, "vanilla"),
         lambda: folder.read_json("metrics.json"),
-        lambda: list(folder.read_lines("history.jsonl")),
     ):
         with pytest.raises(UserError, match="EQUISTEIN_MAX_BYTES"):
             read()

@@ -1,4 +1,4 @@
-"""`equistein report`: reports written again, and runs compared."""
+"""`equistein resume` and `equistein report`: run folders that exist."""
 
 import dataclasses
 import pathlib
@@ -6,10 +6,44 @@ from typing import Annotated, Any
 
 import tyro
 
+from equistein.cli._fit import resume_fit
+from equistein.cli._options import Distributed
 from equistein.cli._output import answer
-from equistein.runs import RunFolder, UserError, write_comparison, write_report
+from equistein.cli._sweep import run_members
+from equistein.runs import (
+    check_settings,
+    RunFolder,
+    UserError,
+    write_comparison,
+    write_report,
+)
 
-_COMPARED = "compared.html"
+
+@dataclasses.dataclass(frozen=True)
+class Resume:
+    """Continue an interrupted fit or sweep, to the same numbers.
+
+    Attributes:
+        run: The run folder.
+        distributed: Which other processes share the work of a fit.
+    """
+
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
+
+    def execute(self) -> int:
+        """Do what the folder's config.json describes and is not done yet."""
+        folder = RunFolder.open(self.run)
+        command = folder.read_json("config.json").get("command")
+        if command not in ("fit", "sweep"):
+            raise UserError(
+                f"{folder.path} holds no fit or sweep but a {command!r}: an experiment "
+                f"continues by the command that began it, with --out {folder.path}."
+            )
+        check_settings(folder)
+        if command == "sweep":
+            return run_members(folder)
+        return resume_fit(folder, self.distributed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +70,7 @@ class Report:
                 raise UserError(f"{folder.path} has no results yet: resume it first.")
         page = self.out
         if page is None and len(folders) > 1:
-            page = folders[0].path.absolute().parent / _COMPARED
+            page = folders[0].path.absolute().parent / "compared.html"
         if page is not None:
             write_comparison(folders, page)
         written: dict[str, Any] = {}
