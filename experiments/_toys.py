@@ -10,45 +10,47 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from equistein.kernels import AbstractKernel
-from equistein.plotting import particle_slider, planar_samples
+from equistein.plotting import planar_samples
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.samplers import run, Samples, SVGD
+from equistein.samplers import run, SVGD
 from equistein.targets import AbstractTarget
-from experiments._engine import AbstractConfig, Entry, Stages, Trial
-from experiments._figures import Shown
-from experiments._types import Key, Keys, Particles
+from experiments._engine import (
+    AbstractConfig,
+    Entry,
+    Key,
+    Keys,
+    Particles,
+    Shown,
+    side_by_side,
+    Stages,
+    Starts,
+    Trial,
+)
+
+_NUM_FLOORS = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SamplingConfig(AbstractConfig):
-    """Settings of samplers side by side.
+class ToyConfig(AbstractConfig):
+    """Settings of an experiment on an analytic density.
 
     Attributes:
         num_particles: The number of particles.
         num_steps: The number of SVGD steps.
         step_size: The step size of the samplers that have none of their own.
+        bandwidth: The bandwidth of the samplers that have none of their own.
     """
 
     num_particles: int = 50
     num_steps: int = 25_000
     step_size: float = 0.02
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ToyConfig(SamplingConfig):
-    """Settings of an experiment on an analytic density.
-
-    Attributes:
-        bandwidth: The bandwidth of the samplers that have none of their own.
-    """
-
     bandwidth: float = 0.2
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Toy:
     """A density, and how samplers are compared on it.
 
@@ -58,37 +60,27 @@ class Toy:
         measure: From the target, numbers of exact samples and some particles, the
             metrics of these.
         exact: What gives the numbers of exact samples.
-        floor: From a trial and a number, other exact samples; by default the target's.
-        num_floors: The number of their sets.
     """
 
     target: AbstractTarget
     start: Callable[[Key, int], Particles]
     measure: Callable[[Any, Array, Particles], Mapping[str, Any]]
     exact: Callable[[], Array]
-    floor: Callable[[Trial, int], Particles] | None = None
-    num_floors: int = 100
 
     def entries(
         self,
-        config: SamplingConfig,
+        config: ToyConfig,
         samplers: Mapping[str, tuple[AbstractKernel | SVGD, str]],
         *,
         sizes: Mapping[str, int] | None = None,
         record_every: int | None = None,
-        movement: bool = False,
     ) -> list[Entry]:
         """Return the samplers, and the floor: sets of exact samples.
 
-        Args:
-            config: The settings.
-            samplers: For each name SVGD or, for the step size of the settings, just its
-                kernel; and a note.
-            sizes: The number of particles, where it is not that of the settings.
-            record_every: The number of steps between two records.
-            movement: Whether the particles of the first seed are kept on their way.
+        A sampler is SVGD or, for the step size of the settings, just its kernel, with a
+        note; `sizes` are numbers of particles other than that of the settings.
         """
-        kept = MOST_PARTICLES if movement else 0
+        num, sizes = config.num_particles, sizes or {}
 
         @functools.cache
         def measure() -> Callable[[Particles], Mapping[str, Any]]:
@@ -97,50 +89,35 @@ class Toy:
             return eqx.filter_jit(known)
 
         @functools.partial(jax.jit, static_argnums=1)
-        def starts(keys: Keys, num: int) -> Float[Array, "run particle *shape"]:
+        def starts(keys: Keys, num: int) -> Starts:
             return jax.vmap(lambda key: self.start(key, num))(keys)
 
-        def sampled(sampler: AbstractKernel | SVGD, num: int) -> Stages:
+        def stages(sampler: AbstractKernel | SVGD, num: int) -> Stages:
             if isinstance(sampler, AbstractKernel):
                 sampler = SVGD(sampler, optax.sgd(config.step_size))
 
-            def stages(trials: Sequence[Trial]) -> list[Outcome]:
-                start = starts(jnp.stack([trial.key(0) for trial in trials]), num)
-                keys = jnp.stack([trial.key(1) for trial in trials])
-                samples = run(
-                    keys, sampler, self.target.log_density, start,
+            def sample(keys: Keys, start: Starts) -> list[Outcome]:
+                found = run(
+                    keys, sampler, self.target.log_density, start, progress=True,
                     num_steps=config.num_steps, record_every=record_every,
-                    keep=min(kept, num),
-                    progress=True,
                 )  # fmt: skip
-                moved = frames(start[0], samples[0].history) if movement else {}
-                rest = [{}] * (len(trials) - 1)  # the first seed is enough to look at
-                return [
-                    outcome(samples[seed], arrays)
-                    for seed, arrays in enumerate([moved, *rest])
-                ]
+                each = [found[index] for index in range(len(keys))]
+                return [outcome(one.particles, one.history) for one in each]
 
-            return stages
+            return side_by_side(lambda keys: starts(keys, num), sample)
 
-        def outcome(samples: Samples, arrays: Mapping[str, Any]) -> Outcome:
-            points, history = samples.particles, dict(samples.history)
-            history.pop("particles", None)  # places are no numbers of a step
-            return seed_outcome(
-                measure()(points), points, history=history, arrays=arrays
-            )
+        def outcome(points: Particles, history: Mapping[str, Any]) -> Outcome:
+            return seed_outcome(measure()(points), points, history=history)
 
         def floor(trial: Trial) -> Outcome:
-            draw = self.floor or (lambda trial, n: drawn(self.target, trial.key(2), n))
-            points = draw(trial, num)
-            return seed_outcome(measure()(points), points)
+            return outcome(drawn(self.target, trial.key(2), num), {})
 
-        num, sizes = config.num_particles, sizes or {}
         return [
             *(
-                Entry(name, sampled(sampler, sizes.get(name, num)), note, together=True)
+                Entry(name, stages(sampler, sizes.get(name, num)), note, together=True)
                 for name, (sampler, note) in samplers.items()
             ),
-            Entry(FLOOR, floor, label="exact samples", num_seeds=self.num_floors),
+            Entry(FLOOR, floor, label="exact samples", num_seeds=_NUM_FLOORS),
         ]
 
 
@@ -151,7 +128,7 @@ def drawn(target: AbstractTarget, key: Key, num: int) -> Particles:
 
 
 def planar_figure(
-    config: SamplingConfig,
+    config: ToyConfig,
     shown: Shown,
     target: AbstractTarget,
     reach: float,
@@ -160,58 +137,7 @@ def planar_figure(
 ) -> Any:
     """Return the particles of the first seed, over contours of the exact density."""
     first = {e.label: views(o.samples[: config.num_particles]) for e, o in shown}
-    return planar_samples(first, titles, density_on_grid(target, reach, 160), reach)
-
-
-def density_on_grid(
-    target: AbstractTarget, reach: float, num: int
-) -> Float[np.ndarray, "num num"]:
-    """Return the density of a target in the plane on a square grid."""
-    ticks = jnp.linspace(-reach, reach, num)
+    ticks = jnp.linspace(-reach, reach, 160)
     grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
     logs = jax.jit(jax.vmap(jax.vmap(target.log_density)))(grid)
-    return np.asarray(jnp.exp(logs))
-
-
-MOST_PARTICLES = 100
-"""Those of a sampler that are looked at on their way."""
-
-CAPTION = (
-    "Particles of the first seed on their way: move the slider, or press Play. Frames "
-    f"are close together at the start; at most {MOST_PARTICLES} particles a sampler."
-)
-"""What the figure shows, as its caption."""
-
-_MOST = 40  # frames
-_DIGITS = 3
-
-
-def frames(
-    start: Particles, history: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Return the frames of a run with recorded particles, from the start on.
-
-    Args:
-        start: Where the particles begin.
-        history: That of the run. Its records are taken ever less often, as particles
-            move less and less.
-    """
-    recorded = np.asarray(history["particles"])
-    begin = np.asarray(start)[None, : recorded.shape[1]]
-    steps = np.append(0, history["step"])
-    shares = np.linspace(0, 1, min(_MOST, len(steps))) ** 2
-    chosen = np.unique(np.rint(shares * (len(steps) - 1)).astype(int))
-    places = np.concatenate([begin, recorded])[chosen]
-    return {"frames": places.round(_DIGITS), "frame_steps": steps[chosen]}
-
-
-def movement_figure(
-    shown: Shown, reach: float, density: Float[np.ndarray, "num num"] | None = None
-) -> Any | None:
-    """Return the frames of all samplers side by side; None where there are none."""
-    found = {e.label: o.arrays for e, o in shown if "frames" in o.arrays}
-    if not found:
-        return None
-    steps = next(iter(found.values()))["frame_steps"]
-    moved = {label: arrays["frames"] for label, arrays in found.items()}
-    return particle_slider(steps, moved, reach, density)
+    return planar_samples(first, titles, np.asarray(jnp.exp(logs)), reach)

@@ -25,21 +25,20 @@ from equistein.metrics import (
     mode_weights,
     wasserstein_1d,
 )
-from equistein.runs import Metric
 from equistein.samplers import annealed_svgd
 from equistein.targets import RotatedGaussians
-from experiments._engine import Entry, Experiment
-from experiments._figures import Boxes, Own, Shown
-from experiments._toys import (
-    CAPTION,
-    density_on_grid,
-    drawn,
-    movement_figure,
-    planar_figure,
-    Toy,
-    ToyConfig,
+from experiments._engine import (
+    Entry,
+    Experiment,
+    Figure,
+    Key,
+    Particles,
+    Point,
+    Scalar,
+    Shown,
 )
-from experiments._types import Key, Particles, Point, Scalar
+from experiments._figures import boxes
+from experiments._toys import drawn, planar_figure, Toy, ToyConfig
 
 _GROUP = Cyclic(4)
 _REACH = 6.5  # of a panel
@@ -133,7 +132,7 @@ def c4_entries(config: ToyConfig) -> list[Entry]:
             "The same with the default bandwidth, the median rule between orbits.",
         ),
     }
-    return toy.entries(config, samplers, movement=True)
+    return toy.entries(config, samplers)
 
 
 def _samples(config: ToyConfig, shown: Shown) -> Any:
@@ -146,26 +145,9 @@ def _samples(config: ToyConfig, shown: Shown) -> Any:
     return planar_figure(config, shown, RotatedGaussians(_GROUP), _REACH, views, titles)
 
 
-def _movement(config: ToyConfig, shown: Shown) -> Any:
-    density = density_on_grid(RotatedGaussians(_GROUP), _REACH, 48)
-    return movement_figure(shown, _REACH, density)
-
-
-METRICS = {
-    "energy_distance_folded": Metric(
-        "distance of samples, folded to one mode (energy distance)", "lower"
-    ),
-    "ksd": Metric("kernel Stein discrepancy", "lower"),
-    "largest_mode_weight": Metric("weight of the heaviest mode"),
-    "mean_log_likelihood": Metric("mean log-likelihood of the samples", unit="nats"),
-    "w1_folded_x": Metric("distance of x, folded to one mode (Wasserstein-1)", "lower"),
-    "w1_folded_y": Metric("distance of y, folded to one mode (Wasserstein-1)", "lower"),
-}
-
 C4_GAUSSIANS = Experiment(
     name="c4-gaussians",
     figure="figure 3 (a, c), section 3",
-    metrics=METRICS,
     headlines=("energy_distance_folded", "ksd", "w1_folded_x"),
     summary="four Gaussians with C4 symmetry: the samplers side by side",
     presets={
@@ -175,14 +157,13 @@ C4_GAUSSIANS = Experiment(
     },
     entries=c4_entries,
     figures=(
-        Own(
+        Figure(
             "samples",
             _samples,
-            caption="The particles of the first seed: as sampled, folded to one mode, "
+            "The particles of the first seed: as sampled, folded to one mode, "
             "and with all four rotations (colors). Contours: the exact density at 1, 2 "
             "and 3 standard deviations.",
         ),
-        Own("movement", _movement, caption=f"{CAPTION} Shades: the exact density."),
     ),
 )
 
@@ -244,13 +225,12 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
             "temperature.",
         ),
     }
-    return toy.entries(config, samplers, movement=True)
+    return toy.entries(config, samplers)
 
 
 ROBUSTNESS = Experiment(
     name="robustness",
     figure="figure 2, section 3",
-    metrics=METRICS,
     headlines=("energy_distance_folded", "mean_log_likelihood", "largest_mode_weight"),
     summary="25 random starts of 25 particles on the four Gaussians",
     presets={
@@ -260,20 +240,19 @@ ROBUSTNESS = Experiment(
     },
     entries=robustness_entries,
     figures=(
-        Boxes(
+        boxes(
             "mean-log-likelihood",
             "mean_log_likelihood",
             "mean log-likelihood",
             caption="Mean log-likelihood of the final particles, a point a start, with "
             "that of exact samples. Higher than exact is collapsed.",
         ),
-        Boxes(
+        boxes(
             "energy-distance-folded",
             "energy_distance_folded",
             "energy distance of the folded samples",
             caption="Energy distance of the folded particles to exact samples: lower "
             "is better, and the line is what exact samples reach.",
         ),
-        Own("movement", _movement, caption=f"{CAPTION} Shades: the exact density."),
     ),
 )

@@ -20,21 +20,12 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.plotting import spatial_samples
-from equistein.runs import Metric, Outcome
+from equistein.runs import Outcome
 from equistein.samplers import annealed_svgd, SVGD
 from equistein.targets import Shells
-from experiments._engine import Entry, Experiment
-from experiments._figures import Boxes, Curves, Histograms, Own, Shown
-from experiments._toys import (
-    CAPTION,
-    density_on_grid,
-    drawn,
-    movement_figure,
-    planar_figure,
-    Toy,
-    ToyConfig,
-)
-from experiments._types import Particles, Scalar
+from experiments._engine import Entry, Experiment, Figure, Particles, Scalar, Shown
+from experiments._figures import boxes, curves, histograms
+from experiments._toys import drawn, planar_figure, Toy, ToyConfig
 
 _REACH = 10.5  # of a panel
 
@@ -130,7 +121,7 @@ def shell_entries(config: ShellsConfig) -> list[Entry]:
             "no longer depend on the start.",
         ),
     }
-    return _toy(config.target).entries(config, samplers, movement=True)
+    return _toy(config.target).entries(config, samplers)
 
 
 def _samples(config: ShellsConfig, shown: Shown) -> Any:
@@ -140,33 +131,13 @@ def _samples(config: ShellsConfig, shown: Shown) -> Any:
     return spatial_samples(first, 10.0)
 
 
-def _movement(config: ShellsConfig, shown: Shown) -> Any:
-    plane = config.dim == 2
-    density = density_on_grid(config.target, _REACH, 48) if plane else None
-    return movement_figure(shown, _REACH, density)
-
-
 _SPHERES = ShellsConfig(dim=3, radii=(4.0, 9.0), width=0.3, num_particles=100,
                         bandwidth=0.001)  # fmt: skip
 _SMOKE: dict[str, Any] = {"num_seeds": 2, "num_particles": 16, "num_steps": 60}
 
-METRICS = {
-    "gap_after_100_steps": Metric(
-        "log-likelihood still to go after 100 steps", "lower"
-    ),
-    "inner_weight": Metric("weight of the inner shell"),
-    "inner_weight_error": Metric("error of the weight of the inner shell", "lower"),
-    "inner_sd": Metric("width of the inner shell"),
-    "ksd": Metric("kernel Stein discrepancy", "lower"),
-    "mean_log_likelihood": Metric("mean log-likelihood of the samples", unit="nats"),
-    "outer_sd": Metric("width of the outer shell"),
-    "w1_radius": Metric("distance of the radii (Wasserstein-1)", "lower"),
-}
-
 TWO_CIRCLES = Experiment(
     name="two-circles",
     figure="figure 3 (b, d), section 3",
-    metrics=METRICS,
     headlines=("w1_radius", "inner_weight_error", "ksd"),
     summary="two rings with SO(2) symmetry: widths and weights of the rings",
     presets={
@@ -176,18 +147,12 @@ TWO_CIRCLES = Experiment(
     },
     entries=shell_entries,
     figures=(
-        Own("samples", _samples, caption="The particles of the first seed."),
-        Histograms(
+        Figure("samples", _samples, "The particles of the first seed."),
+        histograms(
             "radii",
             lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
             "distance from the origin",
-            exact=lambda config, shown: eqx.filter_jit(config.target.radial_density)(),
-        ),
-        Own(
-            "movement",
-            _movement,
-            caption=f"{CAPTION} Shades, in the plane: the exact density; of points in "
-            "space two coordinates.",
+            exact=lambda config: eqx.filter_jit(config.target.radial_density)(),
         ),
     ),
 )
@@ -273,7 +238,6 @@ def gaps(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dic
 SAMPLE_EFFICIENCY = Experiment(
     name="sample-efficiency",
     figure="figure 1, section 3",
-    metrics=METRICS,
     headlines=("w1_radius", "inner_weight_error", "gap_after_100_steps"),
     summary="20 equivariant particles against up to 640 plain ones on two circles",
     presets={
@@ -285,7 +249,7 @@ SAMPLE_EFFICIENCY = Experiment(
     },
     entries=efficiency_entries,
     figures=(
-        Curves(
+        curves(
             "log-likelihood",
             "log_density",
             "mean log-likelihood",
@@ -295,7 +259,7 @@ SAMPLE_EFFICIENCY = Experiment(
             caption="Mean log-likelihood against the step: mean and range over the "
             "seeds. Collapsed particles lie above the exact line.",
         ),
-        Boxes("wasserstein", "w1_radius", "Wasserstein-1 of the radii"),
+        boxes("wasserstein", "w1_radius", "Wasserstein-1 of the radii"),
     ),
     compare=gaps,
 )

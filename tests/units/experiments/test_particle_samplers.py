@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 
 from experiments import experiment
-from experiments._chains import CHAINS, through_budgets
-from experiments._systems import DW4_SYSTEM
+from experiments._particle_samplers import needs_blackjax, through_budgets
+from experiments._systems import SYSTEMS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]
 
+DW4_SYSTEM = SYSTEMS["dw4"]
 BUDGETS = (400, 800)
 
 
 @pytest.mark.parametrize("name", ["hmc", "tempering", "smc", "hmc-svgd"])
 def test_evaluations_end_at_the_budget_and_particles_near_the_density(name):
-    if CHAINS[name].needs_blackjax(_config()):
+    if needs_blackjax(_config(), name):
         pytest.importorskip("blackjax")
     config, target = _config(), DW4_SYSTEM.target
     start = target.start(jr.key(1), config.num_particles)
