@@ -27,6 +27,7 @@ from experiments._engine import (
     Entry,
     Figure,
     Key,
+    Keys,
     Particles,
     Point,
     Scalar,
@@ -37,6 +38,8 @@ from experiments._figures import curves
 
 LogDensities = Callable[[Point], Float[Array, " density"]]
 """The log densities of all points, and of those of each class, up to constants."""
+Labeled = tuple[Particles, Array]
+"""Points and their labels."""
 
 
 def log_densities_of(energy: AbstractEnergy) -> LogDensities:
@@ -237,7 +240,7 @@ class PlanarTarget:
     group: AbstractGroup
     plane: Plane
     known: KnownDensity
-    sample: Callable[[Key, int], tuple[Particles, Array]]
+    sample: Callable[[Key, int], Labeled]
     family: Callable[[Particles, Array], KnownDensity]
     measure: Callable[..., tuple[dict[str, Any], dict[str, Any]]]
     algorithm: Algorithm1
@@ -247,10 +250,8 @@ class PlanarTarget:
     def entries(self, config: PlanarConfig, notes: Sequence[str]) -> list[Entry]:
         """Return what is known of the density, and the models to compare.
 
-        Args:
-            config: The configuration.
-            notes: Those of the paper's three models: only the last two know the
-                symmetry, and only the last one's sampler does.
+        The notes are those of the paper's three models: only the last two know the
+        symmetry, and only the last one's sampler does.
         """
         group, weighted = self.group, config.reweighted
         svgd, kernels = (
@@ -270,19 +271,14 @@ class PlanarTarget:
         )  # fmt: skip
 
         def floor(trial: Trial) -> Outcome:
-            sample_key, exact_key, held_key = jr.split(trial.key(1), 3)
-            points, classes = self.sample(held_key, config.num_test)
-            return self._exact(
-                config, self.known, sample_key, exact_key, points, classes
-            )
+            *keys, held_key = jr.split(trial.key(1), 3)
+            held_out = self.sample(held_key, config.num_test)
+            return self._exact(config, self.known, keys, held_out)
 
         def family(trial: Trial) -> Outcome:
-            data, labels, points, classes = self._drawn(config, trial)
-            sample_key, exact_key = jr.split(trial.key(2))
-            likeliest = self.family(data, labels)
-            return self._exact(
-                config, likeliest, sample_key, exact_key, points, classes
-            )
+            data, held_out = self._drawn(config, trial)
+            keys = jr.split(trial.key(2))
+            return self._exact(config, self.family(*data), keys, held_out)
 
         return [
             Entry(FLOOR, floor, label="target"),
@@ -298,14 +294,14 @@ class PlanarTarget:
             ),
         ]  # fmt: skip
 
-    def _drawn(self, config: PlanarConfig, trial: Trial) -> tuple[Array, ...]:
-        """Return a seed's points to learn from and held-out ones, with their labels."""
+    def _drawn(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
+        """Return a seed's points to learn from, and those held out."""
         keys = jr.split(trial.key(0), 6)
-        data, labels = self.sample(keys[0], config.num_data)
+        data = self.sample(keys[0], config.num_data)
         points, classes = self.sample(keys[1], config.num_test)
         # Nothing exact changes when points are moved by the group.
         elements = self.group.sample(keys[2], len(points))
-        return data, labels, jax.vmap(self.group.act)(elements, points), classes
+        return data, (jax.vmap(self.group.act)(elements, points), classes)
 
     def _trained(
         self,
@@ -315,8 +311,8 @@ class PlanarTarget:
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
-        data, labels, points, classes = self._drawn(config, trial)
-        seen, known = data, labels
+        (data, labels), held_out = self._drawn(config, trial)
+        seen, known, points = data, labels, held_out[0]
         if trial.name.startswith("augmented"):
             seen = augmented(trial.key(3), self.group, data, _COPIES)
             known = jnp.repeat(labels, _COPIES)
@@ -339,9 +335,9 @@ class PlanarTarget:
             for key, label in zip(jr.split(sample_key, len(kinds)), kinds, strict=True)
         ]
         reached = fitted.history["log_likelihood"][-1]
+        possible = self.family(data, labels).log_likelihood(points)
         numbers = {
-            "likelihood_gap": self.family(data, labels).log_likelihood(points)
-            - reached,
+            "likelihood_gap": possible - reached,
             "log_likelihood": reached,
             "log_likelihood_by_ais": jnp.mean(fitted.log_likelihood(points, by_ais)),
             "ais_error_bound": by_ais.error,
@@ -351,25 +347,21 @@ class PlanarTarget:
         }
         assert isinstance(fitted.energy, AbstractEnergy)
         return self._outcome(
-            exact_key, numbers, log_densities_of(fitted.energy), drawn, points,
-            classes, history=fitted.history, events=fitted.events,
+            exact_key, numbers, log_densities_of(fitted.energy), drawn, held_out,
+            history=fitted.history, events=fitted.events,
         )  # fmt: skip
 
     def _exact(
         self,
         config: PlanarConfig,
         known: KnownDensity,
-        sample_key: Key,
-        exact_key: Key,
-        points: Particles,
-        labels: Array,
+        keys: Sequence[Key] | Keys,
+        held_out: Labeled,
     ) -> Outcome:
         """Return the outcome of a density that is known."""
-        numbers = {"log_likelihood": known.log_likelihood(points)}
-        drawn = known.samples(sample_key, config.num_samples)
-        return self._outcome(
-            exact_key, numbers, known.log_densities, drawn, points, labels
-        )
+        numbers = {"log_likelihood": known.log_likelihood(held_out[0])}
+        drawn = known.samples(keys[0], config.num_samples)
+        return self._outcome(keys[1], numbers, known.log_densities, drawn, held_out)
 
     def _outcome(
         self,
@@ -377,12 +369,11 @@ class PlanarTarget:
         numbers: dict[str, Any],
         log_densities: LogDensities,
         samples: list[Particles],
-        points: Float[Array, "point 2"],
-        labels: Array,
+        held_out: Labeled,
         **kept: Any,
     ) -> Outcome:
         exact, _ = self.sample(key, _NUM_EXACT)
-        found, arrays = self.measure(log_densities, samples, points, labels, exact)
+        found, arrays = self.measure(log_densities, samples, *held_out, exact)
         numbers |= found | {"energy_distance": energy_distance(samples[0], exact)}
         drawn = Plane(self.plane.reach, _DRAWN).values(log_densities)
         normalizers = self.plane.log_normalizers(log_densities)
@@ -398,8 +389,7 @@ class PlanarTarget:
 def planar_figures(lowest: float) -> tuple[Figure, ...]:
     """Return the densities side by side, and the curves of the likelihood.
 
-    Args:
-        lowest: How far below the exact likelihood the curves are shown.
+    The curves are shown from so far below the exact likelihood on.
     """
     return (
         Figure(

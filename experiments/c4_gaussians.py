@@ -174,7 +174,6 @@ class RobustnessConfig(ToyConfig):
 
     Attributes:
         num_seeds: The number of random starts N(mu, v), mu ~ U[-5, 5)^2, v ~ U[0, 4).
-        annealed_step_size: The step size of `annealed`, at the target.
     """
 
     num_seeds: int = 25
@@ -182,7 +181,6 @@ class RobustnessConfig(ToyConfig):
     num_steps: int = 5_000
     step_size: float = 0.1
     bandwidth: float = 0.25
-    annealed_step_size: float = 0.05
 
 
 def _random_start(key: Key, num: int) -> Particles:
@@ -220,7 +218,7 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
         ),
         "equivariant": (Equivariant(kernel, _GROUP), ""),
         "annealed": (
-            annealed_svgd(median, config.num_steps, config.annealed_step_size),
+            annealed_svgd(median, config.num_steps, 0.05),
             "The median bandwidth between orbits, and the target reached from a high "
             "temperature.",
         ),

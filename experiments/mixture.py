@@ -13,9 +13,17 @@ from jaxtyping import Array, Float
 
 from equistein.kernels import AbstractKernel, Equivariant, RBF
 from equistein.plotting import error_bars
-from equistein.posteriors import Pilot, Posterior, PosteriorSamples
+from equistein.posteriors import Pilot, PosteriorSamples
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.samplers import AnnealedSMC, from_blackjax, MALA, run, SVGD, vector_adam
+from equistein.samplers import (
+    AbstractMarkovChains,
+    AnnealedSMC,
+    from_blackjax,
+    MALA,
+    run,
+    SVGD,
+    vector_adam,
+)
 from experiments._engine import (
     AbstractConfig,
     annealed_to_target,
@@ -34,6 +42,7 @@ from experiments._figures import boxes, histograms
 from experiments._mixture_model import Mixture, Reading, Yardstick
 
 _STEP_SIZE = 0.1  # the first one of MALA, and the length of the steps of SVGD
+_OPTIMIZER = vector_adam(_STEP_SIZE)
 _NOISE = 0.1  # the Langevin step of SVGD
 _ENOUGH = 1_000  # independent draws
 _NUM_FLOORS = 10
@@ -121,69 +130,69 @@ class Found(NamedTuple):
     chain: Particles | None = None
 
 
-Sampling = Callable[[Key, Particles], Found]
-"""From a key and a start, which are flat points, what a sampler found."""
+def _thinned(points: Particles, num: int) -> Float[Array, "kept dim"]:
+    """Return so many of the points, evenly spread."""
+    return points[np.linspace(0, len(points) - 1, min(num, len(points))).astype(int)]
 
 
-def run_default(
-    config: MixtureConfig, posterior: Posterior, key: Key
-) -> PosteriorSamples:
-    """Return what `posterior.run` gives by default."""
-    return posterior.run(
-        key, num_chains=config.num_chains, num_steps=config.num_steps,
-        num_draws=config.num_steps // (2 * config.every),
-        num_temperatures=config.num_temperatures, progress=True,
-    )  # fmt: skip
+class Samplers:
+    """The samplers of one model, each from a key and a start of flat points."""
 
+    def __init__(self, config: MixtureConfig, num_components: int):
+        self.config = config
+        self.reading = Reading(Mixture(num_components))
+        self.posterior = self.reading.posterior
 
-def tempering(config: MixtureConfig, reading: Reading) -> Sampling:
-    """Return the default: draws, log evidence, and what they cost."""
+    def start(self, key: Key) -> Particles:
+        """Return draws from the prior, enough for any of the samplers."""
+        config = self.config
+        num = max(config.num_chains, config.num_particles, config.most_particles)
+        return self.posterior.draw_start(key, num)  # type: ignore[misc]
 
-    def found(key: Key, start: Particles) -> Found:
+    def default(self, key: Key) -> PosteriorSamples:
+        """Return what `posterior.run` gives by default."""
+        config = self.config
+        return self.posterior.run(
+            key, num_chains=config.num_chains, num_steps=config.num_steps,
+            num_draws=config.num_steps // (2 * config.every),
+            num_temperatures=config.num_temperatures, progress=True,
+        )  # fmt: skip
+
+    def tempering(self, key: Key, start: Particles) -> Found:
+        """The default: draws, log evidence, and what they cost."""
         del start  # it draws the same from the prior
-        samples = run_default(config, reading.posterior, key)
+        samples = self.default(key)
         places = jnp.swapaxes(samples.points, 0, 1)
-        history, total = samples.samples.history, samples.evaluations
-        spent = float(config.num_chains) * history["evaluations"]
-        spent = spent + (total - spent[-1])  # the pilot's
         numbers = {
             "log_evidence": samples.log_evidence,
             "log_evidence_error": samples.log_evidence_error,
             "round_trips": float(np.sum(samples.samples.summary["round_trips"])),
         }
-        return _of_chains(config, reading, places, spent, numbers)
+        return self._of_chains(places, samples.evaluations, numbers)
 
-    return found
+    @functools.cached_property
+    def _nuts(self) -> AbstractMarkovChains:
+        import blackjax
 
+        warm_up = self.config.nuts_warm_up
+        return from_blackjax(blackjax.nuts, num_warmup=warm_up, step_size=0.1)
 
-def nuts(config: MixtureConfig, reading: Reading) -> Sampling:
-    """Return chains of BlackJAX's NUTS, with its own warm-up."""
-    import blackjax
-
-    sampler = from_blackjax(
-        blackjax.nuts, num_warmup=config.nuts_warm_up, step_size=0.1
-    )
-    num, chains = config.nuts_steps, config.num_chains
-
-    def found(key: Key, start: Particles) -> Found:
+    def nuts(self, key: Key, start: Particles) -> Found:
+        """Chains of BlackJAX's NUTS, with its own warm-up."""
+        num, chains = self.config.nuts_steps, self.config.num_chains
         samples = run(
-            key, sampler, reading.posterior.log_density, start[:chains], num_steps=num,
+            key, self._nuts, self.posterior.log_density, start[:chains], num_steps=num,
             record_every=1, keep=chains, check=False, progress=True,
         )  # fmt: skip
-        spent = float(chains) * samples.history["evaluations"]
+        spent = float(chains) * samples.history["evaluations"][-1]
         places = jnp.asarray(samples.history["particles"][num // 2 :])
-        return _of_chains(config, reading, places, spent, {})
+        return self._of_chains(places, spent, {})
 
-    return found
-
-
-def annealed(config: MixtureConfig, reading: Reading) -> Sampling:
-    """Return annealed sequential Monte Carlo from the default's reference."""
-    num = config.num_smc_particles
-
-    def found(key: Key, start: Particles) -> Found:
+    def smc(self, key: Key, start: Particles) -> Found:
+        """Annealed sequential Monte Carlo from the default's reference."""
         del start  # exact samples of the reference are one
-        pilot = reading.posterior.pilot(key, check=False)
+        config, pilot = self.config, self.posterior.pilot(key, check=False)
+        num = config.num_smc_particles
         sampler = AnnealedSMC(
             MALA(_STEP_SIZE),
             reference=pilot.reference,
@@ -195,26 +204,20 @@ def annealed(config: MixtureConfig, reading: Reading) -> Sampling:
         samples = annealed_to_target(key, sampler, pilot.log_density, like)
         spent = num * float(samples.history["evaluations"][-1]) + pilot.evaluations
         points = pilot.coordinates.inverse(samples.particles)
-        points = _thinned(points, config.num_draws)
         names = {"log_evidence": "log_z", "log_evidence_error": "log_z_error"}
         numbers = {name: float(samples.summary[key]) for name, key in names.items()}
-        return Found(points, spent, numbers)
+        return Found(_thinned(points, config.num_draws), spent, numbers)
 
-    return found
-
-
-def svgd(
-    config: MixtureConfig,
-    reading: Reading,
-    kernel: Callable[[Pilot], AbstractKernel],
-    num: int,
-) -> Sampling:
-    """Return so many particles of SVGD with Langevin noise, as a pilot scales them."""
-    optimizer, steps = vector_adam(_STEP_SIZE), config.svgd_steps
-
-    def found(key: Key, start: Particles) -> Found:
-        pilot = reading.posterior.pilot(key, check=False)
-        sampler = SVGD(kernel(pilot), optimizer, langevin=_NOISE, score_clip=100.0)
+    def svgd(
+        self,
+        kernel: Callable[[Pilot], AbstractKernel],
+        num: int,
+        key: Key,
+        start: Particles,
+    ) -> Found:
+        """So many particles of SVGD with Langevin noise, as a pilot scales them."""
+        pilot, steps = self.posterior.pilot(key, check=False), self.config.svgd_steps
+        sampler = SVGD(kernel(pilot), _OPTIMIZER, langevin=_NOISE, score_clip=100.0)
         samples = run(
             key, sampler, pilot.log_density, pilot.coordinates.forward(start[:num]),
             num_steps=steps, check=False, progress=True,
@@ -222,69 +225,45 @@ def svgd(
         points = pilot.coordinates.inverse(samples.particles)
         return Found(points, float(num * steps) + pilot.evaluations, {})
 
-    return found
+    def _of_chains(
+        self,
+        places: Float[Array, "record chain dim"],
+        spent: float,
+        numbers: dict[str, Any],
+    ) -> Found:
+        """Return what chains found, and what an effective thousand draws cost."""
+        size = self.reading.effective_size(places)
+        numbers = numbers | {
+            "effective_size": size,
+            "evaluations_to_1000": _ENOUGH * float(spent) / size,
+        }
+        pool = places.reshape(-1, places.shape[-1])
+        points, chain = _thinned(pool, self.config.num_draws), jnp.asarray(places[:, 0])
+        return Found(points, float(spent), numbers, chain)
 
 
-def _thinned(
-    points: Float[Array, "particle dim"], num: int
-) -> Float[Array, "kept dim"]:
-    """Return so many of the points, evenly spread."""
-    return points[np.linspace(0, len(points) - 1, min(num, len(points))).astype(int)]
-
-
-def _of_chains(
-    config: MixtureConfig,
-    reading: Reading,
-    places: Float[Array, "record chain dim"],
-    spent: np.ndarray,
-    numbers: dict[str, Any],
-) -> Found:
-    """Return what chains found, and what an effective thousand draws cost."""
-    pool = places.reshape(-1, places.shape[-1])
-    size, last = reading.effective_size(places), float(spent[-1])
-    numbers = numbers | {
-        "effective_size": size,
-        "evaluations_to_1000": _ENOUGH * last / size,
-    }
-    points, chain = _thinned(pool, config.num_draws), jnp.asarray(places[:, 0])
-    return Found(points, last, numbers, chain)
-
-
-class Assembly:
-    """What the samplers of one model share: coordinates, reference and floors."""
-
-    def __init__(self, config: MixtureConfig, num_components: int):
-        self.config = config
-        self.reading = Reading(Mixture(num_components))
-        self.floor = functools.cache(self._floor)
+class Assembly(Samplers):
+    """The samplers with what measures their draws: a reference and floors."""
 
     @functools.cached_property
     def references(self) -> list[Particles]:
         """Draws of two sets of runs: to compare with, and for the floor."""
-        config, repeats = self.config, self.config.reference_runs
-        parts = []
+        repeats, parts = self.config.reference_runs, []
         for part in (0, 1):
             runs = [
-                run_default(config, self.reading.posterior, jr.key(_FAR + index))
+                self.default(jr.key(_FAR + index))
                 for index in range(part * repeats, (part + 1) * repeats)
             ]
             pool = jnp.concatenate([samples.points for samples in runs])
             pool = pool.reshape(-1, pool.shape[-1])
-            parts.append(_thinned(pool, config.num_reference))
+            parts.append(_thinned(pool, self.config.num_reference))
         return parts
 
     @functools.cached_property
     def yardstick(self) -> Yardstick:
-        posterior = self.reading.posterior
-        pilot = posterior.pilot(jr.key(_FAR), check=False)
+        pilot = self.posterior.pilot(jr.key(_FAR), check=False)
         wide = pilot.coordinates.width * pilot.reference.width
-        return Yardstick(posterior, wide, self.references[0])
-
-    def start(self, key: Key) -> Particles:
-        """Return draws from the prior, enough for any of the samplers."""
-        config = self.config
-        num = max(config.num_chains, config.num_particles, config.most_particles)
-        return self.reading.posterior.draw_start(key, num)  # type: ignore[misc]
+        return Yardstick(self.posterior, wide, self.references[0])
 
     def exact(self, index: int, num: int) -> Particles:
         """Return one of many draws of the second reference, whose labels are random."""
@@ -292,7 +271,8 @@ class Assembly:
         chosen = np.random.default_rng(index).choice(len(pool), num, replace=False)
         return pool[chosen]
 
-    def _floor(self, num: int) -> dict[str, float]:
+    @functools.lru_cache  # noqa: B019
+    def floor(self, num: int) -> dict[str, float]:
         """Return the distances of so many exact samples, on average."""
         rows = [self.yardstick(self.exact(i, num)) for i in range(_NUM_FLOORS)]
         return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
@@ -315,18 +295,10 @@ class Assembly:
         )  # fmt: skip
 
 
-_SWEPT = {"tempering": tempering, "smc": annealed}
-"""The samplers that measure the evidence, over numbers of components."""
-
-
 def entries(config: MixtureConfig) -> list[Entry]:
     """Return the samplers, with the floor first."""
     assembly = Assembly(config, config.num_components)
-    others = {
-        k: Assembly(config, k)
-        for k in config.evidence_components
-        if k != config.num_components
-    }
+    of_each = {k: Samplers(config, k) for k in config.evidence_components}
 
     def floor(trial: Trial) -> Outcome:
         num = min(config.num_draws, config.num_reference)
@@ -335,48 +307,44 @@ def entries(config: MixtureConfig) -> list[Entry]:
     def evidence(trial: Trial, name: str, found: Found) -> dict[str, Any]:
         """Return the log evidence and its error for each number of components."""
         rows = []
-        for k in config.evidence_components:
+        for k, samplers in of_each.items():
             numbers = found.numbers
-            if k in others:
-                sample = _SWEPT[name](config, others[k].reading)
-                numbers = sample(trial.key(k), others[k].start(trial.key(0))).numbers
+            if k != config.num_components:
+                start = samplers.start(trial.key(0))
+                numbers = getattr(samplers, name)(trial.key(k), start).numbers
             rows.append([numbers["log_evidence"], numbers["log_evidence_error"]])
         return {"evidence": rows}
 
-    def stage(name: str, build: Callable[[], Sampling]) -> Stage:
-        made = functools.cache(build)
-
+    def stage(name: str, sample: Callable[[Key, Particles], Found]) -> Stage:
         def of_trial(trial: Trial) -> Outcome:
-            found = made()(trial.key(1), assembly.start(trial.key(0)))
-            swept = evidence(trial, name, found) if name in _SWEPT else {}
+            found = sample(trial.key(1), assembly.start(trial.key(0)))
+            measured = name in ("tempering", "smc")
+            swept = evidence(trial, name, found) if measured else {}
             return assembly.outcome(found, swept)
 
         return of_trial
 
-    def particles(kernel: Callable[[Pilot], AbstractKernel], num: int):
-        return lambda: svgd(config, assembly.reading, kernel, num)
-
     few = config.num_particles
-    many = max(
-        few, min(few * math.factorial(config.num_components), config.most_particles)
-    )
+    copies = math.factorial(config.num_components)
+    many = max(few, min(few * copies, config.most_particles))
     plain = lambda pilot: RBF()
     equivariant = lambda pilot: Equivariant(RBF(), pilot.group)
-    samplings = {
-        "tempering": (lambda: tempering(config, assembly.reading), _TEMPERING),
-        "smc": (lambda: annealed(config, assembly.reading), _SMC),
-        "nuts": (lambda: nuts(config, assembly.reading), _NUTS),
-        "e-svgd": (particles(equivariant, few), _E_SVGD),
-        "svgd": (particles(plain, few), _SVGD),
-        "svgd-many": (particles(plain, many), _MANY),
+    partial = functools.partial
+    samplers = {
+        "tempering": (assembly.tempering, _TEMPERING),
+        "smc": (assembly.smc, _SMC),
+        "nuts": (assembly.nuts, _NUTS),
+        "e-svgd": (partial(assembly.svgd, equivariant, few), _E_SVGD),
+        "svgd": (partial(assembly.svgd, plain, few), _SVGD),
+        "svgd-many": (partial(assembly.svgd, plain, many), _MANY),
     }
     if not has_blackjax():
-        del samplings["nuts"]
+        del samplers["nuts"]
     return [
         Entry(FLOOR, floor, label="as many exact samples", num_seeds=_NUM_FLOORS),
         *(
-            Entry(name, stage(name, build), note)
-            for name, (build, note) in samplings.items()
+            Entry(name, stage(name, sample), note)
+            for name, (sample, note) in samplers.items()
         ),
     ]
 

@@ -41,6 +41,8 @@ from experiments._molecule_reference import (
     reference_molecules,
 )
 
+_BATCH = 32  # molecules, at most
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MoleculesConfig(AbstractConfig):
@@ -50,41 +52,34 @@ class MoleculesConfig(AbstractConfig):
         formula: The formula, such as C5H8O.
         download: Whether QM9 may be fetched where it is not available (86 MB).
         num_samples: Molecules drawn from each model.
-        batch_size: Molecules a batch, of which there may be fewer; an epoch has 64
-            batches.
         width: The number of units of the graph network.
         depth: The number of its layers.
         noise: The least noise, in Angstrom.
         sample_steps: Sampler steps, over which the noise falls.
-        num_epochs: Epochs of `equivariant`.
+        num_epochs: Epochs of `equivariant`, of 64 batches each.
         plain_epochs: Those of `plain` and `augmented`, which take as much time.
-        learning_rate: Adam's, at first.
         plain_width: The number of units of their networks, of three layers, which make
             as many parameters.
         copies: Copies of each molecule that `augmented` learns from.
         stein_step: The step of the Stein force, in squares of the noise; 0 for none.
-        langevin: The Langevin step, in squares of the noise; 0 for none. Both steps are
-            taken up to six times the least noise.
+            It and Langevin steps are taken up to six times the least noise.
     """
 
     num_seeds: int = 1
     formula: str = "C5H8O"
     download: bool = True
     num_samples: int = 512
-    batch_size: int = 32
     width: int = 64
     depth: int = 4
     noise: float = 0.05
     sample_steps: int = 800
     num_epochs: int = 200
     plain_epochs: int = 4_000
-    learning_rate: float = 3e-3
     plain_width: int = 216
     copies: int = 1_000
     stein_step: float = 0.04
-    langevin: float = 1.0
 
-    or_zero: ClassVar[Sequence[str]] = ("stein_step", "langevin")
+    or_zero: ClassVar[Sequence[str]] = ("stein_step",)
 
     def __post_init__(self):
         super().__post_init__()
@@ -109,11 +104,11 @@ class MoleculesConfig(AbstractConfig):
         Samples are as warm as the density, whose distances are compared.
         """
         return DenoisingSettings(
-            num_epochs=num_epochs, batch_size=min(self.batch_size, len(self.data)),
+            num_epochs=num_epochs, batch_size=min(_BATCH, len(self.data)),
             sample_steps=self.sample_steps, sample_temperature=1.0,
-            learning_rate=self.learning_rate,
+            learning_rate=3e-3,
             stein_step_size=self.stein_step * self.noise**2,
-            langevin_step_size=self.langevin * self.noise**2,
+            langevin_step_size=self.noise**2,
         )  # fmt: skip
 
 

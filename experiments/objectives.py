@@ -48,15 +48,8 @@ def fit_within(
 ) -> tuple[Fitted, int]:
     """Fit a model in as many batches as take so long; return their number too.
 
-    What is counted is the time of all processors. Compiling does not count.
-
-    Args:
-        key: The source of randomness.
-        model: The model; its learning rate falls over all batches.
-        data: The data, stacked on axis 0.
-        seconds: The processor time.
-        learning_rate: Adam's, at first.
-        first: The batches of a first phase, which take another time than the rest.
+    What is counted is the time of all processors, without compiling. The learning rate
+    falls over all batches; the first ones may take another time than the rest.
     """
     early = -(-first // _EPOCH)
     spent, each = _seconds_of_epochs(key, model, data, early)

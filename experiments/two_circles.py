@@ -40,7 +40,6 @@ class ShellsConfig(ToyConfig):
         width: Their standard deviation.
         bandwidth: The bandwidth of `vanilla` and `invariant`, as in the paper.
         radial_bandwidth: The bandwidth in the radius of `equivariant` and `annealed`.
-        annealed_step_size: That of `annealed`, at the target.
     """
 
     dim: int = 2
@@ -48,7 +47,6 @@ class ShellsConfig(ToyConfig):
     width: float = 0.5
     bandwidth: float = 0.005
     radial_bandwidth: float = 0.3
-    annealed_step_size: float = 0.03
 
     @property
     def target(self) -> Shells:
@@ -116,7 +114,7 @@ def shell_entries(config: ShellsConfig) -> list[Entry]:
             "are set by the start.",
         ),
         "annealed": (
-            annealed_svgd(radial, config.num_steps, config.annealed_step_size),
+            annealed_svgd(radial, config.num_steps, 0.03),
             "From hot to the target in equal factors of the temperature: the weights "
             "no longer depend on the start.",
         ),
@@ -176,38 +174,27 @@ class SampleEfficiencyConfig(ToyConfig):
 
     Attributes:
         multiples: How many times as many particles vanilla SVGD has.
-        record_every: The number of steps between two points of the curves.
-        radial_step_size: The step size of `equivariant`.
-        radial_bandwidth: The bandwidth in the radius of `equivariant`.
-        annealed_step_size: The step size of `annealed`, at the target.
-        annealed_bandwidth: The bandwidth in the radius of `annealed`.
     """
 
     num_particles: int = 20
     multiples: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     num_steps: int = 5_000
-    record_every: int = 10
     step_size: float = 0.05
     bandwidth: float = 0.1
-    radial_step_size: float = 0.2
-    radial_bandwidth: float = 0.3
-    annealed_step_size: float = 0.15
-    annealed_bandwidth: float = 0.5
 
 
 def efficiency_entries(config: SampleEfficiencyConfig) -> list[Entry]:
     """Return few equivariant particles, and more and more plain ones."""
     num = config.num_particles
-    radial = Pullback(RBF(config.radial_bandwidth), Radius())
-    hot = Pullback(RBF(config.annealed_bandwidth), Radius())
+    radial, hot = (Pullback(RBF(width), Radius()) for width in (0.3, 0.5))
     samplers: dict[str, tuple[Any, str]] = {
         f"equivariant-{num}": (
-            SVGD(radial, optax.sgd(config.radial_step_size)),
+            SVGD(radial, optax.sgd(0.2)),
             "Converges within 100 steps; the weights of the rings are those of the "
             "start.",
         ),
         f"annealed-{num}": (
-            annealed_svgd(hot, config.num_steps, config.annealed_step_size),
+            annealed_svgd(hot, config.num_steps, 0.15),
             "Its weights do not depend on the start.",
         ),
     }
@@ -220,8 +207,7 @@ def efficiency_entries(config: SampleEfficiencyConfig) -> list[Entry]:
         most = size == max(sizes.values())
         samplers[name] = (RBF(config.bandwidth), plenty if most else "")
     toy = _toy(Shells((4.0, 8.0), 0.5, 2))
-    every = config.record_every
-    return toy.entries(config, samplers, sizes=sizes, record_every=every)
+    return toy.entries(config, samplers, sizes=sizes, record_every=10)
 
 
 def gaps(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dict:
