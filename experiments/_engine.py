@@ -224,7 +224,7 @@ class Experiment:
     metrics: Mapping[str, Metric] = dataclasses.field(default_factory=lambda: METRICS)
     choice: str = ""
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
-    check: Callable[[Any], None] = lambda config: None
+    check: Callable[[Any], object] = lambda config: None
 
     def stages(
         self, config: Any, seed: int, folder: pathlib.Path | None = None

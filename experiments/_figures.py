@@ -1,6 +1,6 @@
 """The figures that experiments share, declared by what they show of each entry."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,26 +125,6 @@ def boxes(
 
     usual = f"{label}, a point a seed; the line is the floor."
     return Figure(name, draw, caption or _sentence(usual))
-
-
-def bars(name: str, metrics: Sequence[str], label: str, caption: str = "") -> Figure:
-    """Return a few metrics of every entry side by side, averaged over the seeds."""
-
-    def means(outcome: Outcome) -> np.ndarray | None:
-        if not set(metrics) <= set(outcome.metrics):
-            return None
-        return np.array([outcome.metrics[metric].mean() for metric in metrics])
-
-    def draw(config: Any, shown: Shown) -> Any | None:
-        groups = _rows(shown, means)
-        if not groups:
-            return None
-        names = [metric.replace("_", " ") for metric in metrics]
-        return plotting.bars(groups, names, label, colors=_colors(shown))
-
-    return Figure(
-        name, draw, caption or _sentence(f"{label}: the mean over the seeds.")
-    )
 
 
 def configurations(

@@ -325,10 +325,7 @@ class PlanarTarget:
             keys[4], seen, known, progress=True, checkpoint=trial.checkpoint(),
             callbacks=[Monitor(likelihood, config.monitor_every)],
         )  # fmt: skip
-        sample_key, normalizer_key, exact_key = jr.split(keys[5], 3)
-        by_ais = fitted.log_normalizer(
-            normalizer_key, num_particles=256, num_steps=1_000
-        )
+        sample_key, _, exact_key = jr.split(keys[5], 3)
         kinds = [None, *range(self.num_classes)]
         drawn = [
             fitted.sample(key, config.num_samples, label=label)
@@ -339,8 +336,6 @@ class PlanarTarget:
         numbers = {
             "likelihood_gap": possible - reached,
             "log_likelihood": reached,
-            "log_likelihood_by_ais": jnp.mean(fitted.log_likelihood(points, by_ais)),
-            "ais_error_bound": by_ais.error,
             "rollbacks": len(fitted.events),
             "true_log_likelihood": self.known.log_likelihood(points),
             **self.of_data(data),

@@ -24,7 +24,7 @@ from experiments._engine import (
     sampled,
     Stage,
 )
-from experiments._figures import curves, histograms
+from experiments._figures import histograms
 
 _ELEMENTS = ("Cu", "Au")  # of those that the effective medium theory knows
 _STEP = 1e-3  # the first one, in squared Angstrom
@@ -146,12 +146,8 @@ def _stage(config: ClusterConfig, element: str, make: Any) -> Stage:
             "largest_radius": np.linalg.norm(centered, axis=-1).max(),
             "evaluations": density.num_evaluations - before,
         }
-        steps = found.history["step"]
-        return seed_outcome(
-            numbers, clouds.reshape(-1, 13, 3),
-            history={"step": steps, "mean_energy": energies.mean(axis=1)},
-            arrays={f"energies_{element}": energies.ravel()},
-        )  # fmt: skip
+        arrays = {f"energies_{element}": energies.ravel()}
+        return seed_outcome(numbers, clouds.reshape(-1, 13, 3), arrays=arrays)
 
     return sampled(start, sample)
 
@@ -209,6 +205,5 @@ CLUSTER = Experiment(
     compare=compare,
     figures=(
         *map(_histogram, _ELEMENTS),
-        curves("mean-energy", "mean_energy", "mean energy / eV"),
     ),
 )  # fmt: skip

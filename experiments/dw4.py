@@ -15,7 +15,7 @@ from equistein.metrics import proportions, wasserstein_1d
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.targets import Minima
 from experiments._engine import Entry, Experiment, Key, Particles, Trial
-from experiments._figures import bars, configurations, histograms
+from experiments._figures import configurations, histograms
 from experiments._systems import CloudConfig, learn_clouds, SYSTEMS, TINY
 
 DW4_SYSTEM = SYSTEMS["dw4"]
@@ -124,7 +124,7 @@ def described(
         "largest_fraction": held.max(),
         "largest_error_of_a_fraction": np.abs(held - 1 / len(STATES)).max(),
     }
-    arrays = {"energies": energies, "nearest": nearest, "states": states}
+    arrays = {"energies": energies, "states": states}
     return seed_outcome(numbers, points, arrays=arrays, **kept)
 
 
@@ -150,15 +150,5 @@ DW4 = Experiment(
         histograms(
             "energies", "energies", "energy in the true potential", limits=(-27.0, 5.0)
         ),
-        histograms(
-            "novelty",
-            "nearest",
-            "distance to the nearest training configuration",
-            limits=(0.0, 1.5),
-            caption="Root mean square gap of the sorted distances to those of the "
-            "nearest training configuration; `data` are fresh noisy copies of the "
-            "minima. A model that copies would have a peak at zero.",
-        ),
-        bars("states", STATES, "fraction of the samples"),
     ),
 )

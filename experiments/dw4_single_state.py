@@ -15,7 +15,7 @@ from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import run, SVGD, vector_adam
 from equistein.training import Fitted
 from experiments._engine import Entry, Experiment, Particles, Stage, Trial
-from experiments._figures import bars, configurations, histograms
+from experiments._figures import configurations, histograms
 from experiments._systems import CloudConfig, learn_clouds, TINY
 from experiments.dw4 import DW4_SYSTEM, minima, noisy_copies, STATES, TARGET
 
@@ -138,12 +138,6 @@ DW4_SINGLE_STATE = Experiment(
             "states",
             "Configurations as drawn; the color tells the nearest state, if its sorted "
             f"distances are within {_NEAR} of the sample's.",
-        ),
-        bars(
-            "states",
-            (*STATES, "no_state"),
-            "fraction of the samples",
-            "The fraction of the samples within that distance of each state.",
         ),
         histograms(
             "energies", "energies", "energy in the true potential", limits=(-27.0, 15.0)

@@ -102,10 +102,6 @@ class HardMixtureConfig(AbstractConfig):
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        if self.width_ratio < 1:  # as it says itself, but without making one
-            raise ValueError(
-                f"HardMixture needs `width_ratio` >= 1, but got {self.width_ratio!r}."
-            )
         num, runs = self.num_smc_particles, self.num_smc_runs
         if num < 2 * runs or num % runs:
             raise ValueError(

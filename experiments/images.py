@@ -23,7 +23,7 @@ from equistein.models import (
     Model,
 )
 from equistein.networks import plain_twin, SteerableCNN
-from equistein.plotting import image_rows, reliability_diagram
+from equistein.plotting import image_rows
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import (
     AbstractObjective,
@@ -57,7 +57,6 @@ from experiments._image_scores import (
     turned,
 )
 
-_FEWEST = 1_000  # there are as many training images at least
 _POOL_AFTER = {"digits": (4,), "fashion-mnist": (1, 2)}
 _CONTRASTIVE = 1e-6  # the weight of contrastive divergence beside the cross-entropy
 _MARK = 0.8  # the rotated accuracy whose first iteration is measured
@@ -173,11 +172,6 @@ class ImagesConfig(AbstractConfig):
                 f"`images` needs `fields` of at least {fewest} layers, but got "
                 f"{self.fields!r}."
             )
-        if self.fit.batch_size > _FEWEST:
-            raise ValueError(
-                f"`fit.batch_size` must be at most {_FEWEST}, but got "
-                f"{self.fit.batch_size!r}."
-            )
 
     @property
     def sets(self) -> ImageSets:
@@ -185,13 +179,21 @@ class ImagesConfig(AbstractConfig):
         return image_sets(self.dataset, self.download, self.num_outliers)
 
 
-def check(config: ImagesConfig) -> None:
-    """Raise `DataError` where the images are not available."""
-    _ = config.sets
-
-
 def entries(config: ImagesConfig) -> list[Entry]:
     """Return the models and the floor."""
+
+    def class_normals(trial: Trial) -> Outcome:
+        sets, key = config.sets, trial.key(2)
+        normals = Normals(sets.train, ImageRotations(), sets.labels, len(sets.names))
+        samples = normals.sample(key, config.num_samples)
+        return seed_outcome(_quality(config, key, samples), samples)
+
+    def held_out(trial: Trial) -> Outcome:
+        sets, key = config.sets, trial.key(1)
+        half = sets.rotated[: len(sets.halves[0])]
+        part = jr.permutation(key, half)[: config.num_samples]
+        return seed_outcome(_quality(config, key, part), part)
+
     models = {name: MODELS[name] for name in config.models}
     return [
         *(
@@ -203,7 +205,7 @@ def entries(config: ImagesConfig) -> list[Entry]:
         ),
         Entry(
             "class-normals",
-            functools.partial(_class_normals, config),
+            class_normals,
             "Draws of normal distributions with the mean and covariance of each class, "
             "where the samples of contrastive divergence start: what a model adds is "
             "the difference.",
@@ -211,29 +213,14 @@ def entries(config: ImagesConfig) -> list[Entry]:
         ),
         Entry(
             FLOOR,
-            functools.partial(_held_out, config),
+            held_out,
             "The floor is what as many held-out images score against others, by the "
-            "features of a fixed classifier that has seen turned images. The "
-            "calibration error's floor is what labels drawn from the model itself "
-            "would have, with as many images. `best` is the largest area of the four "
-            "scores, chosen after the fact.",
+            "features of a fixed classifier that has seen turned images; that of the "
+            "calibration error is what labels drawn from the model itself would have. "
+            "`best` is the largest area of the four scores, chosen after the fact.",
             label="held-out images",
         ),
     ]  # fmt: skip
-
-
-def _held_out(config: ImagesConfig, trial: Trial) -> Outcome:
-    sets, key = config.sets, trial.key(1)
-    half = sets.rotated[: len(sets.halves[0])]
-    part = jr.permutation(key, half)[: config.num_samples]
-    return seed_outcome(_quality(config, key, part), part)
-
-
-def _class_normals(config: ImagesConfig, trial: Trial) -> Outcome:
-    sets, key = config.sets, trial.key(2)
-    normals = Normals(sets.train, ImageRotations(), sets.labels, len(sets.names))
-    samples = normals.sample(key, config.num_samples)
-    return seed_outcome(_quality(config, key, samples), samples)
 
 
 def _quality(config: ImagesConfig, key: Key, samples: Particles) -> dict[str, Any]:
@@ -262,7 +249,7 @@ def _learned(config: ImagesConfig, name: str, trial: Trial) -> Outcome:
     assert isinstance(energy, AbstractEnergy)
     joint_key, class_key, quality_key = jr.split(judge_key, 3)
     samples = fitted.sample(joint_key, config.num_samples)
-    numbers, arrays = classification(energy, sets)
+    numbers, arrays = classification(energy, sets), {}
     attacked = attacked_accuracy(energy, sets, _RADIUS, config.num_attacked)
     numbers |= detection(energy, sets, config.num_outliers, known) | {
         f"accuracy_attacked_{_RADIUS:g}": attacked,
@@ -339,17 +326,6 @@ def _density_model(
     return image_model(energy, *known, settings)
 
 
-def _reliability(config: ImagesConfig, shown: Shown) -> Any | None:
-    models = [(e.label, out) for e, out in shown if "reliability" in out.arrays]
-    if not models:
-        return None
-    return reliability_diagram(
-        {label: tuple(out.arrays["reliability"][0]) for label, out in models},
-        [f"ECE {out.metrics['calibration_error'][0]:.3f}" for _, out in models],
-        int(models[0][1].arrays["num_judged"][0]),
-    )
-
-
 def _samples(config: ImagesConfig, shown: Shown) -> Any | None:
     if not any("by_class" in out.arrays for _, out in shown):
         return None
@@ -423,13 +399,6 @@ IMAGES = Experiment(
             "while training on upright ones: mean and range over the seeds.",
         ),
         Figure(
-            "reliability",
-            _reliability,
-            "Accuracy against confidence on turned images, the first seed; bars are "
-            "the fractions of the images. On the dashed line confidence can be taken "
-            "at its word. Bins of fewer than 20 images have no dot.",
-        ),
-        Figure(
             "samples",
             _samples,
             "The first seed. Energies made for densities draw from noise. The others "
@@ -443,5 +412,5 @@ IMAGES = Experiment(
             "Samples of each class by the equivariant energy, the first seed.",
         ),
     ),
-    check=check,
+    check=lambda config: config.sets,
 )  # fmt: skip

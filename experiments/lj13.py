@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from equistein.data import published_clouds
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, Trivial
-from equistein.metrics import pair_distances, reweight
+from equistein.metrics import reweight
 from equistein.models import denoising_model, DenoisingSettings, for_data
 from equistein.networks import NoiseMLP
 from equistein.runs import FLOOR, Outcome, seed_outcome
@@ -231,8 +231,7 @@ def described(
         "median_energy_of_data": jnp.median(_SYSTEM.energy(held_out)),
         **(more or {}),
     }
-    arrays = {"energies": energies, "distances": pair_distances(points).ravel()}
-    return seed_outcome(numbers, points, arrays=arrays, **kept)
+    return seed_outcome(numbers, points, arrays={"energies": energies}, **kept)
 
 
 LJ13 = Experiment(
@@ -263,9 +262,6 @@ LJ13 = Experiment(
             caption="Energies in the true potential, which the models never see. The "
             "pair energy rises by thousands within a tenth of a length, so that small "
             "errors of the model show as high energies here.",
-        ),
-        histograms(
-            "distances", "distances", "distance of two particles", limits=_SYSTEM.limits
         ),
     ),
 )  # fmt: skip

@@ -38,7 +38,7 @@ from experiments._engine import (
     Stage,
     Trial,
 )
-from experiments._figures import boxes, histograms
+from experiments._figures import histograms
 from experiments._mixture_model import Mixture, Reading, Yardstick
 
 _STEP_SIZE = 0.1  # the first one of MALA, and the length of the steps of SVGD
@@ -425,14 +425,6 @@ MIXTURE = Experiment(
     },
     entries=entries,
     figures=(
-        boxes(
-            "ratios",
-            "expanded_ratio",
-            "energy distance / exact samples",
-            log=True,
-            caption="The energy distance of the expanded draws over that of as many "
-            "expanded exact samples, a point a seed; the line is exact samples.",
-        ),
         histograms(
             "marginals",
             "first_component",

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from equistein.metrics import geometric_wasserstein, pair_distances, virial
+from equistein.metrics import geometric_wasserstein, virial
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from experiments._engine import (
     Entry,
     Experiment,
-    Figure,
     has_blackjax,
     Keys,
     Particles,
@@ -124,10 +123,7 @@ def _outcome(
             "evaluations": history["step"][-1],
             "seconds": snapshots[-1].seconds,
         }
-    arrays = {
-        "energies": system.energy(points),
-        "distances": pair_distances(points).ravel()[::10],
-    }
+    arrays = {"energies": system.energy(points)}
     return seed_outcome(metrics, points, history=history, arrays=arrays)
 
 
@@ -151,21 +147,6 @@ def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
         for name, outcome in outcomes.items()
         if outcome.history
     }
-
-
-def _curve(name: str, metric: str, label: str, caption: str) -> Figure:
-    return curves(
-        name, metric, label, level=metric, caption=caption,
-        x_label="score evaluations a particle", log_x=True, log_y=True,
-        limits=lambda level: (None, 100 * level),
-    )  # fmt: skip
-
-
-def _histogram(name: str, label: str, limits: str, bins: int) -> Figure:
-    return histograms(
-        name, name, label, bins=bins, line_of=FLOOR,
-        limits=lambda config: getattr(SYSTEMS[config.system], limits),
-    )  # fmt: skip
 
 
 _DW4 = SystemConfig()
@@ -249,23 +230,24 @@ PARTICLE_SAMPLING = Experiment(
     entries=entries,
     check=check,
     figures=(
-        _curve(
+        curves(
             "energy-w2",
             "energy_w2",
             "Wasserstein-2 of the energies",
-            "Wasserstein-2 distance of the energies from those of the reference, "
-            "against the evaluations of the score that each particle took: mean and "
-            "range over the seeds. The line is what as many independent exact samples "
-            "reach.",
+            level="energy_w2",
+            x_label="score evaluations a particle",
+            log_x=True,
+            log_y=True,
+            limits=lambda level: (None, 100 * level),
+            caption="Wasserstein-2 distance of the energies from those of the "
+            "reference, against the evaluations of the score that each particle took: "
+            "mean and range over the seeds. The line is what as many independent exact "
+            "samples reach.",
         ),
-        _curve(
-            "distance-tv",
-            "distance_tv",
-            "total variation of the distances",
-            "Total variation of the histograms of pair distances (200 bins).",
+        histograms(
+            "energies", "energies", "energy", bins=64, line_of=FLOOR,
+            limits=lambda config: SYSTEMS[config.system].energies,
         ),
-        _histogram("energies", "energy", "energies", 64),
-        _histogram("distances", "distance of two particles", "limits", 80),
         configurations(8, caption="Samples of each sampler, not aligned."),
     ),
     headlines=("energy_w2", "distance_tv", "geometric_w2", "evaluations_to_mala"),

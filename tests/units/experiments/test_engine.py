@@ -20,7 +20,7 @@ from experiments._engine import (
     open_folder,
     perform,
 )
-from experiments._figures import bars, boxes, configurations, curves, histograms
+from experiments._figures import boxes, configurations, curves, histograms
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,6 @@ def experiment(*, failing=False):
         figures=[
             curves("loss", "loss", "loss", level="mean", caption="F."),
             boxes("mean", "mean", "mean"),
-            bars("bars", ["mean"], "mean"),
             histograms("values", "values", "value"),
             histograms("none", lambda outcome: None, "nothing"),
             configurations(4),
@@ -139,7 +138,7 @@ def test_an_interrupted_run_writes_what_is_finished_and_continues(tmp_path):
     assert metrics["seeds"] == [0, 1]
     assert metrics["about"]["mean"]["label"] == "mean of coins"
     names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
-    assert names == {"loss", "mean", "bars", "values", "configurations"}
+    assert names == {"loss", "mean", "values", "configurations"}
 
 
 def test_the_same_command_continues_a_run_and_another_is_refused(tmp_path):

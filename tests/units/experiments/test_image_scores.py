@@ -8,7 +8,6 @@ import pytest
 from equistein.energies import JointEnergy
 from equistein.metrics import auroc, outlier_scores
 from equistein.networks import SteerableCNN
-from equistein.plotting import reliability_diagram
 from experiments._image_scores import detection, ImageSets, seen
 from experiments.images import IMAGES, model_of
 
@@ -39,14 +38,6 @@ def test_each_kind_of_outliers_has_its_own_scores(key):
             areas.append(found[f"auroc_{name}_{score}"])
             assert np.isclose(areas[-1], auroc(values, outside[score]))
         assert found[f"auroc_{name}_best"] == max(areas)
-
-
-def test_bins_of_a_few_points_have_no_dot():
-    confidence, accuracy = np.array([0.2, 0.5, 0.9]), np.array([1.0, 0.4, 0.9])
-    bins = {"model": (confidence, accuracy, np.array([19, 20, 61]) / 100)}
-    figure = reliability_diagram(bins, ["note"], 100)
-    (dots,) = (line for line in figure.axes[0].lines if line.get_marker() == "o")
-    assert np.array_equal(dots.get_xdata(), [0.5, 0.9])
 
 
 def test_a_classifier_sees_what_a_picture_shows(key):

@@ -48,7 +48,6 @@ def test_no_stein_force_is_a_setting(name):
         ),
         ("particle-sampling", {"pair_budget": 1}, "`pair_budget`"),
         ("particle-sampling", {"budgets": ()}, "`budgets`"),
-        ("hard-mixture", {"width_ratio": 0.9}, "`width_ratio`"),
         ("hard-mixture", {"num_smc_particles": 17}, "a multiple of it, but got 17 for"),
         ("hard-mixture", {"num_steps": 399}, "`num_records`"),
         ("mixture", {"every": 2_000}, "`num_steps`"),
