@@ -2,9 +2,8 @@
 
 import dataclasses
 import functools
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -120,20 +119,8 @@ class SystemConfig(AbstractConfig):
         return sorted({budget for budget in self.budgets if budget < last} | {last})
 
 
-class Snapshot(NamedTuple):
-    """Particles on the way, and what they took.
-
-    Attributes:
-        points: The particles.
-        evaluations: Evaluations of the score, a particle.
-        seconds: Without compilation; of runs side by side one's share.
-    """
-
-    points: Particles
-    evaluations: float
-    seconds: float
-
-
+Snapshot = tuple[Particles, float]
+"""Particles on the way, and the evaluations of the score that each of them took."""
 Snapshots = Callable[[Keys, Starts], list[list[Snapshot]]]
 """From keys and starts, for each run the particles after more and more evaluations."""
 
@@ -248,13 +235,10 @@ def over_budgets(config: SystemConfig, system: System, name: str) -> Snapshots:
     move = _of_runs(Annealed(config, system).named(name))
 
     def curves(keys: Keys, starts: Starts) -> list[list[Snapshot]]:
-        jax.block_until_ready(move(keys, starts, jnp.asarray(1)))  # compile
-        looks = []
-        for budget in config.looks(last):
-            began = time.perf_counter()
-            moved = jax.block_until_ready(move(keys, starts, jnp.asarray(budget)))
-            seconds = (time.perf_counter() - began) / len(keys)
-            looks.append([Snapshot(points, budget, seconds) for points in moved])
+        looks = [
+            [(points, budget) for points in move(keys, starts, jnp.asarray(budget))]
+            for budget in config.looks(last)
+        ]
         return list(map(list, zip(*looks, strict=True)))
 
     return curves
@@ -286,13 +270,7 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Snapshot
 
     def curves(keys: Keys, starts: Starts) -> list[list[Snapshot]]:
         down_keys, keys = jnp.moveaxis(jax.vmap(jr.split)(keys), 1, 0)
-        starts, runs = starts[:, :num_chains], len(keys)
-        # All is compiled before the clock starts.
-        nothing = jnp.asarray(0)
-        states = until(keys, begun(down_keys, starts, nothing), nothing)
-        if polishes:
-            polished(keys, states.particles, nothing)
-        began = time.perf_counter()
+        starts = starts[:, :num_chains]
         states = begun(down_keys, starts, jnp.asarray(descent))
         looks, before = [], spent_before
         for budget in budgets:
@@ -305,12 +283,8 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Snapshot
             points = jnp.concatenate(pool, axis=1)[:, :num]
             if polishing:
                 points = polished(keys, points, jnp.asarray(polishing))
-            jax.block_until_ready(points)
             spent = (descent + states.evaluations) * per_particle + polishing
-            seconds = (time.perf_counter() - began) / runs
-            looks.append(
-                [Snapshot(points[i], float(spent[i]), seconds) for i in range(runs)]
-            )
+            looks.append([(points[i], float(spent[i])) for i in range(len(keys))])
             before = budget
         return list(map(list, zip(*looks, strict=True)))
 

@@ -62,7 +62,7 @@ def entries(config: SystemConfig) -> list[Entry]:
 
         def sample(keys: Keys, start: Starts) -> list[Outcome]:
             return [
-                _outcome(config, system, snapshots[-1].points, snapshots)
+                _outcome(config, system, snapshots[-1][0], snapshots)
                 for snapshots in looks(keys, start)
             ]
 
@@ -115,14 +115,11 @@ def _outcome(
     }
     history: dict[str, list] = {}
     if snapshots:
-        rows = [system.quality(exact, snapshot.points) for snapshot in snapshots]
+        rows = [system.quality(exact, each) for each, _ in snapshots]
         history = {name: [row[name] for row in rows] for name in rows[0]}
         before = system.start_evaluations
-        history["step"] = [before + float(look.evaluations) for look in snapshots]
-        metrics |= {
-            "evaluations": history["step"][-1],
-            "seconds": snapshots[-1].seconds,
-        }
+        history["step"] = [before + float(spent) for _, spent in snapshots]
+        metrics["evaluations"] = history["step"][-1]
     arrays = {"energies": system.energy(points)}
     return seed_outcome(metrics, points, history=history, arrays=arrays)
 
