@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from equistein.runs import RunFolder, UserError
+from equistein.runs import UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import CheckpointError, DivergenceError
 from experiments import experiment, MODULES
@@ -96,7 +96,11 @@ def _run(chosen: Experiment, words: Sequence[str]) -> int:
     folder = open_folder(chosen, given.config, given.preset, given.seed, path)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _perform(chosen, given, folder)
+        perform(
+            chosen, given.config, given.preset, given.seed, folder,
+            say=lambda line: print(line, flush=True),
+        )  # fmt: skip
+        print(f"Report: {folder.path / 'report.html'}")
         return 0
     except KeyboardInterrupt:
         options = shlex.join(words if given.out else [*words, "--out", str(path)])
@@ -108,17 +112,6 @@ def _run(chosen: Experiment, words: Sequence[str]) -> int:
         return 1
     finally:
         folder.release()
-
-
-def _perform(chosen: Experiment, given: Any, folder: RunFolder) -> None:
-    outcomes = perform(
-        chosen, given.config, given.preset, given.seed, folder,
-        say=lambda line: print(line, flush=True),
-    )  # fmt: skip
-    conclusion = chosen.conclude(given.config, outcomes)
-    if conclusion:
-        print(conclusion)
-    print(f"Report: {folder.path / 'report.html'}")
 
 
 def _overview() -> str:

@@ -1,4 +1,4 @@
-"""What experiments share: entries, seeds, and running part by part."""
+"""What experiments share: settings, entries, seeds, and running part by part."""
 
 import dataclasses
 import functools
@@ -7,13 +7,14 @@ import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import jaxtyping
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from equistein.groups import AbstractGroup
 from equistein.runs import (
@@ -42,14 +43,18 @@ from equistein.samplers import (
     run,
     Samples,
 )
-from experiments._figures import AbstractFigure
-from experiments._types import Key, LogDensity, Particles
+from experiments._metrics import METRICS
+
+Point: TypeAlias = Float[Array, "*shape"]
+Particles: TypeAlias = Float[Array, "particle *shape"]
+Starts: TypeAlias = Float[Array, "run particle *shape"]
+Scalar: TypeAlias = Float[Array, ""]
+Key: TypeAlias = PRNGKeyArray
+Keys: TypeAlias = jaxtyping.Key[Array, "*run"]
+LogDensity: TypeAlias = Callable[[Point], Scalar]
 
 EXACT = -1
 """The color of what is exact, such as the floor."""
-
-_AT_ONCE = 3  # steps of SMC between two looks at the temperature
-_MOST_TEMPERATURES = 1_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +62,7 @@ class AbstractConfig:
     """Settings of an experiment: numbers, strings, and tuples of them.
 
     Numbers are positive. A class names the fields that may be zero as well, and those
-    with an upper limit.
+    that are at most 1.
 
     Attributes:
         num_seeds: The number of seeds, counted up from the run's seed.
@@ -67,29 +72,22 @@ class AbstractConfig:
 
     or_zero: ClassVar[Sequence[str]] = ()
     fractions: ClassVar[Sequence[str]] = ()
-    below_one: ClassVar[Sequence[str]] = ()
 
     def __post_init__(self):
         """Raise `ValueError` for a number that is out of range."""
         for name in (field.name for field in dataclasses.fields(self)):
-            value = getattr(self, name)
-            values = value if isinstance(value, tuple) else (value,)
-            if not values:
+            value, zero = getattr(self, name), name in self.or_zero
+            fraction = name in self.fractions
+            if value == ():
                 raise ValueError(f"`{name}` must not be empty.")
-            for number in values:
+            for number in value if isinstance(value, tuple) else (value,):
                 if isinstance(number, bool) or not isinstance(number, int | float):
                     continue
-                most = 1 if name in (*self.fractions, *self.below_one) else math.inf
-                within = 0 < number <= most or (number == 0 and name in self.or_zero)
-                if not within or number == math.inf or (
-                    number == 1 and name in self.below_one
-                ):  # fmt: skip
+                most = number <= 1 if fraction else number < math.inf
+                if not most or not (number > 0 or (zero and number == 0)):
                     raise ValueError(
-                        f"`{name}` must be positive"
-                        f"{' or zero' if name in self.or_zero else ''}, finite"
-                        f"{' and at most 1' if name in self.fractions else ''}"
-                        f"{' and below 1' if name in self.below_one else ''}, but got "
-                        f"{value!r}."
+                        f"`{name}` must be positive{' or zero' if zero else ''} and "
+                        f"{'at most 1' if fraction else 'finite'}, but got {value!r}."
                     )
 
 
@@ -113,9 +111,9 @@ class Trial:
         """Return the key for one purpose."""
         return jr.fold_in(jr.key(self.seed), purpose)
 
-    def checkpoint(self, part: str = "") -> pathlib.Path | None:
-        """Return the file in which a training, or a part of it, keeps its state."""
-        return self.folder and self.folder / f"{self.name}{part}.training"
+    def checkpoint(self) -> pathlib.Path | None:
+        """Return the file in which a training keeps its state."""
+        return self.folder and self.folder / f"{self.name}.training"
 
 
 Stage = Callable[[Trial], Outcome]
@@ -133,7 +131,7 @@ class Entry:
         stage: What computes its outcome.
         note: A sentence that its numbers need.
         label: Its name in figures; by default its name.
-        color: The number of its color in figures; by default its place.
+        color: The number of its color in figures, filled in there.
         num_seeds: The number of its seeds, if not that of the configuration.
         trains: Whether it is trained, or takes as long: then each seed is a part of
             its own, which can be resumed.
@@ -145,10 +143,52 @@ class Entry:
     note: str = ""
     _: dataclasses.KW_ONLY
     label: str = ""
-    color: int | None = None
+    color: int = EXACT
     num_seeds: int | None = None
     trains: bool = False
     together: bool = False
+
+
+def sampled(
+    start: Callable[[Key], Particles], sample: Callable[[Key, Particles], Outcome]
+) -> Stage:
+    """Return what samples from a random start, one seed after another."""
+    return lambda trial: sample(trial.key(1), start(trial.key(0)))
+
+
+def side_by_side(
+    starts: Callable[[Keys], Starts],
+    sample: Callable[[Keys, Starts], Sequence[Outcome]],
+) -> Stages:
+    """Return what does the same for all seeds at once."""
+
+    def stages(trials: Sequence[Trial]) -> Sequence[Outcome]:
+        start_keys, keys = (
+            jnp.stack([trial.key(purpose) for trial in trials]) for purpose in (0, 1)
+        )
+        return sample(keys, starts(start_keys))
+
+    return stages
+
+
+Shown = Sequence[tuple[Entry, Outcome]]
+"""The entries that have an outcome, with it; their labels and colors are filled in."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A figure of an experiment.
+
+    Attributes:
+        name: The name of its files.
+        draw: From the configuration and the outcomes the figure, or None where there is
+            nothing to show.
+        caption: What it shows.
+    """
+
+    name: str
+    draw: Callable[[Any, Shown], Any | None]
+    caption: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,11 +204,10 @@ class Experiment:
             then a configuration for each of its values.
         entries: From a configuration, the samplers or models in the order of figures.
         figures: The figures.
-        metrics: What each metric is.
         headlines: The three to five metrics that the report begins with.
+        metrics: What each metric is.
         compare: From the configuration and the outcomes, further metrics by the name
             of the entry, each with one value a seed, that need several entries.
-        conclude: From the configuration and the outcomes, what the report says first.
         check: From a configuration, raise `ValueError` for what the stages need and do
             not have, before anything is written.
     """
@@ -178,13 +217,12 @@ class Experiment:
     summary: str
     presets: Mapping[str, Any]
     entries: Callable[[Any], Sequence[Entry]]
-    figures: Sequence[AbstractFigure]
-    metrics: Mapping[str, Metric]
+    figures: Sequence[Figure]
     headlines: Sequence[str] = ()
+    metrics: Mapping[str, Metric] = dataclasses.field(default_factory=lambda: METRICS)
     choice: str = ""
     compare: Callable[[Any, dict[str, Outcome]], Mapping[str, dict]] = lambda *_: {}
-    conclude: Callable[[Any, dict[str, Outcome]], str] = lambda *_: ""
-    check: Callable[[Any], None] = lambda config: None
+    check: Callable[[Any], object] = lambda config: None
 
     def stages(
         self, config: Any, seed: int, folder: pathlib.Path | None = None
@@ -214,9 +252,7 @@ class Experiment:
         shown = [
             (
                 dataclasses.replace(
-                    entry,
-                    label=entry.label or entry.name,
-                    color=colors[entry.name] if entry.color is None else entry.color,
+                    entry, label=entry.label or entry.name, color=colors[entry.name]
                 ),
                 outcomes[entry.name],
             )
@@ -241,7 +277,7 @@ class Experiment:
             f"Holdijk and Welling (2021); preset {preset}.",
             notes={name: entry.note for name, entry in entries.items() if entry.note},
             labels={name: e.label for name, e in entries.items() if e.label},
-            captions={figure.name: figure.about for figure in self.figures},
+            captions={figure.name: figure.caption for figure in self.figures},
             headlines=self.headlines,
             **about,
         )
@@ -268,18 +304,8 @@ def perform(
     """Run every part that is not done yet, and write results and report.
 
     What is finished is written as well when a part is interrupted or fails, and the
-    error continues; performing it again in the same folder continues there.
-
-    Args:
-        experiment: The experiment.
-        config: Its configuration.
-        preset: The preset that the configuration is derived from.
-        seed: The first seed.
-        folder: The run folder, or None to write nothing.
-        say: Prints a line for each part.
-
-    Returns:
-        The outcome of each entry, with its seeds joined.
+    error continues; performing it again in the same folder continues there. Without a
+    folder nothing is written. Return the outcome of each entry, with its seeds joined.
     """
     kept = None if folder is None else folder.path / "checkpoint"
     stages = experiment.stages(config, seed, kept)
@@ -308,32 +334,27 @@ def perform(
             error.samples.save(folder.path / "failed.npz")
         raise
     finally:
-        outcomes = _compared(experiment, config, parts)
+        outcomes = join_seeds(parts)
+        for name, more in experiment.compare(config, outcomes).items():
+            metrics = outcomes[name].metrics | more
+            outcomes[name] = dataclasses.replace(outcomes[name], metrics=metrics)
         if folder is not None and outcomes:
-            left = set(stages) - set(parts)
-            _write(experiment, config, preset, seed, folder, outcomes, left)
-    return outcomes
-
-
-def _compared(
-    experiment: Experiment, config: Any, parts: Mapping[str, Outcome]
-) -> dict[str, Outcome]:
-    """Return the outcomes with seeds joined, and the metrics that need several."""
-    outcomes = join_seeds(parts)
-    for name, metrics in experiment.compare(config, outcomes).items():
-        outcome = outcomes[name]
-        outcomes[name] = dataclasses.replace(outcome, metrics=outcome.metrics | metrics)
+            text = experiment.text(config, preset)
+            left = ", ".join(sorted(set(stages) - set(parts)))
+            if left:
+                unfinished = f"Still to be done: {left}."
+                text = dataclasses.replace(text, unfinished=unfinished)
+            _write(experiment, config, seed, folder, outcomes, text)
     return outcomes
 
 
 def _write(
     experiment: Experiment,
     config: Any,
-    preset: str,
     seed: int,
     folder: RunFolder,
     outcomes: Mapping[str, Outcome],
-    left: set[str],
+    text: ReportText,
 ) -> None:
     """Write numbers, samples, figures and the report."""
     num_seeds = max(
@@ -344,11 +365,6 @@ def _write(
     about = {k: metric for k, metric in experiment.metrics.items() if k in names}
     write_results(folder, outcomes, list(range(seed, seed + num_seeds)), about)
     write_figures(folder, experiment.draw(config, outcomes))
-    text = dataclasses.replace(
-        experiment.text(config, preset),
-        conclusion=experiment.conclude(config, dict(outcomes)),
-        unfinished=f"Still to be done: {', '.join(sorted(left))}." if left else "",
-    )
     write_text(folder, text)
     write_report(folder)
 
@@ -383,6 +399,18 @@ def open_folder(
     return folder
 
 
+def augmented(
+    key: Key, group: AbstractGroup, data: Particles, copies: int
+) -> Float[Array, "copy *shape"]:
+    """Return `copies` of each point, each transformed by a random group element."""
+    points = jnp.repeat(data, copies, axis=0)
+    return jax.vmap(group.act)(group.sample(key, len(points)), points)
+
+
+_AT_ONCE = 3  # steps of SMC between two looks at the temperature
+_MOST_TEMPERATURES = 1_000
+
+
 def annealed_to_target(
     key: Key, sampler: AnnealedSMC, log_density: LogDensity, particles: Particles
 ) -> Samples:
@@ -396,14 +424,6 @@ def annealed_to_target(
             num_steps=_AT_ONCE, check=False,
         )  # fmt: skip
     return samples
-
-
-def augmented(
-    key: Key, group: AbstractGroup, data: Particles, copies: int
-) -> Float[Array, "copy *shape"]:
-    """Return `copies` of each point, each transformed by a random group element."""
-    points = jnp.repeat(data, copies, axis=0)
-    return jax.vmap(group.act)(group.sample(key, len(points)), points)
 
 
 def has_blackjax() -> bool:

@@ -1,35 +1,41 @@
-"""How well a joint energy of images classifies, detects outliers and draws."""
+"""The images of the experiment `images`, and how models of them are judged."""
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+import functools
+import warnings
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from equistein.energies import AbstractEnergy
-from equistein.groups import ImageRotations
+from equistein.data import cached_array, DataError, labeled_images, LabeledImages
+from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.groups import ImageRotations, Trivial
 from equistein.metrics import (
     accuracy,
     auroc,
-    energy_distance,
     expected_calibration_error,
     frechet_distance,
     nearest_distances,
     outlier_scores,
     precision_and_recall,
     projected_gradient_attack,
-    reliability,
     typicality,
 )
 from equistein.models import image_invariants
 from equistein.networks import SteerableCNN
-from experiments._image_models import ImageSets, LabeledPoints, seen, turned
-from experiments._types import Key, Particles, Point, Scalar
+from equistein.training import adam, CrossEntropy, fit, InMemory
+from experiments._engine import Key, Particles, Point, Scalar
 
+Dataset = Literal["digits", "fashion-mnist"]
+LabeledPoints = tuple[Particles, Int[Array, " particle"]]
+
+_KEY = 1_234  # of the turns, the noise and the shuffles: the same for all models
 _AT_ONCE = 200
 _NUM_BINS = 15
 _NUM_TYPICAL = 4_000  # training images that set what is typical
@@ -38,8 +44,141 @@ _NUM_NEAREST = 128  # images whose nearest training image is looked for
 _NUM_REPEATS = 20  # draws of labels for the floor of the calibration error
 
 
+@dataclasses.dataclass(frozen=True)
+class ImageSets:
+    """What models learn from and are judged on.
+
+    Attributes:
+        train: Upright images.
+        labels: Their classes.
+        upright: Held-out images, upright.
+        rotated: The same, each turned by a random quarter.
+        test_labels: Their classes.
+        outliers: Images of other kinds, by name.
+        names: What the classes are called.
+    """
+
+    train: Float[Array, "n side side channel"]
+    labels: Int[Array, " n"]
+    upright: Float[Array, "m side side channel"]
+    rotated: Float[Array, "m side side channel"]
+    test_labels: Int[Array, " m"]
+    outliers: dict[str, Float[Array, "..."]]
+    names: tuple[str, ...]
+
+    @property
+    def halves(
+        self,
+    ) -> tuple[Float[Array, "first *shape"], Float[Array, "second *shape"]]:
+        """The test images in two parts: one stands in for samples of a model."""
+        middle = len(self.upright) // 2
+        return self.upright[:middle], self.upright[middle:]
+
+
+@functools.cache
+def image_sets(dataset: Dataset, download: bool, num_outliers: int) -> ImageSets:
+    """Return the images of a data set, of FashionMNIST with MNIST as outliers.
+
+    Raises:
+        DataError: If the images are not available.
+    """
+    train = labeled_images(dataset, "train", download=download)
+    test = labeled_images(dataset, "test", download=download)
+    if train is None or test is None:
+        raise DataError(
+            f"The images of {dataset} are not available: put the publisher's four "
+            "files into the folder fashion_mnist of $EQUISTEIN_DATA, allow the "
+            "download with --download, or take --dataset digits."
+        )
+    keys, upright = jr.split(jr.key(_KEY), 3), jnp.asarray(test.pixels)
+    outliers = {}
+    if dataset == "fashion-mnist":
+        mnist = _mnist(download)
+        if mnist is not None:
+            outliers["mnist"] = jnp.asarray(mnist.pixels[:num_outliers])
+    some = test.pixels[:num_outliers]
+    order = jr.permutation(keys[1], some[0].size)
+    shuffled = some.reshape(len(some), -1)[:, np.asarray(order)]
+    outliers["shuffled"] = jnp.asarray(shuffled.reshape(some.shape))
+    outliers["noise"] = jr.uniform(keys[2], some.shape, some.dtype)
+    return ImageSets(
+        jnp.asarray(train.pixels), jnp.asarray(train.labels), upright,
+        turned(keys[0], upright), jnp.asarray(test.labels), outliers, test.names,
+    )  # fmt: skip
+
+
+def _mnist(download: bool) -> LabeledImages | None:
+    """Return MNIST's test images, or tell that they are left out."""
+    why = "it is not in the folder mnist_test of $EQUISTEIN_DATA"
+    try:
+        found = labeled_images("mnist", "test", download=download)
+    except DataError as error:
+        found, why = None, str(error)
+    if found is None:
+        warnings.warn(f"MNIST is left out: {why}", RuntimeWarning, stacklevel=2)
+    return found
+
+
+def turned(key: Key, images: Particles) -> Particles:
+    """Return images, each turned by a random quarter."""
+    group = ImageRotations()
+    return jax.vmap(group.act)(group.sample(key, len(images)), images)
+
+
+_SEED = 4_321
+_BATCH = 128
+_RATE = 5e-3
+
+
+@functools.cache
+def classifier(dataset: Dataset, download: bool, num_batches: int) -> SteerableCNN:
+    """Return an ordinary CNN that has learned turned images with a fixed seed.
+
+    Its weights are kept in the cache.
+    """
+    sets = image_sets(dataset, download, 1)
+    network_key, turn_key, fit_key = jr.split(jr.key(_SEED), 3)
+    network = SteerableCNN(
+        sets.train.shape[1:], (16, 32, 64), sizes=(4, 4, 3), strides=(2, 2, 1),
+        symmetry=Trivial(), out_size=len(sets.names), key=network_key,
+    )  # fmt: skip
+    weights, rebuilt = ravel_pytree(eqx.filter(network, eqx.is_inexact_array))
+
+    def learned() -> np.ndarray:
+        fitted = fit(
+            fit_key, JointEnergy(network),
+            InMemory(turned(turn_key, sets.train), sets.labels, num_batches),
+            CrossEntropy(), num_epochs=1, batch_size=_BATCH,
+            optimizer=adam(_RATE, num_batches),
+        )  # fmt: skip
+        trained = eqx.filter(fitted.energy.network, eqx.is_inexact_array)  # type: ignore
+        return np.asarray(ravel_pytree(trained)[0])
+
+    settings = {"dataset": dataset, "seed": _SEED, "batches": num_batches}
+    found = cached_array("image-classifier", settings, weights.shape, learned)
+    return eqx.combine(rebuilt(jnp.asarray(found, weights.dtype)), network)
+
+
 @eqx.filter_jit
-def logits_of(energy: AbstractEnergy, points: Particles) -> Float[Array, "n class"]:
+def seen(
+    network: SteerableCNN, images: Particles
+) -> tuple[Float[Array, "n feature"], Int[Array, " n"]]:
+    """Return the features of images in the classifier, and their likeliest classes.
+
+    Pixels are cut off at 0 and 1, as a picture shows them: the features of others,
+    which the classifier has never seen, are so far out that they would decide every
+    distance.
+    """
+
+    def of_one(image: Point):
+        features = network.invariants(jnp.clip(image, 0, 1))
+        return features, jnp.argmax(network.head(features))
+
+    return jax.lax.map(of_one, images, batch_size=200)
+
+
+@eqx.filter_jit
+def _logits_of(energy: AbstractEnergy, points: Particles) -> Float[Array, "n class"]:
     """Return the logits of many images, some at once to save memory."""
     return jax.lax.map(eqx.Partial(_logits, energy), points, batch_size=_AT_ONCE)
 
@@ -54,24 +193,18 @@ def rotated_accuracy(
     points: Particles, labels: Int[Array, " n"], energy: AbstractEnergy
 ) -> dict[str, Scalar]:
     """Return the accuracy on turned images, which is followed in training."""
-    return {"rotated_accuracy": accuracy(logits_of(energy, points), labels)}
+    return {"rotated_accuracy": accuracy(_logits_of(energy, points), labels)}
 
 
-def classification(
-    energy: AbstractEnergy, sets: ImageSets
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return accuracy and calibration, and what the reliability diagram needs."""
+def classification(energy: AbstractEnergy, sets: ImageSets) -> dict[str, Any]:
+    """Return accuracy and calibration."""
     labels = sets.test_labels
-    upright, rotated = (logits_of(energy, x) for x in (sets.upright, sets.rotated))
-    numbers = {
+    upright, rotated = (_logits_of(energy, x) for x in (sets.upright, sets.rotated))
+    return {
         "rotated_accuracy": accuracy(rotated, labels),
         "upright_accuracy": accuracy(upright, labels),
         "calibration_error": expected_calibration_error(rotated, labels, _NUM_BINS),
         "calibration_error_floor": _calibration_floor(rotated),
-    }
-    return numbers, {
-        "reliability": np.stack(reliability(rotated, labels, _NUM_BINS)),
-        "num_judged": np.array(len(labels)),
     }
 
 
@@ -85,25 +218,22 @@ def _calibration_floor(logits: Float[Array, "n class"]) -> Scalar:
     return jnp.mean(jax.lax.map(once, jr.split(jr.key(0), _NUM_REPEATS)))
 
 
-def robustness(
-    energy: AbstractEnergy, sets: ImageSets, radii: Sequence[float], num: int
-) -> Float[np.ndarray, " radius"]:
-    """Return the accuracy on turned images changed to mislead, by 0 and each radius."""
+def attacked_accuracy(
+    energy: AbstractEnergy, sets: ImageSets, radius: float, num: int
+) -> Scalar:
+    """Return the accuracy on turned images whose pixels are changed to mislead."""
     points, labels = sets.rotated[:num], sets.test_labels[:num]
-    found = [float(accuracy(logits_of(energy, points), labels))]
-    for radius in radii:
-        size = jnp.asarray(radius, points.dtype)
-        moved = projected_gradient_attack(
-            eqx.Partial(_logits, energy), points, labels, size
-        )
-        found.append(float(accuracy(logits_of(energy, moved), labels)))
-    return np.array(found)
+    size = jnp.asarray(radius, points.dtype)
+    moved = projected_gradient_attack(
+        eqx.Partial(_logits, energy), points, labels, size
+    )
+    return accuracy(_logits_of(energy, moved), labels)
 
 
 def detection(
     energy: AbstractEnergy, sets: ImageSets, num: int, known: LabeledPoints
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return how well each score tells test images from others, and $-E(x)$ of each."""
+) -> dict[str, Any]:
+    """Return how well each score tells test images from others."""
     images, labels = (values[:_NUM_TYPICAL] for values in known)
     sets_of = {"test": sets.upright[:num]} | sets.outliers
     points = jnp.concatenate(list(sets_of.values()))
@@ -118,37 +248,13 @@ def detection(
         areas = {score: auroc(part[0], part[index]) for score, part in parts.items()}
         numbers |= {f"auroc_{name}_{score}": area for score, area in areas.items()}
         numbers[f"auroc_{name}_best"] = max(map(float, areas.values()))
-    densities = {
-        f"density_{name}": np.asarray(part)
-        for name, part in zip(sets_of, parts["log_density"], strict=True)
-    }
-    return numbers, densities
+    return numbers
 
 
 def _statistics(energy: AbstractEnergy, image: Point) -> Float[Array, " statistic"]:
     """Return the invariant features of all layers, and how steep the density is."""
     steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
     return jnp.append(image_invariants(energy, image), steepness)
-
-
-def halves(
-    sets: ImageSets,
-) -> tuple[Float[Array, "first *shape"], Float[Array, "second *shape"]]:
-    """Return the test images in two parts: one stands in for samples of a model."""
-    middle = len(sets.upright) // 2
-    return sets.upright[:middle], sets.upright[middle:]
-
-
-def sample_distance(key: Key, samples: Particles, sets: ImageSets) -> Scalar:
-    """Return the energy distance to the second half of the test images, all turned.
-
-    No more samples are compared than one half has, for a floor of as many.
-    """
-    first, second = halves(sets)
-    samples = samples[: len(first)]
-    keys = jr.split(key, 2)
-    others = turned(keys[1], second[-2 * len(samples) :])
-    return energy_distance(turned(keys[0], samples), others)
 
 
 def sample_scores(
@@ -159,25 +265,18 @@ def sample_scores(
     The Fréchet distance to the second half of the test images, all turned; precision
     and recall, of as many of both; the proportions of the rarest and the most frequent
     class; and the median distance to the nearest training image, in any orientation.
-
-    Args:
-        key: The source of the turns.
-        samples: The samples.
-        sets: The images.
-        network: The classifier.
     """
     keys = jr.split(key, 3)
-    real = seen(network, turned(keys[0], halves(sets)[1]))
-    judged = seen(network, turned(keys[1], samples))
-    num = min(len(samples), len(real.features), _NUM_NEIGHBORS)
-    near = precision_and_recall(judged.features[:num], real.features[:num])
-    counts = jnp.bincount(judged.classes, length=len(sets.names)) / len(samples)
+    real, _ = seen(network, turned(keys[0], sets.halves[1]))
+    judged, found = seen(network, turned(keys[1], samples))
+    num = min(len(samples), len(real), _NUM_NEIGHBORS)
+    near = precision_and_recall(judged[:num], real[:num])
+    counts = jnp.bincount(found, length=len(sets.names)) / len(samples)
     few = samples[:_NUM_NEAREST]
     copies = jax.vmap(ImageRotations().orbit)(few)
     apart = nearest_distances(copies.reshape(-1, *few.shape[1:]), sets.train)
     return {
-        "energy_distance": sample_distance(keys[2], samples, sets),
-        "frechet_distance": frechet_distance(judged.features, real.features),
+        "frechet_distance": frechet_distance(judged, real),
         "precision": near.precision,
         "recall": near.recall,
         "rarest_class": jnp.min(counts),

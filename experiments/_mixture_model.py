@@ -1,7 +1,5 @@
 """A mixture of normal densities with its data, and how draws are measured."""
 
-import math
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,20 +7,11 @@ import jax.random as jr
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
-from equistein.metrics import effective_sample_size, proportions
+from equistein.metrics import effective_sample_size
 from equistein.posteriors import Parameters, Posterior
-from experiments._types import Key, Particles, Point, Scalar
-
-
-def order_number(values: Float[Array, " component"]) -> Int[Array, ""]:
-    """Return the number, from 0, of the order that some values are in."""
-    num = len(values)
-    smaller_after = jnp.sum(jnp.triu(values[:, None] > values[None]), axis=1)
-    factorials = [math.factorial(num - 1 - place) for place in range(num)]
-    return jnp.sum(smaller_after * jnp.asarray(factorials))
-
+from experiments._engine import Key, Particles, Point, Scalar
 
 # In 1 000 km/s. Roeder (1990), Density estimation with confidence sets exemplified by
 # superclusters and voids in the galaxies, JASA 85, table 1. The 78th is 26.96 there;
@@ -38,42 +27,6 @@ _VELOCITIES = (
     24.285, 24.289, 24.366, 24.717, 24.990, 25.633, 26.960, 26.995, 32.065, 32.789,
     34.279,
 )  # fmt: skip
-_PLACE, _IN_MASS = 77, 26.690
-
-
-def velocities() -> Float[Array, " galaxy"]:
-    """Return the velocities as they were published."""
-    return jnp.asarray(_VELOCITIES)
-
-
-def velocities_in_mass() -> Float[Array, " galaxy"]:
-    """Return them with the misprint of R's MASS."""
-    return velocities().at[_PLACE].set(_IN_MASS)
-
-
-def known_mixture(num_components: int) -> dict[str, Float[Array, " component"]]:
-    """Return the parameters of a mixture like that of the galaxies.
-
-    Means from 10 to 33, variances and weights that rise and fall with them.
-    """
-    place = jnp.linspace(0.0, 1.0, num_components)
-    weight = 1 + 2 * jnp.sin(jnp.pi * place)
-    return {
-        "mean": 10 + 23 * place,
-        "variance": 1 + 3 * place,
-        "weight": weight / jnp.sum(weight),
-    }
-
-
-def simulated_velocities(num_components: int, num: int) -> Float[Array, " galaxy"]:
-    """Return velocities drawn from the known mixture, always the same."""
-    truth = known_mixture(num_components)
-    which_key, key = jr.split(jr.key(0))
-    which = jr.choice(which_key, num_components, (num,), p=truth["weight"])
-    noise = jr.normal(key, (num,))
-    return truth["mean"][which] + jnp.sqrt(truth["variance"][which]) * noise
-
-
 _MEAN, _SPREAD = 20.0, 10.0
 _SHAPE, _RATE = 3.0, 20.0
 
@@ -93,23 +46,10 @@ class Mixture(eqx.Module):
 
     data: Float[Array, " galaxy"]
     num_components: int
-    is_simulated: bool = False
 
-    @property
-    def num_copies(self) -> int:
-        return math.factorial(self.num_components)
-
-    def parameters(self) -> Parameters:
-        ones = jnp.ones(self.num_components)
-        example = {
-            "mean": _MEAN * ones,
-            "variance": _RATE / _SHAPE * ones,
-            "weight": ones / self.num_components,
-        }
-        labels = dict.fromkeys(example, 0) if self.num_components > 1 else None
-        return Parameters(
-            example, exchangeable=labels, positive=["variance"], simplex=["weight"]
-        )
+    def __init__(self, num_components: int):
+        self.data = jnp.asarray(_VELOCITIES)
+        self.num_components = num_components
 
     def log_density(self, tree: Tree) -> Scalar:
         mean, variance, weight = tree["mean"], tree["variance"], tree["weight"]
@@ -122,6 +62,25 @@ class Mixture(eqx.Module):
         prior = norm.logpdf(mean, _MEAN, _SPREAD) + inverse_gamma
         return likelihood + jnp.sum(prior) + gammaln(float(self.num_components))
 
+    def posterior(self) -> Posterior:
+        """Return the posterior of flat points, which starts at draws from the prior."""
+        ones = jnp.ones(self.num_components)
+        example = {
+            "mean": _MEAN * ones,
+            "variance": _RATE / _SHAPE * ones,
+            "weight": ones / self.num_components,
+        }
+        labels = dict.fromkeys(example, 0) if self.num_components > 1 else None
+        parameters = Parameters(
+            example, exchangeable=labels, positive=["variance"], simplex=["weight"]
+        )
+        draw = eqx.filter_jit(lambda key: parameters.flatten(self.prior(key)))
+        return Posterior(
+            self.log_density,
+            parameters,
+            lambda key, num: jax.vmap(draw)(jr.split(key, num)),
+        )
+
     def prior(self, key: Key) -> Tree:
         mean_key, variance_key, weight_key = jr.split(key, 3)
         num = self.num_components
@@ -132,33 +91,42 @@ class Mixture(eqx.Module):
         }
 
     def quantities(self, tree: Tree) -> Float[Array, " quantity"]:
+        """Return numbers that do not depend on the labels."""
         order = jnp.argsort(tree["mean"])
         logs = jnp.log(tree["variance"]), jnp.log(tree["weight"])
         return jnp.concatenate([part[order] for part in (tree["mean"], *logs)])
 
-    def components(self, tree: Tree) -> Float[Array, " component"]:
-        return tree["mean"]
 
-    def copy(self, tree: Tree) -> Int[Array, ""]:
-        return order_number(tree["mean"])
+class Reading(eqx.Module):
+    """What is read off draws of a model, which are flat points."""
 
-    def posterior(self) -> Posterior:
-        """Return the posterior of flat points, which starts at draws from the prior."""
-        return Posterior(self.log_density, self.parameters(), self.prior_points)
+    model: Mixture
+    posterior: Posterior
 
-    def prior_points(self, key: Key, num: int) -> Particles:
-        """Return flat draws from the prior: the start of all samplers."""
-        parameters = self.parameters()
-        draw = eqx.filter_jit(lambda key: parameters.flatten(self.prior(key)))
-        return jax.vmap(draw)(jr.split(key, num))
+    def __init__(self, model: Mixture):
+        self.model = model
+        self.posterior = model.posterior()
 
-    def truth(self) -> Float[Array, " quantity"] | None:
-        if not self.is_simulated:
-            return None
-        return self.quantities(known_mixture(self.num_components))
+    @eqx.filter_jit
+    def quantities(self, points: Float[Array, "*n dim"]) -> Float[Array, "*n quantity"]:
+        """Return numbers without labels, and the log density, of each draw."""
 
+        def one(point):
+            numbers = self.model.quantities(self.posterior.parameters.unflatten(point))
+            return jnp.append(numbers, self.posterior.log_density(point))
 
-_NUM_RANDOM = 64  # elements for each point, of a group too large
+        flat = jax.vmap(one)(points.reshape(-1, points.shape[-1]))
+        return flat.reshape(*points.shape[:-1], -1)
+
+    @eqx.filter_jit
+    def means(self, points: Particles) -> Float[Array, "n component"]:
+        """Return the mean of each component, as it is labelled."""
+        return jax.vmap(self.posterior.parameters.unflatten)(points)["mean"]
+
+    def effective_size(self, places: Float[Array, "record chain dim"]) -> float:
+        """Return the least effective sample size of all numbers."""
+        values = jnp.moveaxis(self.quantities(places), (0, 1, 2), (2, 1, 0))
+        return float(np.min([effective_sample_size(each) for each in values]))
 
 
 class Yardstick(eqx.Module):
@@ -166,32 +134,25 @@ class Yardstick(eqx.Module):
 
     $$2 E|X - g Y| - E|X - X'| - E|Y - g Y'|$$
 
-    with g uniform in the group: exactly, or by random elements for each point where the
-    group is large. Expanded draws are averaged over their orbits as well. Distances are
-    between standardized coordinates.
+    with g uniform in the group. Expanded draws are averaged over their orbits as well.
+    Distances are between standardized coordinates.
 
     Attributes:
         posterior: What is sampled.
         width: The unit of each coordinate, the same for those that are exchanged.
         reference: Draws.
         own: The mean distance between copies of them.
-        most_elements: Those of a group that is not too large.
     """
 
     posterior: Posterior
     width: Point
     reference: Particles
     own: Scalar
-    most_elements: int
 
-    def __init__(
-        self, posterior: Posterior, width: Point, reference: Particles,
-        most_elements: int,
-    ):  # fmt: skip
+    def __init__(self, posterior: Posterior, width: Point, reference: Particles):
         self.posterior = posterior
         self.width = width
         self.reference = reference
-        self.most_elements = most_elements
         self.own = self._orbit_distance(reference, reference)
 
     def __call__(self, points: Particles) -> dict[str, Scalar]:
@@ -212,60 +173,8 @@ class Yardstick(eqx.Module):
     def _orbit_distance(
         self, x: Float[Array, "n dim"], y: Float[Array, "m dim"]
     ) -> Scalar:
-        """Return the mean distance of x and all, or many, copies of y."""
+        """Return the mean distance of x and all copies of y."""
         group = self.posterior.group
-        if group.order and group.order <= self.most_elements:
-            over, move = group.elements(), jax.vmap(group.act, (None, 0))
-            copy = lambda element: move(element, y)
-        else:
-            over, move = jr.split(jr.key(0), _NUM_RANDOM), jax.vmap(group.act)
-            copy = lambda key: move(group.sample(key, len(y)), y)
-        return jnp.mean(jax.lax.map(lambda item: self._distance(x, copy(item)), over))
-
-
-class Reading(eqx.Module):
-    """What is read off draws of a model, which are flat points."""
-
-    model: Mixture
-    posterior: Posterior
-
-    @eqx.filter_jit
-    def quantities(self, points: Float[Array, "*n dim"]) -> Float[Array, "*n quantity"]:
-        """Return numbers without labels, and the log density, of each draw."""
-
-        def one(point):
-            numbers = self.model.quantities(self.posterior.parameters.unflatten(point))
-            return jnp.append(numbers, self.posterior.log_density(point))
-
-        flat = jax.vmap(one)(points.reshape(-1, points.shape[-1]))
-        return flat.reshape(*points.shape[:-1], -1)
-
-    @eqx.filter_jit
-    def components(self, points: Particles) -> Float[Array, "n component"]:
-        """Return a number of each component, as it is labelled."""
-        trees = jax.vmap(self.posterior.parameters.unflatten)(points)
-        return jax.vmap(self.model.components)(trees)
-
-    @eqx.filter_jit
-    def numbers(self, points: Particles) -> dict[str, Scalar]:
-        """Return how unequal the copies are."""
-        trees = jax.vmap(self.posterior.parameters.unflatten)(points)
-        num = self.model.num_copies
-        weights = proportions(jax.vmap(self.model.copy)(trees), num)
-        error = jnp.max(jnp.abs(weights - 1 / num))
-        return {"copy_error": error}
-
-    def coverage(self, points: Particles) -> dict[str, float]:
-        """Return the fraction of the true numbers inside central 98 % intervals."""
-        truth = self.model.truth()
-        if truth is None:
-            return {}
-        found = np.asarray(self.quantities(points))[:, : len(truth)]
-        low, high = np.quantile(found, [0.01, 0.99], axis=0)
-        inside = (low <= np.asarray(truth)) & (np.asarray(truth) <= high)
-        return {"truth_covered": float(np.mean(inside))}
-
-    def effective_size(self, places: Float[Array, "record chain dim"]) -> float:
-        """Return the least effective sample size of all numbers."""
-        values = jnp.moveaxis(self.quantities(places), (0, 1, 2), (2, 1, 0))
-        return float(np.min([effective_sample_size(each) for each in values]))
+        copy = lambda element: jax.vmap(group.act, (None, 0))(element, y)
+        distance = lambda element: self._distance(x, copy(element))
+        return jnp.mean(jax.lax.map(distance, group.elements()))

@@ -8,22 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
-from equistein.models import (
-    known_graphs,
-    molecule_numbers,
-    shape_numbers,
-    Shapes,
-    shapes_of,
-)
+from equistein.models import known_graphs, molecule_numbers
 from equistein.molecules import (
     angles,
     atomic_numbers_of,
     atoms_of,
     distances,
     embed,
-    from_bonds,
-    graph_smiles,
-    infer_bonds,
     isomers,
     perceive,
     symbols_of,
@@ -57,19 +48,8 @@ class Reference:
         """The positions of all molecules."""
         return np.concatenate([self.train, self.others])
 
-    @functools.cached_property
-    def shapes(self) -> Shapes:
-        """Strain, bonds, angles and rings of all molecules."""
-        seen = [perceive(self.symbols, molecule) for molecule in self.everything]
-        return shapes_of([one.mol for one in seen if one.mol is not None])
-
     def measure(self, symbols: Sequence[str], positions: np.ndarray) -> dict:
-        """Return the scores of molecules, one number each.
-
-        Args:
-            symbols: The element of each atom; they may be in another order.
-            positions: Where the atoms are, `(molecule, atom, 3)`, in Angstrom.
-        """
+        """Return the scores of molecules, whose elements may be in another order."""
         positions = np.asarray(positions, np.float64)
         perceived = [perceive(symbols, molecule) for molecule in positions]
         numbers = molecule_numbers(symbols, positions, self.graphs, perceived)
@@ -79,14 +59,6 @@ class Reference:
             mine = measured(symbols, positions)
             theirs = measured(self.symbols, self.everything)
             numbers[f"w1_{name}"] = _gap(mine, theirs)
-        shapes = shapes_of([seen.mol for seen in perceived if seen.mol is not None])
-        numbers |= shape_numbers(shapes, self.shapes)
-        alike = [
-            _inferred(symbols, molecule) == seen.smiles
-            for molecule, seen in zip(positions, perceived, strict=True)
-            if seen.smiles is not None
-        ]
-        numbers["inferred_alike"] = float(np.mean(alike)) if alike else np.nan
         return numbers
 
 
@@ -108,22 +80,9 @@ def _gap(mine: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.mean(np.abs(gaps)))
 
 
-def _inferred(symbols: Sequence[str], positions: np.ndarray) -> str | None:
-    """Return the graph of the paper's bonds as SMILES, or None where it is none."""
-    orders = infer_bonds(symbols, positions - positions.mean(axis=0))
-    try:
-        return graph_smiles(from_bonds(symbols, orders))
-    except ValueError:
-        return None
-
-
 @functools.cache
 def reference_molecules(formula: str, download: bool) -> Reference:
     """Return QM9's molecules of a formula, or the isomers that RDKit builds.
-
-    Args:
-        formula: Such as C5H8O.
-        download: Whether QM9 may be fetched.
 
     Raises:
         DataError: If there are too few molecules of the formula, or a file is damaged.

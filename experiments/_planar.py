@@ -10,26 +10,138 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import ContrastiveSettings, for_data
+from equistein.models import ContrastiveSettings, for_data, Model
 from equistein.plotting import planar_energies
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.training import Monitor
-from experiments._engine import AbstractConfig, augmented, Entry, Trial
-from experiments._family import (
-    Algorithm1,
-    held_out_likelihood,
-    KnownDensity,
-    log_densities_of,
-    LogDensities,
-    Plane,
+from equistein.training import AbstractNegatives, adam, Monitor
+from experiments._engine import (
+    AbstractConfig,
+    augmented,
+    Entry,
+    Figure,
+    Key,
+    Keys,
+    Particles,
+    Point,
+    Scalar,
+    Shown,
+    Trial,
 )
-from experiments._figures import AbstractFigure, Curves, Own, Shown
-from experiments._types import Key, Particles, Scalar
+from experiments._figures import curves
+
+LogDensities = Callable[[Point], Float[Array, " density"]]
+"""The log densities of all points, and of those of each class, up to constants."""
+Labeled = tuple[Particles, Array]
+"""Points and their labels."""
+
+
+def log_densities_of(energy: AbstractEnergy) -> LogDensities:
+    r"""Return those of an energy: $-E(x)$, and $-E(x) + \log p(y|x)$ of each class."""
+
+    def log_densities(point: Point) -> Float[Array, " density"]:
+        found = energy.evaluate(point)
+        of_all = -found.energy[None]
+        if found.logits is None:
+            return of_all
+        return jnp.append(of_all, of_all + jax.nn.log_softmax(found.logits))
+
+    return log_densities
+
+
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """A square grid.
+
+    Attributes:
+        reach: Half the side of the square.
+        num: The number of points along a side.
+    """
+
+    reach: float
+    num: int
+
+    def values(self, log_densities: LogDensities) -> Float[Array, "num num density"]:
+        """Return log densities at the points of the grid."""
+        ticks = jnp.linspace(-self.reach, self.reach, self.num)
+        points = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
+        return jax.vmap(jax.vmap(log_densities))(points)
+
+    def log_normalizers(self, log_densities: LogDensities) -> Float[Array, " density"]:
+        """Return the logs of the integrals over the square, by the midpoint rule."""
+        side = 2 * self.reach / (self.num - 1)
+        return logsumexp(self.values(log_densities), axis=(0, 1)) + 2 * jnp.log(side)
+
+
+def held_out_likelihood(
+    plane: Plane, points: Particles, energy: AbstractEnergy
+) -> dict[str, Scalar]:
+    """Return the log-likelihood of held-out points, which is followed in a fit."""
+    normalizer = plane.log_normalizers(log_densities_of(energy))[0]
+    mean = jnp.mean(jax.vmap(energy.log_density)(points))
+    return {"log_likelihood": mean - normalizer}
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownDensity:
+    """A density that is known.
+
+    Attributes:
+        log_densities: Normalized ones, of all and of each class.
+        samples: From a key and a number, samples of all, and of each class.
+    """
+
+    log_densities: LogDensities
+    samples: Callable[[Key, int], list[Particles]]
+
+    def log_likelihood(self, points: Particles) -> Scalar:
+        """Return the mean log-likelihood of points."""
+        return jnp.mean(jax.vmap(self.log_densities)(points)[:, 0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm1:
+    """What the paper's Algorithm 1 has beside the library's settings.
+
+    The data of a batch repels the particles, and its steps end with a small update.
+
+    Attributes:
+        steps: For epochs, by what the sampler's steps are multiplied from then on.
+        rates: The same for the learning rate, which is else constant.
+    """
+
+    steps: Mapping[int, float]
+    rates: Mapping[int, float]
+
+    def applied(self, model: Model, learning_rate: float) -> Model:
+        """Return a model that is trained so."""
+        batches = model.epoch_batches
+        changes: dict[str, Any] = {
+            "repel": True,
+            "tolerance": _TOLERANCE,
+            "step_factor": optax.join_schedules(
+                [optax.constant_schedule(by) for by in (1.0, *self.steps.values())],
+                [epoch * batches for epoch in self.steps],
+            ),
+        }
+        is_negatives = lambda part: isinstance(part, AbstractNegatives)
+        objective = jax.tree.map(
+            lambda p: dataclasses.replace(p, **changes) if is_negatives(p) else p,
+            model.objective, is_leaf=is_negatives,
+        )  # fmt: skip
+        factors = {epoch * batches: factor for epoch, factor in self.rates.items()}
+        optimizer = adam(learning_rate, model.num_epochs * batches, factors=factors)
+        how = dataclasses.replace(model.optimization, optimizer=optimizer)
+        return dataclasses.replace(model, objective=objective, optimization=how)
+
+
+_TOLERANCE = 1e-4  # the update below which a batch's steps end
 
 REWEIGHTED = ContrastiveSettings(
     num_epochs=60, epoch_batches=10, batch_size=128, negatives="reweighted",
@@ -44,6 +156,8 @@ REACH = 2.5  # half the side of the plane, over the largest radius
 _COPIES = 100  # of each point, where data is augmented
 _DRAWN = 140  # points along a side of a density that is drawn
 _NUM_EXACT = 4_000
+_SHOWN = 256  # samples in a figure
+_MARGIN = 5.0  # of a figure, around the largest radius
 _FAMILY = (
     "The density's own family, its parameters free, likeliest to give the same points: "
     "what it falls short of the target is what so few points leave open."
@@ -69,7 +183,7 @@ class PlanarConfig(AbstractConfig):
         monitor_every: The epochs between two looks at the held-out likelihood.
         fit: How the paper's models are trained; the model sets the kernel.
         reweighted: How models are trained whose chains carry weights.
-        algorithm: What is different in the paper's own training.
+        as_in_paper: Whether the paper's models are trained by its Algorithm 1.
     """
 
     num_data: int = 128
@@ -78,20 +192,12 @@ class PlanarConfig(AbstractConfig):
     radii: tuple[float, float]
     monitor_every: int = 10
     fit: ContrastiveSettings
-    reweighted: ContrastiveSettings
-    algorithm: Algorithm1 = Algorithm1()
+    reweighted: ContrastiveSettings = REWEIGHTED
+    as_in_paper: bool = False
 
 
-def planar_presets(
-    quick: PlanarConfig, bandwidth: float, algorithm: Algorithm1
-) -> dict[str, PlanarConfig]:
-    """Return the presets of an experiment.
-
-    Args:
-        quick: The one that shows most in minutes.
-        bandwidth: The bandwidth of the kernel in the paper.
-        algorithm: The paper's own training.
-    """
+def planar_presets(quick: PlanarConfig, bandwidth: float) -> dict[str, PlanarConfig]:
+    """Return the presets of an experiment; the bandwidth is the paper's."""
     small: dict[str, Any] = {"num_epochs": 4, "num_steps": 4, "widths": (8, 8)}
     tiny = dataclasses.replace(quick.fit, batch_size=16, sample_steps=40, **small)
     light = dataclasses.replace(
@@ -109,7 +215,7 @@ def planar_presets(
             monitor_every=2, fit=tiny, reweighted=light,
         ),
         "quick": quick,
-        "paper": dataclasses.replace(quick, fit=theirs, algorithm=algorithm),
+        "paper": dataclasses.replace(quick, fit=theirs, as_in_paper=True),
     }  # fmt: skip
 
 
@@ -126,144 +232,131 @@ class PlanarTarget:
             family that is likeliest to give them.
         measure: From log densities, samples of all and of each class, held-out points,
             their labels and exact samples: metrics, and arrays for figures.
+        algorithm: How the paper trains.
         of_data: From the points to learn from, metrics of these.
-        num_classes: The number of classes, or None.
+        num_classes: The number of classes.
     """
 
     group: AbstractGroup
     plane: Plane
     known: KnownDensity
-    sample: Callable[[Key, int], tuple[Particles, Array]]
+    sample: Callable[[Key, int], Labeled]
     family: Callable[[Particles, Array], KnownDensity]
     measure: Callable[..., tuple[dict[str, Any], dict[str, Any]]]
+    algorithm: Algorithm1
     of_data: Callable[[Particles], dict[str, Any]] = lambda data: {}
-    num_classes: int | None = None
+    num_classes: int = 0
 
     def entries(self, config: PlanarConfig, notes: Sequence[str]) -> list[Entry]:
         """Return what is known of the density, and the models to compare.
 
-        Args:
-            config: The configuration.
-            notes: Those of the paper's three models: only the last two know the
-                symmetry, and only the last one's sampler does.
+        The notes are those of the paper's three models: only the last two know the
+        symmetry, and only the last one's sampler does.
         """
-        partial = functools.partial
-        group = self.group
+        group, weighted = self.group, config.reweighted
         svgd, kernels = (
             dataclasses.replace(config.fit, kernel=kernel)
             for kernel in ("plain", "equivariant")
         )
         models = (
-            ("plain", "plain EBM, SVGD", Trivial(), svgd, 1),
-            ("equivariant-svgd", "equivariant EBM, SVGD", group, svgd, 1),
-            ("equivariant", "equivariant EBM, E-SVGD", group, kernels, 1),
-            ("plain-reweighted", "plain EBM, weights", Trivial(), config.reweighted, 1),
+            ("plain", "plain EBM, SVGD", Trivial(), svgd),
+            ("equivariant-svgd", "equivariant EBM, SVGD", group, svgd),
+            ("equivariant", "equivariant EBM, E-SVGD", group, kernels),
+            ("plain-reweighted", "plain EBM, weights", Trivial(), weighted),
             (
                 "augmented-reweighted", "plain EBM, weights, augmented", Trivial(),
-                config.reweighted, _COPIES,
+                weighted,
             ),
-            ("reweighted", "equivariant EBM, weights", group, config.reweighted, 1),
+            ("reweighted", "equivariant EBM, weights", group, weighted),
         )  # fmt: skip
-        entries = [
-            Entry(FLOOR, partial(self._floor, config), label="target"),
-            Entry("family", partial(self._family, config), _FAMILY, label="family"),
-        ]
-        for (name, label, group, settings, copies), note in zip(
-            models, (*notes, *_REWEIGHTED), strict=True
-        ):
-            stage = partial(self._trained, config, group, settings, copies)
-            entries.append(Entry(name, stage, note, label=label, trains=True))
-        return entries
 
-    def _floor(self, config: PlanarConfig, trial: Trial) -> Outcome:
-        sample_key, exact_key, held_key = jr.split(trial.key(1), 3)
-        points, labels = self.sample(held_key, config.num_test)
-        return self._outcome_of_known(
-            config, self.known, sample_key, exact_key, points, labels
-        )
+        def floor(trial: Trial) -> Outcome:
+            *keys, held_key = jr.split(trial.key(1), 3)
+            held_out = self.sample(held_key, config.num_test)
+            return self._exact(config, self.known, keys, held_out)
 
-    def _family(self, config: PlanarConfig, trial: Trial) -> Outcome:
-        data, labels, points, classes = self._drawn_data(config, trial)
-        sample_key, exact_key = jr.split(trial.key(2))
-        known = self.family(data, labels)
-        return self._outcome_of_known(
-            config, known, sample_key, exact_key, points, classes
-        )
+        def family(trial: Trial) -> Outcome:
+            data, held_out = self._drawn(config, trial)
+            keys = jr.split(trial.key(2))
+            return self._exact(config, self.family(*data), keys, held_out)
 
-    def _outcome_of_known(
-        self,
-        config: PlanarConfig,
-        known: KnownDensity,
-        sample_key: Key,
-        exact_key: Key,
-        points: Particles,
-        labels: Array,
-    ) -> Outcome:
-        numbers = {"log_likelihood": _log_likelihood(known, points)}
-        drawn = known.samples(sample_key, config.num_samples)
-        return self._outcome(
-            exact_key, numbers, known.log_densities, drawn, points, labels
-        )
+        return [
+            Entry(FLOOR, floor, label="target"),
+            Entry("family", family, _FAMILY),
+            *(
+                Entry(
+                    name, functools.partial(self._trained, config, symmetry, settings),
+                    note, label=label, trains=True,
+                )
+                for (name, label, symmetry, settings), note in zip(
+                    models, (*notes, *_REWEIGHTED), strict=True
+                )
+            ),
+        ]  # fmt: skip
 
-    def _drawn_data(
-        self, config: PlanarConfig, trial: Trial
-    ) -> tuple[Particles, Array, Float[Array, "test 2"], Array]:
-        """Return a seed's points to learn from and held-out ones, with their labels."""
+    def _drawn(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
+        """Return a seed's points to learn from, and those held out."""
         keys = jr.split(trial.key(0), 6)
-        data, labels = self.sample(keys[0], config.num_data)
+        data = self.sample(keys[0], config.num_data)
         points, classes = self.sample(keys[1], config.num_test)
         # Nothing exact changes when points are moved by the group.
         elements = self.group.sample(keys[2], len(points))
-        return data, labels, jax.vmap(self.group.act)(elements, points), classes
+        return data, (jax.vmap(self.group.act)(elements, points), classes)
 
     def _trained(
         self,
         config: PlanarConfig,
         group: AbstractGroup,
         settings: ContrastiveSettings,
-        copies: int,
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
-        data, labels, points, classes = self._drawn_data(config, trial)
-        seen, known = data, labels
-        if copies > 1:
-            seen = augmented(trial.key(3), self.group, data, copies)
-            known = jnp.repeat(labels, copies)
+        (data, labels), held_out = self._drawn(config, trial)
+        seen, known, points = data, labels, held_out[0]
+        if trial.name.startswith("augmented"):
+            seen = augmented(trial.key(3), self.group, data, _COPIES)
+            known = jnp.repeat(labels, _COPIES)
         model = for_data(keys[3], group, seen, known, settings=settings)
         # A partial's arrays are inputs of the compiled function, not constants in it.
         likelihood = eqx.Partial(held_out_likelihood, self.plane, points)
-        if settings.negatives == "persistent":
-            model = config.algorithm.applied(model, settings.learning_rate)
+        if config.as_in_paper and settings.negatives == "persistent":
+            model = self.algorithm.applied(model, settings.learning_rate)
         fitted = model.fit(
             keys[4], seen, known, progress=True, checkpoint=trial.checkpoint(),
             callbacks=[Monitor(likelihood, config.monitor_every)],
         )  # fmt: skip
-        sample_key, normalizer_key, exact_key = jr.split(keys[5], 3)
-        by_ais = fitted.log_normalizer(
-            normalizer_key, num_particles=256, num_steps=1_000
-        )
-        kinds = [None, *range(self.num_classes or 0)]
+        sample_key, _, exact_key = jr.split(keys[5], 3)
+        kinds = [None, *range(self.num_classes)]
         drawn = [
             fitted.sample(key, config.num_samples, label=label)
             for key, label in zip(jr.split(sample_key, len(kinds)), kinds, strict=True)
         ]
-        family = _log_likelihood(self.family(data, labels), points)
+        reached = fitted.history["log_likelihood"][-1]
+        possible = self.family(data, labels).log_likelihood(points)
         numbers = {
-            "likelihood_gap": family - fitted.history["log_likelihood"][-1],
-            "log_likelihood": fitted.history["log_likelihood"][-1],
-            "log_likelihood_by_ais": jnp.mean(fitted.log_likelihood(points, by_ais)),
-            "ais_error_bound": by_ais.error,
+            "likelihood_gap": possible - reached,
+            "log_likelihood": reached,
             "rollbacks": len(fitted.events),
-            "true_log_likelihood": _log_likelihood(self.known, points),
+            "true_log_likelihood": self.known.log_likelihood(points),
             **self.of_data(data),
         }
         assert isinstance(fitted.energy, AbstractEnergy)
-        log_densities = log_densities_of(fitted.energy)
         return self._outcome(
-            exact_key, numbers, log_densities, drawn, points, classes,
+            exact_key, numbers, log_densities_of(fitted.energy), drawn, held_out,
             history=fitted.history, events=fitted.events,
         )  # fmt: skip
+
+    def _exact(
+        self,
+        config: PlanarConfig,
+        known: KnownDensity,
+        keys: Sequence[Key] | Keys,
+        held_out: Labeled,
+    ) -> Outcome:
+        """Return the outcome of a density that is known."""
+        numbers = {"log_likelihood": known.log_likelihood(held_out[0])}
+        drawn = known.samples(keys[0], config.num_samples)
+        return self._outcome(keys[1], numbers, known.log_densities, drawn, held_out)
 
     def _outcome(
         self,
@@ -271,12 +364,11 @@ class PlanarTarget:
         numbers: dict[str, Any],
         log_densities: LogDensities,
         samples: list[Particles],
-        points: Float[Array, "point 2"],
-        labels: Array,
+        held_out: Labeled,
         **kept: Any,
     ) -> Outcome:
         exact, _ = self.sample(key, _NUM_EXACT)
-        found, arrays = self.measure(log_densities, samples, points, labels, exact)
+        found, arrays = self.measure(log_densities, samples, *held_out, exact)
         numbers |= found | {"energy_distance": energy_distance(samples[0], exact)}
         drawn = Plane(self.plane.reach, _DRAWN).values(log_densities)
         normalizers = self.plane.log_normalizers(log_densities)
@@ -289,28 +381,19 @@ class PlanarTarget:
         return seed_outcome(numbers, samples[0], stacked=arrays, **kept)
 
 
-def _log_likelihood(known: KnownDensity, points: Particles) -> Scalar:
-    return jnp.mean(jax.vmap(known.log_densities)(points)[:, 0])
-
-
-_SHOWN = 256  # samples
-_MARGIN = 5.0  # around the largest radius
-
-
-def planar_figures(lowest: float) -> tuple[AbstractFigure, ...]:
+def planar_figures(lowest: float) -> tuple[Figure, ...]:
     """Return the densities side by side, and the curves of the likelihood.
 
-    Args:
-        lowest: How far below the exact likelihood the curves are shown.
+    The curves are shown from so far below the exact likelihood on.
     """
     return (
-        Own(
+        Figure(
             "energies",
             _energies,
-            caption="The first seed: the density, normalized by quadrature, with "
-            "samples from fresh starts; with classes also where each is the likelier.",
+            "The first seed: the density, normalized by quadrature, with samples from "
+            "fresh starts; with classes also where each is the likelier.",
         ),
-        Curves(
+        curves(
             "likelihood",
             "log_likelihood",
             "held-out log-likelihood (nats)",
@@ -349,12 +432,12 @@ def epochs_to_svgd(
     both = ("equivariant-svgd", "equivariant")
     if not all(name in outcomes for name in both):
         return {}
-    curves = [outcomes[name].history["log_likelihood"] for name in both]
-    num = min(len(curve) for curve in curves)
-    steps, marks = outcomes[both[0]].history["step"], curves[0][:num, -1:]
+    likelihoods = [outcomes[name].history["log_likelihood"] for name in both]
+    num = min(map(len, likelihoods))
+    steps, marks = outcomes[both[0]].history["step"], likelihoods[0][:num, -1:]
     svgd, ours = (
-        np.where(curve[:num] >= marks, steps[:1], np.inf).min(axis=1)
-        for curve in curves
+        np.where(each[:num] >= marks, steps[:1], np.inf).min(axis=1)
+        for each in likelihoods
     )
     return {
         both[0]: {"epochs_to_svgd": svgd},

@@ -10,45 +10,47 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from equistein.kernels import AbstractKernel
 from equistein.plotting import planar_samples
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.samplers import run, Samples, SVGD
+from equistein.samplers import run, SVGD
 from equistein.targets import AbstractTarget
-from experiments._engine import AbstractConfig, Entry, Stages, Trial
-from experiments._figures import Shown
-from experiments._types import Key, Keys, Particles
+from experiments._engine import (
+    AbstractConfig,
+    Entry,
+    Key,
+    Keys,
+    Particles,
+    Shown,
+    side_by_side,
+    Stages,
+    Starts,
+    Trial,
+)
+
+_NUM_FLOORS = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SamplingConfig(AbstractConfig):
-    """Settings of samplers side by side.
+class ToyConfig(AbstractConfig):
+    """Settings of an experiment on an analytic density.
 
     Attributes:
         num_particles: The number of particles.
         num_steps: The number of SVGD steps.
         step_size: The step size of the samplers that have none of their own.
+        bandwidth: The bandwidth of the samplers that have none of their own.
     """
 
     num_particles: int = 50
     num_steps: int = 25_000
     step_size: float = 0.02
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ToyConfig(SamplingConfig):
-    """Settings of an experiment on an analytic density.
-
-    Attributes:
-        bandwidth: The bandwidth of the samplers that have none of their own.
-    """
-
     bandwidth: float = 0.2
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Toy:
     """A density, and how samplers are compared on it.
 
@@ -58,20 +60,16 @@ class Toy:
         measure: From the target, numbers of exact samples and some particles, the
             metrics of these.
         exact: What gives the numbers of exact samples.
-        floor: From a trial and a number, other exact samples; by default the target's.
-        num_floors: The number of their sets.
     """
 
     target: AbstractTarget
     start: Callable[[Key, int], Particles]
     measure: Callable[[Any, Array, Particles], Mapping[str, Any]]
     exact: Callable[[], Array]
-    floor: Callable[[Trial, int], Particles] | None = None
-    num_floors: int = 100
 
     def entries(
         self,
-        config: SamplingConfig,
+        config: ToyConfig,
         samplers: Mapping[str, tuple[AbstractKernel | SVGD, str]],
         *,
         sizes: Mapping[str, int] | None = None,
@@ -79,13 +77,10 @@ class Toy:
     ) -> list[Entry]:
         """Return the samplers, and the floor: sets of exact samples.
 
-        Args:
-            config: The settings.
-            samplers: For each name SVGD or, for the step size of the settings, just its
-                kernel; and a note.
-            sizes: The number of particles, where it is not that of the settings.
-            record_every: The number of steps between two records.
+        A sampler is SVGD or, for the step size of the settings, just its kernel, with a
+        note; `sizes` are numbers of particles other than that of the settings.
         """
+        num, sizes = config.num_particles, sizes or {}
 
         @functools.cache
         def measure() -> Callable[[Particles], Mapping[str, Any]]:
@@ -94,41 +89,35 @@ class Toy:
             return eqx.filter_jit(known)
 
         @functools.partial(jax.jit, static_argnums=1)
-        def starts(keys: Keys, num: int) -> Float[Array, "run particle *shape"]:
+        def starts(keys: Keys, num: int) -> Starts:
             return jax.vmap(lambda key: self.start(key, num))(keys)
 
-        def sampled(sampler: AbstractKernel | SVGD, num: int) -> Stages:
+        def stages(sampler: AbstractKernel | SVGD, num: int) -> Stages:
             if isinstance(sampler, AbstractKernel):
                 sampler = SVGD(sampler, optax.sgd(config.step_size))
 
-            def stages(trials: Sequence[Trial]) -> list[Outcome]:
-                start = starts(jnp.stack([trial.key(0) for trial in trials]), num)
-                keys = jnp.stack([trial.key(1) for trial in trials])
-                samples = run(
-                    keys, sampler, self.target.log_density, start,
+            def sample(keys: Keys, start: Starts) -> list[Outcome]:
+                found = run(
+                    keys, sampler, self.target.log_density, start, progress=True,
                     num_steps=config.num_steps, record_every=record_every,
-                    progress=True,
                 )  # fmt: skip
-                return [outcome(samples[seed]) for seed in range(len(trials))]
+                each = [found[index] for index in range(len(keys))]
+                return [outcome(one.particles, one.history) for one in each]
 
-            return stages
+            return side_by_side(lambda keys: starts(keys, num), sample)
 
-        def outcome(samples: Samples) -> Outcome:
-            points = samples.particles
-            return seed_outcome(measure()(points), points, history=samples.history)
+        def outcome(points: Particles, history: Mapping[str, Any]) -> Outcome:
+            return seed_outcome(measure()(points), points, history=history)
 
         def floor(trial: Trial) -> Outcome:
-            draw = self.floor or (lambda trial, n: drawn(self.target, trial.key(2), n))
-            points = draw(trial, num)
-            return seed_outcome(measure()(points), points)
+            return outcome(drawn(self.target, trial.key(2), num), {})
 
-        num, sizes = config.num_particles, sizes or {}
         return [
             *(
-                Entry(name, sampled(sampler, sizes.get(name, num)), note, together=True)
+                Entry(name, stages(sampler, sizes.get(name, num)), note, together=True)
                 for name, (sampler, note) in samplers.items()
             ),
-            Entry(FLOOR, floor, label="exact samples", num_seeds=self.num_floors),
+            Entry(FLOOR, floor, label="exact samples", num_seeds=_NUM_FLOORS),
         ]
 
 
@@ -139,7 +128,7 @@ def drawn(target: AbstractTarget, key: Key, num: int) -> Particles:
 
 
 def planar_figure(
-    config: SamplingConfig,
+    config: ToyConfig,
     shown: Shown,
     target: AbstractTarget,
     reach: float,
@@ -148,14 +137,7 @@ def planar_figure(
 ) -> Any:
     """Return the particles of the first seed, over contours of the exact density."""
     first = {e.label: views(o.samples[: config.num_particles]) for e, o in shown}
-    return planar_samples(first, titles, density_on_grid(target, reach, 160), reach)
-
-
-def density_on_grid(
-    target: AbstractTarget, reach: float, num: int
-) -> Float[np.ndarray, "num num"]:
-    """Return the density of a target in the plane on a square grid."""
-    ticks = jnp.linspace(-reach, reach, num)
+    ticks = jnp.linspace(-reach, reach, 160)
     grid = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
     logs = jax.jit(jax.vmap(jax.vmap(target.log_density)))(grid)
-    return np.asarray(jnp.exp(logs))
+    return planar_samples(first, titles, np.asarray(jnp.exp(logs)), reach)

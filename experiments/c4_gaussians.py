@@ -25,18 +25,20 @@ from equistein.metrics import (
     mode_weights,
     wasserstein_1d,
 )
-from equistein.runs import Metric
 from equistein.samplers import annealed_svgd
 from equistein.targets import RotatedGaussians
-from experiments._engine import Entry, Experiment
-from experiments._figures import Boxes, Own, Shown
-from experiments._toys import (
-    drawn,
-    planar_figure,
-    Toy,
-    ToyConfig,
+from experiments._engine import (
+    Entry,
+    Experiment,
+    Figure,
+    Key,
+    Particles,
+    Point,
+    Scalar,
+    Shown,
 )
-from experiments._types import Key, Particles, Point, Scalar
+from experiments._figures import boxes
+from experiments._toys import drawn, planar_figure, Toy, ToyConfig
 
 _GROUP = Cyclic(4)
 _REACH = 6.5  # of a panel
@@ -143,21 +145,9 @@ def _samples(config: ToyConfig, shown: Shown) -> Any:
     return planar_figure(config, shown, RotatedGaussians(_GROUP), _REACH, views, titles)
 
 
-METRICS = {
-    "energy_distance_folded": Metric(
-        "distance of samples, folded to one mode (energy distance)", "lower"
-    ),
-    "ksd": Metric("kernel Stein discrepancy", "lower"),
-    "largest_mode_weight": Metric("weight of the heaviest mode"),
-    "mean_log_likelihood": Metric("mean log-likelihood of the samples", unit="nats"),
-    "w1_folded_x": Metric("distance of x, folded to one mode (Wasserstein-1)", "lower"),
-    "w1_folded_y": Metric("distance of y, folded to one mode (Wasserstein-1)", "lower"),
-}
-
 C4_GAUSSIANS = Experiment(
     name="c4-gaussians",
     figure="figure 3 (a, c), section 3",
-    metrics=METRICS,
     headlines=("energy_distance_folded", "ksd", "w1_folded_x"),
     summary="four Gaussians with C4 symmetry: the samplers side by side",
     presets={
@@ -167,10 +157,10 @@ C4_GAUSSIANS = Experiment(
     },
     entries=c4_entries,
     figures=(
-        Own(
+        Figure(
             "samples",
             _samples,
-            caption="The particles of the first seed: as sampled, folded to one mode, "
+            "The particles of the first seed: as sampled, folded to one mode, "
             "and with all four rotations (colors). Contours: the exact density at 1, 2 "
             "and 3 standard deviations.",
         ),
@@ -184,7 +174,6 @@ class RobustnessConfig(ToyConfig):
 
     Attributes:
         num_seeds: The number of random starts N(mu, v), mu ~ U[-5, 5)^2, v ~ U[0, 4).
-        annealed_step_size: The step size of `annealed`, at the target.
     """
 
     num_seeds: int = 25
@@ -192,7 +181,6 @@ class RobustnessConfig(ToyConfig):
     num_steps: int = 5_000
     step_size: float = 0.1
     bandwidth: float = 0.25
-    annealed_step_size: float = 0.05
 
 
 def _random_start(key: Key, num: int) -> Particles:
@@ -230,7 +218,7 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
         ),
         "equivariant": (Equivariant(kernel, _GROUP), ""),
         "annealed": (
-            annealed_svgd(median, config.num_steps, config.annealed_step_size),
+            annealed_svgd(median, config.num_steps, 0.05),
             "The median bandwidth between orbits, and the target reached from a high "
             "temperature.",
         ),
@@ -241,7 +229,6 @@ def robustness_entries(config: RobustnessConfig) -> list[Entry]:
 ROBUSTNESS = Experiment(
     name="robustness",
     figure="figure 2, section 3",
-    metrics=METRICS,
     headlines=("energy_distance_folded", "mean_log_likelihood", "largest_mode_weight"),
     summary="25 random starts of 25 particles on the four Gaussians",
     presets={
@@ -251,14 +238,14 @@ ROBUSTNESS = Experiment(
     },
     entries=robustness_entries,
     figures=(
-        Boxes(
+        boxes(
             "mean-log-likelihood",
             "mean_log_likelihood",
             "mean log-likelihood",
             caption="Mean log-likelihood of the final particles, a point a start, with "
             "that of exact samples. Higher than exact is collapsed.",
         ),
-        Boxes(
+        boxes(
             "energy-distance-folded",
             "energy_distance_folded",
             "energy distance of the folded samples",

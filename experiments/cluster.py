@@ -12,10 +12,19 @@ import numpy as np
 from jaxtyping import Float
 
 from equistein.bridges import EnergyForces, from_ase
-from equistein.runs import Metric, Outcome, seed_outcome
-from equistein.samplers import AbstractSampler, MALA, ParallelTempering, run
-from experiments._engine import AbstractConfig, Entry, Experiment, Trial
-from experiments._figures import Curves, Histograms
+from equistein.runs import Outcome, seed_outcome
+from equistein.samplers import MALA, ParallelTempering, run
+from experiments._engine import (
+    AbstractConfig,
+    Entry,
+    Experiment,
+    Figure,
+    Key,
+    Particles,
+    sampled,
+    Stage,
+)
+from experiments._figures import histograms
 
 _ELEMENTS = ("Cu", "Au")  # of those that the effective medium theory knows
 _STEP = 1e-3  # the first one, in squared Angstrom
@@ -27,7 +36,6 @@ class ClusterConfig(AbstractConfig):
     """Settings of `cluster`.
 
     Attributes:
-        num_seeds: The number of seeds.
         elements: The elements, Cu and Au.
         temperature: The temperature in K.
         container: The radius of the container in Angstrom.
@@ -91,76 +99,64 @@ def entries(config: ClusterConfig) -> list[Entry]:
         ),
     }  # fmt: skip
     return [
-        Entry(
-            f"{name}-{element}13",
-            functools.partial(_sampled, config, element, make),
-            note,
-            trains=True,
-        )
+        Entry(f"{name}-{element}13", _stage(config, element, make), note, trains=True)
         for element in config.elements
         for name, (make, note) in samplers.items()
     ]
 
 
-def icosahedron(element: str, config: ClusterConfig) -> tuple[Any, EnergyForces]:
-    """Return 13 atoms with their calculator, and their density."""
-    from ase.calculators.emt import EMT
-    from ase.cluster import Icosahedron
+def _stage(config: ClusterConfig, element: str, make: Any) -> Stage:
+    """Return what runs a sampler from an icosahedron, and keeps some samples."""
 
-    atoms = Icosahedron(element, 2)
-    atoms.calc = EMT()
-    density = from_ase(
-        atoms, temperature=config.temperature, container=config.container
-    )
-    return atoms, density
+    @functools.cache
+    def cluster() -> tuple[Any, EnergyForces]:
+        from ase.calculators.emt import EMT
+        from ase.cluster import Icosahedron
+
+        atoms = Icosahedron(element, 2)
+        atoms.calc = EMT()
+        return atoms, from_ase(
+            atoms, temperature=config.temperature, container=config.container
+        )
+
+    def start(key: Key) -> Particles:
+        noise = jr.normal(key, (config.num_chains, 13, 3))
+        return jnp.asarray(cluster()[0].positions, noise.dtype)[None] + _SPREAD * noise
+
+    def sample(key: Key, start: Particles) -> Outcome:
+        density = cluster()[1]
+        sampler = make(density.group.project)
+        before = density.num_evaluations
+        warm = run(
+            key, sampler, density, start, num_steps=config.num_warm_up, progress=True
+        )
+        found = run(
+            key, sampler, density, initial_state=warm.state, check=False,
+            num_steps=config.num_rounds * config.every, record_every=config.every,
+            keep=config.num_chains, progress=True,
+        )  # fmt: skip
+        clouds = found.history["particles"]
+        energies = np.stack([density.energies(round_) for round_ in clouds])
+        mean, error = mean_with_error(energies)
+        centered = clouds - clouds.mean(axis=-2, keepdims=True)
+        numbers = {
+            "mean_energy": mean,
+            "mean_energy_error": error,
+            "acceptance": found.history["acceptance"].mean(),
+            "largest_radius": np.linalg.norm(centered, axis=-1).max(),
+            "evaluations": density.num_evaluations - before,
+        }
+        arrays = {f"energies_{element}": energies.ravel()}
+        return seed_outcome(numbers, clouds.reshape(-1, 13, 3), arrays=arrays)
+
+    return sampled(start, sample)
 
 
-def _sampled(config: ClusterConfig, element: str, make: Any, trial: Trial) -> Outcome:
-    """Run a sampler, and keep some samples of each chain."""
-    atoms, density = icosahedron(element, config)
-    noise = jr.normal(trial.key(0), (config.num_chains, 13, 3))
-    start = jnp.asarray(atoms.positions, noise.dtype)[None] + _SPREAD * noise
-    sampler: AbstractSampler = make(density.group.project)
-    warm = run(
-        trial.key(1), sampler, density, start, num_steps=config.num_warm_up,
-        progress=True,
-    )  # fmt: skip
-    found = run(
-        trial.key(1), sampler, density, initial_state=warm.state, check=False,
-        num_steps=config.num_rounds * config.every, record_every=config.every,
-        keep=config.num_chains, progress=True,
-    )  # fmt: skip
-    clouds = found.history["particles"]
-    energies = np.stack([density.energies(round_) for round_ in clouds])
-    mean, error = mean_with_error(energies)
-    numbers = {
-        "mean_energy": mean,
-        "mean_energy_error": error,
-        "energy_sd": energies.std(),
-        "acceptance": found.history["acceptance"].mean(),
-        "largest_radius": _radii(clouds).max(),
-        "evaluations": density.num_evaluations,
-    }
-    steps = found.history["step"]
-    return seed_outcome(
-        numbers, clouds.reshape(-1, 13, 3),
-        history={"step": steps, "mean_energy": energies.mean(axis=1)},
-        arrays={f"energies_{element}": energies.ravel()},
-    )  # fmt: skip
-
-
-def mean_with_error(
-    energies: Float[np.ndarray, "round chain"],
-) -> tuple[float, float]:
+def mean_with_error(energies: Float[np.ndarray, "round chain"]) -> tuple[float, float]:
     """Return the mean and its standard error, of chains that are independent."""
     of_chains = energies.mean(axis=0)
     error = of_chains.std(ddof=1) / len(of_chains) ** 0.5
     return float(of_chains.mean()), float(error)
-
-
-def _radii(clouds: Float[np.ndarray, "*rounds atom dim"]) -> np.ndarray:
-    centered = clouds - clouds.mean(axis=-2, keepdims=True)
-    return np.linalg.norm(centered, axis=-1)
 
 
 def compare(
@@ -179,33 +175,9 @@ def compare(
     return found
 
 
-def conclude(config: ClusterConfig, outcomes: dict[str, Outcome]) -> str:
-    """Return whether chains and tempering agree."""
-    texts = []
-    for element in config.elements:
-        ours, theirs = (
-            outcomes.get(f"{name}-{element}13") for name in ("mala", "tempering")
-        )
-        if ours is None or theirs is None:
-            continue
-        mean, error, other, joint = (
-            float(each.metrics[name][0])
-            for each in (ours, theirs)
-            for name in ("mean_energy", "mean_energy_error")
-        )
-        gap = abs(mean - other) / np.hypot(error, joint)
-        texts.append(
-            f"{element}13 at {config.temperature:g} K in a container of "
-            f"{config.container:g} Å: mean energy {mean:.3f} ± {error:.3f} eV by "
-            f"chains, {other:.3f} ± {joint:.3f} eV by tempering, {gap:.1f} joint "
-            "standard errors apart."
-        )
-    return " ".join(texts)
-
-
-def _histogram(element: str) -> Histograms:
+def _histogram(element: str) -> Figure:
     """Return the figure of the energies of one element."""
-    return Histograms(
+    return histograms(
         f"energies-{element.lower()}", f"energies_{element}",
         f"potential energy of {element}13 / eV", bins=40,
         line_of=f"tempering-{element}13",
@@ -214,19 +186,9 @@ def _histogram(element: str) -> Histograms:
     )  # fmt: skip
 
 
-METRICS = {
-    "acceptance": Metric("accepted proposals"),
-    "evaluations": Metric("evaluations of the score"),
-    "gap_in_errors": Metric(
-        "difference of mean energies, in joint standard errors", "lower"
-    ),
-    "mean_energy": Metric("mean energy"),
-}
-
 CLUSTER = Experiment(
     name="cluster",
     figure="beyond the paper",
-    metrics=METRICS,
     headlines=("gap_in_errors", "mean_energy", "acceptance"),
     summary="13 atoms of copper and of gold by a calculator of ASE: chains against "
     "tempering",
@@ -241,9 +203,7 @@ CLUSTER = Experiment(
     entries=entries,
     check=check,
     compare=compare,
-    conclude=conclude,
     figures=(
         *map(_histogram, _ELEMENTS),
-        Curves("mean-energy", "mean_energy", "mean energy / eV"),
     ),
 )  # fmt: skip

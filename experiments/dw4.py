@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-import types
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -12,18 +10,19 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import proportions, wasserstein_1d
-from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.targets import Minima
-from experiments._clouds import cloud_models, CloudConfig, GAP, TINY
-from experiments._engine import Entry, Experiment, Trial
-from experiments._figures import Bars, Configurations, Histograms
-from experiments._systems import DW4_SYSTEM
-from experiments._types import Key, Particles
+from experiments._engine import Entry, Experiment, Key, Particles, Trial
+from experiments._figures import configurations, histograms
+from experiments._systems import CloudConfig, learn_clouds, SYSTEMS, TINY
 
+DW4_SYSTEM = SYSTEMS["dw4"]
 TARGET = DW4_SYSTEM.target
 STATES = tuple(f"state_{i + 1}" for i in range(5))
 _NEAR = 0.6  # the largest gap of sorted distances to a state's
+_NOISE = 0.1  # of the copies, by coordinate
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,13 +31,11 @@ class DW4Config(CloudConfig):
 
     Attributes:
         copies: Noisy copies of each of the five minima in the data.
-        noise: Their standard deviation, by coordinate.
     """
 
     num_epochs: int = 120
     cooling_fraction: float = 0.0
     copies: int = 200
-    noise: float = 0.1
 
 
 @functools.cache
@@ -62,42 +59,51 @@ def entries(config: DW4Config) -> list[Entry]:
 
     @functools.cache
     def data() -> Particles:
-        return noisy_copies(jr.key(1), minima().points, config.copies, config.noise)
+        return noisy_copies(jr.key(1), minima().points, config.copies, _NOISE)
 
-    def describe(points: Particles, **kept: Any) -> Outcome:
-        return described(data(), points, **kept)
+    def learned(group: AbstractGroup, trial: Trial) -> Outcome:
+        fitted, key = learn_clouds(config, trial, group, data())
+        samples = jax.vmap(TARGET.group.project)(fitted.sample(key, num))
+        kept = {"history": fitted.history, "events": fitted.events}
+        return described(data(), samples, **kept)
 
     def floor(trial: Trial) -> Outcome:
         copies = -(-num // len(STATES))
-        points = noisy_copies(trial.key(2), minima().points, copies, config.noise)
-        return describe(points)
+        points = noisy_copies(trial.key(2), minima().points, copies, _NOISE)
+        return described(data(), points)
 
-    notes = (
-        "The network sees coordinates: what it learns of a configuration says nothing "
-        "about the same configuration turned or relabeled.",
-        "The network sees sorted distances, and the sampler's kernel is pulled back "
-        "along them.",
-    )
     return [
         Entry(
             "potential",
-            lambda trial: describe(TARGET.sample(trial.key(1), num)),
+            lambda trial: described(data(), TARGET.sample(trial.key(1), num)),
             "Samples of the true potential at temperature 1, by Markov chains: its "
             "states have other fractions than the data, where all are equal.",
             label="true potential",
         ),
-        *cloud_models(config, TARGET.group, data, describe, notes),
+        Entry(
+            "plain",
+            functools.partial(learned, Trivial()),
+            "The network sees coordinates: what it learns of a configuration says "
+            "nothing about the same configuration turned or relabeled.",
+            label="plain EBM, SVGD",
+            trains=True,
+        ),
+        Entry(
+            "equivariant",
+            functools.partial(learned, TARGET.group),
+            "The network sees sorted distances, and the sampler's kernel is pulled "
+            "back along them.",
+            label="equivariant EBM, E-SVGD",
+            trains=True,
+        ),
         Entry(FLOOR, floor, label="data", num_seeds=10),
     ]
 
 
 def described(
-    data: Float[Array, "datum *shape"],
-    points: Particles,
-    more: Mapping[str, Any] = types.MappingProxyType({}),
-    **kept: Any,
+    data: Float[Array, "datum *shape"], points: Particles, **kept: Any
 ) -> Outcome:
-    """Measure configurations against the data; keep further numbers."""
+    """Measure configurations against the data."""
     features = jax.vmap(TARGET.features)
     seen = features(points)
     gaps = jnp.max(jnp.abs(seen[:, None] - minima().features[None]), axis=-1)
@@ -117,65 +123,32 @@ def described(
         "smallest_fraction": held.min(),
         "largest_fraction": held.max(),
         "largest_error_of_a_fraction": np.abs(held - 1 / len(STATES)).max(),
-        **more,
     }
-    arrays = {"energies": energies, "nearest": nearest, "states": states}
+    arrays = {"energies": energies, "states": states}
     return seed_outcome(numbers, points, arrays=arrays, **kept)
 
-
-METRICS = {
-    "distance_to_data": Metric(
-        "distance to the nearest training point (median)", "lower"
-    ),
-    "energy_w2": Metric("distance of energies (Wasserstein-2)", "lower"),
-    "energy_w2_corrected": Metric(
-        "distance of energies (Wasserstein-2), corrected by chains", "lower"
-    ),
-    "evaluations": Metric("evaluations of the score"),
-    "largest_error_of_a_fraction": Metric("largest error of a state's fraction"),
-    "median_energy": Metric("median energy in the true potential"),
-    "near_a_state": Metric("samples near a state"),
-    "smallest_fraction": Metric("fraction of the rarest state"),
-    "states_found": Metric("states found"),
-    "weights_worth": Metric(
-        "samples that importance weights to the true energy are worth"
-    ),
-}
 
 DW4 = Experiment(
     name="dw4",
     figure="figure 7, section 5 and appendix E.1",
-    metrics=METRICS,
     headlines=("energy_w2", "largest_error_of_a_fraction", "states_found"),
     summary="learn DW-4 from noisy copies of its five minima and draw new ones",
     presets={
-        "smoke": DW4Config(copies=20, num_samples=32, num_weighted=32, **TINY),
+        "smoke": DW4Config(copies=20, **TINY),
         "quick": DW4Config(),
-        "paper": DW4Config(num_seeds=5, num_weighted=2_048),
+        "paper": DW4Config(num_seeds=5),
     },
     entries=entries,
     figures=(
-        Configurations(
-            "configurations",
+        configurations(
             10,
             4.5,
             "states",
-            caption="Configurations as drawn from fresh starts, not relaxed; the color "
-            "tells the state each relaxes to.",
+            "Configurations as drawn from fresh starts, not relaxed; the color tells "
+            "the state each relaxes to.",
         ),
-        Histograms(
+        histograms(
             "energies", "energies", "energy in the true potential", limits=(-27.0, 5.0)
         ),
-        Histograms(
-            "novelty",
-            "nearest",
-            "distance to the nearest training configuration",
-            limits=(0.0, 1.5),
-            caption="Root mean square gap of the sorted distances to those of the "
-            "nearest training configuration; `data` are fresh noisy copies of the "
-            "minima. A model that copies would have a peak at zero.",
-        ),
-        Bars("states", STATES, "fraction of the samples"),
-        GAP,
     ),
 )

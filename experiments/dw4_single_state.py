@@ -11,19 +11,19 @@ import numpy as np
 from equistein.data import published_clouds
 from equistein.kernels import Pullback, RBF
 from equistein.metrics import proportions
-from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
+from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import run, SVGD, vector_adam
 from equistein.training import Fitted
-from experiments._clouds import CloudConfig, learn_clouds, TINY
-from experiments._engine import Entry, Experiment, Stage, Trial
-from experiments._figures import Bars, Configurations, Histograms
-from experiments._systems import DW4_SYSTEM
-from experiments._types import Particles
-from experiments.dw4 import minima, noisy_copies, STATES, TARGET
+from experiments._engine import Entry, Experiment, Particles, Stage, Trial
+from experiments._figures import configurations, histograms
+from experiments._systems import CloudConfig, learn_clouds, TINY
+from experiments.dw4 import DW4_SYSTEM, minima, noisy_copies, STATES, TARGET
 
 _RHOMBUS = 3  # its place among the five minima
 _NEAR = 0.3  # root mean square gap of sorted distances, in the potential's units
 _NOISE = 0.15  # of the computed copies, by coordinate
+_TRAINING_BANDWIDTH = 0.001
+_STEP_SIZE = 0.05  # of SVGD at its beginning, in the potential's units
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,17 +32,12 @@ class SingleStateConfig(CloudConfig):
 
     Attributes:
         copies: Training configurations, all of one state.
-        training_bandwidth: The bandwidth of the sampler that trains.
         bandwidths: Those that the trained energy is sampled with.
-        sample_step_size: The step size at the beginning of these SVGD runs, in the
-            units of the potential.
     """
 
     num_samples: int = 1_024
     copies: int = 1_000
-    training_bandwidth: float = 0.001
     bandwidths: tuple[float, ...] = (0.0001, 0.02, 0.2, 2.0)
-    sample_step_size: float = 0.05
 
 
 def single_state(copies: int) -> Particles:
@@ -61,13 +56,13 @@ def entries(config: SingleStateConfig) -> list[Entry]:
     @functools.cache
     def trained(seed: int) -> Fitted:
         """Return the model of a seed, which all bandwidths share; it takes a minute."""
-        trial, width = Trial("shared", 0, seed), config.training_bandwidth
-        return learn_clouds(config, trial, TARGET.group, data(), bandwidth=width)[0]
+        trial = Trial("shared", 0, seed)
+        return learn_clouds(
+            config, trial, TARGET.group, data(), bandwidth=_TRAINING_BANDWIDTH
+        )[0]
 
     def sampled(bandwidth: float) -> Stage:
-        decay = lambda i: (
-            config.sample_step_size * jnp.maximum(1 - i / config.sample_steps, 0.01)
-        )
+        decay = lambda i: _STEP_SIZE * jnp.maximum(1 - i / config.sample_steps, 0.01)
         sampler = SVGD(Pullback(RBF(bandwidth), TARGET.features), vector_adam(decay))
 
         def stage(trial: Trial) -> Outcome:
@@ -125,42 +120,26 @@ def described(points: Particles) -> Outcome:
     return seed_outcome(numbers, points, arrays=arrays)
 
 
-METRICS = {
-    "median_energy": Metric("median energy in the true potential"),
-    "states_after_relaxation": Metric("states found, once samples are relaxed"),
-    "states_found": Metric("states found"),
-}
-
 DW4_SINGLE_STATE = Experiment(
     name="dw4-single-state",
     figure="figure 12, appendix E.1",
-    metrics=METRICS,
     headlines=("states_found", "states_after_relaxation", "median_energy"),
     summary="learn DW-4 from one state: which bandwidths find others by accident",
     presets={
-        "smoke": SingleStateConfig(
-            copies=40, num_samples=32, bandwidths=(0.0001, 2.0), **TINY
-        ),
+        "smoke": SingleStateConfig(copies=40, bandwidths=(0.0001, 2.0), **TINY),
         "quick": SingleStateConfig(),
         "paper": SingleStateConfig(num_seeds=5, num_epochs=120),
     },
     entries=entries,
     figures=(
-        Configurations(
-            "configurations",
+        configurations(
             10,
             4.5,
             "states",
-            caption="Configurations as drawn; the color tells the nearest state, if "
-            f"its sorted distances are within {_NEAR} of the sample's.",
+            "Configurations as drawn; the color tells the nearest state, if its sorted "
+            f"distances are within {_NEAR} of the sample's.",
         ),
-        Bars(
-            "states",
-            (*STATES, "no_state"),
-            "fraction of the samples",
-            caption="The fraction of the samples within that distance of each state.",
-        ),
-        Histograms(
+        histograms(
             "energies", "energies", "energy in the true potential", limits=(-27.0, 15.0)
         ),
     ),

@@ -1,36 +1,32 @@
 """An energy based model of two rings (paper, appendix D.2, figure 10)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein.metrics import wasserstein_1d
 from equistein.models import ContrastiveSettings
-from equistein.runs import Metric
 from equistein.targets import Shells
-from experiments._engine import Experiment
-from experiments._family import (
-    Algorithm1,
-    KnownDensity,
-    law_of_shells,
-    likeliest_shell,
-    LogDensities,
-    Plane,
-)
-from experiments._figures import Curves, Histograms
+from experiments._engine import Experiment, Key, Particles, Point
+from experiments._figures import curves, histograms
 from experiments._planar import (
+    Algorithm1,
     epochs_to_svgd,
+    KnownDensity,
+    LogDensities,
     planar_figures,
     planar_presets,
     PlanarConfig,
     PlanarTarget,
+    Plane,
     REACH,
-    REWEIGHTED,
 )
-from experiments._types import Key, Particles
 
 _WIDTH = 0.5
 _ANGLES = 90
@@ -74,7 +70,6 @@ def rings(radii: tuple[float, float]) -> PlanarTarget:
             "inner_crest": ticks[inside][np.argmax(profile[inside])],
             "outer_crest": ticks[~inside][np.argmax(profile[~inside])],
             "density_between": between / profile.max(),
-            "inner_weight_of_samples": jnp.mean(mine < middle),
             "w1_radius": wasserstein_1d(mine, theirs),
         }
         return numbers, {"profile": profile, "radii": ticks}
@@ -89,8 +84,46 @@ def rings(radii: tuple[float, float]) -> PlanarTarget:
         sample=sample,
         family=family,
         measure=measure,
+        algorithm=Algorithm1(
+            {250: 0.5 / 0.9, 400: 0.1 / 0.9}, rates={150: 0.5, 400: 0.1}
+        ),
         of_data=of_data,
     )
+
+
+def law_of_shells(shells: Sequence[Shells], weights: Sequence[float]) -> KnownDensity:
+    """Return a mixture of single shells with weights."""
+
+    def log_densities(point: Point) -> Float[Array, " density"]:
+        parts = [shell.log_density(point) - shell.log_normalizer for shell in shells]
+        logs = jnp.log(jnp.asarray(weights, point.dtype))
+        return logsumexp(jnp.stack(parts).astype(point.dtype) + logs)[None]
+
+    def samples(key: Key, num: int) -> list[Particles]:
+        which_key, *keys = jr.split(key, 1 + len(shells))
+        pairs = zip(shells, keys, strict=True)
+        drawn = jnp.stack([shell.sample(key, num) for shell, key in pairs])
+        chances = jnp.log(jnp.asarray(weights, drawn.dtype))
+        which = jr.categorical(which_key, chances, shape=(num,))
+        return [drawn[which, jnp.arange(num)]]
+
+    return KnownDensity(log_densities, samples)
+
+
+def likeliest_shell(points: Particles) -> Shells:
+    r"""Return the circle that is likeliest to give some points of the plane.
+
+    Of a narrow one $\log p(x) = \log \mathcal N(\rho; r, w^2) - \log 2 \pi r$ with
+    $\rho = |x|$, which is largest where $r^2 - \bar\rho\, r + w^2 = 0$ and $w^2$ is the
+    mean of $(\rho - r)^2$.
+    """
+    distances = np.linalg.norm(np.asarray(points, np.float64), axis=1)
+    mean = radius = distances.mean()
+    squared = distances.var()
+    for _ in range(50):
+        radius = (mean + np.sqrt(max(mean**2 - 4 * squared, 0))) / 2
+        squared = np.mean((distances - radius) ** 2)
+    return Shells((float(radius),), float(np.sqrt(squared)), points.shape[1])
 
 
 def density_of_radius(
@@ -120,41 +153,23 @@ _QUICK = ContrastiveSettings(
     reset_to_data=0.5, label_weight=0.5, learning_rate=2e-3, regularization=1e-2,
     data_noise=0.15, ema=0.998, sample_steps=1_000, sample_at_once=256,
 )  # fmt: skip
-_ALGORITHM = Algorithm1(
-    repel=True, tolerance=1e-4, step_epochs=(250, 400),
-    step_factors=(0.5 / 0.9, 0.1 / 0.9), learning_rate_epochs=(150, 400),
-    learning_rate_factors=(0.5, 0.1),
-)  # fmt: skip
-
-METRICS = {
-    "energy_distance": Metric("distance of samples (energy distance)", "lower"),
-    "inner_weight": Metric("weight of the inner shell"),
-    "likelihood_gap": Metric("log-likelihood below the best possible", "lower", "nats"),
-    "log_likelihood": Metric("log-likelihood of held-out points", unit="nats"),
-    "w1_radius": Metric("distance of the radii (Wasserstein-1)", "lower"),
-}
 
 EBM_CIRCLES = Experiment(
     name="ebm-circles",
     figure="figure 10, appendix D.2",
-    metrics=METRICS,
     headlines=("likelihood_gap", "energy_distance", "w1_radius"),
     summary="learn two rings with rotational symmetry from points and their energies",
-    presets=planar_presets(
-        PlanarConfig(radii=(3.0, 10.0), fit=_QUICK, reweighted=REWEIGHTED),
-        0.05,
-        _ALGORITHM,
-    ),
+    presets=planar_presets(PlanarConfig(radii=(3.0, 10.0), fit=_QUICK), bandwidth=0.05),
     entries=lambda config: rings(config.radii).entries(config, _NOTES),
     figures=(
         *planar_figures(3.0),
-        Histograms(
+        histograms(
             "radii",
             lambda outcome: np.linalg.norm(outcome.samples, axis=1),
             "distance from the origin",
-            exact=lambda config, _: Shells(config.radii, _WIDTH, 2).radial_density(),
+            exact=lambda config: Shells(config.radii, _WIDTH, 2).radial_density(),
         ),
-        Curves(
+        curves(
             "profiles",
             lambda outcome: outcome.arrays["profile"],
             "density of the radius",

@@ -7,10 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float
 
-from equistein.groups import Cyclic
+from equistein.groups import AbstractGroup, Cyclic
 from equistein.metrics import (
     accuracy,
     energy_distance,
@@ -19,27 +20,22 @@ from equistein.metrics import (
     proportions,
 )
 from equistein.models import ContrastiveSettings
-from equistein.runs import Metric
 from equistein.targets import RotatedGaussians
-from experiments._engine import Experiment
-from experiments._family import (
-    Algorithm1,
-    KnownDensity,
-    likeliest_gaussians,
-    LogDensities,
-    Plane,
-)
+from experiments._engine import Experiment, Key, Particles, Point
 from experiments._planar import (
+    Algorithm1,
     epochs_to_svgd,
+    KnownDensity,
+    LogDensities,
     planar_figures,
     planar_presets,
     PlanarConfig,
     PlanarTarget,
+    Plane,
     REACH,
-    REWEIGHTED,
 )
-from experiments._types import Key, Particles, Point
 
+RADII = (7.0, 15.0)  # of the modes of each class
 _INSIDE = 1 - math.exp(-2)  # of a mode's points are within two standard deviations
 
 
@@ -94,8 +90,24 @@ def classes(radii: tuple[float, float]) -> PlanarTarget:
         sample=sample,
         family=family,
         measure=measure,
+        algorithm=Algorithm1({}, {}),
         num_classes=num_classes,
     )
+
+
+def likeliest_gaussians(
+    group: AbstractGroup, near: Point, points: Particles
+) -> RotatedGaussians:
+    """Return the copies of a Gaussian that are likeliest to give some points.
+
+    Its mean and covariance are those of the points, each moved by the group to where it
+    is nearest to `near`: exact as far as the copies do not overlap.
+    """
+    orbits = jax.vmap(group.orbit)(points)
+    nearest = jnp.argmin(jnp.sum((orbits - near[None, None]) ** 2, axis=-1), axis=1)
+    moved = np.asarray(orbits[jnp.arange(len(points)), nearest], np.float64)
+    mean, covariance = moved.mean(axis=0), np.cov(moved.T, bias=True)
+    return RotatedGaussians(group, jnp.asarray(mean), jnp.asarray(covariance))
 
 
 def _inside(target: RotatedGaussians, points: Particles) -> Bool[Array, " point"]:
@@ -148,29 +160,13 @@ _QUICK = ContrastiveSettings(
     reset_to_data=0.9, learning_rate=4e-3, regularization=3e-2, data_noise=0.25,
     ema=0.998, sample_steps=1_000, sample_at_once=256,
 )  # fmt: skip
-_ALGORITHM = Algorithm1(
-    repel=True, tolerance=1e-4, learning_rate_epochs=(1,), learning_rate_factors=(1.0,)
-)
-
-METRICS = {
-    "accuracy": Metric("accuracy of the classes", "higher"),
-    "calibration_error": Metric("expected calibration error", "lower"),
-    "energy_distance": Metric("distance of samples (energy distance)", "lower"),
-    "likelihood_gap": Metric("log-likelihood below the best possible", "lower", "nats"),
-    "log_likelihood": Metric("log-likelihood of held-out points", unit="nats"),
-}
 
 JEM_C4 = Experiment(
     name="jem-c4",
     figure="figures 4 and 9, section 4 and appendix D.1",
-    metrics=METRICS,
     headlines=("likelihood_gap", "accuracy", "calibration_error", "energy_distance"),
     summary="learn two classes with C4 symmetry as one energy: classifier and sampler",
-    presets=planar_presets(
-        PlanarConfig(radii=(7.0, 15.0), fit=_QUICK, reweighted=REWEIGHTED),
-        0.1,
-        _ALGORITHM,
-    ),
+    presets=planar_presets(PlanarConfig(radii=RADII, fit=_QUICK), bandwidth=0.1),
     entries=lambda config: classes(config.radii).entries(config, _NOTES),
     figures=planar_figures(6.0),
     compare=epochs_to_svgd,

@@ -2,22 +2,49 @@
 
 import dataclasses
 import functools
-import types
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein.metrics import pair_distances
-from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
-from experiments._clouds import cloud_models, CloudConfig, GAP, TINY
-from experiments._engine import Entry, Experiment, Trial
-from experiments._figures import Configurations, Histograms
-from experiments._systems import LJ13_SYSTEM, reference
-from experiments._types import Particles
+from equistein.data import published_clouds
+from equistein.diffusion import NoiseEnergy
+from equistein.groups import AbstractGroup, Trivial
+from equistein.metrics import reweight
+from equistein.models import denoising_model, DenoisingSettings, for_data
+from equistein.networks import NoiseMLP
+from equistein.runs import FLOOR, Outcome, seed_outcome
+from equistein.samplers import from_blackjax, MALA, run, suppress_warnings
+from equistein.training import Fitted
+from experiments._engine import (
+    augmented,
+    Entry,
+    Experiment,
+    has_blackjax,
+    Key,
+    Particles,
+    Trial,
+)
+from experiments._figures import configurations, histograms
+from experiments._systems import (
+    CloudConfig,
+    fit_as_set,
+    learn_clouds,
+    reference,
+    SYSTEMS,
+    TINY,
+)
 
+_SYSTEM = SYSTEMS["lj13"]
+_TARGET = _SYSTEM.target
 _HELD_OUT = 1_000  # samples to compare with, at least
+_BATCH = 32  # clouds, of the graph network and its twins
+_TRAJECTORY = 16  # evaluations, of the Hamiltonian chains that correct samples
+_LEAPFROG = 0.025  # their step
+_FIRST_STEP = 1e-3  # of Langevin chains in their place
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,16 +52,41 @@ class LJ13Config(CloudConfig):
     """Settings of `lj13`.
 
     Attributes:
+        num_paper_seeds: The seeds of the paper's models; None is all.
         num_data: Training configurations.
+        num_batches: Batches of the graph network.
+        graph_width: Its units.
+        graph_depth: Its layers.
+        diffusion_steps: Steps to draw a sample of it.
+        twin_width: The units of the three layers of its twin without symmetry, which
+            make as many parameters.
+        twin_batches: The batches of the twin that take as much time.
+        evaluations: Evaluations of the true energy that correct a sample:
+            `energy_w2_corrected` is after them.
     """
 
     num_seeds: int = 3
     num_paper_seeds: int | None = 1
-    num_samples: int = 1_000
     num_epochs: int = 10
     num_steps: int = 30
-    num_batches: int = 6_400
     num_data: int = 1_000
+    num_batches: int = 6_400
+    graph_width: int = 48
+    graph_depth: int = 3
+    diffusion_steps: int = 200
+    twin_width: int = 160
+    twin_batches: int = 12_800
+    evaluations: int = 50
+
+    def denoising(self, num_batches: int, num_data: int) -> DenoisingSettings:
+        """Return how energies of all noise levels are trained and sampled."""
+        epoch_batches = min(64, num_batches)
+        return DenoisingSettings(
+            num_epochs=num_batches // epoch_batches, epoch_batches=epoch_batches,
+            batch_size=min(_BATCH, num_data), width=self.graph_width,
+            depth=self.graph_depth, sample_steps=self.diffusion_steps,
+            sample_at_once=1_000,
+        )  # fmt: skip
 
 
 @functools.cache
@@ -43,15 +95,54 @@ def samples_to_learn(num: int) -> tuple[Particles, Float[Array, "other *shape"]]
 
     Published samples if they are enough, or the library's own reference samples.
     """
-    clouds = LJ13_SYSTEM.published_samples()
+    clouds = published_clouds("lj13/test_split_LJ13-1000.npy", 13, 3)
     if clouds is None or len(clouds) < num + _HELD_OUT:
-        clouds = reference(LJ13_SYSTEM, num + _HELD_OUT, 2)
+        clouds = reference(_SYSTEM, num + _HELD_OUT, 2)
+    clouds = jnp.asarray(clouds)
     return clouds[:num], clouds[num:]
 
 
+def denoise_coordinates(
+    config: LJ13Config, trial: Trial, data: Particles, copies: int
+) -> tuple[Fitted, Key]:
+    """Fit the twin without symmetry to the data, or to copies moved by the group."""
+    energy_key, fit_key, sample_key = jr.split(trial.key(0), 3)
+    if copies > 1:
+        data = augmented(trial.key(3), _TARGET.group, data, copies)
+    settings = config.denoising(config.twin_batches, len(data))
+    settings = dataclasses.replace(settings, stein_step_size=0.0)
+    network = NoiseMLP(data[0].size, widths=(config.twin_width,) * 3, key=energy_key)
+    graph = for_data(
+        energy_key, _TARGET.group, data[:512], network="graph", settings=settings
+    )
+    noise = float(graph.energy.sigma_min)  # type: ignore[attr-defined]
+    model = denoising_model(NoiseEnergy(network, data, noise), data, settings)
+    fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)
+    return fitted, sample_key
+
+
+def corrected(key: Key, points: Particles, evaluations: int) -> Particles:
+    """Return where Markov chains of the true density end that begin at the samples.
+
+    They are Hamiltonian where BlackJAX is installed: what is too hot along soft
+    directions, Langevin steps of the length that stiff ones allow would not see.
+    """
+    num, project = evaluations - 1, _TARGET.group.project  # a first look also
+    if has_blackjax() and num >= _TRAJECTORY:
+        import blackjax
+
+        chains = from_blackjax(
+            blackjax.hmc, step_size=_LEAPFROG, num_integration_steps=_TRAJECTORY,
+            project=project,
+        )  # fmt: skip
+        num //= _TRAJECTORY
+    else:
+        chains = MALA(_FIRST_STEP, num_adapt=num // 2, project=project)
+    return run(key, chains, _TARGET.log_density, points, num_steps=num).particles
+
+
 def entries(config: LJ13Config) -> list[Entry]:
-    """Return the models and the floor."""
-    target = LJ13_SYSTEM.target
+    """Return the paper's models; the graph network with its twins; and the floor."""
 
     def data() -> Particles:
         return samples_to_learn(config.num_data)[0]
@@ -59,79 +150,111 @@ def entries(config: LJ13Config) -> list[Entry]:
     def describe(points: Particles, **kept: Any) -> Outcome:
         return described(samples_to_learn(config.num_data)[1], points, **kept)
 
-    def floor(trial: Trial) -> Outcome:
-        return describe(data()[: config.num_samples])
+    def stage(learn: Callable[[Trial], tuple[Fitted, Key]], trial: Trial) -> Outcome:
+        fitted, key = learn(trial)
+        samples = fitted.sample(key, config.num_samples)
+        samples = jax.vmap(_TARGET.group.project)(samples)
+        moved = corrected(jr.fold_in(key, 1), samples, config.evaluations)
+        with suppress_warnings():  # the number tells
+            weighted = reweight(samples, fitted.log_density, _TARGET.log_density)
+        more = {
+            "energy_w2_corrected": describe(moved).metrics["energy_w2"][0],
+            "weights_worth": float(weighted.effective_sample_size),
+        }
+        return describe(
+            samples, more=more, history=fitted.history, events=fitted.events
+        )
 
-    notes = (
-        "The network sees coordinates.",
-        "The network sees sorted distances and each particle's mean distance; the "
-        "sampler's kernel is pulled back along the distances.",
+    def by_contrast(symmetry: AbstractGroup):
+        return lambda trial: learn_clouds(config, trial, symmetry, data())
+
+    def graph(trial: Trial) -> tuple[Fitted, Key]:
+        settings = config.denoising(config.num_batches, len(data()))
+        return fit_as_set(settings, trial, _TARGET.group, data())
+
+    def twin(copies: int):
+        return lambda trial: denoise_coordinates(config, trial, data(), copies)
+
+    text = (
+        "A perceptron of coordinates for all noise levels, of as many parameters, "
+        "trained for as much time by the same denoising"
     )
+    few = config.num_paper_seeds
+    models = (
+        (
+            "plain", "plain EBM, SVGD", by_contrast(Trivial()), few,
+            "The network sees coordinates.",
+        ),
+        (
+            "equivariant", "equivariant EBM, E-SVGD", by_contrast(_TARGET.group), few,
+            "The network sees sorted distances and each particle's mean distance; the "
+            "sampler's kernel is pulled back along the distances.",
+        ),
+        ("plain-denoised", "coordinates, denoising", twin(1), 1, f"{text}."),
+        (
+            "augmented-denoised", "the same, augmented", twin(100), 1,
+            f"{text}, on a hundred copies of the data, each moved by the group.",
+        ),
+        (
+            "denoised", "graph network, denoising", graph, None,
+            "What `equistein fit` takes: a graph network of all particles with an "
+            "energy for each level of noise, trained by denoising, and drawn by "
+            "reverse diffusion. weights_worth: of samples that are only nearly of the "
+            "learned density little, which Markov chains do not mind.",
+        ),
+    )  # fmt: skip
     return [
-        *cloud_models(config, target.group, data, describe, notes, target.log_density),
-        Entry(FLOOR, floor, label="data", num_seeds=1),
-    ]
+        *(
+            Entry(
+                name, functools.partial(stage, learn), note, label=label,
+                num_seeds=num_seeds, trains=True,
+            )
+            for name, label, learn, num_seeds, note in models
+        ),
+        Entry(
+            FLOOR, lambda trial: describe(data()[: config.num_samples]), label="data",
+            num_seeds=1,
+        ),
+    ]  # fmt: skip
 
 
 def described(
     held_out: Float[Array, "datum *shape"],
     points: Particles,
-    more: Mapping[str, Any] = types.MappingProxyType({}),
+    more: dict[str, Any] | None = None,
     **kept: Any,
 ) -> Outcome:
     """Measure configurations against those held out; keep further numbers."""
-    energy = LJ13_SYSTEM.energy
-    energies, distances = energy(points), pair_distances(points)
-    numbers = LJ13_SYSTEM.quality(held_out, points) | {
+    energies = _SYSTEM.energy(points)
+    numbers = _SYSTEM.quality(held_out, points) | {
         "median_energy": jnp.median(energies),
-        "median_energy_of_data": jnp.median(energy(held_out)),
-        "closest_pair": jnp.median(jnp.min(distances, axis=1)),
-        **more,
+        "median_energy_of_data": jnp.median(_SYSTEM.energy(held_out)),
+        **(more or {}),
     }
-    arrays = {"energies": energies, "distances": distances.ravel()}
-    return seed_outcome(numbers, points, arrays=arrays, **kept)
+    return seed_outcome(numbers, points, arrays={"energies": energies}, **kept)
 
-
-METRICS = {
-    "closest_pair": Metric("distance of the closest two particles (median)"),
-    "distance_tv": Metric("distance of pair distances (total variation)", "lower"),
-    "energy_w2": Metric("distance of energies (Wasserstein-2)", "lower"),
-    "energy_w2_corrected": Metric(
-        "distance of energies (Wasserstein-2), corrected by chains", "lower"
-    ),
-    "evaluations": Metric("evaluations of the score"),
-    "geometric_w2": Metric("distance of clouds, superimposed (Wasserstein-2)", "lower"),
-    "mean_energy": Metric("mean energy"),
-    "median_energy": Metric("median energy in the true potential"),
-    "weights_worth": Metric(
-        "samples that importance weights to the true energy are worth"
-    ),
-}
 
 LJ13 = Experiment(
     name="lj13",
     figure="beyond the paper",
-    metrics=METRICS,
     headlines=("energy_w2", "distance_tv", "energy_w2_corrected"),
     summary="learn LJ-13 from samples and draw new clusters",
     presets={
         "smoke": LJ13Config(
-            num_seeds=1, num_data=40, num_batches=4, **{**TINY, "num_samples": 16}
+            num_seeds=1, num_data=40, num_batches=4, graph_width=8, graph_depth=1,
+            diffusion_steps=8, twin_width=8, twin_batches=4, evaluations=4,
+            **{**TINY, "num_samples": 16},
         ),
         "quick": LJ13Config(),
         "paper": LJ13Config(
-            num_seeds=5,
-            num_paper_seeds=None,
-            num_data=5_000,
-            num_epochs=100,
-            width=256,
-            num_batches=19_200,
+            num_seeds=5, num_paper_seeds=None, num_data=5_000, num_epochs=100,
+            width=256, num_batches=19_200,
         ),
     },
     entries=entries,
     figures=(
-        Configurations("configurations", 8, 2.5, caption="Configurations as drawn."),
-        Histograms(
+        configurations(8, 2.5, caption="Configurations as drawn."),
+        histograms(
             "energies",
             "energies",
             "energy in the true potential",
@@ -140,12 +263,5 @@ LJ13 = Experiment(
             "pair energy rises by thousands within a tenth of a length, so that small "
             "errors of the model show as high energies here.",
         ),
-        Histograms(
-            "distances",
-            "distances",
-            "distance of two particles",
-            limits=LJ13_SYSTEM.limits,
-        ),
-        GAP,
     ),
-)
+)  # fmt: skip

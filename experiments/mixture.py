@@ -1,227 +1,385 @@
 """`mixture`: components of a mixture whose labels mean nothing."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Literal
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
+import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Float
 
+from equistein.kernels import AbstractKernel, Equivariant, RBF
 from equistein.plotting import error_bars
-from equistein.runs import FLOOR, Metric, Outcome
-from experiments._engine import Entry, EXACT, Experiment, Trial
-from experiments._figures import (
-    AbstractFigure,
-    Bars,
-    Boxes,
-    Curves,
-    Histograms,
-    Own,
+from equistein.posteriors import Pilot, PosteriorSamples
+from equistein.runs import FLOOR, Outcome, seed_outcome
+from equistein.samplers import (
+    AbstractMarkovChains,
+    AnnealedSMC,
+    from_blackjax,
+    MALA,
+    run,
+    SVGD,
+    vector_adam,
+)
+from experiments._engine import (
+    AbstractConfig,
+    annealed_to_target,
+    Entry,
+    EXACT,
+    Experiment,
+    Figure,
+    has_blackjax,
+    Key,
+    Particles,
     Shown,
+    Stage,
+    Trial,
 )
-from experiments._mixture_model import (
-    Mixture,
-    simulated_velocities,
-    velocities,
-    velocities_in_mass,
-)
-from experiments._posterior_samplers import (
-    annealed,
-    Assembly,
-    entries,
-    Found,
-    PAPER,
-    PosteriorConfig,
-    SMOKE,
-    tempering,
-)
+from experiments._figures import histograms
+from experiments._mixture_model import Mixture, Reading, Yardstick
 
-_NUM_SIMULATED = 82
+_STEP_SIZE = 0.1  # the first one of MALA, and the length of the steps of SVGD
+_OPTIMIZER = vector_adam(_STEP_SIZE)
+_NOISE = 0.1  # the Langevin step of SVGD
+_ENOUGH = 1_000  # independent draws
+_NUM_FLOORS = 10
+_FAR = 1_000  # seeds of the reference, far from those of the trials
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MixtureConfig(PosteriorConfig):
+class MixtureConfig(AbstractConfig):
     """Settings of `mixture`.
 
     Attributes:
         num_components: The components of the mixture that is sampled.
-        data: The velocities as published, or with the misprint of R's MASS, or
-            simulated from a mixture that is known.
         evidence_components: The numbers of components whose evidence is compared.
+        num_draws: The draws of each sampler of chains that are looked at.
+        num_reference: The draws of the reference, and of that of the floor.
+        reference_runs: The runs of tempering that each of these is made of.
+        num_temperatures: Those of tempering.
+        num_chains: Its ladders, each with one chain of the target; those of NUTS.
+        num_steps: Its steps.
+        every: The number of them between two draws of a chain.
+        num_smc_particles: The particles of sequential Monte Carlo, all runs together.
+        num_smc_runs: Its independent runs.
+        num_moves: The moves of a particle at each temperature.
+        ess_fraction: The conditional effective sample size aimed at, a fraction.
+        nuts_warm_up: The steps of its warm-up.
+        nuts_steps: The transitions of each.
+        num_particles: The particles of SVGD.
+        most_particles: Those of vanilla SVGD where it has as many as there are
+            copies of the others, at most.
+        svgd_steps: Its steps.
     """
 
+    num_seeds: int = 2
     num_components: int = 3
-    data: Literal["galaxies", "mass", "simulated"] = "galaxies"
     evidence_components: tuple[int, ...] = (2, 3, 4)
+    num_draws: int = 512
+    num_reference: int = 2_048
+    reference_runs: int = 1
+    num_temperatures: int = 12
+    num_chains: int = 32
+    num_steps: int = 3_000
+    every: int = 15
+    num_smc_particles: int = 1_024
+    num_smc_runs: int = 16
+    num_moves: int = 20
+    ess_fraction: float = 0.9
+    nuts_warm_up: int = 300
+    nuts_steps: int = 300
+    num_particles: int = 64
+    most_particles: int = 512
+    svgd_steps: int = 1_000
 
-    @property
-    def others(self) -> list[int]:
-        """The numbers of components whose evidence alone is measured."""
-        return [k for k in self.evidence_components if k != self.num_components]
+    fractions: ClassVar[Sequence[str]] = ("ess_fraction",)
+    or_zero: ClassVar[Sequence[str]] = ("nuts_warm_up",)
 
-    def model(self, num_components: int | None = None) -> Mixture:
-        """Return the model, of another number of components if it is given."""
-        simulated = self.data == "simulated"
-        data = {
-            "galaxies": velocities,
-            "mass": velocities_in_mass,
-            "simulated": lambda: simulated_velocities(
-                self.num_components, _NUM_SIMULATED
-            ),
-        }[self.data]()
-        return Mixture(data, num_components or self.num_components, simulated)
-
-
-_GOOD = 1.5  # times the distance of as many exact samples
-
-
-def compare(config: Any, outcomes: Mapping[str, Outcome]) -> dict[str, dict]:
-    """Return how far the two log evidences are apart, and what NUTS costs more."""
-    del config
-    found: dict[str, dict] = {}
-    metrics = {name: outcome.metrics for name, outcome in outcomes.items()}
-    if {"tempering", "smc"} <= set(metrics):
-        ours, theirs = metrics["tempering"], metrics["smc"]
-        gap = np.abs(ours["log_evidence"] - theirs["log_evidence"])
-        errors = np.hypot(ours["log_evidence_error"], theirs["log_evidence_error"])
-        found["smc"] = {"log_evidence_gap_in_errors": gap / errors}
-    if {"tempering", "nuts"} <= set(metrics):
-        cost = "evaluations_to_1000"
-        ratio = metrics["nuts"][cost] / metrics["tempering"][cost]
-        found["nuts"] = {"cost_over_tempering": ratio}
-    return found
+    def __post_init__(self):
+        """Raise `ValueError` for settings that do not go together."""
+        super().__post_init__()
+        runs, particles = self.num_smc_runs, self.num_smc_particles
+        if particles < 2 * runs or particles % runs:
+            raise ValueError(
+                "`num_smc_particles` must be twice `num_smc_runs` or more, and a "
+                f"multiple of it, but got {particles} for {runs} runs."
+            )
+        if self.num_steps < 4 * self.every:
+            raise ValueError(
+                "`num_steps` must be at least 4 times `every`, but got "
+                f"{self.num_steps} and {self.every}."
+            )
 
 
-def conclude(config: Any, outcomes: Mapping[str, Outcome]) -> str:
-    """Return how near the default comes, the evidence, and what NUTS and E-SVGD do."""
-    del config
-    metrics = {name: out.metrics for name, out in outcomes.items() if name != FLOOR}
-    if "tempering" not in metrics:
-        return ""
-    ours = metrics["tempering"]
-    ratios = ours["energy_distance_ratio"], ours["expanded_ratio"]
-    good = max(ratio.mean() for ratio in ratios) <= _GOOD
-    text = (
-        f"After {ours['evaluations'].mean():,.0f} evaluations tempering is at "
-        f"{_range(ratios[0])} times the energy distance of as many exact samples as "
-        f"its draws are labelled, and {_range(ratios[1])} times expanded to whole "
-        f"orbits, {'both within' if good else 'not both within'} {_GOOD:g}; the log "
-        f"evidence is {ours['log_evidence'].mean():.2f} with a stated error of "
-        f"{ours['log_evidence_error'].max():.2g} at most"
-    )
-    if "smc" in metrics:
-        theirs = metrics["smc"]
-        text += (
-            f", and {theirs['log_evidence'].mean():.2f} with "
-            f"{theirs['log_evidence_error'].max():.2g} by sequential Monte Carlo"
-        )
-    text += "."
-    if "nuts" in metrics:
-        theirs = metrics["nuts"]
-        text += (
-            f" An effective 1,000 draws take it "
-            f"{ours['evaluations_to_1000'].mean():,.0f} evaluations, and NUTS "
-            f"{_range(theirs['cost_over_tempering'])} times as many; NUTS alone is at "
-            f"{_range(theirs['energy_distance_ratio'])} times the distance of exact "
-            f"samples as it is labelled, and {_range(theirs['expanded_ratio'])} "
-            "expanded."
-        )
-    if {"e-svgd", "svgd"} <= set(metrics):
-        pair = [_range(metrics[name]["expanded"]) for name in ("e-svgd", "svgd")]
-        text += (
-            f" Expanded, E-SVGD ends at an energy distance of {pair[0]} and vanilla "
-            f"SVGD at {pair[1]}."
-        )
-    return text
+class Found(NamedTuple):
+    """What a sampler found.
 
-
-def _range(values: np.ndarray) -> str:
-    return f"{values.mean():.3g} ({values.min():.3g} to {values.max():.3g})"
-
-
-def figures(component: str, copies: str) -> tuple[AbstractFigure, ...]:
-    """Return the figures.
-
-    Args:
-        component: What the number of a component is that is shown.
-        copies: What tells the copies apart.
+    Attributes:
+        points: Its draws, flat points.
+        evaluations: Evaluations of the score, of all chains or particles together.
+        numbers: Further metrics; the log evidence and its error, where measured.
+        chain: The draws of a single chain, where there are chains.
     """
 
-    def curve(name: str, metric: str, label: str, caption: str) -> Curves:
-        return Curves(
-            name, metric, label, level=metric, caption=caption, log_x=True, log_y=True,
-            x_label="score evaluations, all chains or particles together",
+    points: Particles
+    evaluations: float
+    numbers: dict[str, Any]
+    chain: Particles | None = None
+
+
+def _thinned(points: Particles, num: int) -> Float[Array, "kept dim"]:
+    """Return so many of the points, evenly spread."""
+    return points[np.linspace(0, len(points) - 1, min(num, len(points))).astype(int)]
+
+
+class Samplers:
+    """The samplers of one model, each from a key and a start of flat points."""
+
+    def __init__(self, config: MixtureConfig, num_components: int):
+        self.config = config
+        self.reading = Reading(Mixture(num_components))
+        self.posterior = self.reading.posterior
+
+    def start(self, key: Key) -> Particles:
+        """Return draws from the prior, enough for any of the samplers."""
+        config = self.config
+        num = max(config.num_chains, config.num_particles, config.most_particles)
+        return self.posterior.draw_start(key, num)  # type: ignore[misc]
+
+    def default(self, key: Key) -> PosteriorSamples:
+        """Return what `posterior.run` gives by default."""
+        config = self.config
+        return self.posterior.run(
+            key, num_chains=config.num_chains, num_steps=config.num_steps,
+            num_draws=config.num_steps // (2 * config.every),
+            num_temperatures=config.num_temperatures, progress=True,
         )  # fmt: skip
 
-    return (
-        curve(
-            "energy-distance",
-            "energy_distance",
-            "energy distance",
-            "Energy distance of the draws, as they are labelled, to a reference that "
-            "is averaged over all labels, against evaluations of the score: mean and "
-            "range over the seeds. The line is what as many exact samples as the "
-            "draws of tempering reach.",
-        ),
-        curve(
-            "expanded",
-            "expanded",
-            "energy distance, expanded",
-            "The same where each draw stands for its whole orbit: nothing is left of "
-            "which labels a sampler has seen.",
-        ),
-        Boxes(
-            "ratios",
-            "expanded_ratio",
-            "energy distance / exact samples",
-            log=True,
-            caption="The energy distance of the expanded draws over that of as many "
-            "expanded exact samples, a point a seed; the line is exact samples.",
-        ),
-        Histograms(
-            "marginals",
-            "first_component",
-            component,
-            line_of=FLOOR,
-            caption=f"{component[0].upper()}{component[1:]}, as samplers label it: of "
-            "a single chain in each seed where there are chains, else of all draws. "
-            "All components have the same marginal, the line; a chain that does not go "
-            "through all copies shows another.",
-        ),
-        Bars(
-            "copies",
-            ["copy_error"],
-            "largest error of a copy's weight",
-            caption=f"The largest error of the weight of a copy, by {copies}: all "
-            "are equally likely, and where draws are expanded that is by construction.",
-        ),
-    )
+    def tempering(self, key: Key, start: Particles) -> Found:
+        """The default: draws, log evidence, and what they cost."""
+        del start  # it draws the same from the prior
+        samples = self.default(key)
+        places = jnp.swapaxes(samples.points, 0, 1)
+        numbers = {
+            "log_evidence": samples.log_evidence,
+            "log_evidence_error": samples.log_evidence_error,
+            "round_trips": float(np.sum(samples.samples.summary["round_trips"])),
+        }
+        return self._of_chains(places, samples.evaluations, numbers)
 
+    @functools.cached_property
+    def _nuts(self) -> AbstractMarkovChains:
+        import blackjax
+
+        warm_up = self.config.nuts_warm_up
+        return from_blackjax(blackjax.nuts, num_warmup=warm_up, step_size=0.1)
+
+    def nuts(self, key: Key, start: Particles) -> Found:
+        """Chains of BlackJAX's NUTS, with its own warm-up."""
+        num, chains = self.config.nuts_steps, self.config.num_chains
+        samples = run(
+            key, self._nuts, self.posterior.log_density, start[:chains], num_steps=num,
+            record_every=1, keep=chains, check=False, progress=True,
+        )  # fmt: skip
+        spent = float(chains) * samples.history["evaluations"][-1]
+        places = jnp.asarray(samples.history["particles"][num // 2 :])
+        return self._of_chains(places, spent, {})
+
+    def smc(self, key: Key, start: Particles) -> Found:
+        """Annealed sequential Monte Carlo from the default's reference."""
+        del start  # exact samples of the reference are one
+        config, pilot = self.config, self.posterior.pilot(key, check=False)
+        num = config.num_smc_particles
+        sampler = AnnealedSMC(
+            MALA(_STEP_SIZE),
+            reference=pilot.reference,
+            num_runs=config.num_smc_runs,
+            num_moves=config.num_moves,
+            ess_fraction=config.ess_fraction,
+        )
+        like = pilot.reference.sample(key, num)
+        samples = annealed_to_target(key, sampler, pilot.log_density, like)
+        spent = num * float(samples.history["evaluations"][-1]) + pilot.evaluations
+        points = pilot.coordinates.inverse(samples.particles)
+        names = {"log_evidence": "log_z", "log_evidence_error": "log_z_error"}
+        numbers = {name: float(samples.summary[key]) for name, key in names.items()}
+        return Found(_thinned(points, config.num_draws), spent, numbers)
+
+    def svgd(
+        self,
+        kernel: Callable[[Pilot], AbstractKernel],
+        num: int,
+        key: Key,
+        start: Particles,
+    ) -> Found:
+        """So many particles of SVGD with Langevin noise, as a pilot scales them."""
+        pilot, steps = self.posterior.pilot(key, check=False), self.config.svgd_steps
+        sampler = SVGD(kernel(pilot), _OPTIMIZER, langevin=_NOISE, score_clip=100.0)
+        samples = run(
+            key, sampler, pilot.log_density, pilot.coordinates.forward(start[:num]),
+            num_steps=steps, check=False, progress=True,
+        )  # fmt: skip
+        points = pilot.coordinates.inverse(samples.particles)
+        return Found(points, float(num * steps) + pilot.evaluations, {})
+
+    def _of_chains(
+        self,
+        places: Float[Array, "record chain dim"],
+        spent: float,
+        numbers: dict[str, Any],
+    ) -> Found:
+        """Return what chains found, and what an effective thousand draws cost."""
+        size = self.reading.effective_size(places)
+        numbers = numbers | {
+            "effective_size": size,
+            "evaluations_to_1000": _ENOUGH * float(spent) / size,
+        }
+        pool = places.reshape(-1, places.shape[-1])
+        points, chain = _thinned(pool, self.config.num_draws), jnp.asarray(places[:, 0])
+        return Found(points, float(spent), numbers, chain)
+
+
+class Assembly(Samplers):
+    """The samplers with what measures their draws: a reference and floors."""
+
+    @functools.cached_property
+    def references(self) -> list[Particles]:
+        """Draws of two sets of runs: to compare with, and for the floor."""
+        repeats, parts = self.config.reference_runs, []
+        for part in (0, 1):
+            runs = [
+                self.default(jr.key(_FAR + index))
+                for index in range(part * repeats, (part + 1) * repeats)
+            ]
+            pool = jnp.concatenate([samples.points for samples in runs])
+            pool = pool.reshape(-1, pool.shape[-1])
+            parts.append(_thinned(pool, self.config.num_reference))
+        return parts
+
+    @functools.cached_property
+    def yardstick(self) -> Yardstick:
+        pilot = self.posterior.pilot(jr.key(_FAR), check=False)
+        wide = pilot.coordinates.width * pilot.reference.width
+        return Yardstick(self.posterior, wide, self.references[0])
+
+    def exact(self, index: int, num: int) -> Particles:
+        """Return one of many draws of the second reference, whose labels are random."""
+        pool = self.references[1]
+        chosen = np.random.default_rng(index).choice(len(pool), num, replace=False)
+        return pool[chosen]
+
+    @functools.lru_cache  # noqa: B019
+    def floor(self, num: int) -> dict[str, float]:
+        """Return the distances of so many exact samples, on average."""
+        rows = [self.yardstick(self.exact(i, num)) for i in range(_NUM_FLOORS)]
+        return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+    def outcome(self, found: Found, arrays: dict[str, Any] | None = None) -> Outcome:
+        """Return the outcome of what a sampler found."""
+        points = jnp.asarray(found.points)
+        distances, floors = self.yardstick(points), self.floor(len(points))
+        ratios = {
+            f"{name}_ratio": float(distances[name]) / floors[name] for name in floors
+        }
+        metrics = {
+            **distances, **ratios, "num_draws": len(points),
+            "evaluations": found.evaluations,
+        }  # fmt: skip
+        shown = points if found.chain is None else found.chain
+        return seed_outcome(
+            metrics | found.numbers, points, stacked=arrays,
+            arrays={"first_component": self.reading.means(shown)[:, 0]},
+        )  # fmt: skip
+
+
+def entries(config: MixtureConfig) -> list[Entry]:
+    """Return the samplers, with the floor first."""
+    assembly = Assembly(config, config.num_components)
+    of_each = {k: Samplers(config, k) for k in config.evidence_components}
+
+    def floor(trial: Trial) -> Outcome:
+        num = min(config.num_draws, config.num_reference)
+        return assembly.outcome(Found(assembly.exact(trial.index, num), 0.0, {}))
+
+    def evidence(trial: Trial, name: str, found: Found) -> dict[str, Any]:
+        """Return the log evidence and its error for each number of components."""
+        rows = []
+        for k, samplers in of_each.items():
+            numbers = found.numbers
+            if k != config.num_components:
+                start = samplers.start(trial.key(0))
+                numbers = getattr(samplers, name)(trial.key(k), start).numbers
+            rows.append([numbers["log_evidence"], numbers["log_evidence_error"]])
+        return {"evidence": rows}
+
+    def stage(name: str, sample: Callable[[Key, Particles], Found]) -> Stage:
+        def of_trial(trial: Trial) -> Outcome:
+            found = sample(trial.key(1), assembly.start(trial.key(0)))
+            measured = name in ("tempering", "smc")
+            swept = evidence(trial, name, found) if measured else {}
+            return assembly.outcome(found, swept)
+
+        return of_trial
+
+    few = config.num_particles
+    copies = math.factorial(config.num_components)
+    many = max(few, min(few * copies, config.most_particles))
+    plain = lambda pilot: RBF()
+    equivariant = lambda pilot: Equivariant(RBF(), pilot.group)
+    partial = functools.partial
+    samplers = {
+        "tempering": (assembly.tempering, _TEMPERING),
+        "smc": (assembly.smc, _SMC),
+        "nuts": (assembly.nuts, _NUTS),
+        "e-svgd": (partial(assembly.svgd, equivariant, few), _E_SVGD),
+        "svgd": (partial(assembly.svgd, plain, few), _SVGD),
+        "svgd-many": (partial(assembly.svgd, plain, many), _MANY),
+    }
+    if not has_blackjax():
+        del samplers["nuts"]
+    return [
+        Entry(FLOOR, floor, label="as many exact samples", num_seeds=_NUM_FLOORS),
+        *(
+            Entry(name, stage(name, sample), note)
+            for name, (sample, note) in samplers.items()
+        ),
+    ]
+
+
+def compare(
+    config: MixtureConfig, outcomes: Mapping[str, Outcome]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return what effective draws by NUTS cost, over those by tempering."""
+    if not {"tempering", "nuts"} <= set(outcomes):
+        return {}
+    theirs, ours = (
+        outcomes[name].metrics["evaluations_to_1000"] for name in ("nuts", "tempering")
+    )
+    return {"nuts": {"cost_over_tempering": theirs / ours}}
+
+
+_TEMPERING = (
+    "The default: parallel tempering of MALA from a density that is normal in "
+    "standardized coordinates. Its chains go through all copies of a mode."
+)
+_SMC = "Annealed sequential Monte Carlo of MALA along the same path."
+_NUTS = (
+    "BlackJAX's NUTS with its own warm-up. Its chains stay in the copies near their "
+    "start; where they stay in modes that are no copies, their cost is a lower bound."
+)
+_E_SVGD = (
+    "SVGD with the equivariant kernel and Langevin noise: particles repel across all "
+    "copies. Expanded, each stands for its whole orbit."
+)
+_SVGD = "Vanilla SVGD with the same noise, of as many particles."
+_MANY = "The same with as many particles as all copies together, or `most_particles`."
 
 # Neal (1999), Erroneous results in "Marginal likelihood from the Gibbs output". Chib
 # (1995) has -224.138: his estimate lacks most of the factor 3! of the labels.
 _PUBLISHED = {3: -226.791}
-_SWEPT = {"tempering": tempering, "smc": annealed}
-
-
-def _entries(config: MixtureConfig) -> list[Entry]:
-    assemblies = {k: Assembly(config, config.model(k)) for k in config.others}
-
-    def evidence(trial: Trial, name: str, found: Found) -> dict[str, Any]:
-        """Return the log evidence and its error for each number of components."""
-        if name not in _SWEPT:
-            return {}
-        rows = []
-        for k in config.evidence_components:
-            numbers = found.numbers
-            if k in assemblies:
-                sample = _SWEPT[name](config, assemblies[k].reading)
-                numbers = sample(
-                    trial.key(k), assemblies[k].start(trial.key(0))
-                ).numbers
-            rows.append([numbers["log_evidence"], numbers["log_evidence_error"]])
-        return {"evidence": rows}
-
-    return entries(config, config.model(), evidence)
 
 
 def _draw_evidence(config: MixtureConfig, shown: Shown) -> Any | None:
@@ -235,7 +393,7 @@ def _draw_evidence(config: MixtureConfig, shown: Shown) -> Any | None:
     if not series:
         return None
     known = {k: value for k, value in _PUBLISHED.items() if k in places}
-    if known and config.data == "galaxies":
+    if known:
         where, values = np.array(list(known)), np.array(list(known.values()))
         series["Neal (1999)"] = where, values, np.full(len(known), np.nan)
         colors["Neal (1999)"] = EXACT
@@ -244,67 +402,45 @@ def _draw_evidence(config: MixtureConfig, shown: Shown) -> Any | None:
     )
 
 
-def _conclude(config: MixtureConfig, outcomes: Mapping[str, Outcome]) -> str:
-    text = conclude(config, outcomes)
-    if not text or not {"tempering", "smc"} <= set(outcomes):
-        return text
-    ours, theirs = (outcomes[name].arrays["evidence"] for name in _SWEPT)
-    gaps = np.abs(ours[..., 0] - theirs[..., 0])
-    gaps = gaps / np.hypot(ours[..., 1], theirs[..., 1])
-    return (
-        f"{text} Over {', '.join(map(str, config.evidence_components))} components the "
-        f"two log evidences differ by at most {gaps.max():.2g} joint standard errors, "
-        f"with errors of at most {max(ours[..., 1].max(), theirs[..., 1].max()):.2g}."
-    )
-
-
-_QUICK = MixtureConfig()
-METRICS = {
-    "copy_error": Metric("largest error of the weight of a copy", "lower"),
-    "energy_distance": Metric("distance of samples (energy distance)", "lower"),
-    "energy_distance_ratio": Metric(
-        "energy distance over that of as many exact samples", "lower"
-    ),
-    "evaluations": Metric("evaluations of the score"),
-    "evaluations_to_1000": Metric(
-        "evaluations of the score for an effective 1,000 draws", "lower"
-    ),
-    "expanded": Metric("distance of all copies of samples (energy distance)", "lower"),
-    "expanded_ratio": Metric(
-        "the same of all copies, over that of as many exact samples", "lower"
-    ),
-    "log_evidence": Metric("log evidence", unit="nats"),
-    "log_z_error": Metric("error of log Z", "zero"),
-    "round_trips": Metric("round trips through the temperatures"),
-    "truth_covered": Metric("true numbers inside intervals of 98 %"),
-}
-
 MIXTURE = Experiment(
     name="mixture",
     figure="beyond the paper",
-    metrics=METRICS,
     headlines=("energy_distance_ratio", "log_evidence", "evaluations_to_1000"),
     summary="the velocities of 82 galaxies as a mixture whose labels can be exchanged: "
     "tempering, sequential Monte Carlo, NUTS and SVGD, and the evidence",
     presets={
-        "smoke": dataclasses.replace(
-            _QUICK, **SMOKE, num_components=2, evidence_components=(2,)
+        "smoke": MixtureConfig(
+            num_seeds=1, num_components=2, evidence_components=(2,), num_draws=16,
+            num_reference=16, num_temperatures=3, num_chains=8, num_steps=32, every=4,
+            num_smc_particles=16, num_smc_runs=4, num_moves=1, ess_fraction=0.2,
+            nuts_warm_up=0, nuts_steps=8, num_particles=16, most_particles=16,
+            svgd_steps=8,
         ),
-        "quick": _QUICK,
-        "paper": dataclasses.replace(
-            _QUICK, **PAPER, evidence_components=(2, 3, 4, 5, 6)
+        "quick": MixtureConfig(),
+        "paper": MixtureConfig(
+            num_seeds=10, evidence_components=(2, 3, 4, 5, 6), reference_runs=4,
+            num_chains=64, num_steps=10_000, every=50, num_smc_particles=8_192,
+            num_moves=40, nuts_warm_up=1_000, nuts_steps=2_000, svgd_steps=5_000,
         ),
     },
-    entries=_entries,
+    entries=entries,
     figures=(
-        *figures("mean of the first component", "the order of the means"),
-        Own(
+        histograms(
+            "marginals",
+            "first_component",
+            "mean of the first component",
+            line_of=FLOOR,
+            caption="Mean of the first component, as samplers label it: of a single "
+            "chain in each seed where there are chains, else of all draws. All "
+            "components have the same marginal, the line; a chain that does not go "
+            "through all copies shows another.",
+        ),
+        Figure(
             "evidence",
             _draw_evidence,
-            caption="The log evidence over the number of components, with the stated "
-            "standard errors of the mean over the seeds, beside the published value.",
+            "The log evidence over the number of components, with the stated standard "
+            "errors of the mean over the seeds, beside the published value.",
         ),
     ),
     compare=compare,
-    conclude=_conclude,
 )  # fmt: skip

@@ -6,40 +6,46 @@ from collections.abc import Mapping, Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from equistein.metrics import pair_distances
-from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
-from experiments._chains import CHAINS, through_budgets
-from experiments._engine import Entry, Experiment, has_blackjax, Stages, Trial
-from experiments._figures import (
-    Bars,
-    Configurations,
-    Curves,
-    Histograms,
+from equistein.metrics import geometric_wasserstein, virial
+from equistein.runs import FLOOR, Outcome, seed_outcome
+from experiments._engine import (
+    Entry,
+    Experiment,
+    has_blackjax,
+    Keys,
+    Particles,
+    side_by_side,
+    Stages,
+    Starts,
+    Trial,
 )
-from experiments._system_samplers import ANNEALED, over_budgets, Snapshot, Snapshots
-from experiments._systems import (
-    reference,
-    System,
+from experiments._figures import configurations, curves, histograms
+from experiments._particle_samplers import (
+    ANNEALED,
+    CHAINS,
+    needs_blackjax,
+    over_budgets,
+    Snapshot,
     SystemConfig,
-    SYSTEMS,
+    through_budgets,
 )
-from experiments._types import Particles
+from experiments._systems import reference, System, SYSTEMS
 
 _NUM_DRAWS = 50  # of exact samples, in all, for the floor
 
 
 def entries(config: SystemConfig) -> list[Entry]:
     """Return the samplers, with the floor first."""
-    system = SYSTEMS[config.system]
+    system, num = SYSTEMS[config.system], config.num_particles
     num_floors = max(config.num_seeds, 2)
 
     def floor(trial: Trial) -> Outcome:
+        exact, others = (reference(system, config.num_reference, i) for i in (0, 1))
         draws = [
-            system.floor(config.num_particles, index, config.num_reference)
+            others[np.random.default_rng(index).choice(len(others), num, replace=False)]
             for index in range(trial.index, _NUM_DRAWS, num_floors)
         ]
         outcome = _outcome(config, system, draws[0])
-        exact = reference(system, config.num_reference, 0)
         rows = [system.quality(exact, points) for points in draws]
         means = {
             name: np.array([np.mean([float(row[name]) for row in rows])])
@@ -47,40 +53,38 @@ def entries(config: SystemConfig) -> list[Entry]:
         }
         return dataclasses.replace(outcome, metrics=outcome.metrics | means)
 
-    def sampled(curves: Snapshots) -> Stages:
-        def stages(trials: Sequence[Trial]) -> list[Outcome]:
-            starts = [
-                system.target.start(trial.key(0), config.num_particles)
-                for trial in trials
+    def stages(name: str) -> Stages:
+        run = over_budgets if name in ANNEALED else through_budgets
+        looks = run(config, system, name)
+
+        def starts(keys: Keys) -> Starts:
+            return jnp.stack([system.target.start(key, num) for key in keys])
+
+        def sample(keys: Keys, start: Starts) -> list[Outcome]:
+            return [
+                _outcome(config, system, snapshots[-1][0], snapshots)
+                for snapshots in looks(keys, start)
             ]
-            keys = jnp.stack([trial.key(1) for trial in trials])
-            return list(map(outcome, curves(keys, jnp.stack(starts))))
 
-        return stages
+        return side_by_side(starts, sample)
 
-    def outcome(snapshots: list[Snapshot]) -> Outcome:
-        before = system.start_evaluations
-        snapshots = [s._replace(evaluations=s.evaluations + before) for s in snapshots]
-        return _outcome(config, system, snapshots[-1].points, snapshots)
-
-    listed = [Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors)]
-    for name in _that_can_run(config):
-        if name in ANNEALED:
-            curves, note = over_budgets(config, system, name), ANNEALED[name][1]
-        else:
-            curves, note = through_budgets(config, system, name), CHAINS[name].note
-        listed.append(Entry(name, sampled(curves), note, together=True))
-    return listed
+    notes = ANNEALED | CHAINS
+    return [
+        Entry(FLOOR, floor, label="as many exact samples", num_seeds=num_floors),
+        *(
+            Entry(name, stages(name), notes[name], together=True)
+            for name in _that_can_run(config)
+        ),
+    ]
 
 
 def check(config: SystemConfig) -> None:
     """Raise `ValueError` for a sampler that there is not, or where none can run."""
     known = (*ANNEALED, *CHAINS)
-    for name in config.samplers:
-        if name not in known:
-            raise ValueError(
-                f"`samplers` must be some of {', '.join(known)}, but got {name!r}."
-            )
+    if unknown := set(config.samplers) - set(known):
+        raise ValueError(
+            f"`samplers` must be some of {', '.join(known)}, but got {unknown}."
+        )
     if not _that_can_run(config):
         raise ValueError(
             f"`samplers` must name one that can run, but got {config.samplers!r}: "
@@ -91,11 +95,7 @@ def check(config: SystemConfig) -> None:
 def _that_can_run(config: SystemConfig) -> list[str]:
     """Return the samplers, without those of BlackJAX where it is not installed."""
     there = has_blackjax()
-    return [
-        name
-        for name in config.samplers
-        if there or name not in CHAINS or not CHAINS[name].needs_blackjax(config)
-    ]
+    return [n for n in config.samplers if there or not needs_blackjax(config, n)]
 
 
 def _outcome(
@@ -105,72 +105,23 @@ def _outcome(
     snapshots: Sequence[Snapshot] = (),
 ) -> Outcome:
     """Return the outcome of particles, and of those on the way to them."""
-    exact = reference(system, config.num_reference, 0)
-    metrics, history = system.metrics(exact, points, config.num_geometric), {}
+    exact, target = reference(system, config.num_reference, 0), system.target
+    few = min(config.num_geometric, len(points), len(exact))
+    geometric = geometric_wasserstein(points[:few], exact[:few], target.group)
+    metrics = system.quality(exact, points) | {
+        "geometric_w2": geometric.value,
+        "mean_energy": jnp.mean(system.energy(points)),
+        "virial": virial(target.log_density, points),
+    }
+    history: dict[str, list] = {}
     if snapshots:
-        rows = [system.quality(exact, snapshot.points) for snapshot in snapshots]
-        steps = [float(snapshot.evaluations) for snapshot in snapshots]
+        rows = [system.quality(exact, each) for each, _ in snapshots]
         history = {name: [row[name] for row in rows] for name in rows[0]}
-        history |= {"step": steps}
-        last = snapshots[-1]
-        spent = {"evaluations": last.evaluations, "seconds": last.seconds}
-        metrics |= spent | last.numbers
-    arrays = {
-        "energies": system.energy(points),
-        "distances": pair_distances(points).ravel()[::10],
-    }
+        before = system.start_evaluations
+        history["step"] = [before + float(spent) for _, spent in snapshots]
+        metrics["evaluations"] = history["step"][-1]
+    arrays = {"energies": system.energy(points)}
     return seed_outcome(metrics, points, history=history, arrays=arrays)
-
-
-_NUM_STATES = 5
-_PLAIN = ("mala", "nuts")  # the samplers that everyone has
-
-
-def conclusion(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> str:
-    """Return which samplers are best at the end, and whether plain ones are as good."""
-    ends = {
-        name: outcome.metrics["energy_w2"]
-        for name, outcome in outcomes.items()
-        if outcome.history
-    }
-    if not ends:
-        return ""
-    best = min(ends, key=lambda name: ends[name].mean())
-    # What is at the floor is as good as what is below it.
-    floor = outcomes[FLOOR].metrics["energy_w2"] if FLOOR in outcomes else ends[best]
-    level = max(ends[best], floor, key=np.mean)
-    as_good = [name for name in ends if name != best and _reaches(ends[name], level)]
-    spent = outcomes[best].metrics["evaluations"].mean()
-    text = f"Nearest to the reference after {spent:,.0f} evaluations a particle is "
-    text += (
-        f"{best}, at a Wasserstein-2 distance of the energies of {_range(ends[best])}"
-    )
-    if FLOOR in outcomes:
-        text += f"; as many exact samples are at {floor.mean():.3g}"
-    one = ends[best].size == 1
-    seeds = "one seed" if one else f"{ends[best].size} seeds"
-    text += f" ({config.num_particles:,} particles, {seeds}). "
-    near = "As low as exact samples, of one seed, which tells no error"
-    if not one:
-        near = "Within two standard errors of it, or of exact samples"
-    text += f"{near}: {', '.join(as_good) or 'none'}."
-    for name in _PLAIN:
-        if name in ends and name != best:
-            is_good = "one of them" if name in as_good else "worse"
-            text += f" {name.upper()} is {is_good}: {_range(ends[name])}."
-    return text
-
-
-def _reaches(ours: np.ndarray, level: np.ndarray) -> bool:
-    """Return whether values are as low as others, within two standard errors."""
-    if min(ours.size, level.size) < 2:
-        return bool(ours.mean() <= level.mean())
-    error = np.hypot(*(x.std(ddof=1) / x.size**0.5 for x in (ours, level)))
-    return bool(ours.mean() - level.mean() <= 2 * error)
-
-
-def _range(values: np.ndarray) -> str:
-    return f"{values.mean():.3g} ({values.min():.3g} to {values.max():.3g})"
 
 
 def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
@@ -193,50 +144,6 @@ def compare(config: SystemConfig, outcomes: Mapping[str, Outcome]) -> dict:
         for name, outcome in outcomes.items()
         if outcome.history
     }
-
-
-def _curve(name: str, metric: str, label: str, caption: str) -> Curves:
-    return Curves(
-        name, metric, label, level=metric, caption=caption,
-        x_label="score evaluations a particle", log_x=True, log_y=True,
-        limits=lambda level: (None, 100 * level),
-    )  # fmt: skip
-
-
-def _histogram(name: str, label: str, limits: str, bins: int) -> Histograms:
-    return Histograms(
-        name, name, label, bins=bins, line_of=FLOOR,
-        limits=lambda config: getattr(SYSTEMS[config.system], limits),
-    )  # fmt: skip
-
-
-_FIGURES = (
-    _curve(
-        "energy-w2",
-        "energy_w2",
-        "Wasserstein-2 of the energies",
-        "Wasserstein-2 distance of the energies from those of the reference, "
-        "against the evaluations of the score that each particle took: mean and "
-        "range over the seeds. The line is what as many independent exact samples "
-        "reach.",
-    ),
-    _curve(
-        "distance-tv",
-        "distance_tv",
-        "total variation of the distances",
-        "Total variation of the histograms of pair distances (200 bins).",
-    ),
-    _histogram("energies", "energy", "energies", 64),
-    _histogram("distances", "distance of two particles", "limits", 80),
-    Configurations(
-        "configurations", 8, caption="Samples of each sampler, not aligned."
-    ),
-    Bars(
-        "states",
-        [f"state_{i + 1}" for i in range(_NUM_STATES)],
-        "fraction of the samples",
-    ),
-)
 
 
 _DW4 = SystemConfig()
@@ -272,7 +179,6 @@ _LJ55 = SystemConfig(
     stein_step=5e-4,
     noise=2e-4,
     start_inverse_temperature=1.0,
-    reach=8.0,
     quiet_step_size=0.02,
     mala_step_size=2e-4,
     hamiltonian_step_size=0.02,
@@ -282,17 +188,6 @@ _LJ55 = SystemConfig(
 _SMOKE = {
     **{"num_seeds": 2, "num_steps": 40, "budgets": (10, 20), "pair_budget": 40},
     **{"num_warmup": 20, "num_ladders": 4},
-}
-
-METRICS = {
-    "distance_tv": Metric("distance of pair distances (total variation)", "lower"),
-    "energy_w2": Metric("distance of energies (Wasserstein-2)", "lower"),
-    "evaluations": Metric("evaluations of the score"),
-    "evaluations_to_mala": Metric(
-        "evaluations of the score until as good as MALA", "lower"
-    ),
-    "geometric_w2": Metric("distance of clouds, superimposed (Wasserstein-2)", "lower"),
-    "mean_energy": Metric("mean energy"),
 }
 
 PARTICLE_SAMPLING = Experiment(
@@ -331,9 +226,27 @@ PARTICLE_SAMPLING = Experiment(
     },
     entries=entries,
     check=check,
-    figures=_FIGURES,
-    metrics=METRICS,
+    figures=(
+        curves(
+            "energy-w2",
+            "energy_w2",
+            "Wasserstein-2 of the energies",
+            level="energy_w2",
+            x_label="score evaluations a particle",
+            log_x=True,
+            log_y=True,
+            limits=lambda level: (None, 100 * level),
+            caption="Wasserstein-2 distance of the energies from those of the "
+            "reference, against the evaluations of the score that each particle took: "
+            "mean and range over the seeds. The line is what as many independent exact "
+            "samples reach.",
+        ),
+        histograms(
+            "energies", "energies", "energy", bins=64, line_of=FLOOR,
+            limits=lambda config: SYSTEMS[config.system].energies,
+        ),
+        configurations(8, caption="Samples of each sampler, not aligned."),
+    ),
     headlines=("energy_w2", "distance_tv", "geometric_w2", "evaluations_to_mala"),
     compare=compare,
-    conclude=conclusion,
 )  # fmt: skip

@@ -20,18 +20,12 @@ from equistein.metrics import (
     wasserstein_1d,
 )
 from equistein.plotting import spatial_samples
-from equistein.runs import Metric, Outcome
+from equistein.runs import Outcome
 from equistein.samplers import annealed_svgd, SVGD
 from equistein.targets import Shells
-from experiments._engine import Entry, Experiment
-from experiments._figures import Boxes, Curves, Histograms, Own, Shown
-from experiments._toys import (
-    drawn,
-    planar_figure,
-    Toy,
-    ToyConfig,
-)
-from experiments._types import Particles, Scalar
+from experiments._engine import Entry, Experiment, Figure, Particles, Scalar, Shown
+from experiments._figures import boxes, curves, histograms
+from experiments._toys import drawn, planar_figure, Toy, ToyConfig
 
 _REACH = 10.5  # of a panel
 
@@ -46,7 +40,6 @@ class ShellsConfig(ToyConfig):
         width: Their standard deviation.
         bandwidth: The bandwidth of `vanilla` and `invariant`, as in the paper.
         radial_bandwidth: The bandwidth in the radius of `equivariant` and `annealed`.
-        annealed_step_size: That of `annealed`, at the target.
     """
 
     dim: int = 2
@@ -54,7 +47,6 @@ class ShellsConfig(ToyConfig):
     width: float = 0.5
     bandwidth: float = 0.005
     radial_bandwidth: float = 0.3
-    annealed_step_size: float = 0.03
 
     @property
     def target(self) -> Shells:
@@ -122,7 +114,7 @@ def shell_entries(config: ShellsConfig) -> list[Entry]:
             "are set by the start.",
         ),
         "annealed": (
-            annealed_svgd(radial, config.num_steps, config.annealed_step_size),
+            annealed_svgd(radial, config.num_steps, 0.03),
             "From hot to the target in equal factors of the temperature: the weights "
             "no longer depend on the start.",
         ),
@@ -141,23 +133,9 @@ _SPHERES = ShellsConfig(dim=3, radii=(4.0, 9.0), width=0.3, num_particles=100,
                         bandwidth=0.001)  # fmt: skip
 _SMOKE: dict[str, Any] = {"num_seeds": 2, "num_particles": 16, "num_steps": 60}
 
-METRICS = {
-    "gap_after_100_steps": Metric(
-        "log-likelihood still to go after 100 steps", "lower"
-    ),
-    "inner_weight": Metric("weight of the inner shell"),
-    "inner_weight_error": Metric("error of the weight of the inner shell", "lower"),
-    "inner_sd": Metric("width of the inner shell"),
-    "ksd": Metric("kernel Stein discrepancy", "lower"),
-    "mean_log_likelihood": Metric("mean log-likelihood of the samples", unit="nats"),
-    "outer_sd": Metric("width of the outer shell"),
-    "w1_radius": Metric("distance of the radii (Wasserstein-1)", "lower"),
-}
-
 TWO_CIRCLES = Experiment(
     name="two-circles",
     figure="figure 3 (b, d), section 3",
-    metrics=METRICS,
     headlines=("w1_radius", "inner_weight_error", "ksd"),
     summary="two rings with SO(2) symmetry: widths and weights of the rings",
     presets={
@@ -167,12 +145,12 @@ TWO_CIRCLES = Experiment(
     },
     entries=shell_entries,
     figures=(
-        Own("samples", _samples, caption="The particles of the first seed."),
-        Histograms(
+        Figure("samples", _samples, "The particles of the first seed."),
+        histograms(
             "radii",
             lambda outcome: np.linalg.norm(outcome.samples, axis=-1),
             "distance from the origin",
-            exact=lambda config, shown: eqx.filter_jit(config.target.radial_density)(),
+            exact=lambda config: eqx.filter_jit(config.target.radial_density)(),
         ),
     ),
 )
@@ -196,38 +174,27 @@ class SampleEfficiencyConfig(ToyConfig):
 
     Attributes:
         multiples: How many times as many particles vanilla SVGD has.
-        record_every: The number of steps between two points of the curves.
-        radial_step_size: The step size of `equivariant`.
-        radial_bandwidth: The bandwidth in the radius of `equivariant`.
-        annealed_step_size: The step size of `annealed`, at the target.
-        annealed_bandwidth: The bandwidth in the radius of `annealed`.
     """
 
     num_particles: int = 20
     multiples: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     num_steps: int = 5_000
-    record_every: int = 10
     step_size: float = 0.05
     bandwidth: float = 0.1
-    radial_step_size: float = 0.2
-    radial_bandwidth: float = 0.3
-    annealed_step_size: float = 0.15
-    annealed_bandwidth: float = 0.5
 
 
 def efficiency_entries(config: SampleEfficiencyConfig) -> list[Entry]:
     """Return few equivariant particles, and more and more plain ones."""
     num = config.num_particles
-    radial = Pullback(RBF(config.radial_bandwidth), Radius())
-    hot = Pullback(RBF(config.annealed_bandwidth), Radius())
+    radial, hot = (Pullback(RBF(width), Radius()) for width in (0.3, 0.5))
     samplers: dict[str, tuple[Any, str]] = {
         f"equivariant-{num}": (
-            SVGD(radial, optax.sgd(config.radial_step_size)),
+            SVGD(radial, optax.sgd(0.2)),
             "Converges within 100 steps; the weights of the rings are those of the "
             "start.",
         ),
         f"annealed-{num}": (
-            annealed_svgd(hot, config.num_steps, config.annealed_step_size),
+            annealed_svgd(hot, config.num_steps, 0.15),
             "Its weights do not depend on the start.",
         ),
     }
@@ -240,8 +207,7 @@ def efficiency_entries(config: SampleEfficiencyConfig) -> list[Entry]:
         most = size == max(sizes.values())
         samplers[name] = (RBF(config.bandwidth), plenty if most else "")
     toy = _toy(Shells((4.0, 8.0), 0.5, 2))
-    every = config.record_every
-    return toy.entries(config, samplers, sizes=sizes, record_every=every)
+    return toy.entries(config, samplers, sizes=sizes, record_every=10)
 
 
 def gaps(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dict:
@@ -258,7 +224,6 @@ def gaps(config: SampleEfficiencyConfig, outcomes: Mapping[str, Outcome]) -> dic
 SAMPLE_EFFICIENCY = Experiment(
     name="sample-efficiency",
     figure="figure 1, section 3",
-    metrics=METRICS,
     headlines=("w1_radius", "inner_weight_error", "gap_after_100_steps"),
     summary="20 equivariant particles against up to 640 plain ones on two circles",
     presets={
@@ -270,7 +235,7 @@ SAMPLE_EFFICIENCY = Experiment(
     },
     entries=efficiency_entries,
     figures=(
-        Curves(
+        curves(
             "log-likelihood",
             "log_density",
             "mean log-likelihood",
@@ -280,7 +245,7 @@ SAMPLE_EFFICIENCY = Experiment(
             caption="Mean log-likelihood against the step: mean and range over the "
             "seeds. Collapsed particles lie above the exact line.",
         ),
-        Boxes("wasserstein", "w1_radius", "Wasserstein-1 of the radii"),
+        boxes("wasserstein", "w1_radius", "Wasserstein-1 of the radii"),
     ),
     compare=gaps,
 )

@@ -33,8 +33,6 @@ def test_classes_with_c4_symmetry_are_learned_as_one_energy():
     assert mine["modes_found"] == 8
     assert mine["accuracy"] >= 0.98
     assert mine["calibration_error"] < 0.03
-    by_ais = mine["log_likelihood_by_ais"] - mine["log_likelihood"]
-    assert abs(by_ais) < mine["ais_error_bound"] + 0.02  # and the sample's own error
     for label in (0, 1):
         name = f"energy_distance_class_{label}"
         assert mine[name] < 0.5 * plain[name]

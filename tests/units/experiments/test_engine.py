@@ -20,7 +20,7 @@ from experiments._engine import (
     open_folder,
     perform,
 )
-from experiments._figures import Bars, Boxes, Configurations, Curves, Histograms
+from experiments._figures import boxes, configurations, curves, histograms
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,12 +59,11 @@ def experiment(*, failing=False):
             Entry(name=FLOOR, label="data", stage=stage, num_seeds=3, note="A floor."),
         ],
         figures=[
-            Curves("loss", "loss", "loss", level="mean", caption="F."),
-            Boxes("mean", "mean", "mean"),
-            Bars("bars", ["mean"], "mean"),
-            Histograms("values", "values", "value"),
-            Histograms("none", lambda outcome: None, "nothing"),
-            Configurations("configurations", 4),
+            curves("loss", "loss", "loss", level="mean", caption="F."),
+            boxes("mean", "mean", "mean"),
+            histograms("values", "values", "value"),
+            histograms("none", lambda outcome: None, "nothing"),
+            configurations(4),
         ],
         compare=lambda config, outcomes: {"model": {"twice": np.ones(2)}},
     )  # fmt: skip
@@ -139,7 +138,7 @@ def test_an_interrupted_run_writes_what_is_finished_and_continues(tmp_path):
     assert metrics["seeds"] == [0, 1]
     assert metrics["about"]["mean"]["label"] == "mean of coins"
     names = {path.stem for path in (tmp_path / "figures").glob("*.png")}
-    assert names == {"loss", "mean", "bars", "values", "configurations"}
+    assert names == {"loss", "mean", "values", "configurations"}
 
 
 def test_the_same_command_continues_a_run_and_another_is_refused(tmp_path):
@@ -149,16 +148,6 @@ def test_the_same_command_continues_a_run_and_another_is_refused(tmp_path):
         open_folder(experiment(), Config(size=2.0), "quick", 0, tmp_path)
     with pytest.raises(UserError, match="other settings"):
         open_folder(experiment(), Config(), "quick", 1, tmp_path)
-
-
-def test_the_conclusion_is_first_in_the_report(tmp_path):
-    concluding = dataclasses.replace(
-        experiment(),
-        conclude=lambda config, outcomes: f"{config.num_seeds} of {len(outcomes)} < 3.",
-    )
-    perform(concluding, Config(), folder=opened(concluding, tmp_path))
-    report = (tmp_path / "report.html").read_text()
-    assert report.index("2 of 2 &lt; 3.") < report.index("<figure>")
 
 
 def test_the_report_keeps_names_as_they_are_written():

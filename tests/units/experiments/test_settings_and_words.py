@@ -11,7 +11,7 @@ from equistein.models import contrastive_model, energy_for
 from equistein.targets import RotatedGaussians
 from equistein.training import ContrastiveDivergence
 from experiments import experiment, MODULES
-from experiments._family import Algorithm1
+from experiments.ebm_circles import rings
 
 
 def configurations(name):
@@ -40,8 +40,7 @@ def test_no_stein_force_is_a_setting(name):
             {"radii": (4.0, -8.0)},
             "`radii`",
         ),
-        ("particle-sampling", {"corrected_fraction": 1.0}, "and below 1"),
-        ("particle-sampling", {"annealed_fraction": 1.5}, "at most 1"),
+        ("particle-sampling", {"start_inverse_temperature": 1.5}, "at most 1"),
         (
             "particle-sampling",
             {"num_particles": 1},
@@ -49,18 +48,13 @@ def test_no_stein_force_is_a_setting(name):
         ),
         ("particle-sampling", {"pair_budget": 1}, "`pair_budget`"),
         ("particle-sampling", {"budgets": ()}, "`budgets`"),
-        ("hard-mixture", {"width_ratio": 0.9}, "`width_ratio`"),
-        ("hard-mixture", {"width_ratios": (0.9, 1.0)}, "`width_ratios`"),
-        ("hard-mixture", {"smc_divisors": (3,)}, "`num_smc_particles`"),
-        ("hard-mixture", {"ratio_particles": 17}, "a multiple of it, but got 17 for"),
-        ("hard-mixture", {"ratio_steps": 399}, "`num_records`"),
-        ("hard-mixture", {"adapt_fraction": 1e-4}, "`adapt_fraction`"),
+        ("hard-mixture", {"num_smc_particles": 17}, "a multiple of it, but got 17 for"),
+        ("hard-mixture", {"num_steps": 399}, "`num_records`"),
         ("mixture", {"every": 2_000}, "`num_steps`"),
         ("molecules", {"noise": 0.6}, "`noise`"),
         ("images", {"models": ("convolutional",)}, "`models`"),
         ("images", {"fields": (2, 2)}, "`fields`"),
         ("images", {"models": ()}, "`models`"),
-        ("images", {"labeled_fraction": 1.5}, "`labeled_fraction`"),
         ("objectives", {"objectives": ("guess",)}, "`objectives`"),
     ],
 )
@@ -113,7 +107,8 @@ def test_the_paper_s_own_training_repels_and_stops_early():
     data = RotatedGaussians(Cyclic(4)).sample(jr.key(0), 64)
     energy = energy_for(jr.key(1), Cyclic(4), data, widths=(4,))
     model = contrastive_model(energy, data, None, paper.fit)
-    changed = paper.algorithm.applied(model, paper.fit.learning_rate)
+    algorithm = rings(paper.radii).algorithm
+    changed = algorithm.applied(model, paper.fit.learning_rate)
     assert isinstance(changed.objective, ContrastiveDivergence)
     negatives = changed.objective.negatives
     assert negatives.repel
@@ -122,6 +117,3 @@ def test_the_paper_s_own_training_repels_and_stops_early():
     batches = model.epoch_batches
     factors = [float(negatives.step_factor(e * batches)) for e in (0, 251, 401)]
     assert factors == pytest.approx([1.0, 0.5 / 0.9, 0.1 / 0.9])
-    assert Algorithm1().applied(model, 1e-3) is model
-    with pytest.raises(ValueError, match="`step_epochs`"):
-        Algorithm1(step_epochs=(2, 1), step_factors=(1.0, 1.0))
