@@ -1,12 +1,10 @@
 """Disturbs commands, and sees that nothing is lost: `make faults`.
 
-Each of an experiment, fit, sweep and report is started, and told to
-end by SIGKILL, SIGTERM or SIGINT at a random moment; then `resume`, or the same command
-again, must give the numbers, the samples, the history and the report of the command
-that was let alone.
-Ctrl-C and SIGTERM leave no traceback and no partial file. Then come full disks, folders
-that are moved, damaged caches and others, of `fault_extras`. Each result is a line of
-`--out`, and what is there is not repeated. Prints a table for docs/reliability.md.
+Each of an experiment, fit, sweep and report is ended by SIGKILL, SIGTERM or SIGINT at a
+random moment; then `resume`, or the same command again, must give the numbers, samples,
+history and report of the command that was let alone. Ctrl-C and SIGTERM leave no
+traceback and no partial file. The faults of `fault_extras` come first. Each result is a
+line of `--out`, which is not repeated. Prints a table for docs/reliability.md.
 """
 
 import argparse
@@ -59,7 +57,7 @@ def planned(num, num_extra, chosen):
         for index in range(num_extra)
         for name, (kinds, _) in fault_extras.EXTRAS.items()
         for kind in kinds
-        if kind in chosen or kind not in KINDS
+        if kind in chosen
     ]
     return more + some
 

@@ -2,9 +2,8 @@
 
 Whatever a file holds, a reader gives an error of its own or an answer, within 20 s and
 2 GiB, beyond which its process gets no memory. Files are made from good ones by random
-changes of a fixed seed, or, where the package atheris is installed and `--engine
-atheris` is given, by its search for files that reach new lines. What once broke a
-reader stays in tests/corpus and is read in the tests.
+changes of a fixed seed. What once broke a reader stays in tests/corpus and is read in
+the tests.
 """
 
 import argparse
@@ -189,27 +188,6 @@ def _report(reader, number, broken, began):
     )  # fmt: skip
 
 
-def by_atheris(reader, number):
-    """Let atheris search; it ends this process."""
-    import atheris
-
-    name, seed_content = fuzz_readers.seeds()[reader]
-    with atheris.instrument_imports(include=["equistein"]):
-        import equistein.data
-        import equistein.molecules
-        import equistein.runs  # noqa: F401
-
-    def check(content):
-        told = trouble(reader, name, content)
-        if told is not None:
-            raise AssertionError(told)
-
-    corpus = pathlib.Path(tempfile.mkdtemp())
-    (corpus / "seed").write_bytes(seed_content)
-    atheris.Setup([sys.argv[0], f"-runs={number}", "-seed=1", str(corpus)], check)
-    atheris.Fuzz()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--number", type=int, default=20_000, help="of files a reader")
@@ -217,17 +195,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="readers at a time")
     parser.add_argument("--reader", action="append")
     parser.add_argument("--last", type=pathlib.Path, help=argparse.SUPPRESS)
-    parser.add_argument("--engine", choices=["random", "atheris"], default="random")
     chosen = parser.parse_args()
     readers = chosen.reader or list(fuzz_readers.seeds())
-    if chosen.last and chosen.engine == "atheris":
-        by_atheris(readers[0], chosen.number)
     if chosen.last:
         return int(one(readers[0], chosen.number, chosen.seed, chosen.last) > 0)
 
     def begin(reader):
         words = ["--number", chosen.number, "--seed", chosen.seed]
-        words += ["--engine", chosen.engine, "--reader", reader]
+        words += ["--reader", reader]
         with folder() as made:
             last = pathlib.Path(made) / "last"
             command = [sys.executable, __file__, *map(str, words), "--last", last]

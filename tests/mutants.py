@@ -42,20 +42,24 @@ KEPT = ROOT / ".venv/mutants"  # which tests run which lines
 PACKAGES = {  # what is changed, and the tests that must notice
     "groups": (
         ["groups"], ["units/groups", "contracts/test_groups.py",
-        "contracts/test_group_samples.py"],
+        "contracts/test_group_samples.py", "contracts/test_wrong_arguments.py"],
     ),
     "kernels": (
         ["kernels"], ["units/kernels", "contracts/test_kernels.py",
         "contracts/test_kernel_symmetry.py", "contracts/test_kernel_checks.py",
-        "contracts/test_kernel_stein_identity.py"],
+        "contracts/test_kernel_stein_identity.py",
+        "contracts/test_wrong_arguments.py"],
     ),
     "samplers": (
         ["samplers"], ["units/samplers", "contracts/test_sampler_steps.py",
         "contracts/test_samplers.py", "contracts/test_many_runs.py",
         "contracts/test_sampler_loops.py", "contracts/test_devices.py",
-        "units/test_bad_input.py"],
+        "units/test_bad_input.py", "contracts/test_wrong_arguments.py"],
     ),
-    "metrics": (["metrics"], ["units/metrics", "contracts/test_metrics.py"]),
+    "metrics": (
+        ["metrics"], ["units/metrics", "contracts/test_metrics.py",
+        "contracts/test_wrong_arguments.py"],
+    ),
     "training": (
         ["training"], ["units/training", "contracts/test_training_parts.py"],
     ),

@@ -131,14 +131,6 @@ def test_a_name_without_an_example_is_found(used):
     assert without_example(known, used_in([other])) == ["RBF"]
 
 
-def test_packages_that_are_told_of_are_all_but_the_command_line():
-    packages = {
-        f"equistein.{path.parent.name}" for path in SOURCE.glob("*/__init__.py")
-    }
-    told = {"equistein", "equistein.bridges.scikit_learn"}
-    assert set(PACKAGES) == packages - {"equistein.cli"} | told
-
-
 def test_every_public_name_stands_on_one_page():
     where = collections.Counter((name, id(value)) for _, name, value in LISTED)
     assert [name for (name, _), count in where.items() if count > 1] == []
@@ -150,21 +142,6 @@ def test_every_public_name_stands_on_one_page():
         if (name, id(value)) not in where
     ]
     assert missing == []
-
-
-@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.stem)
-def test_abstract_classes_and_helpers_are_last(page):
-    assert all(names for _, names in ENTRY.findall(page.read_text()))
-    ranks = [rank(name, value) for _, name, value in members(page)]
-    assert ranks
-    assert ranks == sorted(ranks)
-
-
-@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.stem)
-def test_an_example_comes_before_the_first_entry(page):
-    text = page.read_text()
-    assert 0 < text.find("```python") < text.find("\n::: ")
-    assert [p for p in programs(text) if len(p.splitlines()) > 25] == []
 
 
 @pytest.mark.parametrize(

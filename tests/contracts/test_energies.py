@@ -209,14 +209,6 @@ def test_walls_keep_the_density_normalizable(case):
     assert jnp.sum(scores[-1] * point) < 0
 
 
-@pytest.mark.parametrize("name", ["plain", "tempered", "levels of noise"])
-def test_an_energy_without_kinds_has_none_to_give(name, key):
-    group, shape = GROUPS["cloud"]
-    energy, _ = energy_and_data(key, ENERGIES[name], group, shape)
-    with pytest.raises(ValueError, match="`label`"):
-        energy.given(1)
-
-
 def test_every_level_of_noise_is_an_energy(key):
     for name in ("levels of noise", "several formulas"):
         group, shape = GROUPS[SOME[name][0]]

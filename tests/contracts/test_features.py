@@ -176,13 +176,6 @@ def test_histogram_of_several_pairs_by_hand():
     assert np.allclose(mixed, [*bins(5), 5 / 8, *others])
 
 
-def test_the_default_histogram_is_that_of_the_findings():
-    features = PairHistogram("AA")
-    assert features(jnp.zeros((2, 3))).shape == (25,)
-    assert (features.reach, features.epsilon) == (8.0, 1e-2)
-    assert np.isclose(features.width, 8 / 23)
-
-
 def test_histogram_feels_a_fragment_that_is_far_away():
     pair = jnp.array([[0.0, 0.0, 0.0], [40.0, 0.0, 0.0]])
     slopes = eqx.filter_jit(jacobian)(PairHistogram("AA"), pair)
@@ -213,23 +206,6 @@ def test_only_the_histogram_is_smooth_where_like_distances_tie(make, order, smoo
     jump = np.max(np.abs(derivative(1e-7) - derivative(-1e-7)))
     assert (jump < 1e-5) == smooth
     assert smooth or jump > 0.5
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"reach": 0.0}, "`reach`"),
-        ({"reach": -8.0}, "`reach`"),
-        ({"reach": float("inf")}, "`reach`"),
-        ({"reach": float("nan")}, "`reach`"),
-        ({"num_centers": 1}, "`num_centers`"),
-        ({"width": 0.0}, "`width`"),
-        ({"width": float("nan")}, "`width`"),
-    ],
-)
-def test_a_wrong_histogram_is_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        PairHistogram((0, 0), **options)
 
 
 @pytest.mark.parametrize("make", [SortedDistances, SortedRowSums, PairHistogram])

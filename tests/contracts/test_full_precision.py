@@ -153,8 +153,3 @@ def test_products_of_networks_ask_for_what_was_given(precision, wanted, model):
     )
     assert wanted is None or any(wanted in each for each in found)
     assert "None" in asked(*model, None)
-
-
-def test_without_a_word_it_is_as_jax_is_told(model):
-    with jax.default_matmul_precision("highest"):
-        assert all("HIGHEST" in each for each in asked(*model, None))

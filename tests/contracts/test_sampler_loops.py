@@ -119,23 +119,6 @@ def test_one_small_update_ends_the_run_even_if_the_next_is_large(key):
     assert np.array_equal(samples.history["step"], [samples.num_steps])
 
 
-def test_a_run_that_does_not_reach_the_tolerance_has_not_converged(key):
-    x = start(key)
-    samples = run(key, SAMPLERS["svgd"], log_density, x, num_steps=20, tol=1e-12)
-    assert not samples.converged
-    assert samples.num_steps == 20
-
-
-def test_a_small_tolerance_changes_no_step(key):
-    x, sampler = start(key), SAMPLERS["equivariant"]
-    free = run(key, sampler, log_density, x, num_steps=100, record_every=30)
-    watched = run(
-        key, sampler, log_density, x, num_steps=100, record_every=30, tol=1e-14
-    )
-    assert np.allclose(free.particles, watched.particles, atol=1e-10)
-    assert np.array_equal(free.history["step"], watched.history["step"])
-
-
 def square_root_ridge(x):
     return -jnp.sum(jnp.sqrt(1 - x))
 
@@ -187,21 +170,6 @@ def test_an_interrupted_run_holds_what_it_did_and_can_go_on(key, monkeypatch):
         num_steps=34, record_every=2, initial_state=samples.state,
     )  # fmt: skip
     assert np.array_equal(rest.particles, straight.particles)
-
-
-def test_the_next_call_is_begun_before_the_last_one_is_looked_at(key, monkeypatch):
-    import equistein.samplers._run as driver
-
-    said, advance, fetch = [], driver.record_steps, jax.device_get
-    monkeypatch.setattr(
-        driver, "record_steps", lambda *given: said.append("step") or advance(*given)
-    )
-    monkeypatch.setattr(
-        driver.jax, "device_get", lambda told: said.append("look") or fetch(told)
-    )
-    sampler = SAMPLERS["noisy"]
-    run(key, sampler, log_density, start(key), num_steps=6, record_every=2)
-    assert said[:5] == ["step", "step", "look", "step", "look"]
 
 
 def test_progress_is_shown_on_standard_error(key, capsys):

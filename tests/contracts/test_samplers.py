@@ -173,15 +173,6 @@ def test_density_is_not_traced_again_for_a_new_start_or_key(key):
 # ------------------------------------------------------------ edges
 
 
-def test_no_steps_give_the_start(key):
-    x = start(key)
-    samples = run(key, SAMPLERS["svgd"], log_density, x, num_steps=0)
-    assert np.array_equal(samples.particles, x)
-    assert samples.num_steps == 0
-    assert not samples.converged
-    assert samples.history == {} or len(samples.history["step"]) == 0
-
-
 @pytest.mark.parametrize("kernel", [RBF(0.3), IMQ(0.3), RBF()])
 def test_one_particle_climbs_the_density(kernel, key):
     x = start(key, num=1)
@@ -203,14 +194,6 @@ def test_coinciding_particles_stay_finite(sampler, dtype, key):
     assert np.all(np.isfinite(state.particles))
     if sampler not in NOISY:
         assert np.allclose(state.particles[4:], state.particles[4:5])
-
-
-def test_points_may_have_any_shape(key):
-    x = jr.normal(key, (5, 2, 3, 2))
-    cube = lambda x: -0.5 * jnp.sum(x**2)
-    sampler = SVGD(RBF(), vector_adam(0.1), langevin=0.01, score_clip=5.0)
-    samples = run(key, sampler, cube, x, num_steps=2, record_every=1)
-    assert samples.particles.shape == x.shape
 
 
 # ------------------------------------------------------------ BlackJAX's form
@@ -237,17 +220,3 @@ def test_blackjax_form_serves_blackjax_s_loop(key):
     assert state.step == 5
     assert states.particles.shape == (5, 8, 2)
     assert infos.update_norm.shape == (5,)
-
-
-def test_blackjax_form_serves_a_scan(key):
-    x, sampler = start(key), SAMPLERS["svgd"]
-    algorithm = as_blackjax(sampler, log_density)
-
-    @jax.jit
-    def loop(state, keys):
-        return jax.lax.scan(lambda s, k: algorithm.step(k, s), state, keys)
-
-    state, infos = loop(algorithm.init(x), jr.split(key, 6))
-    samples = run(key, sampler, log_density, x, num_steps=6, record_every=1)
-    assert np.allclose(state.particles, samples.particles, atol=1e-12)
-    assert np.allclose(infos.force_norm, samples.history["force_norm"])

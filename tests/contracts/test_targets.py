@@ -1,4 +1,3 @@
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -74,11 +73,6 @@ def test_jax_jit_takes_its_log_density(target, shape, key):
     assert hash(target.log_density) == hash(target.log_density)
 
 
-def test_targets_take_an_integer_for_a_key():
-    target = TARGETS["circles"][0]
-    assert jnp.array_equal(target.sample(3, 4), target.sample(jr.key(3), 4))
-
-
 def stein_z_scores(target, points, dimension):
     r"""Return how far, in standard errors, $E[s \cdot f + div f]$ is from zero.
 
@@ -122,12 +116,6 @@ def test_density_and_score_are_finite_where_points_coincide_and_far_away(
     assert np.all(np.isfinite(scores))
     if target.group != Trivial():  # the origin is where all elements leave it
         assert np.allclose(scores[0], 0, atol=1e-3)
-
-
-@every_target_large_ones_slow
-def test_compiled_density_equals_eager(target, shape, key):
-    x = jr.normal(key, shape)
-    assert np.allclose(eqx.filter_jit(target.log_density)(x), target.log_density(x))
 
 
 @every_exact_target
@@ -212,11 +200,6 @@ def test_shell_weights_and_normalizer_are_those_of_quadrature(target):
     assert np.allclose(
         target.log_normalizer, np.log(surface * masses.mean()), atol=1e-6
     )
-
-
-def test_shell_weights_are_those_of_the_paper_s_targets():
-    assert np.allclose(SHELLS[0].weights[0], 1 / 3, atol=0.001)
-    assert np.allclose(Shells((4.0, 9.0), 0.3, 3).weights[0], 0.166, atol=0.001)
 
 
 @every_shells_spheres_slow

@@ -67,18 +67,6 @@ def test_every_part_of_the_library_is_tried():
     assert starts == classes_of(AbstractInitial, ALL)
 
 
-def classes_in(*modules):
-    values = [value for module in modules for value in vars(module).values()]
-    return {value for value in values if isinstance(value, type)}
-
-
-def test_the_faces_of_the_library_hold_them_all():
-    assert classes_of(AbstractObjective, ALL) <= classes_in(es.objectives)
-    assert classes_of(AbstractNegatives, ALL) <= classes_in(es.negatives)
-    for kind in (AbstractGenerator, AbstractInitial, AbstractCallback):
-        assert classes_of(kind, ALL) <= classes_in(es.training, es.diffusion)
-
-
 # ------------------------------------------------------------ objectives
 
 

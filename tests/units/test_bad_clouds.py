@@ -110,15 +110,6 @@ def test_runs_from_clashes_stay_finite(kernel, key):
 # ------------------------------------------------------------ species and shapes
 
 
-@pytest.mark.parametrize("species", [(), 4, None, 1.5])
-@pytest.mark.parametrize(
-    "make", [lambda s: PointCloud(s, 2), PairHistogram, SortedDistances, SortedRowSums]
-)
-def test_a_wrong_list_of_species_is_refused(make, species, unchecked):
-    with pytest.raises(ValueError, match="`species`"):
-        make(species)
-
-
 @pytest.mark.parametrize("wrap", [Equivariant, Invariant])
 @pytest.mark.parametrize("base", [RBF, IMQ])
 def test_a_cloud_of_too_many_permutations_is_refused_with_the_remedy(wrap, base):
@@ -144,27 +135,6 @@ def test_no_exact_average_in_other_dimensions(dim):
     with pytest.raises(ValueError, match="no exact average over PointCloud") as caught:
         Equivariant(RBF(), PointCloud((0, 0), dim))
     assert "permutations" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "words"),
-    [
-        (Equivariant(RBF(1.0), PointCloud((0,) * 4, 2)), r"acts on points of .*\(4, 2"),
-        (Equivariant(RBF(1.0), PointCloud((0,) * 3, 3)), r"acts on points of .*\(3, 3"),
-        (Gradient(RBF(1.0), SortedDistances((0,) * 4)), r"needs points of .*\(4, dim"),
-        (Pullback(RBF(1.0), PairHistogram((0,) * 4)), r"needs points of .*\(4, dim"),
-        (Moments(PairHistogram((0,) * 4)), r"needs points of .*\(4, dim"),
-    ],
-)
-@pytest.mark.parametrize("shape", [(5, 2), (8,), (2, 4), (3, 2)])
-def test_clouds_of_another_shape_are_refused(kernel, words, shape, unchecked):
-    sampler = es.SVGD(kernel, optax.sgd(0.1))
-    with pytest.raises(ValueError, match=words) as caught:
-        es.run(
-            jr.key(0), sampler, lambda x: -jnp.sum(x**2), jnp.ones((3, *shape)),
-            num_steps=1,
-        )  # fmt: skip
-    assert f"got points of shape {shape}" in str(caught.value)
 
 
 @pytest.mark.parametrize(

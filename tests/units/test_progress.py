@@ -66,16 +66,3 @@ def test_nothing_is_shown_where_it_was_turned_off(file, told):
         assert told(file(), three) == ""
     finally:
         show_progress(True)
-
-
-def test_what_is_told_behind_the_numbers_makes_no_more_lines(told):
-    def many():
-        with progress_bar(total=2, desc="") as bar:
-            for number in range(1_000):
-                bar.show_text(f"look {number}")
-            bar.update(2)
-
-    lines = told(io.StringIO(), many).splitlines()
-    assert len(lines) <= 3
-    assert lines[-1].endswith("look 999")
-    assert "look 9" in told(Terminal(), many)

@@ -106,11 +106,6 @@ def test_forces_are_checked_against_energies(key):
             other.check_forces(points)
 
 
-def test_without_species_there_is_no_group(density):
-    with pytest.raises(ValueError, match="`species`"):
-        density.group  # noqa: B018
-
-
 # ------------------------------------------------------ what does not do
 
 
@@ -208,21 +203,3 @@ def test_what_is_no_energy_and_force_is_told_of(function, said):
     density = from_energy_forces(function, temperature=300.0)
     with pytest.raises(ValueError, match=said):
         es.run(jr.key(0), es.MALA(0.1), density, jnp.ones((3, 2)), num_steps=5)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"temperature": 0}, "`temperature`"),
-        ({"temperature": np.nan}, "`temperature`"),
-        ({"temperature": True}, "`temperature`"),
-        ({"temperature": 300.0, "container": -1.0}, "`container`"),
-        ({"temperature": 300.0, "stiffness": 0.0}, "`stiffness`"),
-        ({"temperature": 300.0, "on_failure": "ignore"}, "`on_failure`"),
-        ({"temperature": 300.0, "function": 3}, "`function`"),
-    ],
-)
-@pytest.mark.usefixtures("unchecked")
-def test_wrong_arguments_are_named(options, said):
-    with pytest.raises(ValueError, match=said):
-        from_energy_forces(**{"function": spring} | options)

@@ -1,7 +1,6 @@
 import jax.numpy as jnp
 import pytest
 
-from equistein.features import Periodic
 from equistein.groups import (
     Cyclic,
     Dihedral,
@@ -18,26 +17,6 @@ from equistein.groups import (
     TorusTranslations,
     Trivial,
 )
-
-
-@pytest.mark.parametrize(
-    "make",
-    [Cyclic, Dihedral, SpecialOrthogonal, Orthogonal, Permutations, Signs],
-    ids=lambda cls: cls.__name__,
-)
-@pytest.mark.parametrize("number", [0, -1, 2.0, True, "4"])
-def test_a_wrong_number_is_refused(make, number, unchecked):
-    with pytest.raises(ValueError, match="`(order|dim|num)`"):
-        make(number)
-
-
-@pytest.mark.parametrize(
-    ("species", "dim", "words"),
-    [((), 2, "species"), (3, 2, "species"), ("CO", 0, "dim"), ("CO", 2.0, "dim")],
-)
-def test_a_wrong_point_cloud_is_refused(species, dim, words, unchecked):
-    with pytest.raises(ValueError, match=words):
-        PointCloud(species, dim)
 
 
 @pytest.mark.parametrize("species", ["CHOC", (6, 1, 8, 6), ["C", "H", "O", "C"]])
@@ -84,13 +63,6 @@ def test_a_point_cloud_is_named_with_its_species():
 def test_a_name_of_no_group_is_refused(text):
     with pytest.raises(ValueError, match="group|needs|shape"):
         parse_group(text)
-
-
-@pytest.mark.parametrize("periods", [[0.0, 1.0], [-1.0], [float("inf")], [], 3.0, "ab"])
-@pytest.mark.parametrize("make", [TorusTranslations, Periodic])
-def test_wrong_periods_are_refused(make, periods, unchecked):
-    with pytest.raises(ValueError, match="`periods`"):
-        make(periods)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-import blackjax
-import blackjax.vi.svgd
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -45,11 +43,6 @@ def test_profile_is_the_kernel_and_its_slope(make):
     assert np.allclose(value[1], kernel(X, jnp.array([0.3**0.5, 0.0])))
     derivative = jax.vmap(jax.grad(lambda u: kernel.profile(u)[0]))(squared)
     assert np.allclose(slope, derivative)
-
-
-def test_scalar_kernel_has_a_multiple_of_the_identity_for_its_matrix():
-    matrix = RBF(2.0).matrix(X, Y)
-    assert np.allclose(matrix, np.exp(-0.5) * np.eye(2))
 
 
 def test_force_of_one_source_by_hand():
@@ -156,34 +149,6 @@ def test_moments_measure_the_metric_on_so_many_particles(key):
     assert not np.allclose(kernel.at(x).metric, kernel.at(x[1::3]).metric)
 
 
-def test_moments_force_vanishes_once_the_moments_fit():
-    # On the circle of radius r, with the score -r of a normal law: -r + 1 / r = 0.
-    angles = jnp.arange(5.0)
-    circle = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
-    kernel = Moments(Radius(1e-6))
-    for radius, sign in ((1.0, 0.0), (0.5, 1.0), (2.0, -1.0)):
-        x = radius * circle
-        along = np.sum(kernel.stein_force(x, x, -x) * circle, axis=1)
-        assert np.allclose(np.sign(np.round(along, 6)), sign)
-
-
-def test_one_step_is_blackjax_s_step(key):
-    start_key, step_key = jr.split(key)
-    x = jr.normal(start_key, (7, 2))
-    log_density = lambda x: -jnp.sum(x**4) + jnp.sum(x)
-    theirs = blackjax.svgd(
-        jax.grad(log_density),
-        optax.sgd(0.1),
-        blackjax.vi.svgd.rbf_kernel,
-        lambda state: state,
-    )
-    state = theirs.init(x, {"length_scale": 2 * 0.7**2})
-    expected = theirs.step(state).particles
-    ours = SVGD(RBF(0.7), optax.sgd(0.1))
-    state, _ = ours.step(step_key, ours.init(x, log_density), log_density)
-    assert np.allclose(state.particles, expected, atol=1e-12)
-
-
 # ------------------------------------------------------------ the median rule
 
 
@@ -201,11 +166,6 @@ def test_median_of_three_points_by_hand():
     assert np.isclose(bandwidth, 4 / np.sqrt(2 * np.log(3)))
     bandwidth = measured(RBF(Median(factor=0.5)), line(0.0, 3.0, 7.0))
     assert np.isclose(bandwidth, 2 / np.sqrt(2 * np.log(3)))
-
-
-def test_median_is_the_default():
-    assert isinstance(RBF().bandwidth, Median)
-    assert RBF(0.3).bandwidth == 0.3
 
 
 @pytest.mark.parametrize("points", [line(5.0), line(5.0, 5.0), line(1.0, 1.0, 1.0)])
@@ -263,13 +223,6 @@ def test_median_far_from_the_origin_keeps_its_digits():
     points = 1_000 + line(0.0, 0.3, 0.7).astype(jnp.float32)
     bandwidth = measured(RBF(), points)
     assert np.isclose(bandwidth, 0.4 / np.sqrt(2 * np.log(3)), rtol=1e-2)
-
-
-@pytest.mark.parametrize("name", ["factor", "every", "max_particles"])
-@pytest.mark.parametrize("value", [0, -1])
-def test_a_wrong_median_is_refused(name, value, unchecked):
-    with pytest.raises(ValueError, match=f"Median needs `{name}`"):
-        Median(**{name: value})
 
 
 class Laplace(AbstractScalarKernel):

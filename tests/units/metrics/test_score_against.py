@@ -6,7 +6,7 @@ import pytest
 
 import equistein as es
 from equistein.metrics import published_scores, score_against
-from equistein.targets import DoubleWell, LennardJones, Shells
+from equistein.targets import DoubleWell, LennardJones
 
 TARGET = DoubleWell(2, 2)
 NUM = 300
@@ -152,15 +152,6 @@ def with_nan():
 def test_what_cannot_be_samples_is_refused(samples, said):
     with pytest.raises(ValueError, match=said):
         score(samples)
-
-
-def test_wrong_settings_are_refused(unchecked):
-    with pytest.raises(ValueError, match="`target`"):
-        score_against(exact(0, 10), Shells((4.0,), 0.5, 2))
-    with pytest.raises(ValueError, match="`num_draws`"):
-        score(exact(0, 10), num_draws=1)
-    with pytest.raises(ValueError, match="at least twice as many"):
-        score(exact(0, 10), reference=(exact(1, 100), exact(2, 19)))
 
 
 def test_papers_have_scores_of_the_three_systems():

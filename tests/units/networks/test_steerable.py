@@ -111,14 +111,6 @@ def test_eight_layers_are_exactly_invariant(group_pool, dtype, tolerance, key):
 
 
 @pytest.mark.slow
-def test_the_score_turns_with_the_image(key):
-    network = SteerableCNN((8, 8, 1), (3, 3), pool_after=(1,), key=key)
-    image, score = jr.normal(key, (8, 8, 1)), jax.grad(network)
-    for g in C4.elements():
-        assert np.allclose(score(C4.act(g, image)), C4.act(g, score(image)))
-
-
-@pytest.mark.slow
 def test_the_plain_twin_is_as_large_and_not_invariant(key):
     network = SteerableCNN(
         (28, 28, 1), (4, 4, 4, 8, 8, 8, 8, 8), pool_after=(1, 3), out_size=10, key=key
@@ -223,21 +215,7 @@ def test_images_of_another_size_are_refused(key):
         network.convolutions[0](jnp.zeros((6, 6, 1)))
 
 
-@pytest.mark.parametrize("name", ["in_fields", "size", "stride", "image_size"])
-@pytest.mark.parametrize("number", [0, -1, 2.0])
-def test_a_layer_needs_positive_integers(name, number, key, unchecked):
-    given = {"in_fields": 1, "out_fields": 2, "size": 3, "stride": 1, "image_size": 6}
-    with pytest.raises(ValueError, match="needs"):
-        SteerableConv(**given | {name: number}, group=C4, key=key)
-
-
 def test_an_image_without_channels_is_one_of_a_channel(key):
     flat, deep = (SteerableCNN(s, (2, 2), key=key) for s in ((6, 6), (6, 6, 1)))
     image = jr.normal(key, (6, 6))
     assert flat(image) == deep(image[..., None])
-
-
-def test_what_is_not_square_is_not_turned():
-    for shape in ((1, 5), (6, 4, 1)):
-        with pytest.raises(ValueError, match="acts on points of shape"):
-            C4.orbit(jnp.zeros(shape))

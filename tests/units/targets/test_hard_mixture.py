@@ -62,21 +62,3 @@ def test_plain_chains_stay_in_the_mode_that_they_fell_into(key):
     assert np.array_equal(target.modes(first), target.modes(last.particles))
     found = proportions(target.modes(first), 4)
     assert np.max(np.abs(np.asarray(found) - np.asarray(target.weights))) > 0.1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"dim": 1},
-        {"dim": 51},
-        {"dim": True},
-        {"weights": (1.0,)},
-        {"weights": (1.0, 0.0)},
-        {"width_ratio": 0.9},
-        {"radius": 0.0},
-        {"radius": float("nan")},
-    ],
-)
-def test_a_wrong_mixture_is_refused(wrong, unchecked):
-    with pytest.raises(ValueError, match=f"HardMixture.*{next(iter(wrong))}"):
-        HardMixture(**wrong)

@@ -143,33 +143,9 @@ def test_group_and_subspace():
     assert np.allclose(np.mean(start, axis=1), 0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"num_particles": 1},
-        {"dim": 0},
-        {"pair_factor": 0.0},
-        {"minimum": -1.0},
-        {"trap": 0.0},
-        {"temperature": 0.0},
-        {"temperature": float("nan")},
-        {"trap": float("nan")},
-        {"container": -2.0},
-        {"container": float("nan")},
-    ],
-)
-def test_a_wrong_cluster_is_refused(wrong):
-    name, value = next(iter(wrong.items()))
-    with pytest.raises(ValueError, match=f"LennardJones needs.*{name}={value}"):
-        LennardJones(**wrong)
-
-
-def test_a_trap_and_a_container_together_are_refused():
+def test_a_container_is_a_wall_around_the_center_of_mass():
     with pytest.raises(ValueError, match="`trap`"):
         LennardJones(38, trap=1.0, container=2.0)
-
-
-def test_a_container_is_a_wall_around_the_center_of_mass():
     target = LennardJones(2, pair_factor=1.5, container=3.0, temperature=0.5)
     # Ten apart, each five from the center: two outside. The pair energy is negligible.
     pair = 1.5 * (10.0**-12 - 2 * 10.0**-6)
