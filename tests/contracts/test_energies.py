@@ -192,14 +192,6 @@ def test_energy_and_score_are_finite_in_single_precision(make, group, shape, key
         assert np.all(np.isfinite(scores))
 
 
-def test_compiled_energy_equals_eager(case):
-    point = case.data[0]
-    values, _ = values_and_scores(case.energy, points_to_try(case.data))
-    assert np.isclose(-values[0], case.energy(point))
-    assert np.isclose(values[0], case.energy.log_density(point))
-    assert np.isclose(-values[0], case.energy.evaluate(point).energy)
-
-
 def test_walls_keep_the_density_normalizable(case):
     point = case.data[0]
     points = jnp.stack([point, 10 * point, 30 * point, 100 * point])

@@ -108,9 +108,6 @@ NETWORKS = {  # adding a network to the library means adding a line here
         lambda key, data, out: EGNN("COO", dim=2, width=4, depth=1, key=key),
     ),
 }
-every_network = pytest.mark.parametrize(
-    ("shape", "make"), NETWORKS.values(), ids=NETWORKS.keys()
-)
 
 
 def network_and_data(key, shape, make, out, dtype=jnp.float64):
@@ -147,13 +144,6 @@ def test_each_output_has_the_declared_symmetry(shape, make, key):
     blend = jnp.array([1.0, -0.3, 0.7])  # no symmetry of one output hides another's
     value = lambda x: jnp.sum(blend[:num] * network(x))
     check_invariance(value, network.group(shape), data, tolerance=1e-9)
-
-
-@every_network
-def test_compiled_network_equals_eager(shape, make, key):
-    network, data = network_and_data(key, shape, make, None)
-    assert network(data[0]).shape == ()
-    assert np.allclose(eqx.filter_jit(network)(data[0]), network(data[0]))
 
 
 @eqx.filter_jit

@@ -126,6 +126,10 @@ REFUSED = {  # values of an argument that are refused by its name
     "es.metrics.annealed_importance_sampling": {
         "num_particles": [1, 0], "num_steps": [0]
     },
+    "es.metrics.total_variation": {
+        "limits": [(0.0, INF), (-INF, 1.0), (NAN, 1.0), (1.0, 1.0)]
+    },
+    "es.metrics.typicality": {"labels": [jnp.full(6, -1), jnp.full(6, 3)]},
     "es.targets.DoubleWell": {
         "num_particles": [1], "dim": [0], "c": [0.0, -1.0], "temperature": [0.0]
     },
