@@ -123,17 +123,3 @@ def test_nothing_asks_for_the_type_of_an_energy_network_kernel_or_group():
 )
 def test_a_question_for_the_type_is_found(source):
     assert dispatches(source)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "if not isinstance(group, PointCloud):\n    raise ValueError('no')",
-        "assert isinstance(energy, JointEnergy)",
-        "good = isinstance(x, RBF)\nif not good:\n    raise ValueError('no')",
-        "if isinstance(x, float):\n    x = 1",
-        "if type(x) is int:\n    x = 1",
-    ],
-)
-def test_a_check_of_an_argument_is_none(source):
-    assert dispatches(source) == []

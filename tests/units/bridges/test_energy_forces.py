@@ -151,21 +151,6 @@ def test_what_a_run_gave_before_the_function_raised_is_kept():
     assert jnp.allclose(again.particles, whole.particles)
 
 
-def test_one_configuration_alone_is_told_to_be_stacked():
-    bowl = lambda points: ((points**2).sum((1, 2)), -2 * points)
-    density = es.from_energy_forces(bowl, temperature=300.0, species=(1, 1))
-    start = jnp.ones((2, 3))
-    with pytest.raises(ValueError, match=r"2 atoms, shape \(2, 3\).*positions\[None"):
-        es.run(0, es.MALA(0.1), density, start, num_steps=1)
-    assert density(start) < 0
-
-
-def test_a_function_that_raises_at_the_start_is_told_of(key):
-    density = from_energy_forces(failing(0), temperature=KELVIN)
-    with pytest.raises(ValueError, match="raised at the start: .*no convergence"):
-        es.run(key, es.MALA(0.1), density, jnp.zeros((3, 2)), num_steps=5)
-
-
 def test_failures_may_be_rejected_and_are_counted():
     """With no density beyond 1, what is left is the spring's density cut there."""
 

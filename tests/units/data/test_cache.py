@@ -30,13 +30,6 @@ def test_an_array_is_made_once(folder):
     assert [file.suffix for file in folder.iterdir()] == [".npz"]
 
 
-def test_other_settings_make_another_array():
-    calls = []
-    cached_array("name", {"a": 1}, (2, 3), counted(calls))
-    cached_array("name", {"a": 2}, (2, 3), counted(calls))
-    assert len(calls) == 2
-
-
 _HEADER = b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, 'shape': "
 
 

@@ -57,11 +57,6 @@ def test_images_and_labels_of_another_kind_are_refused(images, labels, words):
         as_labeled(np.zeros(images, np.uint8), np.array(labels), ("a", "b"), (2, 2, 2))
 
 
-def test_pixels_that_are_not_bytes_are_refused():
-    with pytest.raises(DataError, match="pixels as bytes"):
-        as_labeled(np.ones((1, 2, 2)), np.array([0]), ("a",), (1, 2, 2))
-
-
 def test_the_digits_are_split_in_five():
     train, test = (labeled_images("digits", part) for part in ("train", "test"))
     assert train.pixels.shape == (1438, 8, 8, 1)

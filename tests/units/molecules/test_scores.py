@@ -30,21 +30,9 @@ def test_elements_that_no_table_knows_are_judged_by_rdkit_alone(chem):
     assert np.isnan(scores.molecule_stability)
 
 
-def test_scores_without_valid_or_known_molecules(chem):
-    scores = score_molecules("CHHHH", METHANE[None] * 5, [])
-    assert scores.validity == scores.num_isomers == 0
-    assert np.isnan(scores.uniqueness)
-    assert np.isnan(scores.coverage)
-
-
 def test_what_was_perceived_already_is_not_perceived_again(chem):
     seen = [perceive("CHHHH", METHANE)] * 2
     positions = np.stack([METHANE, METHANE * 5])
     scores = score_molecules("CHHHH", positions, ["C"], perceived=seen)
     assert scores.validity == 1
     assert scores.molecule_stability == 1 / 2
-
-
-def test_no_molecules_are_refused(chem):
-    with pytest.raises(ValueError, match="at least one"):
-        score_molecules("CHHHH", np.zeros((0, 5, 3)), ["C"])
