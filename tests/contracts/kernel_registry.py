@@ -77,7 +77,6 @@ KERNELS = {  # adding a kernel to the library means adding a line here
     "rbf": (RBF, None, (3,)),
     "imq": (IMQ, None, (3,)),
     "c4": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2,)),
-    "c4 imq": (lambda h: Equivariant(IMQ(h), Cyclic(4)), Cyclic(4), (2,)),
     "c4 of clouds": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2, 2)),
     "d5": (lambda h: Equivariant(RBF(h), Dihedral(5)), Dihedral(5), (2,)),
     "images": (
@@ -102,11 +101,6 @@ KERNELS = {  # adding a kernel to the library means adding a line here
         None,
         (3, 2),
     ),
-    "haar so2 imq": (
-        lambda h: Equivariant(IMQ(h), SpecialOrthogonal(2), **_HAAR),
-        None,
-        (2,),
-    ),
     "by its values alone": (Cauchy, None, (3,)),
     "invariant haar cloud": (
         lambda h: Invariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR),
@@ -115,7 +109,6 @@ KERNELS = {  # adding a kernel to the library means adding a line here
     ),
     "invariant c4": (lambda h: Invariant(RBF(h), Cyclic(4)), None, (2,)),
     "radius in the plane": (lambda h: Pullback(RBF(h), Radius()), Orthogonal(2), (2,)),
-    "radius in space imq": (lambda h: Pullback(IMQ(h), Radius()), Orthogonal(3), (3,)),
     "distances": (
         lambda h: Pullback(IMQ(h), SortedDistances((0, 1, 2))),
         PointCloud((0, 1, 2), 2),
@@ -147,11 +140,6 @@ KERNELS = {  # adding a kernel to the library means adding a line here
     ),
     "gradient of a histogram": (
         lambda h: Gradient(RBF(h), _HISTOGRAM),
-        PointCloud((0, 0, 1), 2),
-        (3, 2),
-    ),
-    "gradient of a histogram imq": (
-        lambda h: Gradient(IMQ(h), _HISTOGRAM),
         PointCloud((0, 0, 1), 2),
         (3, 2),
     ),
@@ -194,7 +182,6 @@ COSTLY = (  # whose forces take seconds to compile
     "histogram",
     "gradient of distances",
     "gradient of a histogram",
-    "gradient of a histogram imq",
     "labels of parts",
     "signs",
     "signed labels",
