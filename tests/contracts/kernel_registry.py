@@ -147,11 +147,7 @@ KERNELS = {  # adding a kernel to the library means adding a line here
         name: (lambda h, group=group: Equivariant(RBF(h), group), group, shape)
         for name, (group, shape) in _LABELS.items()
     },
-    "sums over labels": (
-        lambda h: Pullback(RBF(h), _SUMS),
-        _SUMS.permutations,
-        (6,),
-    ),
+    "sums over labels": (lambda h: Pullback(RBF(h), _SUMS), _SUMS.permutations, (6,)),
     "periodic": (lambda h: PeriodicRBF(h, periodic=_PERIODS), None, (3,)),
     "labels that wrap": (
         lambda h: Equivariant(

@@ -102,10 +102,7 @@ def work():
     ):
         sampler, x = SVGD(kernel, optax.sgd(0.1)), jr.normal(key, (num, *shape))
         state, found = sampler.init(x, density), []
-        for each, begun in (
-            (sampler, state),
-            (sampler.on(mesh), on_all(state, mesh)),
-        ):
+        for each, begun in ((sampler, state), (sampler.on(mesh), on_all(state, mesh))):
             step = jax.jit(functools.partial(each.step, log_density=density))
             compiled = step.lower(key, begun).compile()
             found.append(compiled.cost_analysis()["flops"])

@@ -15,10 +15,7 @@ from kernel_registry import (
 from registries import classes_of
 
 from equistein.features import Radius
-from equistein.groups import (
-    InvarianceError,
-    PointCloud,
-)
+from equistein.groups import InvarianceError, PointCloud
 from equistein.kernels import (
     AbstractAverage,
     AbstractBandwidth,

@@ -8,12 +8,7 @@ from registries import some_slow
 from sampler_registry import log_density, SAMPLERS, start
 
 from equistein.kernels import AbstractBandwidth, RBF
-from equistein.samplers import (
-    load_samples,
-    NonFiniteError,
-    run,
-    SVGD,
-)
+from equistein.samplers import load_samples, NonFiniteError, run, SVGD
 
 RUNS = 3
 

@@ -5,17 +5,9 @@ import numpy as np
 import optax
 import pytest
 from registries import some_slow
-from sampler_registry import (
-    EVALUATIONS,
-    log_density,
-    one_step,
-    SAMPLERS,
-    start,
-)
+from sampler_registry import EVALUATIONS, log_density, one_step, SAMPLERS, start
 
-from equistein.kernels import (
-    RBF,
-)
+from equistein.kernels import RBF
 from equistein.samplers import (
     AbstractSampler,
     advance,

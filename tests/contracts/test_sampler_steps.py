@@ -4,31 +4,12 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from sampler_registry import (
-    log_density,
-    one_step,
-    SAMPLERS,
-    start,
-)
+from sampler_registry import log_density, one_step, SAMPLERS, start
 
 from equistein.features import SortedDistances
 from equistein.groups import PointCloud
-from equistein.kernels import (
-    Equivariant,
-    measured_bandwidth,
-    Median,
-    Pullback,
-    RBF,
-)
-from equistein.samplers import (
-    advance,
-    Langevin,
-    MALA,
-    Power,
-    run,
-    SVGD,
-    vector_adam,
-)
+from equistein.kernels import Equivariant, measured_bandwidth, Median, Pullback, RBF
+from equistein.samplers import advance, Langevin, MALA, Power, run, SVGD, vector_adam
 from equistein.targets import DoubleWell
 
 # ------------------------------------------------------------ parts of the step

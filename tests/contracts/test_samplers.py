@@ -18,10 +18,7 @@ from sampler_registry import (
 )
 
 from equistein.groups import Cyclic
-from equistein.kernels import (
-    IMQ,
-    RBF,
-)
+from equistein.kernels import IMQ, RBF
 from equistein.samplers import (
     AbstractSampler,
     AnnealedSMC,

@@ -7,12 +7,7 @@ import scipy.integrate
 import scipy.stats
 from registries import classes_of, some_slow
 
-from equistein.groups import (
-    check_invariance,
-    Cyclic,
-    Dihedral,
-    Trivial,
-)
+from equistein.groups import check_invariance, Cyclic, Dihedral, Trivial
 from equistein.targets import (
     AbstractParticleSystem,
     AbstractTarget,

@@ -5,11 +5,7 @@ import jax.random as jr
 import pytest
 
 import equistein as es
-from equistein._limits import (
-    check_made,
-    LimitError,
-    max_bytes,
-)
+from equistein._limits import check_made, LimitError, max_bytes
 
 HUGE = 10**9
 

@@ -3,13 +3,7 @@ import io
 import numpy as np
 import pytest
 
-from equistein.data import (
-    as_particles,
-    DataError,
-    map_points,
-    read_labels,
-    read_points,
-)
+from equistein.data import as_particles, DataError, map_points, read_labels, read_points
 
 
 @pytest.fixture

@@ -9,12 +9,7 @@ import struct
 import numpy as np
 import pytest
 
-from equistein.data import (
-    as_labeled,
-    class_names,
-    DataError,
-    labeled_images,
-)
+from equistein.data import as_labeled, class_names, DataError, labeled_images
 
 PUBLISHED = pathlib.Path(os.environ.get("EQUISTEIN_DATA", "")) / "fashion_mnist"
 needs_published = pytest.mark.skipif(

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from jax.scipy.special import logsumexp
 
-from equistein.energies import (
-    fixed,
-    JointEnergy,
-    PlainEnergy,
-    TemperedEnergy,
-)
+from equistein.energies import fixed, JointEnergy, PlainEnergy, TemperedEnergy
 from equistein.groups import Trivial
 from equistein.networks import AbstractNetwork, MLP
 

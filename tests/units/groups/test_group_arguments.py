@@ -111,10 +111,7 @@ def test_copies_are_of_groups_with_an_end_and_as_many_as_fit(monkeypatch):
 
 
 def test_a_cloud_of_many_particles_is_told_in_a_line():
-    for cloud in (
-        PointCloud((0,) * 55, 3),
-        PointCloud("CCOCHH", 2, reflections=False),
-    ):
+    for cloud in (PointCloud((0,) * 55, 3), PointCloud("CCOCHH", 2, reflections=False)):
         told = repr(cloud)
         assert len(told) < 80
         assert eval(told, {"PointCloud": PointCloud}) == cloud

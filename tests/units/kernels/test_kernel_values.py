@@ -196,10 +196,7 @@ def test_median_is_measured_between_orbits():
 def test_median_is_measured_between_orbits_of_clouds():
     # Pairs at distances 2, 4 and 8, anywhere: half of each gap, on either side.
     pair = lambda gap, angle, at: jnp.stack(
-        [
-            at + gap * jnp.array([jnp.cos(angle), jnp.sin(angle)]),
-            jnp.array([at, at]),
-        ]
+        [at + gap * jnp.array([jnp.cos(angle), jnp.sin(angle)]), jnp.array([at, at])]
     )
     points = jnp.stack([pair(2.0, 0.3, 0.0), pair(4.0, 2.0, 5.0), pair(8.0, 4.0, 1.0)])
     gaps = np.array([1.0, 2.0, 3.0]) * 2**0.5

@@ -1,11 +1,7 @@
 import numpy as np
 import pytest
 
-from equistein.molecules import (
-    from_bonds,
-    graph_smiles,
-    infer_bonds,
-)
+from equistein.molecules import from_bonds, graph_smiles, infer_bonds
 
 VALENCE = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 

@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
 
-from equistein.molecules import (
-    drawings,
-    perceive,
-)
+from equistein.molecules import drawings, perceive
 
 ETHENE = np.array(
     [[0, 0, 0.66], [0, 0, -0.66]]

@@ -38,8 +38,7 @@ def test_carbon_then_hydrogen_then_the_alphabet():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "c5", "C5H8O ", "5C", "C-1", "CX2", "C99999", "C(H)4", "C\n", "C0"],
+    "text", ["", "c5", "C5H8O ", "5C", "C-1", "CX2", "C99999", "C(H)4", "C\n", "C0"]
 )
 def test_what_is_no_formula_is_refused(text):
     with pytest.raises(ValueError, match="A formula is like C5H8O, but got"):

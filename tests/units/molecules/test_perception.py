@@ -3,12 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from equistein.molecules import (
-    bonds_of,
-    from_bonds,
-    graph_smiles,
-    perceive,
-)
+from equistein.molecules import bonds_of, from_bonds, graph_smiles, perceive
 
 WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])
 METHANE = np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 0.63

@@ -1,11 +1,7 @@
 import numpy as np
 import pytest
 
-from equistein.molecules import (
-    from_bonds,
-    perceive,
-    relax,
-)
+from equistein.molecules import from_bonds, perceive, relax
 
 WATER = np.array([[0, 0, 0.117], [0, 0.757, -0.469], [0, -0.757, -0.469]])
 METHANE = np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 0.63

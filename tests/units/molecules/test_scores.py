@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
 
-from equistein.molecules import (
-    perceive,
-    score_molecules,
-)
+from equistein.molecules import perceive, score_molecules
 
 METHANE = np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 0.63
 

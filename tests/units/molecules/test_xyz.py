@@ -134,18 +134,12 @@ Properties=pos:R:3:species:S:1
         (lambda t: t.replace("0.117", ""), "line 3: expected an element and three"),
         (lambda t: t + "3\nsecond\nO 0 0 0\n", "line 6: .*3 atoms, but .* after 1"),
         (lambda t: t + "3", "line 6: .*after 0 of them"),
-        (
-            lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"),
-            "`species`",
-        ),
+        (lambda t: t.replace("water, in Angstrom", "Properties=pos:R:3"), "`species`"),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=species:S"),
             "line 2: cannot read",
         ),
-        (
-            lambda t: t.replace("water, in", "Properties=species:S:1:pos:R:2"),
-            "`pos`",
-        ),
+        (lambda t: t.replace("water, in", "Properties=species:S:1:pos:R:2"), "`pos`"),
         (
             lambda t: t.replace("water, in Angstrom", "Properties=species:S:x"),
             "line 2: cannot read",
