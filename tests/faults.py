@@ -14,7 +14,6 @@ import json
 import os
 import pathlib
 import random
-import resource
 import shutil
 import signal
 import sys
@@ -120,7 +119,6 @@ def main():
         for kind in dict.fromkeys(["run", *chosen.kinds]):  # a report is one of a run
             kinds.let_alone(kind)
             print(f"{kind}: {kinds.seconds[kind]:.1f} s", flush=True)
-        spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         with concurrent.futures.ThreadPoolExecutor(chosen.workers) as pool:
             jobs = [pool.submit(done, kinds, fault, chosen.seed) for fault in todo]
             for job in concurrent.futures.as_completed(jobs):
@@ -130,12 +128,8 @@ def main():
                     file.write(json.dumps(line) + "\n")
                 if line["wrong"] or line["skipped"]:
                     print(line, flush=True)
-        spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - spent
     wanted = [x for x in lines if (x["kind"], x["name"], x["index"]) in {*every}]
     print(table(wanted))
-    print(
-        f"{spent / max(1, len(todo)):.1f} s of processor time for each of {len(todo)}"
-    )
     return int(any(line["wrong"] for line in wanted))
 
 

@@ -54,7 +54,8 @@ PACKAGES = {  # what is changed, and the tests that must notice
         ["samplers"], ["units/samplers", "contracts/test_sampler_steps.py",
         "contracts/test_samplers.py", "contracts/test_many_runs.py",
         "contracts/test_sampler_loops.py", "contracts/test_devices.py",
-        "units/test_bad_input.py", "contracts/test_wrong_arguments.py"],
+        "units/test_bad_input.py", "contracts/test_wrong_arguments.py",
+        "units/bridges/test_energy_forces.py"],
     ),
     "metrics": (
         ["metrics"], ["units/metrics", "contracts/test_metrics.py",

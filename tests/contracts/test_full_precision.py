@@ -12,7 +12,6 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, primitives
 from kernel_registry import every_kernel_costly_ones_slow, points_and_scores
 
 import equistein as es
-from equistein import metrics
 from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.targets import RotatedGaussians
@@ -59,14 +58,6 @@ def test_no_product_of_a_group_is_rounded(make, shape):
     assert num_rounded(group.compose, element, element)[0] == 0
     for method in (group.canonicalize, group.project):
         assert num_rounded(method, point)[0] == 0
-
-
-@pytest.mark.parametrize(
-    "distance", [metrics.energy_distance, metrics.frechet_distance]
-)
-def test_no_product_of_a_metric_is_rounded(distance):
-    points = jr.normal(jr.key(0), (8, 2), jnp.float32)
-    assert num_rounded(distance, points, points + 1)[0] == 0
 
 
 @pytest.fixture

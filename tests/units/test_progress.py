@@ -44,21 +44,6 @@ def test_a_file_has_plain_lines(told):
     assert last.startswith("3 of 3 epochs")
 
 
-@pytest.mark.parametrize("columns", [40, 80])
-def test_lines_fit_a_narrow_terminal(columns, told, monkeypatch):
-    monkeypatch.setenv("COLUMNS", str(columns))
-
-    def many():
-        with progress_bar(total=250_000) as bar:
-            bar.update(123_456)
-
-    lines = told(io.StringIO(), many).splitlines()
-    assert lines[0].startswith("compiling: 0 of 250000")
-    assert lines[-1].startswith("123456 of 250000")
-    assert max(map(len, lines)) <= columns
-    assert ("so far" in lines[-1]) == (columns == 80)
-
-
 @pytest.mark.parametrize("file", [Terminal, io.StringIO])
 def test_nothing_is_shown_where_it_was_turned_off(file, told):
     show_progress(False)

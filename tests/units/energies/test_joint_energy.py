@@ -33,6 +33,8 @@ def test_plain_energy_is_minus_the_network():
     assert energy(jnp.array([1.5])) == -3.0
     assert energy.log_density(jnp.array([1.5])) == 3.0
     assert energy.evaluate(jnp.array([1.5])).logits is None
+    with pytest.raises(ValueError, match=r"one number.*it is of shape \(3,\)"):
+        PlainEnergy(TABLE)(jnp.array([1.5]))
 
 
 def test_joint_energy_by_hand():

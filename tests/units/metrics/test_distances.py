@@ -64,3 +64,19 @@ def test_total_variation_counts_values_beyond_the_limits():
     below, above = jnp.array([-1.0, -2.0]), jnp.array([2.0, 3.0])
     assert total_variation(below, above, (0.0, 1.0), 10) == 1
     assert total_variation(below, 5 * below, (0.0, 1.0), 10) == 0
+
+
+def test_mean_log_likelihood_by_hand():
+    points = jnp.array([[1.0, 1.0], [2.0, 0.0]])
+    value = metrics.mean_log_likelihood(lambda x: -0.5 * jnp.sum(x**2), points)
+    assert np.isclose(value, -(1 + 2) / 2)
+
+
+def test_mode_weights_and_proportions_by_hand():
+    modes = jnp.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9.0]])
+    samples = jnp.array([[1.0, 0.0], [0.0, 1.0], [3.0, 1.0], [-1.0, -1.0]])
+    assert np.allclose(metrics.mode_weights(samples, modes), [0.75, 0.25, 0.0])
+    clouds = jnp.zeros((4, 2, 3)).at[3].set(1.0)
+    assert np.allclose(metrics.mode_weights(clouds, clouds[2:]), [0.75, 0.25])
+    labels = jnp.array([2, 0, 2, 2])
+    assert np.allclose(metrics.proportions(labels, 4), [0.25, 0, 0.75, 0])
