@@ -166,26 +166,12 @@ def one(reader, number, seed, last):
     limit_memory()
     began = time.monotonic()
     found = search(reader, name, content, number, seed, last)
-    for index, broken in enumerate(found.values()):
-        keep(reader, f"{seed}-{index}", broken)
-    _report(reader, number, len(found), began)
-    return len(found)
-
-
-def keep(reader, number, content):
-    """Keep what broke a reader."""
     CORPUS.mkdir(exist_ok=True)
-    (CORPUS / f"{reader}-{number}").write_bytes(content)
-
-
-def _report(reader, number, broken, began):
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    spent = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-    print(
-        f"| {reader} | {number} files | {broken} errors not ours | "
-        f"{time.monotonic() - began:.0f} s, {spent:.0f} s of processor time | at most "
-        f"{used} MiB |", flush=True,
-    )  # fmt: skip
+    for index, broken in enumerate(found.values()):
+        (CORPUS / f"{reader}-{seed}-{index}").write_bytes(broken)
+    seconds, mib = time.monotonic() - began, _most_bytes() // 2**20
+    print(f"{reader}: {len(found)} of {number} broke it, {seconds:.0f} s, {mib} MiB")
+    return len(found)
 
 
 def main():
@@ -209,7 +195,8 @@ def main():
             environment = {"MALLOC_ARENA_MAX": "2"} | os.environ
             status = subprocess.run(command, env=environment, check=False).returncode
             if status < 0 and last.is_file():
-                keep(reader, f"{chosen.seed}-ended", last.read_bytes())
+                name = f"{reader}-{chosen.seed}-ended"
+                (CORPUS / name).write_bytes(last.read_bytes())
                 print(f"{reader}: ended by signal {-status}", flush=True)
         return status != 0
 

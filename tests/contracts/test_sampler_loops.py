@@ -20,16 +20,9 @@ from equistein.samplers import (
 )
 
 _COSTLY = [  # of which a loop takes seconds to compile
-    "equivariant",
-    "median",
-    "annealed",
-    "noisy",
-    "mala",
-    "annealed mala",
-    "hmc",
-    "tempering",
-    "smc",
-]
+    "equivariant", "median", "annealed", "noisy", "mala", "annealed mala", "hmc",
+    "tempering", "smc",
+]  # fmt: skip
 
 # ------------------------------------------------------------ the driver
 

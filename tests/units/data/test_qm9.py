@@ -257,7 +257,7 @@ def test_the_split_is_that_of_cormorant(qm9_folder):
         ("positions", np.zeros((0, 6, 3))),
         ("split", np.array([0, 1, 2])),
         ("split", np.array(["a", "b", "c"])),
-        ("charges", np.array([8, 6, 1, 1, 1, 1])),
+        ("charges", np.array([1, 6, 8, 1, 1, 1])),
         ("charges", np.array([6, 7, 1, 1, 1, 1])),
     ],
 )

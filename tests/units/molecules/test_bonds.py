@@ -69,7 +69,7 @@ BONDS = {  # what a rule decides: symbols, positions and the bonds
 
 
 @pytest.mark.parametrize(
-    ("symbols", "positions", "expected"), BONDS.values(), ids=BONDS
+    ("symbols", "at", "expected"), BONDS.values(), ids=BONDS
 )
 def test_bonds_follow_the_rules(symbols, at, expected):
     assert bonds(symbols, *at) == expected
