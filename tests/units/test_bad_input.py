@@ -85,23 +85,6 @@ def test_a_state_and_a_start_exclude_each_other():
         run(initial_state=state)
 
 
-def test_a_score_that_stops_being_a_number_ends_the_run():
-    with pytest.raises(es.NonFiniteError, match="smaller step") as caught:
-        run(
-            log_density=lambda x: -jnp.sum(jnp.sqrt(1 - x)),
-            particles=jnp.zeros((3, 2)),
-            num_steps=1_000,
-        )
-    error = caught.value
-    assert isinstance(error, FloatingPointError)
-    assert error.step == error.samples.num_steps + 1
-    assert np.all(np.isfinite(error.samples.particles))
-    going_on = es.run(
-        jr.key(0), SAMPLER, bowl, num_steps=2, initial_state=error.samples.state
-    )
-    assert going_on.num_steps == 2
-
-
 def test_a_log_density_that_stops_being_a_number_ends_the_run():
     # The particles and their scores are finite all the time.
     cliff = lambda x: jnp.where(x[0] > 3.5, jnp.nan, x[0])

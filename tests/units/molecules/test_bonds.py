@@ -68,9 +68,7 @@ BONDS = {  # what a rule decides: symbols, positions and the bonds
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("symbols", "at", "expected"), BONDS.values(), ids=BONDS
-)
+@pytest.mark.parametrize(("symbols", "at", "expected"), BONDS.values(), ids=BONDS)
 def test_bonds_follow_the_rules(symbols, at, expected):
     assert bonds(symbols, *at) == expected
 
