@@ -92,18 +92,18 @@ def test_runs_from_clashes_stay_finite(kernel, key):
     assert np.all(np.isfinite(samples.particles))
 
 
-@pytest.mark.parametrize("wrap", [Equivariant, Invariant])
-def test_a_cloud_of_too_many_permutations_is_refused_with_the_remedy(wrap):
+def test_a_cloud_of_too_many_permutations_is_refused_with_the_remedy():
     cloud = PointCloud((0,) * 6, 2)
-    with pytest.raises(ValueError, match="720 permutations, of which 120") as caught:
-        wrap(RBF(), cloud)
-    assert "Pullback" in str(caught.value)
-    sampled = wrap(RBF(), cloud, num_samples=2, key=jr.key(0))
+    for wrap in (Equivariant, Invariant):
+        with pytest.raises(ValueError, match="720 permutations") as caught:
+            wrap(RBF(), cloud)
+        assert "Pullback" in str(caught.value)
+    sampled = Equivariant(RBF(), cloud, num_samples=2, key=jr.key(0))
     assert sampled.project(jnp.ones((6, 2))).shape == (6, 2)
-    assert wrap(RBF(), PointCloud((0,) * 5, 2)).bandwidth is not None
+    assert Equivariant(RBF(), PointCloud((0,) * 5, 2)).bandwidth is not None
     for dim in (1, 4):
         with pytest.raises(ValueError, match="no exact average over PointCloud"):
-            wrap(RBF(), PointCloud((0, 0), dim))
+            Equivariant(RBF(), PointCloud((0, 0), dim))
 
 
 @pytest.mark.parametrize(
