@@ -145,11 +145,11 @@ def test_single_precision_is_close_to_double(shape, make, key):
     assert np.allclose(single, values, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("shape", "make"), some_slow(NETWORKS, ["graph"]))
-def test_levels_of_noise_are_scalar_functions_of_their_own(shape, make, key):
-    network, data = network_and_data(key, shape, make, None)
-    if not isinstance(network, AbstractNoiseNetwork):
-        return
+@pytest.mark.parametrize(
+    "name", some_slow(["noise mlp", "graph", "U-shaped with reflections"], COSTLY[1:2])
+)
+def test_levels_of_noise_are_scalar_functions_of_their_own(name, key):
+    network, data = network_and_data(key, *NETWORKS[name], None)
     levels = jnp.array([0.05, 0.5, 2.0])
     values = jax.vmap(lambda noise: network(data[0], noise))(levels)
     assert np.ptp(values) > 1e-3

@@ -26,7 +26,7 @@ CASES = {
         (5,),
     ),
 }
-QUICK = ("rows", "signs")
+QUICK = (("rows", jnp.float32), ("signs", jnp.float64))
 
 
 def test_permanents_and_minors_are_sums_over_permutations(key):
@@ -41,12 +41,11 @@ def test_permanents_and_minors_are_sums_over_permutations(key):
     assert np.allclose(least_sum(jnp.asarray(a)), np.min(costs, axis=0))
 
 
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize(
-    "name",
+    ("name", "dtype"),
     [
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
-        for name in CASES
+        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+        for case in itertools.product(CASES, (jnp.float32, jnp.float64))
     ],
 )
 def test_average_over_labels_is_the_sum_over_all_elements(name, dtype, key):
