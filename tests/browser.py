@@ -1,6 +1,5 @@
 """What a page does in headless Chromium, where there is one, by its DevTools."""
 
-import base64
 import contextlib
 import html
 import itertools
@@ -72,13 +71,7 @@ _SEEN = """(() => {
 
 
 class Page:
-    """A page of a given width, in a browser of its own.
-
-    Args:
-        path: The file.
-        width: The number of pixels, which a window could not be as few as.
-        folder: Where the browser keeps what it needs.
-    """
+    """A page of a width in pixels, in a browser of its own, which uses a folder."""
 
     def __init__(self, path, width, folder):
         to_read, self._write = os.pipe()
@@ -151,20 +144,13 @@ def opened(path, width):
             page.close()
 
 
-def looked_at(page, folder, width, image=None):
-    """Return what there is to see in a page at a width, its picture clicked twice.
-
-    A screenshot of the whole page is written to `image`, if it is given.
-    """
+def looked_at(page, folder, width):
+    """Return what there is to see in a page at a width, its picture clicked twice."""
     copy = folder / f"copy-{width}.html"
     text = page.read_text().replace("<head>", f"<head>{_ERRORS}{_REPORT}", 1)
     copy.write_text(text.replace('srcdoc="', f'srcdoc="{html.escape(_PLOT)}'))
     with opened(copy, width) as seen:
-        found = json.loads(seen.value(_SEEN))
-        if image is not None:
-            shot = seen.call("Page.captureScreenshot", captureBeyondViewport=True)
-            image.write_bytes(base64.b64decode(shot["data"]))
-    return found
+        return json.loads(seen.value(_SEEN))
 
 
 def check_report(page, folder):

@@ -1,26 +1,10 @@
-"""Faults other than signals: of disks, folders, clocks, caches and densities."""
+"""Faults other than signals: of disks, folders, locks and caches."""
 
-import os
-import pathlib
-import random
 import shutil
-import signal
 import subprocess
-import sys
 import time
 
 from fault_commands import COMMAND, command, SECONDS, unclear
-
-_DENSITY = pathlib.Path(__file__).with_name("fault_density.py")
-_CLOCK = """import time
-_now = time.time
-time.time = lambda: _now() - (86_400 if time.process_time() > {after!r} else 0)
-"""
-_CACHE = """import numpy as np
-from equistein.data import cached_array
-made = cached_array("name", {"a": 1}, (2, 3), lambda: np.arange(6.0).reshape(2, 3))
-assert made.tolist() == [[0, 1, 2], [3, 4, 5]], made
-"""
 
 
 def mounted(kinds, script):
@@ -99,32 +83,21 @@ def read_only(kinds, kind, draw, folder):
     return wrong if "ead-only" in told else [*wrong, f"it is not named: {told[-500:]}"]
 
 
-def moved(kinds, kind, draw, folder):
-    """A folder that is moved while the command runs."""
+def gone(kinds, kind, draw, folder):
+    """A folder that is moved, or deleted, while the command runs."""
     out, there = folder / "out", folder / "there"
     process = kinds.begin(kinds.arguments[kind], out)
     _wait_for(out, process)
     kinds.wait(kind, process, draw.uniform(0.3, 0.95))
     out.rename(there)
+    deleted = draw.random() < 0.5
+    if deleted:
+        shutil.rmtree(there)
     told, _ = process.communicate(timeout=SECONDS)
     wrong = unclear(told, process.returncode, {0, 2})
     if out.exists():
         wrong.append(f"the folder is made anew: {[p.name for p in out.iterdir()]}")
-    return wrong + kinds.gone_on(kind, there)
-
-
-def deleted(kinds, kind, draw, folder):
-    """A folder that is deleted while the command runs."""
-    out = folder / "out"
-    process = kinds.begin(kinds.arguments[kind], out)
-    _wait_for(out, process)
-    kinds.wait(kind, process, draw.uniform(0.3, 0.95))
-    shutil.rmtree(out.rename(folder / "gone"))
-    told, _ = process.communicate(timeout=SECONDS)
-    wrong = unclear(told, process.returncode, {0, 2})
-    if out.exists():
-        wrong.append(f"the folder is made anew: {[p.name for p in out.iterdir()]}")
-    return wrong + kinds.gone_on(kind, out)
+    return wrong + kinds.gone_on(kind, out if deleted else there)
 
 
 def two_processes(kinds, kind, draw, folder):
@@ -144,19 +117,6 @@ def two_processes(kinds, kind, draw, folder):
     return wrong + kinds.compared(kind, out)
 
 
-def clock_set_back(kinds, kind, draw, folder):
-    """A clock that is set back by a day while the command runs."""
-    after = draw.uniform(0.1, 0.9) * kinds.seconds[kind]
-    (folder / "sitecustomize.py").write_text(_CLOCK.format(after=after))
-    paths = [str(folder), *filter(None, [kinds.environment.get("PYTHONPATH")])]
-    process = kinds.begin(
-        kinds.arguments[kind], folder / "out", PYTHONPATH=os.pathsep.join(paths)
-    )
-    told, _ = process.communicate(timeout=SECONDS)
-    wrong = unclear(told, process.returncode, {0})
-    return wrong or kinds.compared(kind, folder / "out")
-
-
 def damaged_compiled(kinds, kind, draw, folder):
     """Compiled programs in the cache whose files are cut off, changed or emptied."""
     cache = folder / "cache"
@@ -172,20 +132,6 @@ def damaged_compiled(kinds, kind, draw, folder):
     return wrong or kinds.compared(kind, folder / "out")
 
 
-def damaged_arrays(kinds, kind, draw, folder):
-    """Arrays in the cache whose files are damaged."""
-    environment = kinds.environment | {"EQUISTEIN_CACHE": str(folder)}
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", _CACHE], env=environment, timeout=SECONDS, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            return [done.stdout[-1500:]]
-        damage(*folder.glob("*.npz"), draw)
-    return []
-
-
 def damage(path, draw):
     """Cut a file off, change some of its bytes, or empty it."""
     content = bytearray(path.read_bytes())
@@ -196,38 +142,16 @@ def damage(path, draw):
     path.write_bytes(content[:kept])
 
 
-def density(kinds, kind, draw, folder):
-    """A log density that raises, sleeps, or is not a number after some calls."""
-    words = [kind, str(draw.randrange(100, 1_000))]
-    process = subprocess.Popen(
-        [sys.executable, str(_DENSITY), *words], text=True, env=kinds.environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
-    if kind == "sleeps":
-        line = "begun"
-        while line and not line.startswith("asleep"):
-            line = process.stdout.readline()
-        time.sleep(random.Random(words[1]).uniform(0, 1))
-        process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=SECONDS)
-    good = process.returncode == 0 and "as it should" in told
-    return [] if good else [f"{process.returncode}: {told[-1500:]}"]
-
-
 def _wait_for(out, process):
     while process.poll() is None and not (out / "environment.json").is_file():
         time.sleep(0.02)
 
 
 EXTRAS = {
-    "a full disk": (("run", "parts", "fit", "sweep"), full_disk),
+    "a full disk": (("run", "fit", "sweep"), full_disk),
     "a read-only disk": (("run", "fit", "report"), read_only),
-    "the folder moved": (("run", "parts", "fit"), moved),
-    "the folder deleted": (("run", "parts", "fit"), deleted),
+    "the folder moved or deleted": (("run", "fit"), gone),
     "two processes": (("run", "fit", "sweep"), two_processes),
-    "the clock set back": (("run", "fit"), clock_set_back),
     "compiled programs damaged": (("run", "fit"), damaged_compiled),
-    "cached arrays damaged": (("data",), damaged_arrays),
-    "a density that": (("raises", "sleeps", "is NaN"), density),
 }
 """Each other fault: the kinds of command that it is made for, and what makes it."""

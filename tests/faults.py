@@ -1,12 +1,10 @@
 """Disturbs commands, and sees that nothing is lost: `make faults`.
 
-Each of an experiment, fit, sweep and report is started, and told to
-end by SIGKILL, SIGTERM or SIGINT at a random moment; then `resume`, or the same command
-again, must give the numbers, the samples, the history and the report of the command
-that was let alone.
-Ctrl-C and SIGTERM leave no traceback and no partial file. Then come full disks, folders
-that are moved, damaged caches and others, of `fault_extras`. Each result is a line of
-`--out`, and what is there is not repeated. Prints a table for docs/reliability.md.
+Each of an experiment, fit, sweep and report is ended by SIGKILL, SIGTERM or SIGINT at a
+random moment; then `resume`, or the same command again, must give the numbers, samples,
+history and report of the command that was let alone. Ctrl-C and SIGTERM leave no
+traceback and no partial file. The faults of `fault_extras` come first. Each result is a
+line of `--out`, which is not repeated. Prints a table for docs/reliability.md.
 """
 
 import argparse
@@ -16,7 +14,6 @@ import json
 import os
 import pathlib
 import random
-import resource
 import shutil
 import signal
 import sys
@@ -59,7 +56,7 @@ def planned(num, num_extra, chosen):
         for index in range(num_extra)
         for name, (kinds, _) in fault_extras.EXTRAS.items()
         for kind in kinds
-        if kind in chosen or kind not in KINDS
+        if kind in chosen
     ]
     return more + some
 
@@ -122,7 +119,6 @@ def main():
         for kind in dict.fromkeys(["run", *chosen.kinds]):  # a report is one of a run
             kinds.let_alone(kind)
             print(f"{kind}: {kinds.seconds[kind]:.1f} s", flush=True)
-        spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         with concurrent.futures.ThreadPoolExecutor(chosen.workers) as pool:
             jobs = [pool.submit(done, kinds, fault, chosen.seed) for fault in todo]
             for job in concurrent.futures.as_completed(jobs):
@@ -132,12 +128,8 @@ def main():
                     file.write(json.dumps(line) + "\n")
                 if line["wrong"] or line["skipped"]:
                     print(line, flush=True)
-        spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - spent
     wanted = [x for x in lines if (x["kind"], x["name"], x["index"]) in {*every}]
     print(table(wanted))
-    print(
-        f"{spent / max(1, len(todo)):.1f} s of processor time for each of {len(todo)}"
-    )
     return int(any(line["wrong"] for line in wanted))
 
 

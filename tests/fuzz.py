@@ -2,9 +2,8 @@
 
 Whatever a file holds, a reader gives an error of its own or an answer, within 20 s and
 2 GiB, beyond which its process gets no memory. Files are made from good ones by random
-changes of a fixed seed, or, where the package atheris is installed and `--engine
-atheris` is given, by its search for files that reach new lines. What once broke a
-reader stays in tests/corpus and is read in the tests.
+changes of a fixed seed. What once broke a reader stays in tests/corpus and is read in
+the tests.
 """
 
 import argparse
@@ -167,47 +166,12 @@ def one(reader, number, seed, last):
     limit_memory()
     began = time.monotonic()
     found = search(reader, name, content, number, seed, last)
-    for index, broken in enumerate(found.values()):
-        keep(reader, f"{seed}-{index}", broken)
-    _report(reader, number, len(found), began)
-    return len(found)
-
-
-def keep(reader, number, content):
-    """Keep what broke a reader."""
     CORPUS.mkdir(exist_ok=True)
-    (CORPUS / f"{reader}-{number}").write_bytes(content)
-
-
-def _report(reader, number, broken, began):
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    spent = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-    print(
-        f"| {reader} | {number} files | {broken} errors not ours | "
-        f"{time.monotonic() - began:.0f} s, {spent:.0f} s of processor time | at most "
-        f"{used} MiB |", flush=True,
-    )  # fmt: skip
-
-
-def by_atheris(reader, number):
-    """Let atheris search; it ends this process."""
-    import atheris
-
-    name, seed_content = fuzz_readers.seeds()[reader]
-    with atheris.instrument_imports(include=["equistein"]):
-        import equistein.data
-        import equistein.molecules
-        import equistein.runs  # noqa: F401
-
-    def check(content):
-        told = trouble(reader, name, content)
-        if told is not None:
-            raise AssertionError(told)
-
-    corpus = pathlib.Path(tempfile.mkdtemp())
-    (corpus / "seed").write_bytes(seed_content)
-    atheris.Setup([sys.argv[0], f"-runs={number}", "-seed=1", str(corpus)], check)
-    atheris.Fuzz()
+    for index, broken in enumerate(found.values()):
+        (CORPUS / f"{reader}-{seed}-{index}").write_bytes(broken)
+    seconds, mib = time.monotonic() - began, _most_bytes() // 2**20
+    print(f"{reader}: {len(found)} of {number} broke it, {seconds:.0f} s, {mib} MiB")
+    return len(found)
 
 
 def main():
@@ -217,24 +181,22 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="readers at a time")
     parser.add_argument("--reader", action="append")
     parser.add_argument("--last", type=pathlib.Path, help=argparse.SUPPRESS)
-    parser.add_argument("--engine", choices=["random", "atheris"], default="random")
     chosen = parser.parse_args()
     readers = chosen.reader or list(fuzz_readers.seeds())
-    if chosen.last and chosen.engine == "atheris":
-        by_atheris(readers[0], chosen.number)
     if chosen.last:
         return int(one(readers[0], chosen.number, chosen.seed, chosen.last) > 0)
 
     def begin(reader):
         words = ["--number", chosen.number, "--seed", chosen.seed]
-        words += ["--engine", chosen.engine, "--reader", reader]
+        words += ["--reader", reader]
         with folder() as made:
             last = pathlib.Path(made) / "last"
             command = [sys.executable, __file__, *map(str, words), "--last", last]
             environment = {"MALLOC_ARENA_MAX": "2"} | os.environ
             status = subprocess.run(command, env=environment, check=False).returncode
             if status < 0 and last.is_file():
-                keep(reader, f"{chosen.seed}-ended", last.read_bytes())
+                name = f"{reader}-{chosen.seed}-ended"
+                (CORPUS / name).write_bytes(last.read_bytes())
                 print(f"{reader}: ended by signal {-status}", flush=True)
         return status != 0
 

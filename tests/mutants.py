@@ -2,11 +2,9 @@
 
     python tests/mutants.py --num 400 --seed 0 --jobs 2 --out mutants.jsonl
 
-First come the `NAMED` changes, made by hand; then `--num` random ones by operators of
-Cosmic Ray, each drawn from all places of all packages alike. Types, texts and the words
-of errors are left alone. What `--out` has is not run again, so that a long run can go
-on. A change is killed if a test fails or the time is over. The exit status is 1 if one
-of the `NAMED` survives, or more than 15 of 100 random ones.
+First come the `NAMED` changes, then `--num` random ones by operators of Cosmic Ray;
+types, texts and errors are left alone. What `--out` has is not run again. The exit
+status is 1 if one of the `NAMED` survives, or more than 15 of 100 random ones.
 """
 
 import argparse
@@ -42,20 +40,25 @@ KEPT = ROOT / ".venv/mutants"  # which tests run which lines
 PACKAGES = {  # what is changed, and the tests that must notice
     "groups": (
         ["groups"], ["units/groups", "contracts/test_groups.py",
-        "contracts/test_group_samples.py"],
+        "contracts/test_group_samples.py", "contracts/test_wrong_arguments.py"],
     ),
     "kernels": (
         ["kernels"], ["units/kernels", "contracts/test_kernels.py",
         "contracts/test_kernel_symmetry.py", "contracts/test_kernel_checks.py",
-        "contracts/test_kernel_stein_identity.py"],
+        "contracts/test_kernel_stein_identity.py",
+        "contracts/test_wrong_arguments.py"],
     ),
     "samplers": (
         ["samplers"], ["units/samplers", "contracts/test_sampler_steps.py",
         "contracts/test_samplers.py", "contracts/test_many_runs.py",
         "contracts/test_sampler_loops.py", "contracts/test_devices.py",
-        "units/test_bad_input.py"],
+        "units/test_bad_input.py", "contracts/test_wrong_arguments.py",
+        "units/bridges/test_energy_forces.py"],
     ),
-    "metrics": (["metrics"], ["units/metrics", "contracts/test_metrics.py"]),
+    "metrics": (
+        ["metrics"], ["units/metrics", "contracts/test_metrics.py",
+        "contracts/test_wrong_arguments.py"],
+    ),
     "training": (
         ["training"], ["units/training", "contracts/test_training_parts.py"],
     ),
@@ -175,14 +178,7 @@ def drawn(num: int, seed: int) -> list[Mutant]:
 def survives(
     mutant: Mutant, tests: list[str] | None, marks: str, copy: pathlib.Path
 ) -> bool:
-    """Return whether all tests pass with the change, in a copy of the repository.
-
-    Args:
-        mutant: The change.
-        tests: The names of the tests; None for all of the package.
-        marks: Those of them that are run.
-        copy: The copy.
-    """
+    """Return whether the tests, None for all, pass with the change in a copy."""
     if tests is None:
         tests = [f"tests/{test}" for test in TESTS[mutant.package]]
     path = copy / SOURCE / mutant.path
@@ -214,14 +210,9 @@ def copied(folder: pathlib.Path) -> pathlib.Path:
 def judged(
     mutants: list[Mutant], speed: str, jobs: int, out: pathlib.Path
 ) -> dict[str, bool]:
-    """Return for each change whether it survived, and tell each as it is known.
+    """Return for each change whether it survived, and print each as it is known.
 
-    Args:
-        mutants: The changes.
-        speed: The tests that must notice, `quick` or `slow`. A change that they were
-            run for before, or that was killed, is not tried again.
-        jobs: How many changes are tried at a time.
-        out: The file of what is known.
+    A change that was killed, or tried by these tests before, is not tried again.
     """
     lines = out.read_text().splitlines() if out.exists() else []
     known = {entry["name"]: entry for entry in map(json.loads, lines)}

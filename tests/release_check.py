@@ -13,7 +13,11 @@ ROOT = pathlib.Path(__file__).parents[1]
 NEEDED = ("__init__.pyi", "py.typed", "pretrained/c5h8o.eqx", "cli/_main.py")
 LEFT_OUT = ("dev", "lint", "docs", "bench")  # which are for a checkout
 URLS = ("Homepage", "Repository", "Documentation", "Changelog", "Issues")
-SMOKE = "run two-circles --preset smoke --num-seeds 1 --num-steps 20 --quiet"
+POINTS = "import numpy; numpy.save('x.npy', numpy.random.normal(size=(40, 2)))"
+SMOKE = (
+    "fit x.npy --group cyclic:4 --num-epochs 2 --batch-size 8 --num-particles 6 "
+    "--num-steps 2 --widths 4 --sample-steps 10 --num-samples 6 --quiet"
+)
 
 # What an extra is for, in small: each stops where a package is missing or too old.
 USES = {
@@ -78,10 +82,10 @@ import equistein as es
 model = sklearn.base.clone(es.EnergyModel("cyclic:4", ais_steps=0))
 assert model.get_params()["group"] == "cyclic:4"
 """,
-    "slurm": """
+    "sweep": f"""
+{POINTS}
 from equistein.cli import main
-sweep = "sweep two-circles --preset smoke --over seed=0..1 --cluster local --out jobs"
-assert main(sweep.split()) == 0
+assert main("sweep {SMOKE} --over seed=0..1 --workers 1 --out jobs".split()) == 0
 """,
     "tables": """
 import numpy as np
@@ -155,10 +159,11 @@ def main(dist: pathlib.Path) -> None:
     for what in (wheel, sdist):
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
-            command = str(install(str(what), place) / "equistein")
-            call(command, *SMOKE.split(), "--out", "run", cwd=place)
+            binaries = install(str(what), place)
+            call(str(binaries / "python"), "-c", POINTS, cwd=place)
+            call(str(binaries / "equistein"), *SMOKE.split(), "--out", "run", cwd=place)
             check((place / "run" / "report.html").is_file(), f"{what.name}: no report")
-            print(f"{what.name}: installed, and a run has its report", flush=True)
+            print(f"{what.name}: installed, and a fit has its report", flush=True)
     used = {name for name in extras if name not in LEFT_OUT}
     check(used == set(USES), f"no use of {', '.join(used ^ set(USES))}")
     for extra, program in USES.items():

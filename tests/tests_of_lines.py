@@ -24,14 +24,7 @@ def pytest_runtest_setup():
 
 
 class TestsOfLines:
-    """The tests of a package by the lines that they run, from a run of all of them.
-
-    Args:
-        tests: Their files and folders, within `tests`.
-        marks: Those of them that are run.
-        kept: The file of coverage data, which is made if there is none.
-        jobs: How many tests go at a time.
-    """
+    """The tests of a package by the lines that they run, which a file keeps."""
 
     __test__ = False
 
@@ -60,13 +53,9 @@ class TestsOfLines:
                 self._breadth.update(contexts)
 
     def of(self, path, line):
-        """Return the names of the tests that run a line, and None for an import's.
+        """Return the names of the tests that run a line's statement, None for imports.
 
         A fixture counts for all tests of the file of the first one that takes it.
-
-        Args:
-            path: The file, within the package.
-            line: The number of the line, or of another one of its statement.
         """
         by_line = self._data.contexts_by_lineno(str(SOURCE / path))
         lines = statement(SOURCE / path, line)

@@ -2,11 +2,9 @@ import pathlib
 import re
 import shlex
 
-import equinox as eqx
 import pytest
 from test_documents import PAGES, README
 
-import equistein as es
 from equistein.cli._main import COMMANDS as KNOWN, parse
 from equistein.runs import UserError
 from experiments import experiment, MODULES
@@ -58,10 +56,6 @@ def test_a_command_in_the_documents_is_understood(line):
     assert is_understood(COMMANDS[line])
 
 
-def test_the_documents_show_most_commands():
-    assert {"fit", "sample", "score", "sweep"} <= {line.split()[1] for line in COMMANDS}
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -74,30 +68,3 @@ def test_the_documents_show_most_commands():
 def test_a_command_that_is_not_understood_is_found(line):
     (words,) = commands(f"```bash\npip install equistein\n{line} \\\n  # told\n```")
     assert not is_understood(words)
-
-
-GROUPS = re.findall(
-    r"^\| [^|]+ \| (`.*`.*) \| (`.*`.*) \|$",
-    (ROOT / "docs" / "sampling.md").read_text().partition("\n## Which kernel")[0],
-    re.MULTILINE,
-)
-
-
-def agree(groups, words):
-    """Whether the groups in a cell of the table are those that its words name."""
-    known = vars(es.groups) | {"species": "CCO", "dim": 3}
-    made = [eval(code, dict(known)) for code in re.findall(r"`([A-Z][^`]+)`", groups)]
-    named = re.findall(r"`([a-z-]+(?::[^` ]+)?)`", words)[: len(made)]
-    found = [es.groups.parse_group(word, species="CCO", dim=3) for word in named]
-    return made != [] and eqx.tree_equal(made, found) is True
-
-
-@pytest.mark.parametrize(("groups", "words"), GROUPS[1:])
-def test_a_group_of_the_table_is_what_its_word_names(groups, words):
-    assert agree(groups, words)
-
-
-def test_a_group_that_its_word_does_not_name_is_found():
-    assert len(GROUPS) > 10
-    assert not agree("`Cyclic(4)`", "`cyclic:5`")
-    assert not agree("`Cyclic(4)`, `Cyclic(5)`", "`cyclic:4`")

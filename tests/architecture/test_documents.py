@@ -1,4 +1,3 @@
-import importlib
 import pathlib
 import re
 import subprocess
@@ -11,6 +10,10 @@ import equistein as es
 ROOT = pathlib.Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+GUIDES = [
+    page for page in PAGES
+    if page.parent.name == "docs" and "```python" in page.read_text()
+]  # fmt: skip
 
 
 def blocks(language):
@@ -31,40 +34,15 @@ def test_the_readme_s_first_program_runs_on_its_own(tmp_path):
     assert done.stdout
 
 
-@pytest.mark.parametrize(
-    ("guide", "num", "picture"),
-    [
-        pytest.param("extending", 5, None, marks=pytest.mark.slow),
-        pytest.param("index", 1, "samples.png", marks=pytest.mark.slow),
-        pytest.param("sampling", 2, None, marks=pytest.mark.slow),
-        pytest.param("particles", 2, None, marks=pytest.mark.slow),
-        pytest.param("fitting", 4, None, marks=pytest.mark.slow),
-        pytest.param("running", 2, None, marks=pytest.mark.slow),
-        pytest.param("calculators", 2, None, marks=pytest.mark.slow),
-        pytest.param("scaling", 3, None, marks=pytest.mark.slow),
-        pytest.param("energies", 4, None, marks=pytest.mark.slow),
-        pytest.param("posteriors", 5, "mixture.png", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda page: page.stem)
 @pytest.mark.usefixtures("single_precision", "unchecked")
-def test_a_guide_runs_and_its_programs_are_short(
-    guide, num, picture, tmp_path, monkeypatch
-):
-    if guide == "calculators":
+def test_a_guide_runs(guide, tmp_path, monkeypatch):
+    if guide.stem == "calculators":
         pytest.importorskip("ase")
-    page = (ROOT / "docs" / f"{guide}.md").read_text()
-    programs = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(programs) >= num
-    assert [p for p in programs if len(p.splitlines()) > 25] == []
+    programs = re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
     run("\n".join(programs))
-    assert picture is None or (tmp_path / picture).exists()
-
-
-@pytest.mark.parametrize("wrong", ["es.fitt", "import warnings; warnings.warn('old')"])
-def test_a_program_that_breaks_is_found(wrong):
-    with pytest.raises((AttributeError, UserWarning)):
-        run(f"import equistein as es\n{wrong}")
 
 
 def test_the_readme_names_commands_that_exist(capsys):
@@ -99,31 +77,3 @@ def test_the_readme_names_what_the_library_has():
 def test_files_that_a_page_links_to_exist(page):
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
         assert (page.parent / link).exists(), link
-
-
-def test_every_reference_page_names_a_package():
-    pages = [page for page in PAGES if page.parent.name == "reference"]
-    named = {
-        name for page in pages for name in re.findall(r"^::: (\S+)", page.read_text(),
-                                                      re.MULTILINE)
-    }  # fmt: skip
-    for name in named:
-        importlib.import_module(name)
-    packages = ("groups", "features", "kernels", "targets", "energies", "samplers")
-    packages += ("metrics", "training", "diffusion", "models", "posteriors", "bridges")
-    assert {f"equistein.{package}" for package in packages} <= named
-
-
-def test_every_code_block_of_a_guide_is_run():
-    """Those in the list above, and those that a package's own example is."""
-    guides = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    with_code = {
-        stem for stem in guides if "```python" in (ROOT / f"docs/{stem}.md").read_text()
-    }
-    listed = re.findall(r'^        (?:pytest.param)?\("(\w+)", \d', pathlib.Path(
-        __file__).read_text(), re.MULTILINE)  # fmt: skip
-    assert with_code == set(listed)
-
-
-def test_the_readme_fits_on_a_few_screens():
-    assert len(README.splitlines()) <= 150

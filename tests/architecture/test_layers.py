@@ -87,10 +87,6 @@ def test_init_files_hold_reexports_only():
             assert is_docstring or isinstance(node, ast.ImportFrom), f"{path}: {node}"
 
 
-def test_there_is_no_utils_module():
-    assert not [path for path in ROOT.rglob("*.py") if "util" in path.stem]
-
-
 def test_no_sampler_mentions_a_group():
     for path in (ROOT / "samplers").rglob("*.py"):
         assert "group" not in path.read_text().lower(), path
@@ -111,7 +107,3 @@ def test_only_plotting_imports_matplotlib():
 
 def test_nothing_is_pickled():
     assert importers({"pickle", "dill", "cloudpickle", "joblib", "marshal"}) == set()
-
-
-def test_no_annotations_are_postponed():
-    assert importers({"__future__"}) == set()

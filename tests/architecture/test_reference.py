@@ -4,12 +4,9 @@ import importlib
 import inspect
 import pathlib
 import re
-import typing
 
 import pytest
-from test_documents import PAGES, README, run
-
-import equistein as es
+from test_documents import PAGES, run
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "equistein"
@@ -61,84 +58,6 @@ PACKAGES = sorted({package for package, _, _ in LISTED} | {"equistein"})
 FACES = ["equistein.objectives", "equistein.negatives"]
 
 
-def resolved(program):
-    """The identities of what a program names, such as `es.kernels.RBF`."""
-    tree, bound = ast.parse(program), {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name == "equistein":
-                    bound[alias.asname or alias.name] = es
-        elif isinstance(node, ast.ImportFrom) and node.module == "equistein":
-            bound |= {alias.asname or alias.name: getattr(es, alias.name, None)
-                      or importlib.import_module(f"equistein.{alias.name}")
-                      for alias in node.names}  # fmt: skip
-
-    def found(node):
-        if isinstance(node, ast.Name):
-            return bound.get(node.id)
-        owner = found(node.value) if isinstance(node, ast.Attribute) else None
-        return None if owner is None else getattr(owner, node.attr, None)
-
-    chains = (found(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute))
-    return {id(each) for each in chains if each is not None}
-
-
-def rank(name, value):
-    """0 for what is called, 1 for states and errors, 2 for what is derived from."""
-    if name.startswith("Abstract"):
-        return 2
-    error = inspect.isclass(value) and issubclass(value, BaseException)
-    return 1 if error or name.endswith(("State", "Info")) else 0
-
-
-def wants_example(name, value):
-    code = callable(value) and typing.get_origin(value) is None
-    return code and rank(name, value) == 0
-
-
-def used_in(texts):
-    """The identities of what the blocks of some pages use."""
-    return set().union(*(resolved("\n".join(programs(text))) for text in texts))
-
-
-def without_example(named, used):
-    return [
-        name
-        for name, value in named.items()
-        if wants_example(name, value) and id(value) not in used
-    ]
-
-
-@pytest.fixture(scope="module")
-def used():
-    return used_in([README, *(page.read_text() for page in PAGES)])
-
-
-@pytest.mark.parametrize("package", [*PACKAGES, *FACES])
-def test_every_public_name_is_used_in_an_example(package, used):
-    assert without_example(public(package), used) == []
-
-
-def test_a_name_without_an_example_is_found(used):
-    def made_up():
-        pass
-
-    known = {"RBF": es.kernels.RBF, "AbstractKernel": es.kernels.AbstractKernel}
-    assert without_example(known | {"made_up": made_up}, used) == ["made_up"]
-    assert without_example(known, used_in(["RBF, and no block"])) == ["RBF"]
-    other = "```python\nimport equistein as es\nRBF = es.kernels.IMQ\n```"
-    assert without_example(known, used_in([other])) == ["RBF"]
-
-
-def test_packages_that_are_told_of_are_all_but_the_command_line():
-    packages = {
-        f"equistein.{path.parent.name}" for path in SOURCE.glob("*/__init__.py")
-    }
-    told = {"equistein", "equistein.bridges.scikit_learn"}
-    assert set(PACKAGES) == packages - {"equistein.cli"} | told
-
-
 def test_every_public_name_stands_on_one_page():
     where = collections.Counter((name, id(value)) for _, name, value in LISTED)
     assert [name for (name, _), count in where.items() if count > 1] == []
@@ -150,21 +69,6 @@ def test_every_public_name_stands_on_one_page():
         if (name, id(value)) not in where
     ]
     assert missing == []
-
-
-@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.stem)
-def test_abstract_classes_and_helpers_are_last(page):
-    assert all(names for _, names in ENTRY.findall(page.read_text()))
-    ranks = [rank(name, value) for _, name, value in members(page)]
-    assert ranks
-    assert ranks == sorted(ranks)
-
-
-@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.stem)
-def test_an_example_comes_before_the_first_entry(page):
-    text = page.read_text()
-    assert 0 < text.find("```python") < text.find("\n::: ")
-    assert [p for p in programs(text) if len(p.splitlines()) > 25] == []
 
 
 @pytest.mark.parametrize(

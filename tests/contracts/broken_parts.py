@@ -1,6 +1,5 @@
 """Groups, features and kernels that break a contract, and the tests that see it."""
 
-import jax
 import jax.numpy as jnp
 import test_features as feature_contracts
 import test_groups as group_contracts
@@ -10,12 +9,6 @@ import test_kernels as kernel_contracts
 from equistein.features import Radius
 from equistein.groups import Cyclic, Orthogonal
 from equistein.kernels import AbstractRadialKernel, Equivariant, RBF
-
-
-def is_traced(x):
-    """Return 1 if the compiler looks, and 0 if it is a user."""
-    return float(isinstance(x, jax.core.Tracer))
-
 
 # ------------------------------------------------------------------------- groups
 
@@ -57,11 +50,6 @@ class Shrinking(Cyclic):
         return 0.5 * point
 
 
-class Rewritten(Cyclic):
-    def act(self, element, point):
-        return super().act(element, point) + is_traced(point)
-
-
 def of_group(contract, broken, *more):
     test = getattr(group_contracts, f"test_{contract}")
     return lambda key: test(lambda: broken(4), (2,), *more, key)
@@ -91,9 +79,6 @@ GROUPS = {
     "a projection that shrinks": of_group(
         "projection_is_idempotent_and_commutes_with_the_action", Shrinking
     ),
-    "a group that is compiled to another": of_group(
-        "compiled_equals_eager", Rewritten
-    ),
 }  # fmt: skip
 
 # ----------------------------------------------------------------------- features
@@ -119,11 +104,6 @@ class Twisted(Radius):
         return 1.01 * super().laplacian(point)
 
 
-class OtherwiseCompiled(Radius):
-    def __call__(self, point):
-        return super().__call__(point) + is_traced(point)
-
-
 def of_features(contract, broken, *more):
     test = getattr(feature_contracts, f"test_{contract}")
     return lambda key: test(broken(), (2,), 1, Orthogonal(2), *more, key)
@@ -141,9 +121,6 @@ FEATURES = {
     ),
     "a Laplacian of something else": of_features(
         "laplacian_is_the_trace_of_the_hessian", Twisted
-    ),
-    "features that are compiled to others": of_features(
-        "compiled_features_equal_eager", OtherwiseCompiled
     ),
 }  # fmt: skip
 
@@ -187,11 +164,6 @@ class Rough(RBF):
         return force
 
 
-class Recompiled(RBF):
-    def force(self, targets, prepared):
-        return super().force(targets, prepared) + is_traced(targets)
-
-
 def of_kernel(contract, make):
     test = getattr(kernel_contracts, f"test_{contract}")
     return lambda key: test(make, (2,), key)
@@ -209,9 +181,6 @@ KERNELS = {
         "force_and_its_gradient_are_finite_where_particles_meet", Pointed
     ),
     "a kernel of few digits": of_kernel("single_precision_is_close_to_double", Rough),
-    "a kernel that is compiled to another": of_kernel(
-        "compiled_force_equals_eager", Recompiled
-    ),
     "a kernel of a smaller group": lambda key: (
         symmetry_contracts.test_matrix_is_equivariant_in_each_argument(
             lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(8), (2,), key

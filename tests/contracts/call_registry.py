@@ -299,15 +299,8 @@ CALLS = {
         energy_for=dict(key=jr.key(0), group=C4, data=X, widths=(4,)),
         pretrained=dict(name="c5h8o"),
     ),
-    **calls(
-        es.bridges,
-        from_energy_forces=dict(function=forces, temperature=300.0),
-    ),
-    **calls(
-        es.posteriors,
-        Interval=dict(low=0.0, high=1.0),
-        Wrapped=dict(period=6.28),
-    ),
+    **calls(es.bridges, from_energy_forces=dict(function=forces, temperature=300.0)),
+    **calls(es.posteriors, Interval=dict(low=0.0, high=1.0), Wrapped=dict(period=6.28)),
     **calls(
         es.molecules,
         formula=dict(symbols=("C", "O")),
@@ -317,11 +310,7 @@ CALLS = {
         stable_atoms=dict(symbols=("O", "H", "H"), positions=WATER),
         distances=dict(symbols=("O", "H", "H"), positions=WATER, first="O", second="H"),
         angles=dict(
-            symbols=("O", "H", "H"),
-            positions=WATER,
-            first="H",
-            middle="O",
-            last="H",
+            symbols=("O", "H", "H"), positions=WATER, first="H", middle="O", last="H"
         ),
         infer_bonds=dict(symbols=("O", "H", "H"), positions=WATER[0]),
         bond_orders=dict(symbols=("O", "H", "H"), positions=WATER),

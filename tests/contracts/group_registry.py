@@ -28,7 +28,6 @@ _PARTS = (((3,), (0,)), ((2,), ()), ((2, 3), (1,)))  # a flat point of 11 number
 GROUPS = {  # adding a group to the library means adding a line here
     "trivial": (Trivial, (2, 3)),
     "cyclic 4": (lambda: Cyclic(4), (2,)),
-    "cyclic 5": (lambda: Cyclic(5), (2,)),
     "cyclic 5 on three vectors": (lambda: Cyclic(5), (3, 2)),
     "dihedral 5": (lambda: Dihedral(5), (2,)),
     "turns of images": (ImageRotations, (4, 4, 2)),
@@ -46,7 +45,6 @@ GROUPS = {  # adding a group to the library means adding a line here
         (4, 3),
     ),
     "permutations": (lambda: Permutations(3), (3, 2)),
-    "permutations of blocks": (lambda: Permutations(3), (6,)),
     "permutations of parts": (lambda: Permutations(3, _PARTS), (11,)),
     "permutations of both axes": (
         lambda: Permutations(3, (((3, 3), (0, 1)), ((3,), (0,)))),
@@ -54,7 +52,6 @@ GROUPS = {  # adding a group to the library means adding a line here
     ),
     "signs": (lambda: Signs(2), (2, 2)),
     "signs of parts": (lambda: Signs(3, _PARTS[::2]), (9,)),
-    "signed permutations": (lambda: SignedPermutations(3), (3, 2)),
     "signed permutations of parts": (lambda: SignedPermutations(3, _PARTS[::2]), (9,)),
     "swaps and turns": (lambda: Product(Permutations(3), Cyclic(4)), (3, 2)),
     "swaps and rotations": (

@@ -64,145 +64,73 @@ _CLOUDS = {
 }
 _HISTOGRAM = PairHistogram((0, 0, 1), reach=4.0, num_centers=5)
 _PARTS = (((2,), (0,)), ((1,), ()), ((2, 2), (1,)))
-_LABELS = {  # a group, and the shape it acts on
-    "labels": (Permutations(3), (3, 2)),
-    "labels of parts": (Permutations(2, _PARTS), (7,)),
-    "signs": (Signs(2), (4,)),
-    "signed labels": (SignedPermutations(2), (2, 2)),
-    "product": (Product(Permutations(3), Cyclic(4)), (3, 2)),
-}
 _SUMS = SumsOverLabels(Permutations(3), 8, 1.0, jr.key(3), width=2)
 _PERIODS = Periodic([3.0, 3.0, np.inf])
-KERNELS = {  # adding a kernel to the library means adding a line here
+
+
+def periodic(h):
+    return PeriodicRBF(h, periodic=_PERIODS)
+
+
+def averaged(group, shape, base=RBF):
+    """Return the row of an average over a group."""
+    return lambda h: Equivariant(base(h), group), group, shape
+
+
+def along(wrap, base, features, shape):
+    """Return the row of a kernel along features."""
+    return lambda h: wrap(base(h), features), features.group(shape), shape
+
+
+KERNELS = {  # a kernel, its group and shape: adding a kernel means adding a line here
     "rbf": (RBF, None, (3,)),
     "imq": (IMQ, None, (3,)),
-    "c4": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2,)),
-    "c4 imq": (lambda h: Equivariant(IMQ(h), Cyclic(4)), Cyclic(4), (2,)),
-    "c4 of clouds": (lambda h: Equivariant(RBF(h), Cyclic(4)), Cyclic(4), (2, 2)),
-    "d5": (lambda h: Equivariant(RBF(h), Dihedral(5)), Dihedral(5), (2,)),
-    "images": (
-        lambda h: Equivariant(RBF(h), ImageRotations()),
-        ImageRotations(),
-        (3, 3, 1),
-    ),
-    "so2": (
-        lambda h: Equivariant(RBF(h), SpecialOrthogonal(2)),
-        SpecialOrthogonal(2),
-        (2,),
-    ),
-    "o2": (lambda h: Equivariant(RBF(h), Orthogonal(2)), Orthogonal(2), (2,)),
-    "so3": (
-        lambda h: Equivariant(RBF(h), SpecialOrthogonal(3)),
-        SpecialOrthogonal(3),
-        (3,),
-    ),
-    "o3": (lambda h: Equivariant(RBF(h), Orthogonal(3)), Orthogonal(3), (3,)),
+    "c4": averaged(Cyclic(4), (2,)),
+    "c4 of clouds": averaged(Cyclic(4), (2, 2)),
+    "d5": averaged(Dihedral(5), (2,)),
+    "images": averaged(ImageRotations(), (3, 3, 1)),
+    "so2": averaged(SpecialOrthogonal(2), (2,)),
+    "o2": averaged(Orthogonal(2), (2,)),
+    "so3": averaged(SpecialOrthogonal(3), (3,)),
+    "o3": averaged(Orthogonal(3), (3,)),
     "haar cloud": (
-        lambda h: Equivariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR),
-        None,
-        (3, 2),
-    ),
-    "haar so2 imq": (
-        lambda h: Equivariant(IMQ(h), SpecialOrthogonal(2), **_HAAR),
-        None,
-        (2,),
+        lambda h: Equivariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR), None, (3, 2)
     ),
     "by its values alone": (Cauchy, None, (3,)),
     "invariant haar cloud": (
-        lambda h: Invariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR),
-        None,
-        (3, 2),
+        lambda h: Invariant(RBF(h), PointCloud((0, 1, 1), 2), **_HAAR), None, (3, 2)
     ),
     "invariant c4": (lambda h: Invariant(RBF(h), Cyclic(4)), None, (2,)),
-    "radius in the plane": (lambda h: Pullback(RBF(h), Radius()), Orthogonal(2), (2,)),
-    "radius in space imq": (lambda h: Pullback(IMQ(h), Radius()), Orthogonal(3), (3,)),
-    "distances": (
-        lambda h: Pullback(IMQ(h), SortedDistances((0, 1, 2))),
-        PointCloud((0, 1, 2), 2),
-        (3, 2),
+    "radius in the plane": along(Pullback, RBF, Radius(), (2,)),
+    "distances": along(Pullback, IMQ, SortedDistances((0, 1, 2)), (3, 2)),
+    "like distances": along(Pullback, RBF, SortedDistances((0, 0, 0, 1)), (4, 2)),
+    **{name: averaged(group, (3, group.dim)) for name, group in _CLOUDS.items()},
+    "histogram": along(Pullback, RBF, _HISTOGRAM, (3, 2)),
+    "gradient of the radius": along(Gradient, RBF, Radius(), (3,)),
+    "gradient of distances": along(Gradient, IMQ, SortedDistances((0, 1, 2)), (3, 3)),
+    "gradient of a histogram": along(Gradient, RBF, _HISTOGRAM, (3, 2)),
+    "labels": averaged(Permutations(3), (3, 2)),
+    "labels of parts": averaged(Permutations(2, _PARTS), (7,)),
+    "signs": averaged(Signs(2), (4,)),
+    "signed labels": averaged(SignedPermutations(2), (2, 2)),
+    "product": averaged(Product(Permutations(3), Cyclic(4)), (3, 2)),
+    "sums over labels": along(Pullback, RBF, _SUMS, (6,)),
+    "periodic": (periodic, None, (3,)),
+    "labels that wrap": averaged(
+        Permutations(2, (((2,), (0,)), ((1,), ()))), (3,), periodic
     ),
-    "like distances": (
-        lambda h: Pullback(RBF(h), SortedDistances((0, 0, 0, 1))),
-        PointCloud((0, 0, 0, 1), 2),
-        (4, 2),
-    ),
-    **{
-        name: (lambda h, group=group: Equivariant(RBF(h), group), group, (3, group.dim))
-        for name, group in _CLOUDS.items()
-    },
-    "histogram": (
-        lambda h: Pullback(RBF(h), _HISTOGRAM),
-        PointCloud((0, 0, 1), 2),
-        (3, 2),
-    ),
-    "gradient of the radius": (
-        lambda h: Gradient(RBF(h), Radius()),
-        Orthogonal(3),
-        (3,),
-    ),
-    "gradient of distances": (
-        lambda h: Gradient(IMQ(h), SortedDistances((0, 1, 2))),
-        PointCloud((0, 1, 2), 3),
-        (3, 3),
-    ),
-    "gradient of a histogram": (
-        lambda h: Gradient(RBF(h), _HISTOGRAM),
-        PointCloud((0, 0, 1), 2),
-        (3, 2),
-    ),
-    "gradient of a histogram imq": (
-        lambda h: Gradient(IMQ(h), _HISTOGRAM),
-        PointCloud((0, 0, 1), 2),
-        (3, 2),
-    ),
-    **{
-        name: (lambda h, group=group: Equivariant(RBF(h), group), group, shape)
-        for name, (group, shape) in _LABELS.items()
-    },
-    "sums over labels": (
-        lambda h: Pullback(RBF(h), _SUMS),
-        _SUMS.permutations,
-        (6,),
-    ),
-    "periodic": (lambda h: PeriodicRBF(h, periodic=_PERIODS), None, (3,)),
-    "labels that wrap": (
-        lambda h: Equivariant(
-            PeriodicRBF(h, periodic=_PERIODS),
-            Permutations(2, (((2,), (0,)), ((1,), ()))),
-        ),
-        Permutations(2, (((2,), (0,)), ((1,), ()))),
-        (3,),
-    ),
-    "shifts": (
-        lambda h: Equivariant(
-            PeriodicRBF(h, periodic=_PERIODS), TorusTranslations(_PERIODS.periods)
-        ),
-        TorusTranslations(_PERIODS.periods),
-        (3,),
-    ),
+    "shifts": averaged(TorusTranslations(_PERIODS.periods), (3,), periodic),
     "moments": (
         lambda h: Moments(_HISTOGRAM).at(h * jr.normal(jr.key(2), (9, 3, 2))),
         PointCloud((0, 0, 1), 2),
         (3, 2),
     ),
-}
+}  # fmt: skip
 COSTLY = (  # whose forces take seconds to compile
-    "like distances",
-    "haar cloud",
-    "e3",
-    "se3",
-    "histogram",
-    "gradient of distances",
-    "gradient of a histogram",
-    "gradient of a histogram imq",
-    "labels of parts",
-    "signs",
-    "signed labels",
-    "product",
-    "sums over labels",
-    "labels that wrap",
-    "moments",
-)
+    "like distances", "haar cloud", "e3", "se3", "histogram", "gradient of distances",
+    "gradient of a histogram", "labels of parts", "signs", "signed labels", "product",
+    "sums over labels", "labels that wrap", "moments",
+)  # fmt: skip
 _SHAPED = {name: (make, shape) for name, (make, _, shape) in KERNELS.items()}
 every_kernel = pytest.mark.parametrize(
     ("make", "shape"), _SHAPED.values(), ids=_SHAPED.keys()
@@ -222,9 +150,7 @@ RULED = {
     "learned": (lambda: RBF(MaximumDiscrepancy((0.5, 1.0, 2.0))), None, (3,)),
     "c4": (lambda: Equivariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
     "so3": (
-        lambda: Equivariant(RBF(), SpecialOrthogonal(3)),
-        SpecialOrthogonal(3),
-        (3,),
+        lambda: Equivariant(RBF(), SpecialOrthogonal(3)), SpecialOrthogonal(3), (3,)
     ),
     "invariant": (lambda: Invariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
     "radius": (lambda: Pullback(RBF(), Radius()), Orthogonal(3), (3,)),
@@ -233,11 +159,9 @@ RULED = {
         for name, group in _CLOUDS.items()
     },
     "gradient": (
-        lambda: Gradient(RBF(), SortedDistances((0, 0, 1))),
-        PointCloud((0, 0, 1), 2),
-        (3, 2),
+        lambda: Gradient(RBF(), SortedDistances((0, 0, 1))), _CLOUDS["e2"], (3, 2)
     ),
-}
+}  # fmt: skip
 every_ruled_kernel = pytest.mark.parametrize(
     ("make", "group", "shape"), RULED.values(), ids=RULED.keys()
 )

@@ -9,11 +9,7 @@ import pytest
 from registries import some_slow
 
 from equistein.groups import Cyclic
-from equistein.kernels import (
-    Equivariant,
-    IMQ,
-    RBF,
-)
+from equistein.kernels import Equivariant, IMQ, RBF
 from equistein.samplers import (
     AnnealedSMC,
     from_blackjax,

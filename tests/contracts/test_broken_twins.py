@@ -11,14 +11,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import optax
 import pytest
-import test_compiled_equals_eager as compiled_contracts
 import test_energies as energy_contracts
 import test_metrics as metric_contracts
 import test_networks as network_contracts
 import test_samplers as sampler_contracts
 import test_targets as target_contracts
-from broken_parts import FEATURES, GROUPS, is_traced, KERNELS
-from training_registry import plain
+from broken_parts import FEATURES, GROUPS, KERNELS
 
 from equistein.energies import KnownEnergy
 from equistein.groups import AbstractGroup, Cyclic, Dihedral, InvarianceError
@@ -26,7 +24,6 @@ from equistein.kernels import RBF
 from equistein.networks import MLP
 from equistein.samplers import Langevin, SVGD
 from equistein.targets import RotatedGaussians
-from equistein.training import ScoreMatching
 
 # ----------------------------------------------------------------------- samplers
 
@@ -88,30 +85,11 @@ class Mirrored(RotatedGaussians):
         return Cyclic(8)
 
 
-class Unsure(RotatedGaussians):
-    def _log_density(self, point):
-        return super()._log_density(point) + is_traced(point)
-
-
 class Tilted(MLP):
     """A network of no symmetry that claims one."""
 
     def group(self, shape):
         return Dihedral(4)
-
-
-class ReSampled(Langevin):
-    def step(self, key, state, log_density):
-        state, info = super().step(key, state, log_density)
-        if is_traced(state.particles):
-            state = type(state)(state.particles + 1, *list(vars(state).values())[1:])
-        return state, info
-
-
-class Doubled(ScoreMatching):
-    def loss(self, key, energy, state, batch):
-        value, state, info = super().loss(key, energy, state, batch)
-        return value + is_traced(batch.points), state, info
 
 
 def target(contract, broken):
@@ -146,9 +124,6 @@ def distance(function):
 
 OTHERS = {
     "a target of a larger group": target("density_has_the_declared_symmetry", Mirrored),
-    "a target that is compiled to another": target(
-        "compiled_density_equals_eager", Unsure
-    ),
     "a network without its symmetry": lambda key: (
         network_contracts.test_each_output_has_the_declared_symmetry(
             (2,), lambda key, data, out: Tilted(2, widths=(8,), out_size=out, key=key),
@@ -164,19 +139,6 @@ OTHERS = {
     ),
     "an energy without walls": energy(
         "walls_keep_the_density_normalizable", lambda x: -jnp.log(1 + jnp.sum(x**2))
-    ),
-    "an energy that is compiled to another": energy(
-        "compiled_energy_equals_eager", lambda x: -jnp.sum(x**2) / 2 + is_traced(x)
-    ),
-    "a loss that is compiled to another": lambda key: (
-        compiled_contracts.test_a_compiled_loss_equals_eager(
-            Doubled, plain, None, key
-        )
-    ),
-    "a step that is compiled to another": lambda key: (
-        compiled_contracts.test_a_compiled_step_equals_eager(
-            ReSampled(0.05), key
-        )
     ),
     "a distance with a sign": distance(lambda x, y: jnp.mean(x - y)),
     "a distance that is not symmetric": distance(

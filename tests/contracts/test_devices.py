@@ -17,17 +17,6 @@ from equistein.groups import Cyclic
 from equistein.samplers import run
 
 
-@pytest.mark.slow
-def test_work_on_a_mesh_is_the_same_work(key):
-    mesh, x = es.device_mesh(1), start(key)
-    for name in ("noisy", "langevin"):
-        alone = run(key, SAMPLERS[name], log_density, x, num_steps=3)
-        shared = run(key, SAMPLERS[name], log_density, x, num_steps=3, mesh=mesh)
-        assert np.allclose(shared.particles, alone.particles, rtol=1e-6)
-        info = alone.history["update_norm"]
-        assert np.allclose(shared.history["update_norm"], info, rtol=1e-6)
-
-
 def test_rows_are_padded_and_what_is_found_is_put_back_together(key):
     mesh, x = es.device_mesh(1), jr.normal(key, (7, 2, 3))
     function = lambda rows, a: (a * jnp.sum(rows, axis=(1, 2)), rows**2)

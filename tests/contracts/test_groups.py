@@ -155,15 +155,6 @@ def test_products_of_elements_are_elements(make, shape, key):
     assert are_elements(group, products, jr.normal(key, shape))
 
 
-@every_finite_group
-def test_mean_over_a_finite_group_is_idempotent_and_invariant(make, shape, key):
-    group = make()
-    mean = jnp.mean(group.orbit(jr.normal(key, shape)), axis=0)
-    again = group.orbit(mean)
-    assert np.allclose(jnp.mean(again, axis=0), mean, atol=1e-12)
-    assert np.allclose(again, np.asarray(mean)[None], atol=1e-12)
-
-
 @pytest.mark.parametrize(("make", "shape"), some_slow(GROUPS, ["swaps and rotations"]))
 @every_precision
 def test_representative_is_the_same_over_the_orbit(make, shape, dtype, tolerance, key):
@@ -254,38 +245,6 @@ def test_permutations_of_a_point_cloud_are_counted_without_a_list():
     assert PointCloud((0,) * 13, 3).num_permutations == 6_227_020_800
     assert PointCloud("CCCCCHHHHHHHHO", 3).num_permutations == 120 * 40_320
     assert PointCloud(range(30), 3).num_permutations == 1
-
-
-@pytest.mark.parametrize(
-    ("make", "shape"),
-    some_slow(
-        GROUPS,
-        [
-            *CLOUDS,
-            "so 3",
-            "so 3 on four vectors",
-            "swaps and rotations",
-            "turns of odd images",
-            "turns and reflections",
-            "parts, one of them continuous",
-        ],
-    ),
-)
-def test_compiled_equals_eager(make, shape, key):
-    group = make()
-    element_key, point_key = jr.split(key)
-    x = jr.normal(point_key, (1, *shape))
-    drawn = group.sample(element_key, 1)
-    again = jax.jit(group.sample, static_argnums=1)(element_key, 1)
-    assert jax.tree.all(jax.tree.map(np.allclose, drawn, again))
-    g = pick(drawn, 0)
-    assert np.allclose(group.act(g, x[0]), move(group, drawn, x[0])[0])
-    assert np.allclose(group.canonicalize(x[0]), canonicalize(group, x)[0])
-
-
-@every_group
-def test_shape_check_accepts_what_the_group_acts_on(make, shape):
-    make().check_shape(shape)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from kernel_registry import (
-    KERNELS,
-)
+from kernel_registry import KERNELS
 from registries import some_slow
 
 # ------------------------------------------------------------ Stein's identity

@@ -14,13 +14,7 @@ from kernel_registry import (
 )
 
 from equistein.features import PairHistogram
-from equistein.groups import (
-    Cyclic,
-    Dihedral,
-    Orthogonal,
-    PointCloud,
-    SpecialOrthogonal,
-)
+from equistein.groups import Cyclic, Dihedral, Orthogonal, PointCloud, SpecialOrthogonal
 from equistein.kernels import (
     Equivariant,
     Gradient,

@@ -52,13 +52,6 @@ def test_force_is_what_the_definition_says(make, shape, key):
 
 
 @every_kernel_costly_ones_slow
-def test_compiled_force_equals_eager(make, shape, key):
-    kernel, points = make(0.9), points_and_scores(key, shape)
-    eager = kernel.stein_force(*points)
-    assert np.allclose(eager, stein_force(kernel, *points), atol=1e-12)
-
-
-@every_kernel_costly_ones_slow
 def test_force_and_its_gradient_are_finite_where_particles_meet(make, shape, key):
     kernel, x = make(0.7), jr.normal(key, (4, *shape), jnp.float32)
     x = x.at[1].set(x[0]).at[2].set(0)

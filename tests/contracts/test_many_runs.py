@@ -1,4 +1,3 @@
-import blackjax
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -9,17 +8,7 @@ from registries import some_slow
 from sampler_registry import log_density, SAMPLERS, start
 
 from equistein.kernels import AbstractBandwidth, RBF
-from equistein.samplers import (
-    AnnealedSMC,
-    from_blackjax,
-    load_samples,
-    MALA,
-    NonFiniteError,
-    Normal,
-    ParallelTempering,
-    run,
-    SVGD,
-)
+from equistein.samplers import load_samples, NonFiniteError, run, SVGD
 
 RUNS = 3
 
@@ -104,36 +93,6 @@ def test_a_rule_is_taken_at_its_steps_only(key):
     jax.effects_barrier()
     assert len(TOLD) == 1
     assert np.array_equal(found == 1, [True, False, True])
-
-
-COUNTED = {  # what does something at its first step only
-    "mala": MALA(0.05),
-    "tempering": ParallelTempering(MALA(0.05), num_temperatures=3),
-    "smc": AnnealedSMC(
-        MALA(0.05), reference=Normal(jnp.zeros(2), 3.0), num_runs=2, num_moves=2
-    ),
-    "hmc": from_blackjax(
-        blackjax.hmc, step_size=0.2, num_warmup=10, num_integration_steps=2
-    ),
-}
-
-
-@pytest.mark.parametrize("name", some_slow(list(COUNTED), ["smc", "hmc"]))
-def test_runs_side_by_side_evaluate_as_often_as_one(name, key):
-    def counted(x):
-        jax.debug.callback(lambda: TOLD.append(1))
-        return log_density(x)
-
-    def evaluations(keys, x):
-        TOLD.clear()
-        run(keys, COUNTED[name], counted, x, num_steps=5, record_every=5, check=False)
-        jax.effects_barrier()
-        return len(TOLD)
-
-    x = starts(key)
-    one = evaluations(key, x[0])
-    assert one > 5  # the callback is heard
-    assert evaluations(jr.split(key, RUNS), x) == one
 
 
 def test_a_run_that_leaves_the_numbers_is_named(key):

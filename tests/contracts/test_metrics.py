@@ -1,11 +1,8 @@
-import inspect
-
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein import metrics
 from equistein.groups import PointCloud
 from equistein.metrics import (
     energy_distance,
@@ -27,36 +24,6 @@ DISTANCES = {  # adding a distance between samples to the library means adding a
     wasserstein_1d: (wasserstein_1d, ()),
 }
 _COSTLY = (frechet_distance, total_variation)
-NO_DISTANCES = {
-    metrics.accuracy,
-    metrics.annealed_importance_sampling,
-    metrics.auroc,
-    metrics.bits_per_dimension,
-    metrics.effective_sample_size,
-    metrics.split_r_hat,
-    metrics.expected_calibration_error,
-    metrics.kernel_stein_discrepancy,
-    metrics.mean_log_likelihood,
-    metrics.mode_weights,
-    metrics.nearest_distances,
-    metrics.outlier_scores,
-    metrics.pair_distances,
-    metrics.precision_and_recall,
-    metrics.projected_gradient_attack,
-    metrics.proportions,
-    metrics.published_scores,
-    metrics.score_against,
-    metrics.reweight,
-    metrics.reliability,
-    metrics.typicality,
-    metrics.virial,
-}
-
-
-def test_every_public_function_is_known_to_be_a_distance_or_not():
-    public = {f for f in vars(metrics).values() if callable(f)}
-    public -= {f for f in public if inspect.isclass(f)}
-    assert public == set(DISTANCES) | NO_DISTANCES
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 
 from equistein.diffusion import NoiseConditionalScoreMatching
-from equistein.energies import JointEnergy, PlainEnergy
-from equistein.groups import ImageRotations, PointCloud, Trivial
+from equistein.energies import PlainEnergy
+from equistein.groups import ImageRotations, PointCloud
 from equistein.models import (
     energy_for,
     graph_energy_for,
     image_energy_for,
     ImageSettings,
 )
-from equistein.networks import AbstractNetwork, SteerableCNN
+from equistein.networks import SteerableCNN
 from equistein.samplers import Langevin
 from equistein.training import (
     Batch,
     ContrastiveDivergence,
-    CrossEntropy,
     DenoisingScoreMatching,
     EnergyMatching,
     ForceMatching,
@@ -36,22 +35,6 @@ CLOUDS = 2 * jr.normal(jr.key(0), (NUM, 4, 3))
 IMAGES = jr.uniform(jr.key(0), (NUM, 6, 6, 1))
 CLOUD = PointCloud((0, 0, 1, 1), 3)
 pytestmark = pytest.mark.slow
-
-
-def cnn(out_size=None):
-    return SteerableCNN((6, 6, 1), (2, 2), out_size=out_size, key=jr.key(1))
-
-
-class Cornered(AbstractNetwork):
-    """The broken twin: its slope has no derivative where two numbers are equal."""
-
-    weight: jax.Array
-
-    def group(self, shape):
-        return Trivial()
-
-    def __call__(self, point):
-        return jnp.sum(self.weight * jnp.sqrt(jnp.sum((point - point) ** 2)))
 
 
 ONE_LEVEL = {
@@ -96,18 +79,12 @@ def learns(value, gradients):
 @pytest.mark.parametrize("kind", ["images", "distances"])
 def test_an_energy_of_one_level_learns_by_it(make, kind):
     data = IMAGES if kind == "images" else CLOUDS
-    energy = PlainEnergy(cnn())
+    energy = PlainEnergy(SteerableCNN((6, 6, 1), (2, 2), key=jr.key(1)))
     if kind == "distances":
         energy = energy_for(jr.key(1), CLOUD, CLOUDS, widths=(8, 8))
     objective = make(data)
     labels = ENERGIES if objective.uses_labels else None
     assert learns(*trained(objective, energy, data, labels))
-
-
-def test_a_joint_energy_of_images_learns_by_a_sum():
-    objective = ONE_LEVEL["contrastive"](IMAGES) + CrossEntropy()
-    energy = JointEnergy(cnn(out_size=2))
-    assert learns(*trained(objective, energy, IMAGES, CLASSES))
 
 
 @pytest.mark.parametrize("make", ALL_LEVELS.values(), ids=ALL_LEVELS.keys())
@@ -132,9 +109,3 @@ def awake(network):
     """Return a network whose last layer, zero at first, is not."""
     nudged = lambda leaf: leaf + 0.01 if eqx.is_inexact_array(leaf) else leaf
     return jax.tree.map(nudged, network)
-
-
-@pytest.mark.parametrize("make", [ONE_LEVEL["score matching"], ONE_LEVEL["denoising"]])
-def test_a_slope_without_a_derivative_is_seen(make):
-    energy = PlainEnergy(Cornered(jnp.ones(3)))
-    assert not learns(*trained(make(IMAGES), energy, IMAGES))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from call_registry import CALLS, JOINT, LABELS, LOGITS, X
+from call_registry import CALLS, JOINT, LABELS, X
 from group_registry import every_group
 from test_features import every_map
 from test_targets import every_target
@@ -133,20 +133,6 @@ def test_a_metric_refuses_labels_that_are_no_class(name, label):
     assert fault(lambda: metric(**given), "`labels`, classes from 0 to 2") is None
 
 
-def test_labels_that_are_all_unknown_tell_nothing_typical():
-    metric, given = METRICS["typicality"]
-    given = given | {"labels": jnp.full_like(LABELS, -1)}
-    assert fault(lambda: metric(**given), "`labels` of which some are known") is None
-
-
-@pytest.mark.parametrize(
-    "limits", [(0.0, np.inf), (-np.inf, 1.0), (np.nan, 1.0), (1.0, 1.0)]
-)
-def test_a_histogram_needs_a_range(limits):
-    metric, given = METRICS["total_variation"]
-    assert fault(lambda: metric(**given | {"limits": limits}), "`limits`") is None
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "argument"), OF_NUMBERS)
 def test_a_metric_refuses_nan(name, argument):
@@ -182,29 +168,3 @@ def is_nan_of_nan(metric, given, argument):
         jax.tree.leaves(compiled(good)), jax.tree.leaves(metric(**given)), strict=True
     )
     return all(np.allclose(*pair) for pair in pairs) and not is_a_number(compiled(bad))
-
-
-def test_what_is_answered_or_refused_without_a_name_is_found():
-    """The broken twins."""
-
-    def careless(point):
-        return -0.5 * jnp.sum(point**2)
-
-    def crude(point):
-        return careless(point.reshape(2, 2))
-
-    circle = es.targets.Shells((1.0,), 0.5, 2).log_density
-    assert set(shape_faults(careless, SHAPES)) == set(SHAPES)
-    assert "TypeError" in shape_faults(crude, [(3,)])[3,]
-    assert shape_faults(circle, [(3,)]) == {}
-    assert fault(lambda: circle(X[:, 0]), "`label`") is not None
-
-    def share_in_order(inside, outside):
-        return jnp.mean((inside[:, None] > outside[None]).astype(float))
-
-    def share_right(logits, labels):
-        return jnp.mean((jnp.argmax(logits, axis=1) == labels).astype(float))
-
-    pair = {"inside": X[:, 0], "outside": X[:, 1]}
-    assert not is_nan_of_nan(share_in_order, pair, "inside")
-    assert fault(lambda: share_right(LOGITS, LABELS.at[0].set(7)), "`labels`")

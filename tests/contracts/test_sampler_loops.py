@@ -5,17 +5,9 @@ import numpy as np
 import optax
 import pytest
 from registries import some_slow
-from sampler_registry import (
-    EVALUATIONS,
-    log_density,
-    one_step,
-    SAMPLERS,
-    start,
-)
+from sampler_registry import EVALUATIONS, log_density, one_step, SAMPLERS, start
 
-from equistein.kernels import (
-    RBF,
-)
+from equistein.kernels import RBF
 from equistein.samplers import (
     AbstractSampler,
     advance,
@@ -24,21 +16,13 @@ from equistein.samplers import (
     MALA,
     NonFiniteError,
     run,
-    RunInterrupted,
     SVGD,
 )
 
 _COSTLY = [  # of which a loop takes seconds to compile
-    "equivariant",
-    "median",
-    "annealed",
-    "noisy",
-    "mala",
-    "annealed mala",
-    "hmc",
-    "tempering",
-    "smc",
-]
+    "equivariant", "median", "annealed", "noisy", "mala", "annealed mala", "hmc",
+    "tempering", "smc",
+]  # fmt: skip
 
 # ------------------------------------------------------------ the driver
 
@@ -119,23 +103,6 @@ def test_one_small_update_ends_the_run_even_if_the_next_is_large(key):
     assert np.array_equal(samples.history["step"], [samples.num_steps])
 
 
-def test_a_run_that_does_not_reach_the_tolerance_has_not_converged(key):
-    x = start(key)
-    samples = run(key, SAMPLERS["svgd"], log_density, x, num_steps=20, tol=1e-12)
-    assert not samples.converged
-    assert samples.num_steps == 20
-
-
-def test_a_small_tolerance_changes_no_step(key):
-    x, sampler = start(key), SAMPLERS["equivariant"]
-    free = run(key, sampler, log_density, x, num_steps=100, record_every=30)
-    watched = run(
-        key, sampler, log_density, x, num_steps=100, record_every=30, tol=1e-14
-    )
-    assert np.allclose(free.particles, watched.particles, atol=1e-10)
-    assert np.array_equal(free.history["step"], watched.history["step"])
-
-
 def square_root_ridge(x):
     return -jnp.sum(jnp.sqrt(1 - x))
 
@@ -158,50 +125,6 @@ def test_a_run_that_leaves_the_numbers_stops_at_the_last_good_step(record_every,
     history = caught.value.samples.history
     assert np.all(history["step"] < step)
     assert np.all(np.isfinite(history["update_norm"]))
-
-
-def test_an_interrupted_run_holds_what_it_did_and_can_go_on(key, monkeypatch):
-    x, sampler = start(key), SAMPLERS["noisy"]
-    options = {"num_steps": 40, "record_every": 2}
-    straight = run(key, sampler, log_density, x, **options)
-    calls = []
-
-    def interrupted(*arguments):
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return advance(*arguments)
-
-    import equistein.samplers._run as driver
-
-    advance = driver.record_steps
-    monkeypatch.setattr(driver, "record_steps", interrupted)
-    with pytest.raises(RunInterrupted, match="after 6 steps") as caught:
-        run(key, sampler, log_density, x, **options)
-    monkeypatch.undo()
-    samples = caught.value.samples
-    assert samples.num_steps == 6
-    assert np.array_equal(samples.history["step"], [2, 4, 6])
-    rest = run(
-        key, sampler, log_density,
-        num_steps=34, record_every=2, initial_state=samples.state,
-    )  # fmt: skip
-    assert np.array_equal(rest.particles, straight.particles)
-
-
-def test_the_next_call_is_begun_before_the_last_one_is_looked_at(key, monkeypatch):
-    import equistein.samplers._run as driver
-
-    said, advance, fetch = [], driver.record_steps, jax.device_get
-    monkeypatch.setattr(
-        driver, "record_steps", lambda *given: said.append("step") or advance(*given)
-    )
-    monkeypatch.setattr(
-        driver.jax, "device_get", lambda told: said.append("look") or fetch(told)
-    )
-    sampler = SAMPLERS["noisy"]
-    run(key, sampler, log_density, start(key), num_steps=6, record_every=2)
-    assert said[:5] == ["step", "step", "look", "step", "look"]
 
 
 def test_progress_is_shown_on_standard_error(key, capsys):

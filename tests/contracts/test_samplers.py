@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 import pytest
 from registries import classes_of, some_slow
 from sampler_registry import (
@@ -18,18 +17,12 @@ from sampler_registry import (
 )
 
 from equistein.groups import Cyclic
-from equistein.kernels import (
-    IMQ,
-    RBF,
-)
 from equistein.samplers import (
     AbstractSampler,
     AnnealedSMC,
     as_blackjax,
     run,
     SplitRows,
-    SVGD,
-    vector_adam,
 )
 
 every_sampler_costly_ones_slow = pytest.mark.parametrize(
@@ -144,22 +137,6 @@ def test_turning_all_particles_turns_all_paths(name, key):
         assert np.allclose(move(turn(x)), turn(straight), atol=1e-10)
 
 
-def test_adam_is_tied_to_the_axes(key):
-    # Turns by 45 degrees, which are a symmetry of the round Gaussian alone.
-    cos = 0.5**0.5
-    rotation = jnp.array([[cos, -cos], [cos, cos]])
-    x, round_ = start(key), lambda x: -0.5 * jnp.sum(x**2)
-    gaps = {}
-    for name, optimizer in (("adam", optax.adam(0.1)), ("vector", vector_adam(0.1))):
-        sampler = SVGD(RBF(0.7), optimizer)
-        move = lambda x, sampler=sampler: (
-            run(key, sampler, round_, x, num_steps=4, record_every=2).particles
-        )
-        gaps[name] = np.max(np.abs(move(x @ rotation.T) - move(x) @ rotation.T))
-    assert gaps["vector"] < 1e-10
-    assert gaps["adam"] > 1e-2
-
-
 def test_density_is_not_traced_again_for_a_new_start_or_key(key):
     density = eqx.debug.assert_max_traces(lambda x: -jnp.sum(x**2), max_traces=8)
     sampler, traces = SAMPLERS["svgd"], set()
@@ -173,26 +150,6 @@ def test_density_is_not_traced_again_for_a_new_start_or_key(key):
 # ------------------------------------------------------------ edges
 
 
-def test_no_steps_give_the_start(key):
-    x = start(key)
-    samples = run(key, SAMPLERS["svgd"], log_density, x, num_steps=0)
-    assert np.array_equal(samples.particles, x)
-    assert samples.num_steps == 0
-    assert not samples.converged
-    assert samples.history == {} or len(samples.history["step"]) == 0
-
-
-@pytest.mark.parametrize("kernel", [RBF(0.3), IMQ(0.3), RBF()])
-def test_one_particle_climbs_the_density(kernel, key):
-    x = start(key, num=1)
-    sampler = SVGD(kernel, optax.sgd(0.1))
-    samples = run(key, sampler, log_density, x, num_steps=3, record_every=1)
-    climber = x[0]
-    for _ in range(3):
-        climber = climber + 0.1 * jax.grad(log_density)(climber)
-    assert np.allclose(samples.particles[0], climber, atol=1e-12)
-
-
 @every_sampler
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_coinciding_particles_stay_finite(sampler, dtype, key):
@@ -203,14 +160,6 @@ def test_coinciding_particles_stay_finite(sampler, dtype, key):
     assert np.all(np.isfinite(state.particles))
     if sampler not in NOISY:
         assert np.allclose(state.particles[4:], state.particles[4:5])
-
-
-def test_points_may_have_any_shape(key):
-    x = jr.normal(key, (5, 2, 3, 2))
-    cube = lambda x: -0.5 * jnp.sum(x**2)
-    sampler = SVGD(RBF(), vector_adam(0.1), langevin=0.01, score_clip=5.0)
-    samples = run(key, sampler, cube, x, num_steps=2, record_every=1)
-    assert samples.particles.shape == x.shape
 
 
 # ------------------------------------------------------------ BlackJAX's form
@@ -237,17 +186,3 @@ def test_blackjax_form_serves_blackjax_s_loop(key):
     assert state.step == 5
     assert states.particles.shape == (5, 8, 2)
     assert infos.update_norm.shape == (5,)
-
-
-def test_blackjax_form_serves_a_scan(key):
-    x, sampler = start(key), SAMPLERS["svgd"]
-    algorithm = as_blackjax(sampler, log_density)
-
-    @jax.jit
-    def loop(state, keys):
-        return jax.lax.scan(lambda s, k: algorithm.step(k, s), state, keys)
-
-    state, infos = loop(algorithm.init(x), jr.split(key, 6))
-    samples = run(key, sampler, log_density, x, num_steps=6, record_every=1)
-    assert np.allclose(state.particles, samples.particles, atol=1e-12)
-    assert np.allclose(infos.force_norm, samples.history["force_norm"])

@@ -41,12 +41,6 @@ def test_reference_samples_of_the_double_well_are_exact(temperature, passes, key
     assert all(right) == passes
 
 
-@pytest.mark.parametrize(("temperature", "passes"), [(1.0, True), (2.0, False)])
-def test_reference_samples_of_the_double_well_have_its_virial(temperature, passes, key):
-    points = DoubleWell(temperature=temperature).sample(key, 4_096)
-    assert (standard_errors(virials(DoubleWell(), points), 6) < 4) == passes
-
-
 @pytest.mark.parametrize(("temperature", "passes"), [(0.5, True), (0.6, False)])
 def test_reference_samples_of_a_pair_have_the_exact_energy(temperature, passes, key):
     cold = LennardJones(2, 3, temperature=0.5)
@@ -72,10 +66,3 @@ def test_reference_samples_of_a_cluster_have_its_virial(temperature, passes, key
     assert points.shape == (512, 13, 3)
     assert np.allclose(np.mean(points, axis=1), 0, atol=1e-10)
     assert (standard_errors(virials(LennardJones(), points), 36) < 4) == passes
-
-
-def test_reference_samples_are_as_many_as_asked_for(key):
-    points = DoubleWell(2, 2).sample(key, 300, num_steps=100)
-    assert points.shape == (300, 2, 2)
-    # Distinct, though there are 256 ladders.
-    assert len(np.unique(np.asarray(points)[:, 0, 0])) > 290

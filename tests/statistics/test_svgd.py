@@ -5,7 +5,7 @@ import optax
 import pytest
 
 from equistein.features import Radius
-from equistein.groups import Cyclic, PointCloud
+from equistein.groups import Cyclic
 from equistein.kernels import (
     AbstractScalarKernel,
     Equivariant,
@@ -16,8 +16,7 @@ from equistein.kernels import (
 )
 from equistein.metrics import wasserstein_1d
 from equistein.samplers import Geometric, run, SVGD, thermal, vector_adam
-from equistein.targets import DoubleWell, RotatedGaussians, Shells
-from experiments import experiment
+from equistein.targets import RotatedGaussians, Shells
 
 pytestmark = pytest.mark.slow
 
@@ -113,23 +112,3 @@ def test_langevin_noise_mends_the_lack_of_spread_in_many_dimensions(langevin, ke
     variance = jnp.mean(jnp.var(samples.particles, axis=0))
     standard_error = jnp.sqrt(2 / (num * dim))
     assert (jnp.abs(variance - 1) < 4 * standard_error) == (langevin > 0)
-
-
-def test_few_annealed_particles_beat_many_plain_ones():
-    efficiency = experiment("sample-efficiency")
-    config = efficiency.presets["quick"]
-    stages = efficiency.stages(config, 0)
-    few, many = (stages[name]() for name in ("annealed-20", "vanilla-640"))
-    ratio = few.metrics["w1_radius"].mean() / many.metrics["w1_radius"].mean()
-    assert ratio < 1 / 3
-    both = {"quick": stages["equivariant-20"](), "many": many}
-    gaps = efficiency.compare(config, both)
-    assert (gaps["quick"]["gap_after_100_steps"] < 0.05).all()
-    assert (gaps["many"]["gap_after_100_steps"] > 0.05).all()
-
-
-def test_point_cloud_projection_keeps_every_particle_centred(key):
-    target = DoubleWell()
-    cloud = PointCloud((0,) * 4, 2)
-    start = jax.vmap(cloud.project)(target.start(key, 16) + 3.0)
-    assert jnp.abs(jnp.mean(start, axis=1)).max() < 1e-12

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Int
 
 from equistein._gate import finite_gate, gate
 from equistein.groups import AbstractGroup, Cyclic
-from equistein.kernels import RBF
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -97,8 +96,3 @@ def test_a_class_checks_its_fields():
         Part("c4")
     with pytest.raises(ValueError, match="`size`"):
         Part(Cyclic(4), "much")
-
-
-def test_what_a_class_says_itself_tells_more():
-    with pytest.raises(ValueError, match="`bandwidth`"):
-        RBF(jnp.zeros(2))

@@ -24,34 +24,6 @@ def test_keys_of_both_kinds_stay_what_they_are():
     assert as_keys(keys) is keys
 
 
-@pytest.mark.parametrize(
-    "given", [-1, 1.0, True, None, "0", np.zeros(2, np.uint32), jnp.zeros(2)]
-)
-def test_what_is_no_key_is_refused_with_the_remedy(given):
-    with pytest.raises(ValueError, match="`key`"):
-        as_keys(given)
-
-
-def test_runs_and_fits_take_integers():
-    bowl = lambda x: -jnp.sum(x**2) / 2
-    run = lambda key: (
-        es.run(key, es.Langevin(0.1), bowl, jnp.ones((4, 2)), num_steps=3).particles
-    )
-    assert jnp.array_equal(run(5), run(jr.key(5)))
-    data = jr.normal(jr.key(0), (16, 2))
-    settings = es.models.ContrastiveSettings(
-        num_particles=8, num_steps=2, batch_size=4, widths=(4,), num_epochs=1,
-        sample_steps=3,
-    )  # fmt: skip
-    group = es.groups.Cyclic(4)
-
-    def drawn(one, two, three):
-        model = es.models.for_data(one, group, data, settings=settings)
-        return model.fit(two, data).sample(three, 4)
-
-    assert jax.numpy.array_equal(drawn(1, 2, 3), drawn(*map(jr.key, (1, 2, 3))))
-
-
 # What the trainer calls with keys of its own, and nobody else.
 OF_TRAINING = (
     es.training.AbstractNegatives, es.training.AbstractObjective, es.training.Trainer,
@@ -102,11 +74,6 @@ def called(part, key):
     }
     owner = [object()] if "self" in signature_of(part) else []
     return part(*owner, **needed | {"key": key})
-
-
-def test_all_that_take_keys_are_looked_at():
-    some = {"groups.AbstractFiniteGroup.sample", "targets.LennardJones.start"}
-    assert some | {"samplers.Langevin.step", "networks.MLP"} <= set(KEYED)
 
 
 @pytest.mark.parametrize("name", KEYED)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import equistein as es
-from equistein.training._checkpoint import save_checkpoint
 
 MOST = 40 * 2**20  # bytes, of what an allocator keeps
 
@@ -38,21 +37,6 @@ def test_a_million_steps_need_no_more_memory_than_ten_thousand():
     samples = run(1_000_000)
     assert samples.num_steps == 1_000_000
     assert memory() - before < MOST
-
-
-@pytest.mark.slow
-def test_ten_thousand_checkpoints_need_no_more_memory_than_one_hundred(tmp_path):
-    path, state = tmp_path / "c.eqx", {"w": np.ones(1_000)}
-
-    def write(num):
-        for number in range(num):
-            save_checkpoint(path, state, {"number": number}, {"loss": [1.0]}, [])
-
-    write(100)
-    before = memory()
-    write(10_000)
-    assert memory() - before < MOST
-    assert [file.name for file in tmp_path.iterdir()] == ["c.eqx"]
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -47,17 +46,3 @@ def test_contestants_take_turns_and_the_first_run_is_told_apart(timing):
     assert "".join(turns) == "ab" + "ab" + "a" * (timing.REPEATS - 1)
     assert len(times["a"].later) == timing.REPEATS
     assert len(times["b"].later) == 1
-
-
-def test_the_table_shows_medians_and_their_ratio(timing, monkeypatch, capsys):
-    found = {
-        "ours": timing.Times(1.0, np.array([0.001, 0.003, 0.002])),
-        "theirs": timing.Times(2.5, np.array([0.004])),
-    }
-    monkeypatch.setattr(timing, "interleaved", lambda contestants: found)
-    rows = {name: timing.Contestant(print, note=f"of {name}") for name in found}
-    timing.print_times(rows, "ours")
-    head, ours, theirs = capsys.readouterr().out.splitlines()
-    assert head.split() == ["ms", "min", "max", "ratio", "first", "run,", "s"]
-    assert ours.split() == ["ours", "2", "1", "3", "1.00", "1.00", "of", "ours"]
-    assert theirs.split()[:6] == ["theirs", "4", "4", "4", "2.00", "2.50"]

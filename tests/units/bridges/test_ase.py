@@ -115,11 +115,3 @@ def test_a_crystal_and_what_unpacks_to_too_much_are_refused(
     frames[1].pbc = True
     with pytest.raises(es.molecules.XYZError, match="periodic"):
         es.molecules.from_atoms(frames)
-
-
-def test_forces_of_another_number_of_atoms_are_refused(frames):
-    from ase.calculators.singlepoint import SinglePointCalculator
-
-    frames[1].calc = SinglePointCalculator(frames[1], forces=np.zeros((99, 3)))
-    with pytest.raises(es.molecules.XYZError, match=r"frame 1 .* shape \(99, 3\)"):
-        es.molecules.from_atoms(frames)

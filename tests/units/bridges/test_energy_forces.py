@@ -106,11 +106,6 @@ def test_forces_are_checked_against_energies(key):
             other.check_forces(points)
 
 
-def test_without_species_there_is_no_group(density):
-    with pytest.raises(ValueError, match="`species`"):
-        density.group  # noqa: B018
-
-
 # ------------------------------------------------------ what does not do
 
 
@@ -156,21 +151,6 @@ def test_what_a_run_gave_before_the_function_raised_is_kept():
     assert jnp.allclose(again.particles, whole.particles)
 
 
-def test_one_configuration_alone_is_told_to_be_stacked():
-    bowl = lambda points: ((points**2).sum((1, 2)), -2 * points)
-    density = es.from_energy_forces(bowl, temperature=300.0, species=(1, 1))
-    start = jnp.ones((2, 3))
-    with pytest.raises(ValueError, match=r"2 atoms, shape \(2, 3\).*positions\[None"):
-        es.run(0, es.MALA(0.1), density, start, num_steps=1)
-    assert density(start) < 0
-
-
-def test_a_function_that_raises_at_the_start_is_told_of(key):
-    density = from_energy_forces(failing(0), temperature=KELVIN)
-    with pytest.raises(ValueError, match="raised at the start: .*no convergence"):
-        es.run(key, es.MALA(0.1), density, jnp.zeros((3, 2)), num_steps=5)
-
-
 def test_failures_may_be_rejected_and_are_counted():
     """With no density beyond 1, what is left is the spring's density cut there."""
 
@@ -208,21 +188,3 @@ def test_what_is_no_energy_and_force_is_told_of(function, said):
     density = from_energy_forces(function, temperature=300.0)
     with pytest.raises(ValueError, match=said):
         es.run(jr.key(0), es.MALA(0.1), density, jnp.ones((3, 2)), num_steps=5)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"temperature": 0}, "`temperature`"),
-        ({"temperature": np.nan}, "`temperature`"),
-        ({"temperature": True}, "`temperature`"),
-        ({"temperature": 300.0, "container": -1.0}, "`container`"),
-        ({"temperature": 300.0, "stiffness": 0.0}, "`stiffness`"),
-        ({"temperature": 300.0, "on_failure": "ignore"}, "`on_failure`"),
-        ({"temperature": 300.0, "function": 3}, "`function`"),
-    ],
-)
-@pytest.mark.usefixtures("unchecked")
-def test_wrong_arguments_are_named(options, said):
-    with pytest.raises(ValueError, match=said):
-        from_energy_forces(**{"function": spring} | options)

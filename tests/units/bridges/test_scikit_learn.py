@@ -96,18 +96,6 @@ def test_it_is_pickled_cloned_and_searched(classifier, corners):
     }  # fmt: skip
 
 
-def test_rows_become_clouds():
-    rng = np.random.default_rng(0)
-    rows = (rng.normal(size=(30, 3, 2)) + np.arange(3)[:, None]).reshape(30, 6)
-    model = es.EnergyModel("point-cloud", shape=(3, 2), settings=TINY, ais_steps=10)
-    model.fit(rows)
-    assert model.fitted_.group == es.groups.PointCloud((0, 0, 0), 2)
-    assert model.sample(4).shape == (4, 6)
-    moved = rows + np.tile([5.0, -3.0], 3)
-    gaps = model.score_samples(moved) - model.score_samples(rows)
-    assert np.max(np.abs(gaps)) < 1e-2
-
-
 @pytest.mark.parametrize(
     ("options", "y", "said"),
     [

@@ -3,16 +3,11 @@
 import ast
 import pathlib
 
-import pooch
 import pytest
 
 import equistein
 from equistein.data import (
     _cache as cache,
-    _labeled_images as images,
-    _qm9 as qm9,
-    DataError,
-    labeled_images,
 )
 
 SOURCE = pathlib.Path(equistein.__file__).parent
@@ -36,30 +31,6 @@ def test_every_address_in_the_source_is_of_https_and_of_the_readers():
         "data/_cache.py", "data/_labeled_images.py", "data/_qm9.py"
     }  # fmt: skip
     assert [url for _, url in found if not url.startswith("https://")] == []
-
-
-def test_every_file_that_is_downloaded_has_its_sha256(tmp_path, monkeypatch):
-    """All that the readers would fetch, where nothing is at hand."""
-    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path))
-    monkeypatch.delenv("EQUISTEIN_DATA", raising=False)
-    fetched = {}
-
-    def retrieve(url, checksum, fname, **options):
-        fetched[url] = checksum
-        (tmp_path / fname).write_bytes(b"")
-        return str(tmp_path / fname)
-
-    monkeypatch.setattr(pooch, "retrieve", retrieve)
-    qm9._fetch()
-    for name, source in images._SOURCES.items():
-        for split, files in source.files.items():
-            for file, checksum in files.items():
-                images._find(name, source.url, file, checksum, True)
-            with pytest.raises(DataError):
-                labeled_images(name, split, download=True)
-    assert len(fetched) == 2 + 8
-    assert all(url.startswith("https://") for url in fetched)
-    assert all(cache._SHA256.fullmatch(checksum) for checksum in fetched.values())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import gzip
-import struct
 
 import numpy as np
 import pytest
@@ -7,21 +6,10 @@ import pytest
 from equistein.data import DataError, read_idx
 
 
-def idx_bytes(array):
-    head = struct.pack(">BBBB", 0, 0, 8, array.ndim)
-    return head + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
-
-
-@pytest.fixture
-def array():
-    return np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
-
-
 @pytest.mark.parametrize("packed", [True, False])
-def test_an_idx_file_is_read_back(packed, array, tmp_path):
+def test_an_idx_file_is_read_back(packed, array, idx, tmp_path):
     path = tmp_path / "images"
-    data = idx_bytes(array)
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(gzip.compress(idx) if packed else idx)
     assert np.array_equal(read_idx(path), array)
     assert np.array_equal(read_idx(str(path)), array)
 
@@ -41,17 +29,17 @@ def test_an_idx_file_is_read_back(packed, array, tmp_path):
         (lambda b: b[:3] + b"\x64" + b"\0\0\0\1" * 100, "no IDX file"),
     ],
 )
-def test_a_damaged_idx_file_is_refused(damage, words, array, tmp_path):
+def test_a_damaged_idx_file_is_refused(damage, words, idx, tmp_path):
     for name, wrap in (("plain", lambda b: b), ("packed", gzip.compress)):
         path = tmp_path / name
-        path.write_bytes(wrap(damage(idx_bytes(array))))
+        path.write_bytes(wrap(damage(idx)))
         with pytest.raises(DataError, match=words):
             read_idx(path)
 
 
-def test_a_truncated_archive_and_no_file_are_refused(array, tmp_path):
+def test_a_truncated_archive_and_no_file_are_refused(idx, tmp_path):
     path = tmp_path / "images.gz"
-    path.write_bytes(gzip.compress(idx_bytes(array))[:-12])
+    path.write_bytes(gzip.compress(idx)[:-12])
     with pytest.raises(DataError, match="cannot be read.*Copy it again"):
         read_idx(path)
     with pytest.raises(DataError, match="cannot be read"):

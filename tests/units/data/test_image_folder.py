@@ -58,13 +58,6 @@ def test_images_that_are_written_are_read_again(array, tmp_path):
     assert np.allclose(again, np.nan_to_num(np.clip(images, 0, 1)), atol=1e-6)
 
 
-def test_two_files_of_different_sizes_are_named_with_their_sizes(tmp_path):
-    save(tmp_path / "1.png")
-    save(tmp_path / "2.png", GREY.T)
-    with pytest.raises(DataError, match=r"1\.png has 4 x 3 .*2\.png has 3 x 4"):
-        read_image_folder(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -82,19 +75,14 @@ def test_two_files_of_different_sizes_are_named_with_their_sizes(tmp_path):
             lambda path: [save(path / f"{n}.tif", np.ones((2, 2), "f4")) for n in "12"],
             "1.tif has pixels of the kind 'F'",
         ),
+        (
+            lambda path: [save(path / "1.png"), save(path / "2.png", GREY.T)],
+            r"1\.png has 4 x 3 .*2\.png has 3 x 4",
+        ),
+        (lambda path: path.rmdir(), "no folder"),
     ],
 )
 def test_a_folder_that_does_not_do_is_refused(make, words, tmp_path):
     make(tmp_path)
     with pytest.raises(DataError, match=words):
         read_image_folder(tmp_path)
-
-
-def test_a_truncated_image_and_a_missing_folder_are_refused(tmp_path):
-    save(tmp_path / "1.png")
-    content = (tmp_path / "1.png").read_bytes()
-    (tmp_path / "2.png").write_bytes(content[:-30])
-    with pytest.raises(DataError, match="2.png is damaged"):
-        read_image_folder(tmp_path)
-    with pytest.raises(DataError, match="no folder"):
-        read_image_folder(tmp_path / "nowhere")

@@ -5,8 +5,6 @@ import pathlib
 
 import pytest
 
-from equistein.runs import UserError
-
 pytestmark = pytest.mark.usefixtures("unchecked")
 TESTS = pathlib.Path(__file__).parents[2]
 CORPUS = sorted((TESTS / "corpus").iterdir())
@@ -64,16 +62,3 @@ def test_an_error_that_is_not_ours_is_found(seeds, fuzz, monkeypatch):
     """The broken twin."""
     monkeypatch.setattr(fuzz.fuzz_readers, "read", lambda reader, path: {}["nothing"])
     assert "KeyError" in fuzz.trouble("npy", *seeds["npy"])
-
-
-def test_want_of_memory_is_no_error_of_a_reader_s_own(seeds, fuzz, monkeypatch):
-    """Though it may say that the file is damaged."""
-
-    def read(reader, path):
-        try:
-            raise MemoryError("3 GiB")
-        except MemoryError as error:
-            raise UserError(f"{path} is damaged: {error}") from None
-
-    monkeypatch.setattr(fuzz.fuzz_readers, "read", read)
-    assert fuzz.trouble("npy", *seeds["npy"]) == "MemoryError: 3 GiB"

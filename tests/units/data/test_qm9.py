@@ -47,29 +47,21 @@ def same(found, arrays):
     return True
 
 
-def test_molecules_are_read_from_the_local_folder(local, arrays):
-    np.savez(local, **arrays)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: {},
+        lambda arrays: {"charges": arrays["charges"][0]},
+        lambda arrays: {"smiles": np.array(["CO"] * 3), "qm9_index": np.arange(3)},
+    ],
+)
+def test_molecules_are_read_from_the_local_folder(change, local, arrays):
+    np.savez(local, **arrays | change(arrays))
     found = qm9_isomers("CH4O")
     assert same(found, arrays)
     assert np.array_equal(
         found.positions[found.split == "train"], arrays["positions"][[0, 2]]
     )
-
-
-def test_charges_may_be_given_once(local, arrays):
-    np.savez(local, **arrays | {"charges": arrays["charges"][0]})
-    assert same(qm9_isomers("CH4O"), arrays)
-
-
-def test_other_arrays_in_the_file_are_left_alone(local, arrays):
-    np.savez(local, **arrays, smiles=np.array(["CO"] * 3), qm9_index=np.arange(3))
-    assert same(qm9_isomers("CH4O"), arrays)
-
-
-def test_single_precision_will_do(local, arrays):
-    arrays["positions"] = arrays["positions"].astype(np.float32)
-    np.savez(local, **arrays)
-    assert same(qm9_isomers("CH4O"), arrays)
 
 
 def test_the_cache_comes_second(local, cache, arrays):
@@ -96,36 +88,15 @@ def test_what_is_no_formula_is_refused(text):
     "damage",
     [
         lambda content: b"",
-        lambda content: content[:3],
-        lambda content: b"nonsense" * 50,
+        lambda content: content[:200],
         lambda content: content[:300] + b"\xff\x00\xff" + content[303:],
     ],
-    ids=["empty", "cut", "text", "changed"],
+    ids=["empty", "cut", "changed"],
 )
 def test_a_damaged_file_is_named(damage, local, arrays):
     np.savez(local, **arrays)
     local.write_bytes(damage(local.read_bytes()))
     with pytest.raises(DataError, match="qm9_CH4O.npz is damaged.*copy it again"):
-        qm9_isomers("CH4O")
-
-
-def test_a_damaged_cache_is_named(cache):
-    (cache / "qm9-CH4O.npz").write_text("nonsense")
-    with pytest.raises(DataError, match="qm9-CH4O.npz.*[Dd]elete it"):
-        qm9_isomers("CH4O")
-
-
-@pytest.mark.parametrize("name", ["positions", "charges", "split"])
-def test_a_missing_array_is_named(name, local, arrays):
-    del arrays[name]
-    np.savez(local, **arrays)
-    with pytest.raises(DataError, match=f"must hold an array `{name}`"):
-        qm9_isomers("CH4O")
-
-
-def test_a_pickled_array_is_not_loaded(local, arrays):
-    np.savez(local, **arrays | {"split": np.array(["train", None, {}], object)})
-    with pytest.raises(DataError, match="damaged"):
         qm9_isomers("CH4O")
 
 
@@ -135,32 +106,19 @@ def test_a_pickled_array_is_not_loaded(local, arrays):
         ("positions", lambda x: x[:2]),
         ("positions", lambda x: x[:, :5]),
         ("positions", lambda x: x[..., :2]),
-        ("positions", lambda x: x[0]),
         ("positions", lambda x: x.astype(int)),
-        ("positions", lambda x: x.astype(complex)),
-        ("positions", lambda x: x.astype(str)),
         ("positions", lambda x: np.where(x == x[1, 2, 0], np.nan, x)),
-        ("positions", lambda x: np.where(x == x[1, 2, 0], np.inf, x)),
-        ("charges", lambda x: x[:, :5]),
         ("charges", lambda x: x[0, :5]),
-        ("charges", lambda x: x[0, 0]),
         ("charges", lambda x: x.astype(float)),
-        ("charges", lambda x: x[:2]),
         ("charges", lambda x: np.stack([x[0], x[1], x[2, ::-1]])),
+        ("charges", lambda x: 0 * x),
         ("split", lambda x: x[:2]),
         ("split", lambda x: x[:, None]),
-        ("split", lambda x: x[0]),
     ],
 )
 def test_arrays_of_a_wrong_shape_or_kind_are_refused(name, change, local, arrays):
     arrays[name] = change(arrays[name])
     np.savez(local, **arrays)
-    with pytest.raises(DataError, match="`positions`"):
-        qm9_isomers("CH4O")
-
-
-def test_a_file_without_molecules_is_refused(local, arrays):
-    np.savez(local, **{name: array[:0] for name, array in arrays.items()})
     with pytest.raises(DataError, match="`positions`"):
         qm9_isomers("CH4O")
 
@@ -239,17 +197,12 @@ def test_the_order_of_a_formula_does_not_matter(archive):
     assert len(qm9_isomers("OCH4", download=True).positions) == 2
     assert len(qm9_isomers("CH3OH", download=True).positions) == 2
     assert qm9_isomers("CH4", download=True).atomic_numbers.tolist() == [6, 1, 1, 1, 1]
-    assert qm9_isomers("H4NO", download=True).atomic_numbers.tolist() == [
-        7,
-        8,
-        1,
-        1,
-        1,
-        1,
-    ]
+    assert qm9_isomers("H4NO", download=True).atomic_numbers[0] == 7
 
 
 def test_what_was_found_in_the_archive_is_kept(archive, cache):
+    assert qm9_isomers("CH4O") is None
+    assert archive[1] == []
     first = qm9_isomers("CH4O", download=True)
     again = qm9_isomers("CH4O")
     assert archive[1] == [1]
@@ -257,33 +210,10 @@ def test_what_was_found_in_the_archive_is_kept(archive, cache):
     assert [file.name for file in cache.iterdir()] == ["qm9-CH4O.npz"]
 
 
-def test_nothing_is_fetched_unless_it_is_allowed(archive):
-    assert qm9_isomers("CH4O") is None
-    assert archive[1] == []
-
-
 @pytest.mark.parametrize("formula", ["C2H6", "CH4S", "CH"])
 def test_a_formula_that_is_not_in_the_archive_is_named(formula, archive):
     with pytest.raises(DataError, match=f"no molecule of the formula {formula}"):
         qm9_isomers(formula, download=True)
-
-
-def test_where_nothing_can_be_written_the_molecules_are_still_found(
-    archive, tmp_path, monkeypatch
-):
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("EQUISTEIN_CACHE", str(tmp_path / "file" / "cache"))
-    assert len(qm9_isomers("CH4O", download=True).positions) == 2
-
-
-def test_the_parts_are_those_of_cormorant_when_the_archive_is_read(
-    archive, monkeypatch
-):
-    parts = {1: "train", 3: "valid"}
-    monkeypatch.setattr(_qm9, "_splits", lambda left_out: parts)
-    found = qm9_isomers("CH4O", download=True)
-    assert found.split.tolist() == ["train", "valid"]
-    assert np.array_equal(found.positions[found.split == "train"], found.positions[:1])
 
 
 def test_a_failed_download_says_what_to_do(monkeypatch):
@@ -320,46 +250,22 @@ def test_the_split_is_that_of_cormorant(qm9_folder):
         )
 
 
-def test_the_splits_agree_with_the_local_molecules(qm9_folder):
-    with np.load(qm9_folder / "qm9_split_cormorant.npz") as file:
-        expected = {name: file[name] for name in file.files}
-    with np.load(qm9_folder / "qm9_C5H8O.npz") as file:
-        split, index = file["split"], file["qm9_index"]
-    for name, part in expected.items():
-        assert np.array_equal(split == name, np.isin(index, part))
-
-
-GOOD = {
-    "positions": np.zeros((2, 5, 3)),
-    "charges": np.array([6, 1, 1, 1, 1]),
-    "split": np.array(["train", "test"]),
-}
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("positions", np.float64(1.0)),
-        ("positions", np.zeros((2, 0, 3))),
-        ("split", np.array([0, 1])),
-        ("split", np.array(["a", "b"])),
-        ("split", np.array([b"train", b"test"])),
-        ("charges", np.array([8, 7, 7, 7, 7])),
-        ("charges", np.zeros(5, int)),
-        ("charges", np.array([1, 1, 1, 1, 6])),
+        ("positions", np.zeros((0, 6, 3))),
+        ("split", np.array([0, 1, 2])),
+        ("split", np.array(["a", "b", "c"])),
+        ("charges", np.array([1, 6, 8, 1, 1, 1])),
+        ("charges", np.array([6, 7, 1, 1, 1, 1])),
     ],
 )
-def test_a_file_of_something_else_is_refused(name, value, local):
-    path = local.with_name("qm9_CH4.npz")
-    np.savez(path, **GOOD | {name: value})
+def test_a_file_of_something_else_is_refused(name, value, local, arrays):
+    np.savez(local, **arrays | {name: value})
     with pytest.raises(DataError, match="must hold"):
-        qm9_isomers("CH4")
-
-
-@pytest.mark.parametrize("keep", [200, -1])
-def test_a_truncated_file_is_closed(keep, local):
-    path = local.with_name("qm9_CH4.npz")
-    np.savez(path, **GOOD)
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(DataError, match="damaged"):
-        qm9_isomers("CH4")
+        qm9_isomers("CH4O")
+    del arrays[name]
+    np.savez(local, **arrays)
+    with pytest.raises(DataError, match=name):
+        qm9_isomers("CH4O")

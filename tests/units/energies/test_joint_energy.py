@@ -3,18 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 from jax.scipy.special import logsumexp
 
-from equistein.energies import (
-    ConditionalEnergy,
-    fixed,
-    JointEnergy,
-    PlainEnergy,
-    TemperedEnergy,
-)
+from equistein.energies import fixed, JointEnergy, PlainEnergy, TemperedEnergy
 from equistein.groups import Trivial
 from equistein.networks import AbstractNetwork, MLP
 
@@ -40,6 +33,8 @@ def test_plain_energy_is_minus_the_network():
     assert energy(jnp.array([1.5])) == -3.0
     assert energy.log_density(jnp.array([1.5])) == 3.0
     assert energy.evaluate(jnp.array([1.5])).logits is None
+    with pytest.raises(ValueError, match=r"one number.*it is of shape \(3,\)"):
+        PlainEnergy(TABLE)(jnp.array([1.5]))
 
 
 def test_joint_energy_by_hand():
@@ -66,48 +61,12 @@ def test_the_temperature_is_that_of_the_points_not_of_the_classes(temperature):
         assert np.isclose(energy.joint(x, label), expected)
 
 
-def test_joint_energy_is_the_soft_minimum_of_the_classes(key):
-    energy, x = JointEnergy(MLP(2, widths=(4,), out_size=3, key=key)), jnp.ones(2)
-    classes = jnp.stack([energy.given(label)(x) for label in range(3)])
-    assert np.isclose(energy(x), -logsumexp(-classes))
-    assert energy(x) < jnp.min(classes)
-
-
 def test_tempered_energy_is_divided():
     energy, x = PlainEnergy(Table(jnp.array(2.0))), jnp.array([1.5])
     assert np.isclose(TemperedEnergy(energy, 4.0)(x), energy(x) / 4)
     twice = TemperedEnergy(TemperedEnergy(energy, 4.0), 0.5)
     assert np.isclose(twice(x), energy(x) / 2)
     assert np.isclose(twice.log_density(x), -energy(x) / 2)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_temperature_that_is_none_is_refused(temperature):
-    with pytest.raises(ValueError, match="`temperature`"):
-        TemperedEnergy(PlainEnergy(TABLE), temperature)
-    with pytest.raises(ValueError, match="`temperature`"):
-        JointEnergy(TABLE, temperature)
-
-
-@pytest.mark.parametrize(
-    "network", [eqx.nn.MLP(2, 3, 4, 1, key=jr.key(0)), jnp.sum, None]
-)
-def test_a_joint_energy_of_what_knows_no_group_is_refused(network, unchecked):
-    with pytest.raises(ValueError, match="`network`"):
-        JointEnergy(network)
-
-
-@pytest.mark.parametrize("label", [-1, 1.0, True, "a", None])
-def test_a_class_that_is_none_is_refused(label, unchecked):
-    with pytest.raises(ValueError, match="`label`"):
-        ConditionalEnergy(JointEnergy(TABLE), label)
-    with pytest.raises(ValueError, match="`label`"):
-        JointEnergy(TABLE).given(label)
-
-
-def test_a_class_may_be_a_number_of_numpy():
-    energy = JointEnergy(TABLE)
-    assert isinstance(energy.given(np.int64(2)), ConditionalEnergy)
 
 
 def test_no_gradient_flows_through_a_fixed_energy(key):

@@ -1,5 +1,3 @@
-import re
-
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -7,7 +5,7 @@ import optax
 import pytest
 
 import equistein as es
-from equistein.groups import Cyclic, Dihedral, PointCloud, SpecialOrthogonal
+from equistein.groups import Cyclic, PointCloud, SpecialOrthogonal
 
 SGD = optax.sgd(0.1)
 
@@ -18,12 +16,6 @@ def bowl(x):
 
 def ramp(x):
     return x[0]
-
-
-def test_an_invariant_density_passes(key):
-    x = jr.normal(key, (10, 2))
-    for group in (Cyclic(4), Dihedral(5), SpecialOrthogonal(2), es.groups.Trivial()):
-        assert es.check_invariance(bowl, group, x) is None
 
 
 def test_the_message_names_the_point_the_element_and_the_size():
@@ -44,47 +36,17 @@ def test_the_message_names_the_point_the_element_and_the_size():
     assert "check=False" in caught.value.__notes__[0]
 
 
-class Stretch(es.groups.AbstractFiniteGroup):
-    """What is no group: its factor is its own inverse only if it is -1."""
-
-    factor: float
-
-    @property
-    def order(self):
-        return 2
-
-    def elements(self):
-        return jnp.array([1.0, self.factor])
+class Stretching(Cyclic):
+    """What is no group: its inverses do not undo what its elements do."""
 
     def act(self, element, point):
-        return element * point
-
-    def compose(self, left, right):
-        return left * right
-
-    def inverse(self, element):
-        return element
-
-    def canonicalize(self, point):
-        return jnp.abs(point)
+        return 1.5 * super().act(element, point)
 
 
 def test_what_is_no_group_is_blamed_itself(key):
-    x = jr.normal(key, (10, 2))
     with pytest.raises(ValueError, match="no group that acts") as caught:
-        es.check_invariance(bowl, Stretch(-1.5), x)
+        es.check_invariance(bowl, Stretching(2), jr.normal(key, (10, 2)))
     assert not isinstance(caught.value, es.InvarianceError)
-    assert es.check_invariance(bowl, Stretch(-1.0), x) is None
-    with pytest.raises(es.InvarianceError, match="not invariant under Stretch"):
-        es.check_invariance(ramp, Stretch(-1.0), x)
-
-
-def test_an_element_of_a_point_cloud_is_described(key):
-    group = PointCloud((0, 0, 0), 2)
-    with pytest.raises(es.InvarianceError, match="not invariant") as caught:
-        es.check_invariance(lambda x: x[0, 0] ** 2, group, jr.normal(key, (4, 3, 2)))
-    # A rotation, of floats, and a permutation, of integers.
-    assert re.search(r"\[\d \d \d\]", str(caught.value))
 
 
 def test_a_symmetry_of_few_elements_is_tried_in_full():
@@ -146,33 +108,10 @@ def test_a_density_that_stops_being_finite_is_not_invariant():
         es.check_invariance(half, Cyclic(2), jnp.array([[1.0, 0.2]]))
 
 
-def test_many_points_are_thinned_out(key):
-    x = jr.normal(key, (1_001, 2))
-    count = []
-
-    def density(x):
-        count.append(x.shape)
-        return bowl(x)
-
-    es.check_invariance(density, Cyclic(4), x)
-    assert len(count) < 10  # vectorized, not called for each point
-    with pytest.raises(es.InvarianceError):
-        es.check_invariance(ramp, Cyclic(4), x)
-
-
 def test_points_of_a_cloud_are_centred_before_they_are_compared(key):
     # Not invariant under shifts, but so on the subspace where particles live.
     x = 5 + jr.normal(key, (4, 3, 2))
     es.check_invariance(bowl, PointCloud((0, 0, 0), 2), x)
-
-
-def test_points_of_a_wrong_shape_are_refused():
-    with pytest.raises(ValueError, match="acts on points of shape"):
-        es.check_invariance(bowl, Cyclic(4), jnp.ones((4, 3)))
-
-
-def test_the_error_is_a_value_error():
-    assert issubclass(es.InvarianceError, ValueError)
 
 
 def test_run_checks_the_symmetry_that_the_kernel_relies_on(key):

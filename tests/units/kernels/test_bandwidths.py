@@ -90,12 +90,3 @@ def test_a_run_takes_the_bandwidth_that_the_discrepancy_chooses(key):
     used = samples.history["bandwidth"]
     assert np.isclose(used[0], bandwidths[np.argmax(values)])
     assert used[0] == used[1] == used[2]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"factors": ()}, {"factors": (1.0, -1.0)}, {"every": 0},
-              {"max_particles": 1}],
-)  # fmt: skip
-def test_a_wrong_rule_is_refused(wrong, unchecked):
-    with pytest.raises(ValueError, match="MaximumDiscrepancy needs"):
-        MaximumDiscrepancy(**wrong)

@@ -8,10 +8,7 @@ import scipy.special
 
 from equistein.groups import Orthogonal, PointCloud, SpecialOrthogonal
 from equistein.kernels import Equivariant, RBF
-from equistein.kernels.averages._rotation_moments import (
-    proper_svd,
-    rotation_moments,
-)
+from equistein.kernels.averages._rotation_moments import proper_svd, rotation_moments
 from equistein.targets import DoubleWell
 
 
@@ -145,17 +142,6 @@ def test_force_on_clouds_in_space_is_the_sum_over_all_motions(
     assert np.allclose(force, expected, rtol=0, atol=1e-6 * np.max(np.abs(expected)))
 
 
-def test_all_like_particles_are_summed_over_and_no_unlike_ones(key):
-    # The twins of the tests above: with other species the sum is another.
-    alike, unlike = PointCloud((0,) * 4, 2), PointCloud((0, 0, 1, 1), 2)
-    x, y = neighbors(key, alike, 3, (4, 2), spread=2.0)
-    kernel = Equivariant(RBF(3.0), alike)
-    force = kernel.stein_force(x, y, -y)
-    assert np.allclose(force, force_by_quadrature(alike, 3.0, x, y, -y), atol=1e-8)
-    other = force_by_quadrature(unlike, 3.0, x, y, -y)
-    assert np.max(np.abs(force - other)) > 1e-3 * np.max(np.abs(other))
-
-
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 @pytest.mark.parametrize("dim", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reflections", [True, False])
@@ -207,16 +193,6 @@ def test_narrow_kernels_of_clouds_hold_in_single_precision(
     assert error < 2e-3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_narrow_planar_kernel_still_pulls_along_the_score(dtype, key):
-    group = PointCloud((0, 0, 1), 2)
-    x = jax.vmap(group.project)(50 * jr.normal(key, (2, 3, 2), dtype))
-    score = jax.vmap(group.project)(jr.normal(jr.fold_in(key, 1), x.shape, dtype))
-    force = Equivariant(RBF(0.1), group).stein_force(x, x, score)
-    assert np.all(np.sum(force * score, axis=(1, 2)) > 0)
-
-
 # ------------------------------------------------------------ rotations of space
 
 
@@ -258,17 +234,6 @@ def test_rotation_moments_are_the_integrals(matrix):
     found = moments(matrix, shift)
     for value, exact in zip(found, moments_by_quadrature(matrix, shift), strict=True):
         assert np.allclose(value, exact, rtol=1e-9, atol=1e-9)
-
-
-@every_matrix
-def test_derivative_of_rotation_moments_is_that_of_the_integrals(matrix, key):
-    point = (jnp.asarray(matrix), total(matrix) + 0.7)
-    along = lambda f, change: jax.jvp(f, point, (change, jnp.asarray(0.3)))[1]
-    for change in jr.normal(key, (3, 3, 3)):
-        found = along(moments, change)
-        exact = along(moments_by_quadrature, change)
-        for value, other in zip(found, exact, strict=True):
-            assert np.allclose(value, other, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1.0, 60.0])
@@ -316,41 +281,6 @@ def test_rotation_moments_hold_for_large_arguments(shape, largest):
     tolerance = 1e-6 if largest < 1e5 else 1e-5
     assert abs(value / exact - 1) < tolerance
     assert np.max(np.abs(moment - matrix)) < tolerance * exact
-
-
-def test_rotation_moments_hold_where_the_law_is_narrow():
-    # By the rotation vectors about the mode, with their Haar density.
-    kappa = np.array([150.0, 110.0, 80.0])
-    sums = np.sum(kappa) - kappa  # the precisions
-    ticks = [np.linspace(-9, 9, 61) / s**0.5 for s in sums]
-    vectors = np.stack(np.meshgrid(*ticks, indexing="ij"), axis=-1).reshape(-1, 3)
-    angle = np.linalg.norm(vectors, axis=1) + 1e-9
-    axis = vectors / angle[:, None]
-    cos, sin = np.cos(angle), np.sin(angle)
-    rotations = (1 - cos)[:, None, None] * axis[:, :, None] * axis[:, None, :]
-    rotations += cos[:, None, None] * np.eye(3)
-    for (i, j), k in {(2, 1): 0, (0, 2): 1, (1, 0): 2}.items():
-        rotations[:, i, j] += sin * axis[:, k]
-        rotations[:, j, i] -= sin * axis[:, k]
-    haar = np.where(angle < np.pi, np.sinc(angle / 2 / np.pi) ** 2 / (8 * np.pi**2), 0)
-    diagonals = np.einsum("gii->gi", rotations)
-    cell = np.prod([t[1] - t[0] for t in ticks])
-    weights = haar * cell * np.exp((diagonals - 1) @ kappa)
-    value, moment = moments(jnp.diag(kappa), jnp.asarray(np.sum(kappa)))
-    assert abs(value / np.sum(weights) - 1) < 1e-6
-    exact = np.einsum("g,gij->ij", weights, rotations)
-    assert np.max(np.abs(moment - exact)) < 1e-6 * np.sum(weights)
-
-
-def test_rotation_moments_turn_with_their_matrix(key):
-    keys = jr.split(key, 2)
-    g, h = SpecialOrthogonal(3).sample(keys[0], 2)
-    matrix = 4 * jr.normal(keys[1], (3, 3))
-    shift = total(matrix)
-    value, moment = moments(matrix, shift)
-    turned_value, turned = moments(g @ matrix @ h.T, shift)
-    assert np.isclose(value, turned_value, rtol=1e-12)
-    assert np.allclose(turned, g @ moment @ h.T, rtol=1e-10, atol=1e-12)
 
 
 @every_matrix

@@ -15,11 +15,6 @@ def normal(x):
     return -0.5 * jnp.sum(x**2)
 
 
-class Smooth(AbstractScalarKernel):
-    def __call__(self, x, y):
-        return 1 / (1 + jnp.sum((x - y) ** 2))
-
-
 class WithKink(AbstractScalarKernel):
     def __call__(self, x, y):
         return jnp.exp(-jnp.linalg.norm(x - y))
@@ -54,21 +49,6 @@ def test_a_kernel_without_a_gradient_at_its_center_is_refused(kernel):
         step(kernel)
 
 
-def test_a_smooth_kernel_is_not():
-    assert jnp.all(jnp.isfinite(step(Smooth()).particles))
-
-
 def test_a_kernel_must_return_one_number():
     with pytest.raises(ValueError, match="`OfVectors` must return one number k"):
         step(OfVectors())
-
-
-def test_a_function_is_told_how_to_become_a_kernel(unchecked):
-    with pytest.raises(ValueError, match="`kernel`"):
-        es.SVGD(lambda x, y: normal(x - y), optax.sgd(0.1))
-
-
-@pytest.mark.parametrize("average", [es.kernels.Equivariant, es.kernels.Invariant])
-def test_an_average_names_the_kernel_it_is_made_from(average, unchecked):
-    with pytest.raises(ValueError, match="`base`"):
-        average(Smooth(), QUARTERS)

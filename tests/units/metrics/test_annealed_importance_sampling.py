@@ -174,12 +174,3 @@ def test_samples_where_the_density_is_zero_are_refused(key):
         annealed_importance_sampling(
             key, walled, wide(), samples=samples, num_particles=8, num_steps=2
         )
-
-
-@pytest.mark.parametrize("numbers", [(1, 3), (8, 0)])
-def test_too_few_chains_or_steps_are_refused(numbers, key):
-    num_particles, num_steps = numbers
-    with pytest.raises(ValueError, match="`num_particles`"):
-        annealed_importance_sampling(
-            key, normal, wide(), num_particles=num_particles, num_steps=num_steps
-        )

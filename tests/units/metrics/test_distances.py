@@ -45,14 +45,6 @@ def test_energy_distance_is_the_square_of_scipy_s(key):
     assert np.isclose(energy_distance(x[:, None], y[:, None]), expected)
 
 
-def test_energy_distance_takes_points_of_any_shape(key):
-    x_key, y_key = jr.split(key)
-    x, y = jr.normal(x_key, (6, 3, 2)), jr.normal(y_key, (9, 3, 2))
-    flat = energy_distance(x.reshape(6, 6), y.reshape(9, 6))
-    assert np.isclose(energy_distance(x, y), flat)
-    assert flat > 0
-
-
 def test_total_variation_by_hand():
     # Two bins, [0, 1) and [1, 2): proportions 3/4, 1/4 against 1/2, 1/2.
     first, second = jnp.array([[0.1, 0.2], [0.3, 1.5]]), jnp.array([0.5, 1.2])
@@ -74,11 +66,17 @@ def test_total_variation_counts_values_beyond_the_limits():
     assert total_variation(below, 5 * below, (0.0, 1.0), 10) == 0
 
 
-def test_total_variation_of_equal_distributions_is_the_one_of_chance(key):
-    # About the sum over bins of sqrt(p (1/n + 1/m) / 2 pi).
-    first, second = jr.uniform(key, (2, 20_000))
-    found = total_variation(first, second, (0.0, 1.0), 50)
-    chance = 50 * (1 / 50 * (2 / 20_000) / (2 * np.pi)) ** 0.5
-    assert np.isclose(found, chance, rtol=0.4)
-    shifted = total_variation(first, second**1.1, (0.0, 1.0), 50)
-    assert shifted > 1.4 * chance
+def test_mean_log_likelihood_by_hand():
+    points = jnp.array([[1.0, 1.0], [2.0, 0.0]])
+    value = metrics.mean_log_likelihood(lambda x: -0.5 * jnp.sum(x**2), points)
+    assert np.isclose(value, -(1 + 2) / 2)
+
+
+def test_mode_weights_and_proportions_by_hand():
+    modes = jnp.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9.0]])
+    samples = jnp.array([[1.0, 0.0], [0.0, 1.0], [3.0, 1.0], [-1.0, -1.0]])
+    assert np.allclose(metrics.mode_weights(samples, modes), [0.75, 0.25, 0.0])
+    clouds = jnp.zeros((4, 2, 3)).at[3].set(1.0)
+    assert np.allclose(metrics.mode_weights(clouds, clouds[2:]), [0.75, 0.25])
+    labels = jnp.array([2, 0, 2, 2])
+    assert np.allclose(metrics.proportions(labels, 4), [0.25, 0, 0.75, 0])

@@ -13,17 +13,13 @@ from equistein.metrics import geometric_wasserstein
 GROUPS = {
     "four in the plane": PointCloud((0,) * 4, 2),
     "four in the plane without reflections": PointCloud((0,) * 4, 2, reflections=False),
-    "two species in space": PointCloud("CCHHH", 3),
     "two species in space without reflections": PointCloud(
         "CCHHH", 3, reflections=False
     ),
     "thirteen": PointCloud((0,) * 13, 3),
-    "thirteen without reflections": PointCloud((0,) * 13, 3, reflections=False),
-    "thirteen of two species": PointCloud("C" * 5 + "H" * 8, 3),
     "thirteen of two species without reflections": PointCloud(
         "C" * 5 + "H" * 8, 3, reflections=False
     ),
-    "seven in the plane": PointCloud((0,) * 7, 2),
 }
 every_group = pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS.keys())
 
@@ -62,14 +58,6 @@ def test_mirror_images_differ_where_reflections_are_left_out(group, key):
     distance = distance_between(points, moved(key, group, mirrored), group)
     assert (distance < 1e-6) == group.reflections
     assert group.reflections or distance > 0.1
-
-
-def test_species_are_told_apart(key):
-    group, alike = GROUPS["two species in space"], PointCloud((0,) * 5, 3)
-    points = clouds(key, group, 4)
-    swapped = points[:, jnp.array([4, 1, 2, 3, 0])]
-    assert distance_between(points, swapped, alike) < 1e-6
-    assert distance_between(points, swapped, group) > 0.1
 
 
 def squared_orbit_distance(x, y, group):
@@ -116,22 +104,12 @@ def test_distance_by_search_is_an_upper_bound_and_close(reflections, key):
         for distance in (distance_between, by_brute_force)
     )
     assert exact - 1e-9 < found < 1.3 * exact
+    assert not geometric_wasserstein(first, second, group).is_exact
     near = moved(key, group, first) + 0.02 * jr.normal(key, first.shape)
     found, exact = (
         distance(first, near, group) for distance in (distance_between, by_brute_force)
     )
     assert np.isclose(found, exact, rtol=1e-6)
-
-
-def test_a_distance_that_may_be_too_large_says_so(key):
-    group = PointCloud((0,) * 6, 3)
-    pairs = clouds(key, group, 12).reshape(6, 2, 1, 6, 3)
-    found = [geometric_wasserstein(*pair, group) for pair in pairs]
-    exact = np.array([by_brute_force(*pair, group) for pair in pairs])
-    ratios = np.array([distance.value for distance in found]) / exact
-    assert np.all(ratios > 1 - 1e-9)
-    assert np.max(ratios) > 1.02
-    assert not any(distance.is_exact for distance in found)
 
 
 def test_distance_by_hand():
@@ -148,17 +126,6 @@ def test_distance_in_parts_is_that_of_the_whole(key, monkeypatch):
     whole = distance_between(first, second, group)
     monkeypatch.setattr("equistein.metrics._geometric_wasserstein._CHUNK", 40)
     assert np.isclose(distance_between(first, second, group), whole)
-
-
-@pytest.mark.parametrize("name", ["four in the plane", "thirteen"])
-def test_distance_in_single_precision(name, key):
-    group = GROUPS[name]
-    first, second = (clouds(k, group, 4).astype(jnp.float32) for k in jr.split(key))
-    exact = distance_between(
-        first.astype(jnp.float64), second.astype(jnp.float64), group
-    )
-    assert np.isclose(distance_between(first, second, group), exact, rtol=1e-4)
-    assert distance_between(first, first, group) < 5e-3
 
 
 def test_clouds_with_a_symmetry_of_their_own_are_at_distance_zero():

@@ -5,7 +5,7 @@ import numpy as np
 
 from equistein.energies import JointEnergy, KnownEnergy
 from equistein.groups import Trivial
-from equistein.metrics import auroc, outlier_scores, typicality
+from equistein.metrics import outlier_scores, typicality
 from equistein.networks import MLP
 
 
@@ -38,20 +38,3 @@ def test_a_class_without_data_is_left_out_of_typicality():
     given = [typicality(lambda x: x, points, data, labels, num) for num in (3, 7)]
     assert np.allclose(given[0], [0, 0, -(5**2) / 2.5], rtol=1e-3, atol=1e-9)
     assert np.array_equal(*given)
-
-
-def test_a_class_of_one_point_counts_in_typicality():
-    labels, data = jnp.array([0, 0, 1]), jnp.array([[1.0], [-1.0], [8.0]])
-    found = typicality(lambda x: x, data[2:], data, labels, 2)
-    assert np.allclose(found, 0, atol=1e-6)
-
-
-def test_points_of_higher_density_may_be_untypical(key):
-    data = jr.normal(key, (2_000, 30))
-    labels = jnp.arange(2_000) % 2
-    norms = lambda x: jnp.array([jnp.sum(x**2), x[0]])
-    inside, outside = jr.normal(jr.key(1), (200, 30)), jnp.zeros((200, 30))
-    scores = [typicality(norms, x, data, labels, 2) for x in (inside, outside)]
-    assert auroc(*scores) > 0.95
-    densities = [-0.5 * jnp.sum(x**2, axis=1) for x in (inside, outside)]
-    assert auroc(*densities) < 0.05

@@ -1,12 +1,10 @@
-import json
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import equistein as es
 from equistein.metrics import published_scores, score_against
-from equistein.targets import DoubleWell, LennardJones, Shells
+from equistein.targets import DoubleWell, LennardJones
 
 TARGET = DoubleWell(2, 2)
 NUM = 300
@@ -122,12 +120,6 @@ def test_a_reference_at_another_temperature_is_found_out():
     assert "two runs of the reference differ" in found.warnings[-1]
 
 
-def test_all_numbers_are_json(good):
-    told = json.loads(json.dumps(good.to_json(), allow_nan=False))
-    assert set(told["samples"]) == set(told["floor"]) == set(good.scores)
-    assert told["reference"]["virial_exact"] == 2
-
-
 def with_nan():
     points = exact(0, 10)
     points[3, 1, 0] = np.nan
@@ -152,15 +144,6 @@ def with_nan():
 def test_what_cannot_be_samples_is_refused(samples, said):
     with pytest.raises(ValueError, match=said):
         score(samples)
-
-
-def test_wrong_settings_are_refused(unchecked):
-    with pytest.raises(ValueError, match="`target`"):
-        score_against(exact(0, 10), Shells((4.0,), 0.5, 2))
-    with pytest.raises(ValueError, match="`num_draws`"):
-        score(exact(0, 10), num_draws=1)
-    with pytest.raises(ValueError, match="at least twice as many"):
-        score(exact(0, 10), reference=(exact(1, 100), exact(2, 19)))
 
 
 def test_papers_have_scores_of_the_three_systems():

@@ -4,7 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.groups import ImageRotations, Trivial
+from equistein.groups import ImageRotations
 from equistein.networks import SteerableConv, SteerableUNet
 
 
@@ -40,20 +40,6 @@ def test_an_adjoint_turns_products_around(key):
     image, maps = jr.normal(key, (4, 4, 1)), jr.normal(key, (2, 2, 8))
     there = jnp.sum(maps * (layer(image) - layer(0 * image)))
     assert np.isclose(there, jnp.sum(layer.adjoint(maps) * image))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"fields": ()}, "`fields`"),
-        ({"fields": (0,)}, "fields"),
-        ({"num_blocks": 0}, "num_blocks"),
-        ({"symmetry": Trivial(), "scale": -1.0}, "scale"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(options, words, key):
-    with pytest.raises(ValueError, match=words):
-        unet(key, **options)
 
 
 def test_images_must_be_square_and_of_the_shape_it_was_made_for(key):

@@ -1,5 +1,5 @@
-import builtins
 import math
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -137,13 +137,6 @@ def test_an_ordered_site_is_taken_where_no_symmetry_is_wanted():
 
 
 def test_without_numpyro_the_remedy_is_named(monkeypatch):
-    found = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.split(".")[0] == "numpyro":
-            raise ImportError(name)
-        return found(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "numpyro", None)
     with pytest.raises(ImportError, match="pip install equistein\\[bayes\\]"):
         from_numpyro(discrete)

@@ -208,10 +208,3 @@ def test_other_trees_and_points_are_refused(unchecked):
         ValueError, match="must have shape \\(3,\\), but got \\(2, 3\\)"
     ):
         parameters.unflatten(jnp.zeros((2, 3)))
-
-
-def test_a_posterior_needs_a_function_and_parameters(unchecked):
-    with pytest.raises(ValueError, match="`log_density`"):
-        Posterior(3, Parameters({"x": 1.0}))
-    with pytest.raises(ValueError, match="`parameters`"):
-        Posterior(lambda tree: tree["x"], {"x": 1.0})

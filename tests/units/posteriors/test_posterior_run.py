@@ -55,15 +55,6 @@ def test_the_evidence_is_that_of_the_density_given(samples, shift, passes):
     assert (gap < 4 * samples.log_evidence_error) == passes
 
 
-@pytest.mark.slow
-def test_a_posterior_is_shown_by_its_parameters():
-    example = {"mean": jnp.zeros((2, 3)), "width": jnp.ones(())}
-    parameters = es.Parameters(example, exchangeable={"mean": 0})
-    shown = repr(es.Posterior(lambda tree: jnp.sum(tree["mean"]), parameters))
-    assert "mean (2, 3), width (); a flat point of 7 numbers" in shown
-    assert len(shown) < 200
-
-
 def test_draws_are_those_of_the_posterior(samples):
     values = samples.named
     assert values["mean"].shape == (8, 60, 2)

@@ -1,6 +1,5 @@
 """Draws relabelled, for ArviZ, and as a picture."""
 
-import dataclasses
 import itertools
 
 import jax
@@ -8,7 +7,6 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
 
 import equistein as es
 from equistein.posteriors import plot, PosteriorSamples
@@ -41,21 +39,6 @@ TREE = {
 @pytest.fixture
 def samples(key):
     return made(MIXTURE, MIXTURE.flatten(TREE), key)
-
-
-def test_draws_say_what_they_are(samples):
-    told = repr(samples)
-    assert told.startswith(
-        "PosteriorSamples(4 chains of 100 draws of 17 numbers, float64; parameters "
-    )
-    assert all(name in told for name in MIXTURE.names)
-    assert "1 evaluations" in told
-    assert "evidence" not in told
-    assert len(told) < 400
-    known = dataclasses.replace(
-        samples, log_evidence=-12.345, log_evidence_error=0.05, relabelled=True
-    )
-    assert repr(known).endswith("log evidence -12.35 ± 0.05; relabelled)")
 
 
 @pytest.mark.slow
@@ -111,22 +94,6 @@ def test_arviz_gets_what_does_not_depend_on_labels(samples):
     assert set(tree["relabelled"].data_vars) == {"mean", "move", "phase"}
     assert np.array_equal(tree["sample_stats"]["lp"], samples.log_density)
     assert np.isnan(tree.attrs["log_evidence"])
-
-
-@pytest.mark.slow
-def test_r_hat_of_chains_in_other_copies_is_that_of_one_chain(key):
-    """Each chain keeps to a copy of its own: only the raw means do not agree."""
-    samples = made(MIXTURE, MIXTURE.flatten(TREE), key)
-    readable = es.relabel(samples)
-    shift = jnp.stack([jnp.roll(jnp.arange(3), i) for i in range(4)])
-    act = jax.vmap(jax.vmap(MIXTURE.group.act, (None, 0)))
-    stuck = dataclasses.replace(samples, points=act(shift, readable.points))
-    rhat = lambda x: float(array_stats.rhat(np.asarray(x), chain_axis=0, draw_axis=1))
-    assert rhat(stuck.named["mean"][..., 0]) > 1.5
-    ordered = es.to_arviz(stuck)["posterior"]["mean (sorted)"].values
-    assert rhat(ordered[..., 0]) < 1.05
-    size = float(array_stats.ess(ordered[..., 0], chain_axis=0, draw_axis=1))
-    assert size > 250  # of 400 independent draws
 
 
 def test_the_picture_has_relabelled_beside_invariant_marginals(samples):

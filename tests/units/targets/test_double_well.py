@@ -69,12 +69,3 @@ def test_saddles_and_copies_are_left_out(key):
     assert np.allclose(minima.features[:, 0], [4 - apart, 4 + apart], atol=1e-4) or (
         np.allclose(minima.features[:, 0], [4 + apart, 4 - apart], atol=1e-4)
     )
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"num_particles": 1}, {"dim": 0}, {"c": 0.0}, {"c": -1.0}, {"temperature": 0.0}],
-)
-def test_a_wrong_double_well_is_refused(wrong):
-    with pytest.raises(ValueError, match="DoubleWell needs"):
-        DoubleWell(**wrong)

@@ -1,12 +1,10 @@
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 import scipy.stats
 
 from equistein.metrics import proportions
-from equistein.samplers import MALA, run
 from equistein.targets import HardMixture
 
 
@@ -50,33 +48,3 @@ def test_samples_have_the_weights_and_widths(swap, passes, key):
         num = its[:, 2:].size
         assert abs(its[:, 2:].std() / width - 1) < 4 / (2 * num) ** 0.5
     assert np.isclose(target.widths[-1] / target.widths[0], 1.4)
-
-
-@pytest.mark.slow
-def test_plain_chains_stay_in_the_mode_that_they_fell_into(key):
-    target = HardMixture(20)
-    start = target.start(key, 64)
-    chains = MALA(0.5)
-    first = run(key, chains, target.log_density, start, num_steps=200).particles
-    last = run(jr.fold_in(key, 1), chains, target.log_density, first, num_steps=1_000)
-    assert np.array_equal(target.modes(first), target.modes(last.particles))
-    found = proportions(target.modes(first), 4)
-    assert np.max(np.abs(np.asarray(found) - np.asarray(target.weights))) > 0.1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"dim": 1},
-        {"dim": 51},
-        {"dim": True},
-        {"weights": (1.0,)},
-        {"weights": (1.0, 0.0)},
-        {"width_ratio": 0.9},
-        {"radius": 0.0},
-        {"radius": float("nan")},
-    ],
-)
-def test_a_wrong_mixture_is_refused(wrong, unchecked):
-    with pytest.raises(ValueError, match=f"HardMixture.*{next(iter(wrong))}"):
-        HardMixture(**wrong)
