@@ -6,17 +6,20 @@ samplers, targets, networks, energies, objectives and metrics.
 
 import types
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
 import pytest
+import test_compiled_equals_eager as compiled_contracts
 import test_energies as energy_contracts
 import test_metrics as metric_contracts
 import test_networks as network_contracts
 import test_samplers as sampler_contracts
 import test_targets as target_contracts
 from broken_parts import FEATURES, GROUPS, KERNELS
+from training_registry import plain
 
 from equistein.energies import KnownEnergy
 from equistein.groups import AbstractGroup, Cyclic, Dihedral, InvarianceError
@@ -24,6 +27,7 @@ from equistein.kernels import RBF
 from equistein.networks import MLP
 from equistein.samplers import Langevin, SVGD
 from equistein.targets import RotatedGaussians
+from equistein.training import ScoreMatching
 
 # ----------------------------------------------------------------------- samplers
 
@@ -85,6 +89,24 @@ class Mirrored(RotatedGaussians):
         return Cyclic(8)
 
 
+def is_traced(x):
+    """Return 1 if the compiler looks, and 0 if it is a user."""
+    return float(isinstance(x, jax.core.Tracer))
+
+
+class ReSampled(Langevin):
+    def step(self, key, state, log_density):
+        state, info = super().step(key, state, log_density)
+        moved = state.particles + is_traced(state.particles)
+        return eqx.tree_at(lambda s: s.particles, state, moved), info
+
+
+class Doubled(ScoreMatching):
+    def loss(self, key, energy, state, batch):
+        value, state, info = super().loss(key, energy, state, batch)
+        return value + is_traced(batch.points), state, info
+
+
 class Tilted(MLP):
     """A network of no symmetry that claims one."""
 
@@ -124,6 +146,12 @@ def distance(function):
 
 OTHERS = {
     "a target of a larger group": target("density_has_the_declared_symmetry", Mirrored),
+    "a loss that is compiled to another": lambda key: (
+        compiled_contracts.test_a_compiled_loss_equals_eager(Doubled, plain, None, key)
+    ),
+    "a step that is compiled to another": lambda key: (
+        compiled_contracts.test_a_compiled_step_equals_eager(ReSampled(0.05), key)
+    ),
     "a network without its symmetry": lambda key: (
         network_contracts.test_each_output_has_the_declared_symmetry(
             (2,), lambda key, data, out: Tilted(2, widths=(8,), out_size=out, key=key),

@@ -4,14 +4,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 import pytest
 from group_registry import every_group
-from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr, primitives
 from kernel_registry import every_kernel_costly_ones_slow, points_and_scores
 
 import equistein as es
 from equistein.groups import Cyclic
+from equistein.kernels import Equivariant, RBF
+from equistein.targets import RotatedGaussians
 from equistein.training import Batch, Trainer
 
 _PRODUCTS = {"dot_general", "conv_general_dilated"}
@@ -55,6 +58,55 @@ def test_no_product_of_a_group_is_rounded(make, shape):
     assert num_rounded(group.compose, element, element)[0] == 0
     for method in (group.canonicalize, group.project):
         assert num_rounded(method, point)[0] == 0
+
+
+# --------------------------------------- networks are rounded as a fit says
+
+
+def test_products_are_counted():
+    """The broken twin: what asks for nothing is found, in loops too."""
+    eye = jnp.eye(2, dtype=jnp.float32)
+    looped = lambda x: jax.lax.fori_loop(0, 3, lambda _, x: x @ x, x)
+    assert num_rounded(looped, eye) == (1, 1)
+
+
+@pytest.fixture
+def tf32(monkeypatch):
+    """Round the factors of products to 10 bits, as a GPU does; what asks is spared."""
+    exact = primitives.dot_general_p.impl
+
+    def rounded(x):
+        if x.dtype != jnp.float32:
+            return x
+        bits = np.asarray(x).view(np.uint32) + np.uint32(1 << 12)
+        return jnp.asarray((bits >> 13 << 13).view(np.float32))
+
+    def patch(spare):
+        def product(left, right, *, precision, **params):
+            asked = precision == (jax.lax.Precision.HIGHEST,) * 2
+            if not (spare and asked):
+                left, right = rounded(left), rounded(right)
+            return exact(left, right, precision=precision, **params)
+
+        monkeypatch.setattr(primitives.dot_general_p, "impl", product)
+
+    return patch
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.2), Equivariant(RBF(0.2), Cyclic(4))])
+def test_the_force_is_right_where_products_are_rounded(kernel, tf32, key):
+    target = RotatedGaussians(Cyclic(4))
+    points = 3 * jr.normal(key, (80, 2), jnp.float32)  # so many: by a product
+    scores = jax.vmap(jax.grad(target.log_density))(points)
+    right = kernel.stein_force(points, points, scores)
+    size = jnp.max(jnp.abs(right))
+    with jax.disable_jit():
+        tf32(spare=True)
+        asked = kernel.stein_force(points, points, scores)
+        tf32(spare=False)  # the broken twin: as if nobody had asked
+        rounded = kernel.stein_force(points, points, scores)
+    assert jnp.max(jnp.abs(asked - right)) < 1e-4 * size
+    assert jnp.max(jnp.abs(rounded - right)) > 1e-2 * size
 
 
 # --------------------------------------- networks are rounded as a fit says
