@@ -53,9 +53,8 @@ class SMCInfo(eqx.Module):
     """What a step was like.
 
     The inverse temperature is the least of all runs; `ess_fraction` is that of the
-    worst run, before it chose its particles again; `evaluations` counts those of the
-    score for each particle, and `undefined` the moves of this step that went where the
-    log density is NaN.
+    worst run, before resampling; `evaluations` counts those of the score for each
+    particle, and `undefined` the moves of this step to where the log density is NaN.
     """
 
     log_density: Scalar
@@ -69,7 +68,7 @@ class SMCInfo(eqx.Module):
 
 @gate
 class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
-    r"""Particles that go from a reference to the target, weighed, chosen and moved.
+    r"""Particles that go from a reference to the target, weighted, resampled and moved.
 
     The particles begin as exact samples of the reference $b$ and follow the path
     $b^{1 - \beta} p^\beta$. A step takes the next $\beta'$, at which the conditional
@@ -79,16 +78,16 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
       w_i = \Bigl[\frac{p(x_i)}{b(x_i)}\Bigr]^{\beta' - \beta},$$
 
     is `ess_fraction` of the particles, multiplies the weights W by w and the estimate
-    of Z by $\sum_i W_i w_i$, chooses the particles again by systematic resampling where
-    their effective number is below half (and where the target is reached, so that the
-    end has equal weights), and moves each `num_moves` times. Steps that are left when
-    the target is reached continue moving. If steps run out before, the particles are
-    those of a hotter density: `Samples.summary` tells the inverse temperature, the
-    weights and log Z so far.
+    of Z by $\sum_i W_i w_i$, resamples systematically where the effective number is
+    below half (and where the target is reached, so that the end has equal weights), and
+    moves each particle `num_moves` times. Steps that are left when the target is
+    reached continue moving. If steps run out before, the particles are those of a
+    hotter density: `Samples.summary` holds the inverse temperature, the weights and log
+    Z.
 
-    The particles are `num_runs` populations that know nothing of one another, each
-    with temperatures of its own: their estimates of Z tell its error. The start only
-    says how many there are and, without `reference`, where.
+    The particles are `num_runs` independent populations, each with temperatures of its
+    own: their estimates of Z give its error. The start only says how many there are
+    and, without `reference`, where.
 
     Args:
         inner: What moves the particles: `MALA`, or one of `from_blackjax`.
@@ -99,9 +98,6 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         num_moves: The number of moves a step.
         ess_fraction: The conditional effective sample size aimed at, as a fraction
             of a population.
-
-    Raises:
-        ValueError: If an argument is not what it should be.
 
     References:
         Del Moral, Doucet and Jasra (2006), Sequential Monte Carlo samplers; Zhou,

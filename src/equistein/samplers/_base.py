@@ -21,9 +21,8 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 
     A state has the fields `particles` and `step`, the number of steps taken, and may
     hold values of the density: it belongs to the density that `init` was given. An info
-    has the fields `log_density` and `update_norm` among others. Methods that are not
-    abstract have useful defaults. `takes_batches` says whether the density may be a
-    different unbiased estimate in each step.
+    has the fields `log_density` and `update_norm` among others. `takes_batches` says
+    whether the density may be a different unbiased estimate in each step.
     """
 
     takes_batches: ClassVar[bool] = False

@@ -37,18 +37,17 @@ def from_blackjax(
     exactly invariant.
 
     In the first step BlackJAX's own warm-up (`window_adaptation`, or for microcanonical
-    algorithms `adjusted_mclmc_find_L_and_step_size`) runs eight chains
-    from as many of the particles, to find a step size and an inverse mass matrix for
-    all; then they stay. Parallel tempering does so at each temperature, sequential
-    Monte Carlo at the first, and both adapt the step size further. The particles
-    themselves do not move in the warm-up.
+    algorithms `adjusted_mclmc_find_L_and_step_size`) runs eight chains from as many of
+    the particles, to find a step size and an inverse mass matrix for all; then they
+    stay. Parallel tempering does so at each temperature, sequential Monte Carlo at the
+    first, and both adapt the step size further. The particles themselves do not move in
+    the warm-up.
 
     BlackJAX sees coordinates of an orthonormal basis of the subspace that `project`
-    projects on; the diagonal of a mass matrix is of that basis.
-
-    Evaluations of the score are counted: those of the integrator's steps, one at the
-    start, the warm-up's, and, as `inner`, one more a move for the values of both ends
-    of the path at the new point. A compiled step takes as long as its longest chain.
+    projects on; the diagonal of a mass matrix is of that basis. Evaluations of the
+    score are counted: those of the integrator's steps, one at the start, the warm-up's,
+    and, as `inner`, one more a move. A compiled step takes as long as its longest
+    chain.
 
     Args:
         algorithm: Such as `blackjax.nuts`.
@@ -57,16 +56,14 @@ def from_blackjax(
         step_size: The step of the integrator, or where the warm-up begins (1).
         inverse_mass_matrix: Its diagonal, or all of it, in coordinates on the subspace;
             or where the warm-up begins, which finds one of the same form (ones).
-        acceptance: The rate of acceptance that the warm-up aims at; BlackJAX's ends
-            somewhat above.
+        acceptance: The rate of acceptance that the warm-up aims at.
         project: What puts a point onto the subspace, linear and orthogonal.
         **options: Of the algorithm, such as `num_integration_steps` of `blackjax.hmc`,
             `max_num_doublings` of `blackjax.nuts`, `integration_steps_params=(2,)` of
             `blackjax.adjusted_mclmc`, or `integrator`.
 
     Raises:
-        ValueError: If the algorithm is none of these, with the reason, or an argument
-            is not what it should be.
+        ValueError: If the algorithm is none of these, or an argument is out of range.
         ImportError: If BlackJAX is not installed: `pip install equistein[bayes]`.
 
     References:
@@ -115,13 +112,8 @@ class SamplingAlgorithm(NamedTuple):
 def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> SamplingAlgorithm:
     """Return a sampler in the form of `blackjax.base.SamplingAlgorithm`.
 
-    Args:
-        sampler: Any sampler of this library.
-        log_density: The unnormalized log density of one point.
-
-    Returns:
-        `init(position, rng_key=None)` and `step(rng_key, state)`, where the position
-        is the array of all particles.
+    It has `init(position, rng_key=None)` and `step(rng_key, state)`, where the position
+    is the array of all particles.
     """
 
     def init(position: Particles, rng_key: Any = None):

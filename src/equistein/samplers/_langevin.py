@@ -69,9 +69,6 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         project: What puts a point onto the subspace the particles live on, such as the
             `project` of a `PointCloud`; by default they live everywhere.
 
-    Raises:
-        ValueError: If an argument is not what it should be.
-
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
     """

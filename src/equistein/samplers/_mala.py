@@ -51,9 +51,6 @@ class MALA(AbstractMarkovChains):
             stays exact.
         project: What puts a point onto the subspace the particles live on.
 
-    Raises:
-        ValueError: If an argument is out of range.
-
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
         with the truncated drift; Roberts and Rosenthal (1998), Optimal scaling of

@@ -41,22 +41,16 @@ class Minibatched(eqx.Module):
 
     The batch is drawn with replacement, the same for all particles, so $\hat\ell_B$ and
     its gradient are right on average. `SVGD` and `Langevin` take it, and those alone: a
-    Metropolis step would accept by chance. What the noise does is an error that falls
-    with the step: a Langevin step $\eta$ runs at the temperature $1 + \eta V / 2$ along
-    a coordinate whose score has the variance $V$, which is `score_noise` squared. Keep
-    $\eta V$ below a tenth, by a small step or a large batch.
-
-    Called with a point it is the log posterior with all data, without noise.
+    Metropolis step would accept by chance. The noise is an error that falls with the
+    step: a Langevin step $\eta$ runs at the temperature $1 + \eta V / 2$ along a
+    coordinate whose score has the variance $V$, which is `score_noise` squared. Keep
+    $\eta V$ below a tenth. Called with a point it is the log posterior with all data.
 
     Args:
         log_prior: The log density of the prior at a point.
         log_likelihood: Of a point and one datum, the log likelihood.
         data: The data: an array, or a tree of arrays, stacked on axis 0.
         batch_size: The number of data of a step.
-
-    Raises:
-        ValueError: If the data are no arrays of one length, or `batch_size` is no
-            positive integer.
 
     References:
         Welling and Teh (2011), Bayesian learning via stochastic gradient Langevin

@@ -80,13 +80,8 @@ def scale_by_vector_adam(
       u = \hat m / (\sqrt{\hat v} + \epsilon)$$
 
     Adam divides each coordinate by its own scale, which ties it to the axes; here all
-    $d$ coordinates of a point share one, so turning a point's gradients turns its
-    updates. The first axis counts points.
-
-    Args:
-        b1: The decay of the mean gradient.
-        b2: The decay of the mean square length.
-        eps: Added to the root, for points that do not move.
+    $d$ coordinates of a point share one, so rotated gradients give rotated updates. The
+    first axis counts points.
 
     References:
         Ling, Sharp and Jacobson (2022), VectorAdam for Rotation Equivariant Geometry
@@ -127,11 +122,7 @@ def vector_adam(
 ) -> optax.GradientTransformation:
     """Adam that is equivariant under rotations: see `scale_by_vector_adam`.
 
-    Args:
-        learning_rate: About the distance a coordinate moves in a step.
-        b1: The decay of the mean gradient.
-        b2: The decay of the mean square length.
-        eps: Added to the root, for points that do not move.
+    A coordinate moves by about `learning_rate` in a step.
     """
     return optax.chain(
         scale_by_vector_adam(b1, b2, eps), optax.scale_by_learning_rate(learning_rate)

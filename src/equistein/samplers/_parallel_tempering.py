@@ -59,9 +59,9 @@ class TemperingInfo(eqx.Module):
 
     Density, acceptance and update are those of the target's chains; `rejections` are
     the rates at which neighbors refused to swap so far, and `barrier` is their sum;
-    `evaluations` counts those of the score for each chain of the target, at all
-    temperatures, and `undefined` the moves of this step, at all temperatures, that went
-    where the log density is NaN.
+    `evaluations` counts those of the score for each chain of the target, and
+    `undefined` the moves of this step to where the log density is NaN, both at all
+    temperatures.
     """
 
     log_density: Scalar
@@ -94,11 +94,8 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
     point that comes from there has forgotten its mode. In the first `num_adapt` steps
     the ladder moves so that all neighbors refuse equally often, and the step sizes
     adapt; then both are kept, and the distribution is exact. From then on
-    `Samples.summary` measures $\log Z$, which needs a ladder that ends at 0.
-
-    The ladders are independent of one another, so the particles are. Particles of
-    other samplers are a good start; with several modes, take more rungs than twice the
-    barrier.
+    `Samples.summary` measures $\log Z$, which needs a ladder that ends at 0. With
+    several modes, take more temperatures than twice the barrier.
 
     Args:
         inner: What moves the chains: `MALA`, or one of `from_blackjax`.
@@ -109,9 +106,6 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
             normal one fitted to the start; for a ladder that ends above 0, none: its
             densities are $p^\beta$.
         num_adapt: The number of steps that adapt.
-
-    Raises:
-        ValueError: If an argument is not what it should be.
 
     References:
         Syed, Bouchard-Côté, Deligiannidis and Doucet (2022), Non-reversible parallel
@@ -220,10 +214,9 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         """Return the ladder, how points travel in it, and log Z.
 
         `log_z` is by stepping stones, the mean of those from the reference and those
-        back to it; its error is the jackknife's over the ladders, infinite where
-        there is only one or none was measured. `log_z_thermodynamic` integrates the
-        mean log ratio by the trapezoid rule, whose error falls with the square of the
-        distance between temperatures.
+        back to it; its error is the jackknife's over the ladders, infinite where there
+        is only one or none was measured. `log_z_thermodynamic` integrates the mean log
+        ratio by the trapezoid rule.
         """
         statistics, betas = state.statistics, state.inverse_temperatures
         found = {

@@ -13,7 +13,9 @@ from jax.core import Tracer
 
 from equistein._arrays import check_num
 from equistein._gate import gate, keyed
+from equistein._numbers import check_positive
 from equistein._types import Key, Particles, Point, Scalar
+from equistein.samplers._scores import everywhere
 
 
 @runtime_checkable
@@ -39,11 +41,10 @@ class AbstractReference(eqx.Module):
         """Return the nearest point of the subspace that the density lives on."""
 
 
-class Everywhere(eqx.Module):
-    """The subspace that is the whole space."""
+class Projected(eqx.Module):
+    """The subspace that a function projects onto."""
 
-    def project(self, point: Point) -> Point:
-        return point
+    project: Callable[[Point], Point]
 
 
 @gate
@@ -60,9 +61,6 @@ class Normal(AbstractReference):
         center: The mean $c$, on the subspace.
         scale: The standard deviation $\sigma > 0$ of a coordinate.
         subspace: What projects onto it with a method `project`, such as `PointCloud`.
-
-    Raises:
-        ValueError: If the scale is not positive, or the mean is not on the subspace.
     """
 
     center: Point
@@ -74,11 +72,10 @@ class Normal(AbstractReference):
         self,
         center: Point,
         scale: float | Scalar,
-        subspace: Subspace = Everywhere(),  # noqa: B008
+        subspace: Subspace = Projected(everywhere),  # noqa: B008
     ):
         if not isinstance(scale, Tracer):
-            if not 0 < scale < float("inf"):
-                raise ValueError(f"Normal needs `scale` > 0, but got {scale!r}.")
+            check_positive("Normal", scale=scale)
             gap = jnp.max(jnp.abs(subspace.project(center) - center))
             if not gap <= 1e-5 * scale:
                 raise ValueError(
@@ -105,15 +102,6 @@ class Normal(AbstractReference):
 
     def project(self, point: Point) -> Point:
         return self.subspace.project(point)
-
-
-class Projected(eqx.Module):
-    """The subspace that a function projects onto."""
-
-    function: Callable[[Point], Point]
-
-    def project(self, point: Point) -> Point:
-        return self.function(point)
 
 
 def fitted_normal(particles: Particles, project: Callable[[Point], Point]) -> Normal:

@@ -33,10 +33,8 @@ class Samples(eqx.Module):
         state: The sampler's final state; pass it to `run` to continue.
         summary: Further results of the sampler by name: the temperatures, the
             weights of the particles and log Z of those that have them.
-        warnings: Reasons to distrust the samples: proposals that were hardly ever
-            accepted, particles that drift away, a density that is NaN or constant
-            somewhere, chains that disagree, weights of a few particles, a symmetry that
-            is lost on the way. `run` issues each as a `SamplingWarning` too.
+        warnings: Reasons to distrust the samples, each of which `run` issues as a
+            `SamplingWarning` too.
     """
 
     particles: Particles
@@ -165,8 +163,7 @@ def load_samples(
             only look at them, with None for a state.
 
     Raises:
-        ValueError: If the file holds no samples, more than memory may hold, or a state
-            of another sampler.
+        ValueError: If the file holds no samples, or a state of another sampler.
         OSError: If there is no such file.
     """
     header, parts = load_arrays(pathlib.Path(path), _KIND)

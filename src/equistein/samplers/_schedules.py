@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from equistein._gate import gate
-from equistein._numbers import check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Scalar
 
 Schedule = Callable[[Any], Any]
@@ -25,26 +24,19 @@ class Geometric(eqx.Module):
     path at constant speed in the Fisher metric, $\sqrt{\mathrm{Var}}\, d\beta$.
 
     Args:
-        num_steps: The number of steps $T$ until the target is reached; an array where
-            one compiled loop serves several numbers.
+        num_steps: The number of steps $T \ge 1$; an array where one compiled loop
+            serves several numbers.
         start: The first inverse temperature, $0 < \beta_0 \le 1$.
-
-    Raises:
-        ValueError: If an argument is out of range.
     """
 
     num_steps: int | Float[Array, ""]
-    start: float
+    start: float = 1e-3
 
-    def __init__(self, num_steps: int | Float[Array, ""], start: float = 1e-3):
-        counted = not isinstance(num_steps, jax.Array)
-        if (counted and num_steps < 1) or not 0 < start <= 1:
-            raise ValueError(
-                "Geometric needs `num_steps` >= 1 and 0 < `start` <= 1, but got "
-                f"num_steps={num_steps!r}, start={start!r}."
-            )
-        self.num_steps = int(num_steps) if counted else num_steps
-        self.start = float(start)
+    def __check_init__(self):
+        if isinstance(self.num_steps, int):
+            check_integers("Geometric", num_steps=self.num_steps)
+        if not 0 < self.start <= 1:
+            raise ValueError(f"Geometric needs 0 < `start` <= 1, but got {self.start}.")
 
     def __call__(self, step: Num[Array, ""]) -> Scalar:
         left = 1 - jnp.minimum(_as_float(step) / self.num_steps, 1)
@@ -56,27 +48,19 @@ class Power(eqx.Module):
     r"""From flat to the target: $\beta(t) = (t/T)^p$, then 1.
 
     Args:
-        num_steps: The number of steps $T$ until the target is reached.
+        num_steps: The number of steps $T \ge 1$ until the target is reached.
         power: The exponent $p > 0$; 1 is the linear schedule.
-
-    Raises:
-        ValueError: If an argument is not positive.
 
     References:
         D'Angelo and Fortuin (2021), Annealed Stein Variational Gradient Descent.
     """
 
     num_steps: int
-    power: float
+    power: float = 1.0
 
-    def __init__(self, num_steps: int, power: float = 1.0):
-        if num_steps < 1 or not power > 0:
-            raise ValueError(
-                "Power needs `num_steps` >= 1 and `power` > 0, but got "
-                f"num_steps={num_steps!r}, power={power!r}."
-            )
-        self.num_steps = int(num_steps)
-        self.power = float(power)
+    def __check_init__(self):
+        check_integers("Power", num_steps=self.num_steps)
+        check_positive("Power", power=self.power)
 
     def __call__(self, step: Num[Array, ""]) -> Scalar:
         return jnp.minimum(_as_float(step) / self.num_steps, 1) ** self.power
@@ -105,15 +89,13 @@ def thermal(
     particles settle.
 
     Args:
-        step_size: The step size at the target, before it decays.
+        step_size: The step size $\varepsilon_0$ at the target, before it decays.
         annealing: The schedule of $\beta$.
         num_steps: The number of steps $T$ of the whole run.
         power: The power $p$ of the temperature.
-        cooling: The share $c$ of the run over which the step decays.
-        last: The share $q$ of the step that is left at the end.
-        hottest: The least inverse temperature $\beta_{min}$ that the steps follow. A
-            schedule that starts flat, such as `Power`, has modes without end; the
-            longest step is `hottest ** -power` times `step_size`, 32 by default.
+        cooling: The fraction $c$ of the run over which the step decays.
+        last: The fraction $q$ of the step that is left at the end.
+        hottest: The least inverse temperature $\beta_{min}$ that the steps follow.
 
     Returns:
         A schedule for an Optax optimizer or for `SVGD(langevin=...)`.

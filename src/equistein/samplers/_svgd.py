@@ -96,9 +96,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         repellers: Fixed particles that join the sums as sources, such as data that the
             particles should keep away from; they are projected.
 
-    Raises:
-        ValueError: If an argument is not what it should be.
-
     References:
         Liu and Wang (2016), Algorithm 1; D'Angelo and Fortuin (2021) for annealing;
         Zhang, Zhang, Carin and Chen (2020), Stochastic Particle-Optimization Sampling,

@@ -24,26 +24,19 @@ def thin(
     $$S \leftarrow S \pm (F_a - F_b), \qquad \pm = -\mathrm{sign}\,
       S \cdot (F_a - F_b),$$
 
-    until `num` are left; $F_a$ is either of the pair by chance. The error of the means
-    of the features falls faster than that of independent points, until it meets the
-    error of all the points; so does that of the distribution of `order`, tails and all.
-    Every point has the same chance, so nothing else is biased; of points that do not
-    fit into `num` times a power of two, those left out are drawn evenly along `order`.
-    Choose from snapshots of chains, say sixteen of each, by invariant features such as
-    a `PairHistogram` and with the log density for `order`.
+    until `num` are left; $F_a$ is either of the pair by chance. The errors of the means
+    of the features, and of the distribution of `order`, fall faster than those of
+    independent points. Every point has the same chance, so nothing else is biased.
 
     Args:
         key: The source of the chance.
-        features: One row a point, finite; scale the columns by what an error in them
-            costs.
-        order: A number a point.
+        features: Finite invariant features of each point, such as a `PairHistogram`;
+            scale the columns by what an error in them costs.
+        order: A number of each point, such as the log density.
         num: The number of points to choose.
 
     Returns:
         Their indices, sorted along `order`.
-
-    Raises:
-        ValueError: If there are fewer points than `num`.
 
     References:
         Dwivedi and Mackey (2021), Kernel Thinning, for thinning by halving; Harvey and
