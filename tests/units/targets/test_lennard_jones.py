@@ -10,7 +10,8 @@ import scipy.optimize
 from equistein.groups import PointCloud
 from equistein.metrics import pair_distances
 from equistein.targets import find_minima, LennardJones, relax
-from equistein.targets._starts import centered_starts, settled_starts
+from equistein.targets._lennard_jones import _settled_starts
+from equistein.targets._particle_system import centered_starts
 
 
 def pair_at(distance):
@@ -160,7 +161,7 @@ def test_group_and_subspace():
 )
 def test_a_wrong_cluster_is_refused(wrong):
     name, value = next(iter(wrong.items()))
-    with pytest.raises(ValueError, match=f"LennardJones needs.*{name}={value}"):
+    with pytest.raises(ValueError, match=f"LennardJones needs `{name}`.*got {value}"):
         LennardJones(**wrong)
 
 
@@ -254,7 +255,7 @@ def test_large_clusters_start_without_overlaps(key):
 @pytest.mark.slow
 def test_clouds_that_stick_are_drawn_anew(key):
     # A force that leaves all as it is: only new draws can end with a pair apart.
-    start = settled_starts(
+    start = _settled_starts(
         key, lambda x: 0.0 * jnp.sum(x), 20, (2, 1), 1.0,
         num_steps=1, step=1.0, longest=0.1, closest=0.5,
     )  # fmt: skip
