@@ -31,8 +31,7 @@ def from_ase(
         on_failure: As in `from_energy_forces`.
 
     Raises:
-        ValueError: If there is no calculator, the atoms are periodic, or an argument is
-            out of range.
+        ValueError: If there is no calculator, or the atoms are periodic.
 
     Example:
         ```python
@@ -54,13 +53,13 @@ def from_ase(
     """
     if getattr(atoms, "calc", None) is None:
         raise ValueError(
-            "`atoms` must be an ase.Atoms with a calculator, `atoms.calc = EMT()` for "
-            f"one, but got {atoms!r}."
+            "`atoms` must be an ase.Atoms with a calculator, such as `atoms.calc = "
+            f"EMT()`, but got {atoms!r}."
         )
     if np.any(atoms.pbc):
         raise ValueError(
-            "`atoms` must have no periodic cell, for their symmetry is that of free "
-            "atoms: set `atoms.pbc = False` if they are."
+            "`atoms` must have no periodic cell: set `atoms.pbc = False` if they are "
+            "free."
         )
     own = atoms.copy()
     own.calc = atoms.calc
@@ -99,9 +98,6 @@ def to_ase(
             f"`positions` must have shape (sample, {len(species)}, 3), but got "
             f"{rows.shape}."
         )
-    numbers = [
-        atomic_numbers_of([each])[0] if isinstance(each, str) else int(each)
-        for each in species
-    ]
-    made = ase().Atoms
-    return [made(numbers=numbers, positions=row) for row in rows]
+    atoms, symbols = ase().Atoms, [each for each in species if isinstance(each, str)]
+    numbers = atomic_numbers_of(symbols) if symbols else tuple(map(int, species))
+    return [atoms(numbers=numbers, positions=row) for row in rows]

@@ -1,7 +1,6 @@
 """Densities whose energies and forces come from outside JAX."""
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from equistein._gate import gate
+from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import PointCloud
 from equistein.molecules import BOLTZMANN
@@ -21,7 +21,7 @@ Function = Callable[[np.ndarray], tuple[Any, Any]]
 
 
 class EvaluationError(ValueError):
-    """A function of energies and forces failed, or gave what it should not."""
+    """A function of energies and forces failed, or returned invalid ones."""
 
 
 class _Evaluated:
@@ -82,15 +82,14 @@ class _Evaluated:
 class EnergyForces(eqx.Module):
     r"""The log density $-E(x) / k_B T$ of energies from outside JAX.
 
-    A function of one point, to be given to `es.run`; under `jax.vmap` all particles are
-    one call of the function. Its gradient is the forces'; it has no second one.
+    A function of one point; under `jax.vmap` all particles are one call of the external
+    function. It has a gradient, from the forces, but no second derivative.
 
     Attributes:
         temperature: $T$ in K.
-        species: The label of each atom, or None where points are no clouds of atoms.
-        container: The radius in Angstrom around the center of mass beyond which atoms
-            are pulled back, or None.
-        stiffness: How strongly, in eV / Angstrom^2.
+        species: The label of each atom, or None where points are not atoms.
+        container: The radius in Angstrom of the container, or None.
+        stiffness: The stiffness of its wall, in eV / Angstrom^2.
     """
 
     temperature: float
@@ -100,17 +99,12 @@ class EnergyForces(eqx.Module):
     _evaluated: _Evaluated = eqx.field(static=True)
 
     def __call__(self, point: Point) -> Scalar:
-        """Return the log density of a point, up to a constant.
-
-        Raises:
-            ValueError: If the point does not hold the atoms.
-        """
+        """Return the log density of a point, up to a constant."""
         if self.species is not None and point.shape != (len(self.species), 3):
             raise ValueError(
                 f"This density is of one configuration of {len(self.species)} atoms, "
                 f"shape ({len(self.species)}, 3), but got shape {point.shape}. "
-                "Samplers take configurations stacked on axis 0: of one alone, "
-                "`positions[None]`."
+                "Samplers take configurations stacked on axis 0, `positions[None]`."
             )
         energy = _energy(self._evaluated, point) + self._wall(point)
         return -energy / (BOLTZMANN * self.temperature)
@@ -122,11 +116,7 @@ class EnergyForces(eqx.Module):
     def check_forces(self, points: Particles | np.ndarray, step: float = 1e-3) -> None:
         """Raise unless the forces are minus the gradient of the energies.
 
-        Energies a step along the forces are compared with what the forces promise.
-
-        Args:
-            points: Some points, (n, *shape), where forces are not zero.
-            step: How far to step, in Angstrom.
+        By a finite difference along nonzero forces, with a `step` in Angstrom.
 
         Raises:
             EvaluationError: If they are not, with both slopes.
@@ -136,38 +126,30 @@ class EnergyForces(eqx.Module):
         axes = tuple(range(1, points.ndim))
         sizes = np.sqrt((forces**2).sum(axes, keepdims=True))
         along = forces / np.maximum(sizes, np.finfo(float).tiny)
-        ahead, behind = (
-            self.energies(points + step * along),
-            self.energies(points - step * along),
-        )
-        slopes, promised = (ahead - behind) / (2 * step), -sizes.reshape(len(points))
-        wrong = np.abs(slopes - promised) > 0.05 * np.abs(promised) + 1e-6
+        ahead, behind = (self.energies(points + s * along) for s in (step, -step))
+        slopes, expected = (ahead - behind) / (2 * step), -sizes.reshape(len(points))
+        wrong = np.abs(slopes - expected) > 0.05 * np.abs(expected) + 1e-6
         if wrong.any():
             index = int(wrong.argmax())
             raise EvaluationError(
                 "Forces must be minus the gradient of the energies, but at "
                 f"{wrong.sum()} of {len(points)} points they are not: at index {index} "
                 f"the energy changes by {slopes[index]:.6g} eV / Angstrom along the "
-                f"force, which promises {promised[index]:.6g}."
+                f"force, instead of {expected[index]:.6g}."
             )
 
     @property
     def group(self) -> PointCloud:
-        """The symmetry of atoms: turns, reflections, and swaps within a species.
-
-        Raises:
-            ValueError: If the density does not know its atoms.
-        """
+        """The symmetry of the atoms, where `species` are known."""
         if self.species is None:
             raise ValueError(
-                "This density does not know its atoms: give from_energy_forces their "
-                "`species`, a label for each, such as atomic numbers."
+                "The `group` of this density needs the `species` of from_energy_forces."
             )
         return PointCloud(self.species, 3)
 
     @property
     def num_evaluations(self) -> int:
-        """The configurations evaluated so far, by whoever used this density."""
+        """The number of configurations evaluated so far."""
         return self._evaluated.num
 
     @property
@@ -201,8 +183,7 @@ def from_energy_forces(
       \max(|x_i - \bar x| - R, 0)^2 \Bigr) + \text{const}$$
 
     with $k_B$ = 8.617333262e-5 eV / K. The function is called from compiled code, once
-    a step for all particles; a network in another framework, or a program that
-    calculates many configurations at once, is used to the full.
+    a step for all particles.
 
     Args:
         function: `function(points) -> (energies, forces)` of NumPy arrays in double
@@ -210,20 +191,16 @@ def from_energy_forces(
             (n, *shape) in eV / Angstrom, minus the gradient of the energies.
         temperature: $T$ in K.
         species: A label for each atom, such as atomic numbers, for points of shape
-            (atom, 3); it tells `density.group`.
-        container: The radius $R$ in Angstrom of a container around the center of mass,
-            without which clusters evaporate; its wall is soft.
+            (atom, 3), and for `density.group`.
+        container: The radius $R$ in Angstrom of a soft container around the center of
+            mass, without which clusters evaporate.
         stiffness: The stiffness $k$ of the wall in eV / Angstrom^2.
-        on_failure: What happens where the function raises, or an energy or a force is
-            not finite: `raise` ends the run, with the samples so far in the error;
-            `reject` gives density 0 there, which MALA rejects, and counts it in
-            `density.num_failed`.
-
-    Returns:
-        The log density, to be given to `es.run`.
+        on_failure: If the function raises, or an energy or a force is not finite:
+            `raise` ends the run, with the samples so far in the error; `reject` gives
+            density 0 there, and counts it in `density.num_failed`.
 
     Raises:
-        ValueError: If an argument is not what it should be.
+        ValueError: If a number is not positive.
 
     Example:
         ```python
@@ -243,23 +220,10 @@ def from_energy_forces(
         samples = es.run(jax.random.key(1), chains, density, start, num_steps=1_000)
         ```
     """
-    if not callable(function):
-        raise ValueError(
-            "`function` must take points and return energies and forces, but got "
-            f"{function!r}."
-        )
-    for name, value in {
-        "temperature": temperature, "stiffness": stiffness, "container": container
-    }.items():  # fmt: skip
-        is_number = isinstance(value, int | float | np.number)
-        if value is None and name == "container":
-            continue
-        if not is_number or isinstance(value, bool) or not 0 < value < math.inf:
-            raise ValueError(f"`{name}` must be a positive number, but got {value!r}.")
-    if on_failure not in ("raise", "reject"):
-        raise ValueError(
-            f"`on_failure` must be 'raise' or 'reject', but got {on_failure!r}."
-        )
+    owner = "`from_energy_forces`"
+    check_positive(owner, temperature=temperature, stiffness=stiffness)
+    if container is not None:
+        check_positive(owner, container=container)
     return EnergyForces(
         float(temperature),
         None if species is None else tuple(map(int, species)),

@@ -24,24 +24,22 @@ except ImportError:
 
 
 class EnergyModel(DensityMixin, BaseEstimator):
-    r"""An invariant density, and a classifier if there are classes, of rows of numbers.
+    r"""An invariant density of rows, and a classifier if there are classes.
 
-    It is what `es.models.for_data` gives, with its training: an energy $E$ with
-    $p(x) = e^{-E(x)} / Z$, or of classes $p(x, y)$, from which both $p(x)$ and
-    $p(y | x)$ follow.
+    The model of `es.models.for_data`: an energy $E$ with $p(x) = e^{-E(x)} / Z$, or
+    with classes $p(x, y)$, which gives both $p(x)$ and $p(y | x)$.
 
     Args:
-        group: The symmetry: the name of a group as `equistein fit` takes it, such as
-            cyclic:4, or a group.
-        shape: The shape of a point, where it is no row: (atom, 3) or (28, 28, 1).
-        species: For a point cloud a label for each particle; None are all alike.
-        num_epochs: The number of epochs; None is as many as suit.
+        group: The symmetry: a group, or its name as in `equistein fit`: cyclic:4.
+        shape: The shape of a point, if it is not a row: (atom, 3) or (28, 28, 1).
+        species: For a point cloud, a label for each particle; by default all alike.
+        num_epochs: The number of epochs; by default chosen by the size of the data.
         batch_size: The rows of a batch; at most all of them.
-        settings: All settings of training in place of the two before, such as
+        settings: All settings of training, instead of the two before, such as
             `es.models.ContrastiveSettings(widths=(64, 64))`.
-        ais_steps: The temperatures of the estimate of log Z; 0 leaves it out, and
-            `score_samples` is without it.
-        random_state: An integer, a RandomState, or None, as scikit-learn has it.
+        ais_steps: The temperatures of the estimate of log Z; 0 for none, and
+            `score_samples` up to log Z.
+        random_state: An integer, a RandomState, or None, as in scikit-learn.
 
     Attributes:
         fitted_: The `es.Fitted`.
@@ -87,15 +85,7 @@ class EnergyModel(DensityMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "EnergyModel":
-        """Learn the density of rows, and their classes if they are given.
-
-        Args:
-            X: Rows of numbers, (row, column).
-            y: The class of each row, words or numbers, or None.
-
-        Raises:
-            ValueError: If the data or a parameter is not what it should be.
-        """
+        """Learn the density of rows, and their classes if given, words or numbers."""
         labels = None
         if y is None:
             X = validate_data(self, X, ensure_min_samples=2)
@@ -124,62 +114,34 @@ class EnergyModel(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log density of each row, in nats; up to log Z if it was left out.
-
-        Args:
-            X: Rows of numbers.
-        """
+        """Return log densities of rows in nats, up to log Z without `ais_steps`."""
         points = self._checked(X)
         if self.log_normalizer_ is None:
             return np.asarray(jax.vmap(self.fitted_.log_density)(points))
         return np.asarray(self.fitted_.log_likelihood(points, self.log_normalizer_))
 
     def score(self, X: Any, y: Any = None) -> float:  # type: ignore[override]
-        """Return the mean log density of the rows, or with classes the accuracy.
-
-        Args:
-            X: Rows of numbers.
-            y: Their classes, or None.
-        """
+        """Return the mean log density of the rows, or with classes the accuracy."""
         if y is not None and hasattr(self, "classes_"):
             return float(np.mean(self.predict(X) == np.asarray(y)))
         return float(np.mean(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw new rows.
-
-        Args:
-            n_samples: How many.
-            random_state: The source of randomness, in place of the estimator's.
-        """
+        """Draw new rows, by another `random_state` than the estimator's if given."""
         check_is_fitted(self)
         points = self.fitted_.sample(self._key(random_state), n_samples)
         return np.asarray(points).reshape(n_samples, -1)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely class of each row.
-
-        Args:
-            X: Rows of numbers.
-
-        Raises:
-            ValueError: If the model was fitted without classes.
-        """
+        """Return the most likely class of each row, if fitted with classes."""
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, (row, class), in order of `classes_`.
-
-        Args:
-            X: Rows of numbers.
-
-        Raises:
-            ValueError: If the model was fitted without classes.
-        """
+        """Return probabilities, (row, class), in the order of `classes_`."""
         points, energy = self._checked(X), self.fitted_.energy
         if not isinstance(energy, JointEnergy):
-            raise ValueError("This model knows no classes: fit it with `y`.")
+            raise ValueError("This model has no classes: fit it with `y`.")
         return np.asarray(jax.nn.softmax(jax.vmap(energy.logits)(points)))
 
     def _checked(self, X: Any) -> jax.Array:

@@ -13,8 +13,8 @@ from equistein.data._cache import (
     CACHE_VARIABLE as CACHE_VARIABLE,
     cached_array as cached_array,
     DATA_VARIABLE as DATA_VARIABLE,
+    published_clouds as published_clouds,
 )
-from equistein.data._idx import read_idx as read_idx
 from equistein.data._image_folder import (
     image_classes as image_classes,
     read_image_folder as read_image_folder,
@@ -25,8 +25,8 @@ from equistein.data._labeled_images import (
     class_names as class_names,
     labeled_images as labeled_images,
     LabeledImages as LabeledImages,
+    read_idx as read_idx,
 )
-from equistein.data._published_clouds import published_clouds as published_clouds
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._tables import (
     is_table as is_table,

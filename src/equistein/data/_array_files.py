@@ -26,9 +26,6 @@ class DataError(ValueError):
 def read_points(path: pathlib.Path) -> np.ndarray:
     """Return the points in an .npy file, or the array `x` of an .npz file, as float32.
 
-    Args:
-        path: The file; axis 0 counts points.
-
     Raises:
         DataError: If the file is missing, too large, damaged, pickled, or does not hold
             finite numbers.
@@ -65,10 +62,7 @@ def read_points(path: pathlib.Path) -> np.ndarray:
 def map_points(path: pathlib.Path | str) -> np.memmap:
     """Return the points in an .npy file, or the array `x` of an .npz file, on disk.
 
-    The array is read as it is looked at, for `es.fit` of more than memory holds.
-
-    Args:
-        path: The file; axis 0 counts points.
+    It is read on demand, for `es.fit` of more than memory holds.
 
     Raises:
         DataError: If the file is missing, damaged, compressed, or does not hold real
@@ -81,19 +75,18 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
         points = _mapped(path)
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(
-            f"{path} cannot be read from disk as it is needed: {error}."
+            f"{path} cannot be read from disk on demand: {error}."
         ) from None
     if points.ndim < 2 or len(points) < 2 or points.dtype.kind != "f":
         raise DataError(
             f"{path} must hold at least two points in floating point, stacked on axis "
-            f"0, to be read as they are needed, but has shape {points.shape} and type "
+            f"0, to be read on demand, but has shape {points.shape} and type "
             f"{points.dtype}."
         )
     return points
 
 
 def _mapped(path: pathlib.Path) -> np.memmap:
-    """Return the array of a file, whose numbers stay where they are in it."""
     start = 0
     with path.open("rb") as file:
         if path.suffix == ".npz":
@@ -121,12 +114,8 @@ def has_labels(path: pathlib.Path | str) -> bool:
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     """Return the classes in the array `y` of an .npz file, or None if it has none.
 
-    Args:
-        path: The file, whose points were read.
-        num: The number of points.
-
     Raises:
-        DataError: If there is not one whole number for each point.
+        DataError: If there is not one whole number for each of the `num` points.
     """
     if path.suffix != ".npz":
         return None
@@ -143,8 +132,8 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
         whole = bool(np.all(labels == np.round(labels)))
     if not whole or np.any(np.abs(labels.astype(float)) > 2**31 - 2):
         raise DataError(
-            f"The array `y` of {path} must hold classes: whole numbers from 0 on, and "
-            "-1 where the class is unknown."
+            f"The array `y` of {path} must hold classes: whole numbers from 0 on, or "
+            "-1 where unknown."
         )
     return labels.astype(np.int64)
 
@@ -152,28 +141,8 @@ def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
 def stored_arrays(
     path: pathlib.Path, needed: Sequence[str], others: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
-    """Return arrays of a file by their names; the one in an .npy file is `x`.
-
-    Args:
-        path: The file.
-        needed: The arrays it must have.
-        others: Those it may have.
-
-    Raises:
-        DataError: If the file is damaged, pickled or too large, or an array is missing.
-    """
-    found, held = _loaded(path, [*needed, *others])
-    for name in needed:
-        if name not in found:
-            has = ", ".join(held) or "nothing"
-            raise DataError(f"{path} must hold an array `{name}`, but has {has}.")
-    return found
-
-
-def _loaded(
-    path: pathlib.Path, names: Sequence[str]
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the arrays of a file that are named, and all names."""
+    """Return needed and other arrays of a file by name; that in an .npy file is `x`."""
+    names = [*needed, *others]
     try:
         with path.open("rb") as file:
             _check_unpacked(file, str(path), names)
@@ -181,7 +150,7 @@ def _loaded(
             if isinstance(stored, np.ndarray):
                 stored = {"x": stored}
             held = list(stored)
-            found = {name: np.asarray(stored[name]) for name in names if name in held}
+            arrays = {name: np.asarray(stored[name]) for name in names if name in held}
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
@@ -189,7 +158,11 @@ def _loaded(
             f"{path} is damaged, too large or no NumPy file of plain numbers: {error}. "
             "Delete it, or copy it again."
         ) from None
-    return found, held
+    for name in needed:
+        if name not in arrays:
+            has = ", ".join(held) or "nothing"
+            raise DataError(f"{path} must hold an array `{name}`, but has {has}.")
+    return arrays
 
 
 def _check_unpacked(
@@ -200,13 +173,7 @@ def _check_unpacked(
     """Raise unless the arrays of an .npy or .npz file fit into memory.
 
     The headers state how large each array becomes. They may lie, so the bytes of the
-    file count as well.
-
-    The file is left at its beginning.
-
-    Raises:
-        LimitError: If they do not fit.
-        Exception: Nearly any, if the file is damaged.
+    file count as well. The file is left at its beginning.
     """
 
     def needed_by(part: Any, stored: int) -> int:
@@ -232,16 +199,11 @@ def _check_unpacked(
 
 
 def _array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return the shape, whether the order is Fortran's, and the type of an array.
-
-    Raises:
-        ValueError: If there is no such header here, or one so long that NumPy should
-            not make room for it.
-    """
+    """Return the shape, whether the order is Fortran's, and the type of an array."""
     version = np.lib.format.read_magic(file)
     size = file.read(2 if version == (1, 0) else 4)
     length = int.from_bytes(size, "little")
-    if length > _LONGEST:
+    if length > _LONGEST:  # NumPy would allocate it
         raise ValueError(f"the header of an array has {length} bytes")
     header = io.BytesIO(size + file.read(length))
     if version == (1, 0):
@@ -265,7 +227,7 @@ def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
         return points
     if points.ndim == 3 or points[0].size % dim:
         raise DataError(
-            f"Points of shape {points.shape[1:]} do not divide into particles, for the "
-            f"dimension is {dim}."
+            f"Points of shape {points.shape[1:]} do not divide into particles of "
+            f"dimension {dim}."
         )
     return points.reshape(len(points), -1, dim)

@@ -1,4 +1,4 @@
-"""Arrays that take long to compute, and downloads, cached on disk."""
+"""Files of `$EQUISTEIN_DATA`, and the cache of computed arrays and downloads."""
 
 import contextlib
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from equistein._serialization import load_arrays, save_arrays
-from equistein.data._array_files import DataError
+from equistein.data._array_files import as_particles, DataError, read_points
 
 CACHE_VARIABLE = "EQUISTEIN_CACHE"
 DATA_VARIABLE = "EQUISTEIN_DATA"
@@ -34,6 +34,26 @@ def local_file(path: str) -> pathlib.Path | None:
     return file if folder and file.is_file() else None
 
 
+def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | None:
+    """Return the clouds in a file of the folder `$EQUISTEIN_DATA`, centered.
+
+    None where the folder or the file, such as `dw4/fixed_DW4.npy`, is missing.
+
+    Raises:
+        DataError: If the file does not hold clouds `(n, particle, dim)`.
+    """
+    file = local_file(path)
+    if file is None:
+        return None
+    clouds = as_particles(read_points(file), dim)
+    if clouds.shape[1] != num_particles:
+        raise DataError(
+            f"{file} must hold clouds of {num_particles} particles, but they have "
+            f"{clouds.shape[1]}."
+        )
+    return clouds - clouds.mean(axis=1, keepdims=True)
+
+
 def save_cached(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays into a file of the cache, if it can be written."""
     with contextlib.suppress(OSError):
@@ -42,11 +62,7 @@ def save_cached(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def load_cached(path: pathlib.Path) -> dict[str, np.ndarray] | None:
-    """Return the arrays that `save_cached` wrote, or None if there is no file.
-
-    Raises:
-        DataError: If the file is damaged.
-    """
+    """Return the arrays that `save_cached` wrote, or None if there is no file."""
     if not path.is_file():
         return None
     try:
@@ -67,7 +83,7 @@ def cached_array(
 
     Args:
         name: The beginning of the file's name.
-        settings: All that the array depends on; in JSON's types.
+        settings: Everything that the array depends on, in JSON's types.
         shape: The shape it must have.
         make: The function that computes it.
     """
@@ -85,20 +101,7 @@ def cached_array(
 
 
 def fetched(name: str, url: str, checksum: str, file: str, remedy: str) -> pathlib.Path:
-    """Return a file of the cache, downloaded if it is not there.
-
-    One that does not match its checksum is not cached.
-
-    Args:
-        name: What is fetched, for errors.
-        url: Its address.
-        checksum: Such as `sha256:...`.
-        file: Its name in the cache.
-        remedy: What to do where it cannot be fetched.
-
-    Raises:
-        DataError: If it cannot be fetched, or does not match.
-    """
+    """Return a file of the cache, downloaded and checked if it is not there."""
     import pooch
 
     assert url.startswith("https://"), url

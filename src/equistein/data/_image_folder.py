@@ -19,19 +19,16 @@ _LARGEST = 2**24  # pixels of one image
 def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the images in a folder of files, and their classes if it has subfolders.
 
-    Each subfolder with images is a class, numbered in the order of their names; files
-    are taken in that order as well. If an image has colors, all have three channels.
-    Files that are no images by their names are left out.
-
-    Args:
-        path: The folder, of .png, .jpg, .bmp, .gif, .tif or .webp files.
+    Each subfolder with images is a class, numbered in the order of their names, as are
+    the files. If an image has colors, all have three channels. Files that do not end in
+    .png, .jpg, .bmp, .gif, .tif or .webp are left out.
 
     Returns:
         The images, `(n, height, width, channel)`, float32 from 0 to 1, and the class of
         each, or None.
 
     Raises:
-        DataError: If there are no images or one only, images beside subfolders of
+        DataError: If there are fewer than two images, images beside subfolders of
             images, images of several sizes, or a damaged one.
     """
     files, labels = _files(path)
@@ -66,14 +63,7 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
 
 
 def image_classes(path: pathlib.Path) -> tuple[str, ...] | None:
-    """Return what the classes of `read_image_folder` are called, if there are any.
-
-    Args:
-        path: The folder.
-
-    Raises:
-        DataError: As `read_image_folder`.
-    """
+    """Return the names of the classes of `read_image_folder`, if there are any."""
     files, labels = _files(path)
     if labels is None:
         return None
@@ -83,12 +73,12 @@ def image_classes(path: pathlib.Path) -> tuple[str, ...] | None:
 def write_image_folder(
     path: pathlib.Path, images: Float[np.ndarray, "image height width channel"]
 ) -> None:
-    """Write images as .png files into a folder that is there, numbered from 0 on.
+    """Write images as .png files into an existing folder, numbered from 0 on.
 
     Args:
         path: The folder.
-        images: Numbers from 0, black, to 1, in one channel or three; what is outside
-            is black or white, and what is no number black.
+        images: Numbers from 0, black, to 1, in one channel or three; others are
+            clipped, and NaN is black.
     """
     from PIL import Image
 
@@ -105,7 +95,7 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
         raise DataError(f"There is no folder {path}.")
     here = _images(path)
     folders = sorted(each for each in path.iterdir() if each.is_dir())
-    parts = [found for found in map(_images, folders) if found]
+    parts = [images for images in map(_images, folders) if images]
     if not parts:
         return here, None
     if here:
@@ -116,7 +106,7 @@ def _files(path: pathlib.Path) -> tuple[list[pathlib.Path], np.ndarray | None]:
         )
     files = [file for part in parts for file in part]
     if len(parts) == 1:
-        return files, None  # one class tells nothing
+        return files, None  # one class has no information
     return files, np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
 
@@ -139,8 +129,7 @@ def _size_and_mode(file: pathlib.Path) -> tuple[tuple[int, int], str]:
         raise DataError(_damaged(file, error)) from None
     if size[0] * size[1] > _LARGEST:
         raise DataError(
-            f"{file} says that it has {size[0]} x {size[1]} pixels; at most {_LARGEST} "
-            "are read."
+            f"{file} states {size[0]} x {size[1]} pixels; at most {_LARGEST} are read."
         )
     if mode not in (*_GREY, *_COLOR):
         raise DataError(
@@ -154,7 +143,7 @@ def _pixels(file: pathlib.Path, mode: str) -> np.ndarray:
 
     try:
         check_bytes(str(file), file.stat().st_size)
-        # From memory: of a file as many bytes are made room for as it says it has.
+        # From memory: for a file, Pillow allocates as many bytes as it states.
         with Image.open(io.BytesIO(file.read_bytes())) as image:
             return np.asarray(image.convert(mode))
     except LimitError as error:

@@ -1,17 +1,22 @@
-"""Labeled images: FashionMNIST, MNIST, and scikit-learn's digits."""
+"""Labeled images: FashionMNIST, MNIST (in IDX files), and scikit-learn's digits."""
 
 import dataclasses
+import gzip
 import hashlib
+import math
 import pathlib
+import zlib
 from typing import Literal
 
 import numpy as np
 
+from equistein._limits import check_bytes, LimitError
 from equistein.data._array_files import DataError
 from equistein.data._cache import cache_folder, DATA_VARIABLE, fetched, local_file
-from equistein.data._idx import read_idx
 
 Split = Literal["train", "test"]
+
+_MOST_AXES = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +26,7 @@ class LabeledImages:
     Attributes:
         pixels: The images, `(n, side, side, 1)`, float32 from 0 (background) to 1.
         labels: The class of each, from 0 on.
-        names: What the classes are called.
+        names: The names of the classes.
     """
 
     pixels: np.ndarray
@@ -31,18 +36,11 @@ class LabeledImages:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """Where a data set is, and what it must be.
+    """A published data set."""
 
-    Attributes:
-        url: The address that the files' names follow.
-        names: What the classes are called.
-        files: For each part the paths of images and labels in `$EQUISTEIN_DATA`, with
-            their SHA-256.
-    """
-
-    url: str
+    url: str  # which the files' names follow
     names: tuple[str, ...]
-    files: dict[Split, dict[str, str]]
+    files: dict[Split, dict[str, str]]  # images and labels in the data, with SHA-256
 
 
 _DIGITS = tuple("0123456789")
@@ -99,16 +97,11 @@ def labeled_images(
 ) -> LabeledImages | None:
     """Return a part of a data set of images, or None where it is not available.
 
-    The digits come with scikit-learn: 1 797 images of 8 x 8 pixels, of which a
-    fifth is for testing. The others, 60 000 and 10 000 images of 28 x 28 pixels, are
-    looked for in `$EQUISTEIN_DATA` (folders `fashion_mnist`, and `mnist` for training
-    or `mnist_test`), then in the cache, and last, if that is allowed, at their
-    publishers'. Every file's checksum is compared.
-
-    Args:
-        name: `digits`, `fashion-mnist` or `mnist`.
-        split: `train` or `test`.
-        download: Whether up to 31 MB may be fetched.
+    The digits come with scikit-learn: 1 797 images of 8 x 8 pixels, a fifth of them for
+    testing. The others, 60 000 and 10 000 images of 28 x 28 pixels, are read from
+    `$EQUISTEIN_DATA` (folders `fashion_mnist`, and `mnist` for training or
+    `mnist_test`), else from the cache, else downloaded (31 MB) if `download`.
+    All checksums are compared.
 
     Raises:
         DataError: If a file is damaged, does not match its checksum or cannot be
@@ -138,7 +131,7 @@ def labeled_images(
 
 
 def class_names(name: Literal["digits", "fashion-mnist", "mnist"]) -> tuple[str, ...]:
-    """Return what the classes of a data set are called."""
+    """Return the names of the classes of a data set."""
     return _DIGITS if name == "digits" else _SOURCES[name].names
 
 
@@ -150,15 +143,8 @@ def as_labeled(
 ) -> LabeledImages:
     """Return bytes as images with pixels from 0 to 1.
 
-    Args:
-        images: The pixels, from 0 to 255.
-        labels: The classes.
-        names: What they are called.
-        shape: The number of images and their sides.
-
     Raises:
-        DataError: If there is another number of either, images have another size, or a
-            label is no class.
+        DataError: If the arrays do not have this shape, or a label is no class.
     """
     if images.dtype != np.uint8 or labels.dtype.kind not in "iu":
         raise DataError(
@@ -184,7 +170,7 @@ def as_labeled(
 def _find(
     name: str, url: str, file: str, checksum: str, download: bool
 ) -> pathlib.Path | None:
-    """Return where a file is, checked; None if it is nowhere."""
+    """Return a file whose checksum is right; None if it is missing."""
     folder, _, last = file.partition("/")
     kept = cache_folder() / f"{name}-{last}"
     path = local_file(file) or kept
@@ -211,9 +197,52 @@ def _digits(split: Split) -> LabeledImages:
             "pip install 'equistein[images]'."
         ) from None
     pixels, labels = map(np.asarray, load_digits(return_X_y=True))
-    # The order of these never changes, and the images follow a pattern of their own.
+    # The order of these never changes, and neighboring images are related.
     order = np.random.RandomState(0).permutation(len(labels))  # noqa: NPY002
     num_test = len(labels) // 5
     chosen = order[:num_test] if split == "test" else order[num_test:]
     images = (pixels[chosen].reshape(-1, 8, 8, 1) / 16).astype(np.float32)
     return LabeledImages(images, labels[chosen].astype(np.int32), _DIGITS)
+
+
+def read_idx(path: pathlib.Path | str) -> np.ndarray:
+    """Return the bytes in an IDX file, gzipped or not.
+
+    The format is two zero bytes, the type (8 for unsigned bytes), the number of axes,
+    each axis's length as a big-endian 32-bit integer, and the values.
+
+    Raises:
+        DataError: If the file is missing, damaged, truncated, or holds another type.
+    """
+    path = pathlib.Path(path)
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as file:
+            head = file.read(4)
+            right = len(head) == 4 and head[:3] == b"\0\0\x08"
+            if not right or not 1 <= head[3] <= _MOST_AXES:
+                raise DataError(
+                    f"{path} is no IDX file of unsigned bytes: it should begin with "
+                    f"0, 0, 8 and the number of axes, but begins with {list(head)}."
+                )
+            lengths = file.read(4 * head[3])
+            if len(lengths) < 4 * head[3]:
+                raise DataError(f"{path} is truncated: it ends in its header.")
+            shape = tuple(int(n) for n in np.frombuffer(lengths, ">u4"))
+            size = math.prod(shape)
+            check_bytes(
+                f"{path}, by its header,", 4 * math.prod(max(n, 1) for n in shape)
+            )
+            values = file.read(size + 1)
+    except LimitError as error:
+        raise DataError(str(error)) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read: {error}. Copy it again.") from None
+    if len(values) != size:
+        num = "more" if len(values) > size else f"{len(values)}, it is truncated"
+        raise DataError(
+            f"{path} must hold {size} bytes, for the shape {shape} in its header, but "
+            f"holds {num}. Copy it again."
+        )
+    return np.frombuffer(values, np.uint8).reshape(shape)

@@ -38,9 +38,9 @@ class QM9Isomers:
     """The molecules of one formula in QM9.
 
     Attributes:
-        positions: Where the atoms are, in Angstrom, `(molecule, atom, 3)`, by B3LYP.
+        positions: The positions by B3LYP, in Angstrom, `(molecule, atom, 3)`.
         atomic_numbers: That of each atom, `(atom,)`, the same in all molecules: heavy
-            atoms first, in the order of C, N, O, F, then the hydrogens.
+            atoms in the order of C, N, O, F, then hydrogens.
         split: `train`, `valid` or `test`: the split of Cormorant, EGNN and the paper.
     """
 
@@ -52,16 +52,16 @@ class QM9Isomers:
 def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
     """Return QM9's molecules of a formula, or None where they are not available.
 
-    First from `$EQUISTEIN_DATA/qm9/qm9_<formula>.npz`, then from the cache, and last,
-    if that is allowed, from the original archive, whose checksum is compared. The 3 054
-    molecules that QM9 calls uncharacterized are left out.
+    From `$EQUISTEIN_DATA/qm9/qm9_<formula>.npz`, else from the cache, else downloaded
+    from the original archive, whose checksum is compared. The 3 054 molecules that QM9
+    calls uncharacterized are left out.
 
     Args:
         formula: Such as C5H8O.
-        download: Whether 86 MB may be fetched from figshare.com.
+        download: Whether 86 MB may be downloaded from figshare.com.
 
     Raises:
-        DataError: If a file does not hold what it should, or nothing can be fetched.
+        DataError: If a file is damaged, or cannot be downloaded.
 
     References:
         Ramakrishnan et al. (2014), Scientific Data 1, 140022.
@@ -80,10 +80,10 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
         return _checked(arrays, kept, formula, numbers)
     if not download:
         return None
-    found = _from_archive(*_fetch(), formula, numbers)
-    x, charges, split = found.positions, found.atomic_numbers, found.split
+    isomers = _from_archive(*_fetch(), formula, numbers)
+    x, charges, split = isomers.positions, isomers.atomic_numbers, isomers.split
     save_cached(kept, {"positions": x, "charges": charges, "split": split})
-    return found
+    return isomers
 
 
 def _checked(
@@ -119,13 +119,11 @@ def _checked(
 
 
 def _fetch() -> tuple[pathlib.Path, pathlib.Path]:
-    """Return the archive and the list of what to leave out, checked."""
-    where = f"Put qm9_<formula>.npz into the folder qm9 of ${DATA_VARIABLE}"
+    """Return the archive and the list of what to leave out."""
+    remedy = f"Put qm9_<formula>.npz into the folder qm9 of ${DATA_VARIABLE}, or retry."
 
     def fetch(number: str, checksum: str, file: str) -> pathlib.Path:
-        return fetched(
-            "QM9", _FIGSHARE + number, checksum, file, f"{where}, or try again."
-        )
+        return fetched("QM9", _FIGSHARE + number, checksum, file, remedy)
 
     return fetch(*_ARCHIVE), fetch(*_EXCLUDED)
 
@@ -167,7 +165,7 @@ def _frames(
 
 
 def _splits(left_out: set[int]) -> dict[int, str]:
-    """Return which part each index belongs to, as Cormorant drew them."""
+    """Return the part of each index, as Cormorant drew them."""
     kept = [index for index in range(1, 133_886) if index not in left_out]
     if len(kept) != _NUM_KEPT:
         return {}  # another list: nothing is for training

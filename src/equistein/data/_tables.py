@@ -21,13 +21,13 @@ _DELIMITERS = ",;\t|"
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Points, with what their coordinates and classes are called.
+    """Points, with the names of their coordinates and classes.
 
     Attributes:
         points: The numbers, `(row, column)`, as float32.
-        columns: What each column is called, with its unit where the file names one.
-        labels: The class of each row, -1 where the file leaves it open, or None.
-        classes: What each class is called, in the order of their numbers, or None.
+        columns: The name of each column, with its unit where the file has one.
+        labels: The class of each row, -1 where unknown, or None.
+        classes: The name of each class, or None.
         label: The column that holds the classes, or None.
     """
 
@@ -50,18 +50,18 @@ def read_table(
 ) -> Table:
     """Return the numbers of a CSV or Parquet file, with the names of its columns.
 
-    The separator of a CSV file, `,`, `;`, a tab or `|`, is found by itself. Without a
-    row of names columns are called 1, 2 and so on.
+    The separator of a CSV file may be `,`, `;`, a tab or `|`. Without a row of names
+    columns are called 1, 2 and so on.
 
     Args:
         path: A file that ends in .csv, .tsv or .parquet. It is read with pandas.
-        columns: Those to read, in this order; None is all but that of the classes.
-        label: The column that holds each row's class, numbers or words, which are
-            numbered in their order; a row may leave it open.
+        columns: Those to read, in this order; by default all but that of the classes.
+        label: The column of the classes, numbers or words, which are numbered in their
+            order; it may be empty in some rows.
 
     Raises:
         DataError: If pandas is missing, the file is damaged or too large, or a column
-            is missing, or holds words or no value somewhere: with the column and row.
+            is missing, or has words or no value in some row.
     """
     path = pathlib.Path(path)
     frame = _frame(path)
@@ -86,11 +86,11 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
     """Write a table into a CSV or Parquet file, which `read_table` reads.
 
     Args:
-        path: A file that ends in .csv, .tsv or .parquet; one there is replaced.
-        table: What to write; classes go by their names.
+        path: A file that ends in .csv, .tsv or .parquet, replaced if it exists.
+        table: The table; classes are written by their names.
 
     Raises:
-        DataError: If pandas, or what it needs for Parquet, is missing.
+        DataError: If pandas, or pyarrow for Parquet, is missing.
     """
     path, pandas = pathlib.Path(path), _pandas()
     frame = pandas.DataFrame(table.points, columns=list(table.columns))
@@ -139,7 +139,7 @@ def _frame(path: pathlib.Path) -> Any:
 
 
 def _check_parquet(path: pathlib.Path) -> None:
-    """Raise unless the columns fit into memory, as the file tells of them."""
+    """Raise unless the columns fit into memory, by the file's metadata."""
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
@@ -168,21 +168,20 @@ def _is_number(word: str) -> bool:
 
 
 def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
-    """Return a column as numbers."""
     if column.dtype.kind not in "iufb":
         words = [str(value) for value in column]
         wrong = next((i for i, word in enumerate(words) if not _is_number(word)), 0)
         raise DataError(
             f"{path}: column {name!r} must hold numbers, but has {words[wrong][:40]!r} "
-            f"in row {wrong + 1}. If it names classes, give it as `label`; a unit "
-            "stands in a column's name, one for all rows; or leave it out by `columns`."
+            f"in row {wrong + 1}. Give it as `label` if it names classes; write a unit "
+            "into the column's name; or leave it out by `columns`."
         )
     empty = np.asarray(column.isna())
     if empty.any():
         raise DataError(
             f"{path}: column {name!r} has no value in row {empty.argmax() + 1}, and in "
-            f"{empty.sum()} of {len(empty)} in all. Fill or leave out those rows, or "
-            "leave the column out by `columns`."
+            f"{empty.sum()} of {len(empty)} in all. Fill or leave out these rows, or "
+            "leave out the column by `columns`."
         )
     values = column.to_numpy(np.float64)
     bad = ~(np.abs(values) <= 1e15)
@@ -197,7 +196,6 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
 def _classes(
     path: pathlib.Path, name: str, column: Any
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the class of each row, and the names of the classes."""
     known = np.asarray(column.notna())
     values = column[known]
     if values.dtype.kind == "f":
@@ -210,10 +208,10 @@ def _classes(
         values = values.astype(int)  # an empty cell made it so
     if not len(values):
         raise DataError(f"{path}: column {name!r} names no class in any row.")
-    found, numbers = np.unique(values.to_numpy(), return_inverse=True)
+    names, numbers = np.unique(values.to_numpy(), return_inverse=True)
     labels = np.full(len(column), -1)
     labels[known] = numbers
-    return labels, tuple(str(value) for value in found)
+    return labels, tuple(str(name) for name in names)
 
 
 def _pandas() -> Any:

@@ -77,18 +77,11 @@ def annealed_importance_sampling(
     with the products W of the ratios of neighboring densities along a chain, and the
     probability under the base of where p is positive, which chains cannot leave.
 
-    Without `samples` the way back begins at the chains' ends, resampled by their
-    weights, and misses the modes that they miss: take a base wider than the density.
-
-    Args:
-        key: The source of randomness.
-        log_density: The unnormalized log density of one point; zero density, as behind
-            a hard wall, is minus infinity or NaN.
-        base: Where the chains begin, on the subspace the points live on.
-        samples: Samples of the density, such as the data of a model; at most
-            `num_particles` are used.
-        num_particles: The number of chains.
-        num_steps: The number of temperatures, and of moves.
+    Zero density, as behind a hard wall, is minus infinity or NaN. The base lives on the
+    subspace of the points. Of `samples` of the density, such as the data of a model,
+    at most `num_particles` are used. Without them the way back begins at the chains'
+    ends, resampled by their weights, and misses the modes that they miss: take a base
+    wider than the density.
 
     Raises:
         ValueError: If a number is too small, or `samples` do not fit.
@@ -207,7 +200,9 @@ def _resample(
 def _walkers_at(
     key: Key, path: GeometricPath, samples: Particles, most: int
 ) -> PathWalker:
-    shape = jax.eval_shape(lambda k: path.base.sample(k, 1), key).shape[1:]
+    base = path.base
+    assert isinstance(base, AbstractReference)
+    shape = jax.eval_shape(lambda k: base.sample(k, 1), key).shape[1:]
     if len(samples) < 2 or samples.shape[1:] != shape:
         raise ValueError(
             f"`samples` must be at least two points of shape {shape}, stacked on axis "
@@ -215,7 +210,7 @@ def _walkers_at(
         )
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
-    walkers = jax.vmap(lambda x: path.walker_at(path.base.project(x)))(samples)
+    walkers = jax.vmap(lambda x: path.walker_at(base.project(x)))(samples)
     values = eqx.error_if(
         walkers.value,
         jnp.any(~jnp.isfinite(walkers.value)),

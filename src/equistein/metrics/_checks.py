@@ -14,7 +14,6 @@ _BYTES = 40  # of a bin: its edges, and what is counted
 
 
 def check_bins(owner: str, num_bins: int) -> None:
-    """Raise `ValueError` unless there are bins, and memory for them."""
     check_integers(f"`{owner}`", num_bins=num_bins)
     what = f"`{owner}` in so many bins"
     check_made(what, _BYTES * num_bins, "take a smaller `num_bins`")

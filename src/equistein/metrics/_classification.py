@@ -98,10 +98,6 @@ def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
 
     The area under the receiver operating characteristic. A tie counts half; a useless
     score has 0.5.
-
-    Args:
-        inside: The scores of the data's points, higher for what belongs.
-        outside: The scores of others.
     """
     ordered = jnp.sort(outside)
     below = jnp.searchsorted(ordered, inside, side="left")
@@ -126,15 +122,7 @@ def projected_gradient_attack(
       \mathrm{sign} \nabla_x (-\log p(y | x)) \bigr)$$
 
     n steps, where $\Pi$ keeps each coordinate within the radius $r$ of where it was,
-    and within the limits.
-
-    Args:
-        logits: The logits of a point.
-        points: The points.
-        labels: Their classes.
-        radius: The largest change of a coordinate.
-        limits: The range of coordinates, such as that of pixels.
-        num_steps: The number n of steps.
+    and within the limits, such as those of pixels.
 
     Raises:
         ValueError: If a label is no class.

@@ -64,12 +64,6 @@ def total_variation(
     against the exact density it is about $\sum_b \sqrt{p_b / 2 \pi n}$: compare it
     with exact samples of the same number.
 
-    Args:
-        first: Values, such as the pair distances, in any shape.
-        second: Values of the other sample.
-        limits: The range of the bins.
-        num_bins: The number of bins in between, of equal width.
-
     Raises:
         ValueError: If the limits are not finite, or the lower one is not first.
     """

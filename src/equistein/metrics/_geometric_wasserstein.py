@@ -48,9 +48,6 @@ def geometric_wasserstein(
     each other, up to 12 % too large for random sets of six like particles. Takes $n^2$
     alignments: compare some hundreds of clouds, and as many exact ones for the floor.
 
-    Raises:
-        ValueError: If the sets are not of the same size, or the clouds do not fit.
-
     References:
         Klein, Krämer and Noé (2023), Equivariant flow matching, for the cost.
     """

@@ -42,7 +42,7 @@ class Weighted(eqx.Module):
 def reweight(
     particles: Particles, log_density: LogDensity, target: LogDensity
 ) -> Weighted:
-    r"""Weigh samples of one density to be samples of another.
+    r"""Weigh samples of one density q to be samples of another, the target p.
 
     $$w_i \propto p(x_i) / q(x_i)$$
 
@@ -50,11 +50,6 @@ def reweight(
     be unnormalized. The particles must be exact samples of q. Where a sampler only
     approximates q, continue from the particles with Markov chains of the target, such
     as `es.MALA`.
-
-    Args:
-        particles: Samples of q.
-        log_density: $\log q$ of one point, such as `fitted.log_density`.
-        target: $\log p$ of one point.
 
     Warns:
         SamplingWarning: If nearly all weight is on one particle, or all weights are

@@ -93,12 +93,7 @@ def nearest_distances(
 def mode_weights(
     samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
 ) -> Float[Array, " mode"]:
-    """Return the proportion of the samples that is nearest to each mode.
-
-    Args:
-        samples: Samples, or invariant features of them, stacked on axis 0.
-        modes: A point of each mode, or its features.
-    """
+    """Return the proportion of samples, or their features, nearest to each mode."""
     needed = 2 * samples.size * samples.dtype.itemsize * len(modes)
     check_made("`mode_weights`", needed, "give fewer samples, or features of them")
     gaps = (samples[:, None] - modes[None]) ** 2

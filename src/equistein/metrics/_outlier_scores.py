@@ -68,13 +68,8 @@ def typicality(
     covariance $\Sigma$ within classes. Unlike the density, it is low for outliers that
     are simpler than the data.
 
-    Args:
-        statistics: Statistics of one point by a model, such as features, logits, or the
-            norm of the score.
-        points: The points to judge.
-        data: Such as the training data.
-        labels: Their classes, -1 where unknown; a class without data is left out.
-        num_classes: The number of classes.
+    Statistics of a point are features, logits, or the norm of the score. Labels are -1
+    where unknown, and a class without data is left out.
 
     Raises:
         ValueError: If a label is no class, or all are unknown.

@@ -54,12 +54,8 @@ def bits_per_dimension(
 
     $$b = \log_2 L - \frac{\log p(x)}{d \log 2}$$
 
-    for pixels of L levels, scaled to [0, 1] and dequantized.
-
-    Args:
-        log_likelihood: $\log p(x)$ in nats, normalized, for pixels from 0 to 1.
-        shape: The shape of an image.
-        num_levels: The number L of grey levels.
+    for a normalized $\log p(x)$ in nats, of images of d pixels and channels with L
+    levels, scaled to [0, 1] and dequantized.
 
     Raises:
         ValueError: If there are no levels.
@@ -95,9 +91,6 @@ def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
     $s_{\mathrm{between}}^2$ that of the chains' means; at most the number of draws.
     Its relative error is about $\sqrt{2/m}$, so it takes many chains, not long ones. It
     is not defined for particles that interact.
-
-    Args:
-        values: A number, such as the energy, of each draw of each independent chain.
 
     Raises:
         ValueError: If there is only one chain.

@@ -108,7 +108,14 @@ def score_against(
         num_distinct=len(given.counts),
         effective_size=size,
         scores=_all_scores(target, ours, size, first, second, **counts),
-        reference=_quality(target, first, second, origin),
+        reference=ReferenceQuality(
+            len(first.points),
+            *_moments(first.virials),
+            virial_exact=float(target.degrees_of_freedom),
+            energy_w2=float(_energy_w2(first.energies, second.energies)),
+            mean_energies=(_moments(first.energies)[0], _moments(second.energies)[0]),
+            origin=origin,
+        ),
         published=against,
         notes=given.notes,
         warnings=tuple(reasons),
@@ -197,25 +204,10 @@ _distance_tv = eqx.filter_jit(total_variation)
 def _moments(
     values: Float[Array, " n"], size: float | None = None
 ) -> tuple[float, float]:
-    """Return the mean and its standard error, for `size` independent values."""
+    """Return the mean and its standard error, of `size` independent values."""
     doubles = np.asarray(values, float)
     error = doubles.std(ddof=1) / (size or len(doubles)) ** 0.5
     return float(doubles.mean()), float(error)
-
-
-def _quality(
-    target: AbstractParticleDensity, first: _Clouds, second: _Clouds, origin: str
-) -> ReferenceQuality:
-    virial, error = _moments(first.virials)
-    return ReferenceQuality(
-        num=len(first.points),
-        virial=virial,
-        virial_error=error,
-        virial_exact=float(target.degrees_of_freedom),
-        energy_w2=float(_energy_w2(first.energies, second.energies)),
-        mean_energies=(_moments(first.energies)[0], _moments(second.energies)[0]),
-        origin=origin,
-    )
 
 
 def _virial_warning(

@@ -233,9 +233,7 @@ def published_scores(name: str) -> tuple[PublishedScore, ...]:
     """Return what papers report of their samplers of a system, in order of appearance.
 
     Each paper used its own script and reference, and the same sampler has other values
-    in other papers (iDEM on LJ-13: 30.78, 39.92, 5.20), so compare loosely.
-
-    Args:
-        name: The name of the system: `dw4`, `lj13` or `lj55`; others have none.
+    in other papers (iDEM on LJ-13: 30.78, 39.92, 5.20), so compare loosely. Systems
+    other than `dw4`, `lj13` and `lj55` have none.
     """
     return _PUBLISHED.get(name, ())

@@ -22,7 +22,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
        bond; but if the closest two that are not bonded yet are at most 1.1 times as
        far apart, these are bonded instead.
 
-    The graph fits the valences, whatever the positions; it is not always the right one.
+    The graph always fits the valences, but is not always right.
 
     Args:
         symbols: The element of each atom, of H, C, N, O and F.
@@ -32,8 +32,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         The orders, `(atom, atom)`, 0 where there is no bond.
 
     Raises:
-        ValueError: If an element has no valence here, or atoms are not at finite
-            distances.
+        ValueError: If an element has no single valence, or a distance is not finite.
 
     References:
         Jaini, Holdijk and Welling (2021), appendix E.2.
@@ -45,8 +44,7 @@ def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
         from_origin = np.linalg.norm(positions, axis=-1)
     if not (np.isfinite(distances).all() and np.isfinite(from_origin).all()):
         raise ValueError(
-            "`infer_bonds` needs `positions` at finite distances, but got some that "
-            "are not finite or too far apart."
+            "`infer_bonds` needs `positions` at finite distances, but some are not."
         )
     orders = np.zeros((len(symbols), len(symbols)), int)
 

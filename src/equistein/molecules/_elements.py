@@ -28,11 +28,7 @@ VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 
 @gate
 def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
-    """Return the atomic number of each element.
-
-    Raises:
-        ValueError: If there is no such element.
-    """
+    """Return the atomic number of each element."""
     try:
         return tuple(_NUMBERS[symbol] for symbol in symbols)
     except KeyError as error:
@@ -52,11 +48,7 @@ def valences_of(symbols: Sequence[str]) -> np.ndarray:
 
 @gate
 def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
-    """Return the symbol of each atomic number.
-
-    Raises:
-        ValueError: If a number is no atomic number.
-    """
+    """Return the symbol of each atomic number."""
     numbers = [int(number) for number in atomic_numbers]
     for number in numbers:
         if not 1 <= number <= len(SYMBOLS):
@@ -77,11 +69,7 @@ def formula(symbols: Sequence[str]) -> str:
 
 @gate
 def atoms_of(formula: str) -> tuple[str, ...]:
-    """Return the elements in a formula such as C5H8O, hydrogens last.
-
-    Raises:
-        ValueError: If it is none.
-    """
+    """Return the elements in a formula such as C5H8O, hydrogens last."""
     parts = re.findall(r"([A-Z][a-z]?)([1-9][0-9]{0,3}|)", formula)
     whole = "".join(symbol + number for symbol, number in parts) == formula
     if not parts or not whole or any(symbol not in SYMBOLS for symbol, _ in parts):

@@ -145,7 +145,7 @@ def write_xyz(
 
 
 def _read_frame(path: pathlib.Path, lines: list[str], at: int) -> tuple[Molecule, int]:
-    """Return the frame that begins at a line, and the line behind it."""
+    """Return the frame that begins at a line, and the line after it."""
     count = lines[at].strip()
     if not re.fullmatch(r"[0-9]{1,7}", count) or int(count) < 1:
         raise XYZError(
@@ -301,11 +301,11 @@ def read_molecules(path: str | os.PathLike[str]) -> list[Molecule]:
 
     _check_memory(path, 2 * path.stat().st_size)
     try:
-        if path.suffix.lower() == ".gz":
+        packed = path.suffix.lower() == ".gz"
+        if packed:
             _check_unpacked(path)
-            frames = from_atoms(iread(path, index=":", format="extxyz"))
-        else:
-            frames = from_atoms(iread(path, index=":"))
+        kind = "extxyz" if packed else None
+        frames = from_atoms(iread(path, index=":", format=kind))
     except XYZError as error:
         raise XYZError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file can raise anything
@@ -318,11 +318,7 @@ def read_molecules(path: str | os.PathLike[str]) -> list[Molecule]:
 
 @gate
 def from_atoms(atoms: Iterable[Any]) -> list[Molecule]:
-    """Return molecules of `ase.Atoms`, with energies and forces that are known.
-
-    Raises:
-        XYZError: If one is periodic, or has a position that is not finite.
-    """
+    """Return molecules of `ase.Atoms`, with their energies and forces if known."""
     frames = []
     for index, each in enumerate(atoms):
         if np.any(each.pbc):
@@ -353,11 +349,7 @@ def from_atoms(atoms: Iterable[Any]) -> list[Molecule]:
 
 @gate
 def ase() -> types.ModuleType:
-    """Return the package `ase`.
-
-    Raises:
-        MissingASE: If it is not installed.
-    """
+    """Return the package `ase`, or raise `MissingASE`."""
     try:
         import ase
     except ImportError:

@@ -32,11 +32,7 @@ class Geometry:
 
 @gate
 def geometry(mols: Sequence[Any]) -> Geometry:
-    """Return the bonds, angles and rings that molecules have.
-
-    Args:
-        mols: RDKit molecules with positions, as `perceive` gives.
-    """
+    """Return bonds, angles and rings of RDKit molecules, as of `perceive`."""
     bonds: dict[str, list[float]] = collections.defaultdict(list)
     angles: dict[str, list[float]] = collections.defaultdict(list)
     rings: list[int] = []

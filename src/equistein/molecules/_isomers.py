@@ -40,13 +40,8 @@ def isomers(symbols: Sequence[str]) -> list[str]:
     total, odd = divmod(sum(valences) - num_hydrogens, 2)
     if odd or total < len(heavy) - 1:
         return []
-    return sorted(
-        {
-            _smiles(heavy, valences, orders)
-            for orders in _fillings(valences, total)
-            if _connected(orders)
-        }
-    )
+    graphs = filter(_connected, _fillings(valences, total))
+    return sorted({_smiles(heavy, valences, orders) for orders in graphs})
 
 
 @gate

@@ -102,11 +102,6 @@ def from_bonds(
 ) -> Any:
     """Return the RDKit molecule with these bonds.
 
-    Args:
-        symbols: The element of each atom.
-        orders: The order of the bond of each pair, `(atom, atom)`.
-        positions: The position of each atom, or None.
-
     Raises:
         ValueError: If RDKit refuses the bonds.
         MissingRDKit: If RDKit is not installed.

@@ -49,7 +49,7 @@ def score_molecules(
     Args:
         symbols: The element of each atom.
         positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
-        known: The SMILES of known graphs, as `perceive` writes them.
+        known: The SMILES of known graphs, as by `perceive`.
         perceived: The results of `perceive`, if known already.
 
     Raises:

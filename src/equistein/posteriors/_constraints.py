@@ -1,4 +1,4 @@
-"""Maps from free numbers to the values that parameters may have."""
+"""Maps from free numbers to the values of parameters."""
 
 import abc
 import math
@@ -15,7 +15,7 @@ from equistein._types import Scalar
 
 
 class AbstractConstraint(eqx.Module):
-    """A smooth map from free numbers onto the values that a parameter may have."""
+    """A smooth map from free numbers onto the values of a parameter."""
 
     meaning: ClassVar[str]
 
@@ -29,15 +29,15 @@ class AbstractConstraint(eqx.Module):
 
     @abc.abstractmethod
     def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
-        """Return the log of the volume of values that a volume of free numbers has."""
+        """Return the log volume element of the map."""
 
-    @abc.abstractmethod
     def allows(self, value: Float[Array, "*value"]) -> Array:
-        """Return whether a value, finite, is one of those of the constraint."""
+        """Return whether a finite value satisfies the constraint; by default all do."""
+        return jnp.asarray(True)
 
     @property
     def period(self) -> float:
-        """After how much a free number means the same again; by default never."""
+        """The period of a free number; by default infinite."""
         return math.inf
 
 
@@ -55,9 +55,6 @@ class Real(AbstractConstraint):
 
     def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
         return jnp.zeros((), free.dtype)
-
-    def allows(self, value: Float[Array, "*value"]) -> Array:
-        return jnp.asarray(True)
 
 
 @gate
@@ -99,9 +96,8 @@ class Interval(AbstractConstraint):
         if not -math.inf < low < high < math.inf:
             raise ValueError(
                 "an interval needs two finite ends, the lower one first, but got "
-                f"({low!r}, {high!r}). Of a number that is bounded on one side only, "
-                "make its distance to the bound the parameter, and name it in "
-                "`positive`."
+                f"({low!r}, {high!r}). For a number with one bound, make its distance "
+                "to the bound a parameter that is `positive`."
             )
         self.low, self.high = float(low), float(high)
 
@@ -121,13 +117,12 @@ class Interval(AbstractConstraint):
 
 @gate
 class Wrapped(AbstractConstraint):
-    """Numbers that come again after a period, from `low` up to `low + period`.
+    """Periodic numbers, from `low` up to `low + period`.
 
-    The free numbers are unwrapped: those a whole number of periods apart have the same
-    value.
+    Free numbers a whole number of periods apart have the same value.
 
     Args:
-        period: The length after which they come again.
+        period: The period.
         low: The least value.
 
     Raises:
@@ -142,7 +137,7 @@ class Wrapped(AbstractConstraint):
         if not 0 < period < math.inf:
             raise ValueError(
                 f"a period must be > 0 and finite, but got {period!r}. Leave out what "
-                "does not come again."
+                "is not periodic."
             )
         self.length, self.low = float(period), float(low)
 
@@ -159,9 +154,6 @@ class Wrapped(AbstractConstraint):
     def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
         return jnp.zeros((), free.dtype)
 
-    def allows(self, value: Float[Array, "*value"]) -> Array:
-        return jnp.asarray(True)
-
 
 @gate
 class Simplex(AbstractConstraint):
@@ -169,12 +161,10 @@ class Simplex(AbstractConstraint):
 
     $$w = \operatorname{softmax}(u), \qquad s = \sum_k e^{u_k} \sim \Gamma(K, 1)$$
 
-    A swap of weights is the same swap of the free numbers, as it is not for maps from
-    K - 1 numbers. The sum s is independent of w and has a normalized density: nothing
-    that is asked of w depends on it, the evidence included, and a Dirichlet density of
-    the weights gives free numbers that are independent logarithms of Gamma numbers
-    where its concentration is 1. A density of w is with respect to the first K - 1
-    weights, and the log volume is
+    A permutation of weights is the same permutation of the free numbers, unlike for
+    maps from K - 1 numbers. The sum s is independent of w and has a normalized density,
+    so that it changes neither the density of w nor the evidence. A density of w is with
+    respect to the first K - 1 weights, and the log volume is
 
     $$\sum_k u_k - s - \log \Gamma(K).$$
     """

@@ -15,18 +15,9 @@ class DoubleWell(AbstractParticleSystem):
     $$E(x) = \frac1\tau \sum_{i<j} a (d_{ij} - d_0) + b (d_{ij} - d_0)^2
       + c (d_{ij} - d_0)^4$$
 
-    With its defaults it is DW-4 at temperature 1, each pair counted once (the paper's
-    code counts it twice). Unnormalized; everything lives on the subspace whose center
-    of mass is the origin. DW-4 has five distinct minima.
-
-    Args:
-        num_particles: The number of particles, all alike.
-        dim: The dimension of space.
-        a: The slope of the pair energy.
-        b: Its quadratic coefficient.
-        c: Its quartic coefficient.
-        d0: The distance at the barrier.
-        temperature: The temperature $\tau$.
+    The defaults are DW-4 at temperature 1, each pair counted once (the paper's code
+    counts it twice), with five distinct minima. Unnormalized, on the subspace whose
+    center of mass is the origin.
 
     Raises:
         ValueError: If an argument is out of range.

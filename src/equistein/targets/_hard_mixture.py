@@ -23,14 +23,10 @@ class HardMixture(AbstractTarget):
       \qquad \log Z = \tfrac d2 \log 2\pi$$
 
     The widths go from 1 to `width_ratio` in equal ratios, and with the default weights
-    the narrowest mode is the heaviest. With the default radius, paths between neighbors
-    of four modes climb 28 nats or more: chains stay in the mode that they fall into.
-    Tempered, mode k weighs as $\pi_k^\beta w_k^{d (1 - \beta)}$: hot chains see the
-    widest modes alone where d is large, and it is there that tempering fails (Woodard
-    et al. 2009); 1.4 is a factor of 837 in 20 dimensions and of $2 \cdot 10^7$ in 50.
-
-    No symmetry is declared. Rotations of the last d - 2 axes are one, which moves no
-    mode and would make nothing easier; the circle has none, as all modes differ.
+    the narrowest mode is the heaviest. By default, paths between neighboring modes
+    climb 28 nats or more: chains stay in their mode. Tempered, mode k has the weight
+    $\pi_k^\beta w_k^{d (1 - \beta)}$: where d is large, hot chains see only the widest
+    modes, and tempering fails. No symmetry is declared.
 
     Args:
         dim: The dimension $d$, from 2 to 50.
@@ -60,7 +56,7 @@ class HardMixture(AbstractTarget):
         width_ratio: float = 1.4,
         radius: float = 15.0,
     ):
-        if isinstance(dim, bool) or not isinstance(dim, int) or not 2 <= dim <= 50:
+        if not 2 <= dim <= 50:
             raise ValueError(
                 f"HardMixture needs `dim`, an integer from 2 to 50, but got {dim!r}."
             )
@@ -96,7 +92,7 @@ class HardMixture(AbstractTarget):
 
     @property
     def means(self) -> Float[Array, "mode dim"]:
-        """The place of each mode."""
+        """The center of each mode."""
         return jnp.asarray(self._means, float)
 
     @property
@@ -130,10 +126,7 @@ class HardMixture(AbstractTarget):
         return self.radius * jr.normal(key, (num, self.dim), self.means.dtype)
 
     def modes(self, points: Particles) -> Int[Array, " n"]:
-        """Return the index of the mode that each point most probably comes from.
-
-        `equistein.metrics.proportions` makes of them weights to compare with `weights`.
-        """
+        """Return the index of the most probable mode of each point."""
         return jnp.argmax(jax.vmap(self._terms)(points), axis=1)
 
     def _terms(self, point: Point) -> Float[Array, " mode"]:

@@ -1,23 +1,34 @@
 """The Lennard-Jones clusters: LJ-13, LJ-38, LJ-55 and their variants."""
 
-import math
+import functools
+from collections.abc import Callable
+from typing import TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float
 
 from equistein._arrays import as_keys
 from equistein._gate import gate
-from equistein._types import AnyKey, Key, Particles, Point, Scalar
-from equistein.targets._pair_sum import pair_sum, Squares
-from equistein.targets._particle_system import AbstractParticleSystem
-from equistein.targets._starts import centered_starts, settled_starts
+from equistein._numbers import check_integers, check_positive
+from equistein._products import matmul
+from equistein._types import AnyKey, Key, LogDensity, Particles, Point, Scalar
+from equistein.features import pair_differences
+from equistein.targets._particle_system import AbstractParticleSystem, centered_starts
+
+Squares: TypeAlias = Float[Array, "particle particle"]
+PairEnergy: TypeAlias = Callable[[Squares], tuple[Squares, Squares]]
+"""From squared distances to energies and their slopes, du / d(r^2)."""
 
 _CORE = 0.4  # of the distance of the pair minimum
 _WALL = 72.0  # the curvature of the pair minimum, in f / r_m^2
 _LIQUID = 0.35  # a temperature in f, above all melting
 _CLOSE = 0.7  # of that distance: nearer pairs are stuck
-_FEW = 20  # particles that need not settle: chains take them apart
+_FEW = 20  # particles that need not settle
 _SETTLING = 50  # steps of the descent
+_ROUNDS = 10  # of drawing again
 
 
 @gate
@@ -27,22 +38,19 @@ class LennardJones(AbstractParticleSystem):
     $$E(x) = \frac1\tau \Bigl( f \sum_{i<j} \bigl[ (r_m/d_{ij})^{12}
       - 2 (r_m/d_{ij})^6 \bigr] + \sum_i v(|x_i - \bar x|) \Bigr)$$
 
-    The pair energy has its minimum $-f$ at $r_m$. What holds the particles is a trap,
+    The pair energy has its minimum $-f$ at $r_m$. The particles are held by a trap,
     $v(r) = \tfrac\omega2 r^2$, or a container, $v(r) = 36 f \max(r - R, 0)^2 / r_m^2$:
-    a wall at the radius R that is as stiff as a pair at its minimum, so that it asks
-    for no smaller step of a gradient sampler, and which a particle enters by about
-    $0.1\, r_m \sqrt{\tau / f}$. The literature's containers are hard walls around the
-    center of mass; between $R$ and R plus that width nothing else differs.
+    a wall at the radius R as stiff as a pair at its minimum, which a particle enters by
+    about $0.1\, r_m \sqrt{\tau / f}$, where the literature has hard walls.
 
-    With its defaults it is LJ-13 as the literature on neural samplers has it: their sum
-    runs over ordered pairs, which is $f = 2$; the textbook's cluster has $f = 1$.
-    `LennardJones(55)` is their LJ-55. LJ-38 as in the literature on heat capacities, at
-    a temperature T in units of the pair energy, is
+    The defaults are LJ-13, and `LennardJones(55)` LJ-55, of the literature on neural
+    samplers, which sums over ordered pairs: $f = 2$. LJ-38 of the literature on heat
+    capacities, at a temperature T in units of the pair energy, is
     `LennardJones(38, pair_factor=1.0, container=2.25 * 2**(-1/6), temperature=T)`:
-    lengths are in units of $r_m$, and $\sigma = 2^{-1/6} r_m$. Unnormalized; everything
-    lives on the subspace whose center of mass is the origin. Below $0.4\, r_m$, where
-    the pair energy is above $59\,000 f$, it is continued linearly in the squared
-    distance, so that it and its gradient stay finite where particles meet.
+    lengths are in units of $r_m$, and $\sigma = 2^{-1/6} r_m$. Unnormalized, on the
+    subspace whose center of mass is the origin. Below $0.4\, r_m$, where the pair
+    energy is above $59\,000 f$, it is continued linearly in the squared distance, so
+    that it and its gradient are finite.
 
     Args:
         num_particles: The number of particles, all alike.
@@ -87,31 +95,22 @@ class LennardJones(AbstractParticleSystem):
                 "LennardJones needs one of `trap` and `container`, but got "
                 f"trap={trap!r} and container={container!r}."
             )
-        positive = {
-            "pair_factor": pair_factor,
-            "minimum": minimum,
-            "trap": 1.0 if trap is None else trap,
-            "container": 1.0 if container is None else container,
-            "temperature": temperature,
-        }
-        if (
-            num_particles < 2
-            or dim < 1
-            or not all(0 < value < math.inf for value in positive.values())
-        ):
-            raise ValueError(
-                "LennardJones needs `num_particles` >= 2, `dim` >= 1 and finite, "
-                "positive `pair_factor`, `minimum`, `trap` or `container` (or the "
-                "particles fly apart) and `temperature`, but got "
-                f"num_particles={num_particles!r}, dim={dim!r}, "
-                + ", ".join(f"{name}={value!r}" for name, value in positive.items())
-                + "."
-            )
+        trap = 1.0 if trap is None else trap
+        check_integers("LennardJones", least=2, num_particles=num_particles)
+        check_integers("LennardJones", dim=dim)
+        held = "or the particles fly apart"
+        check_positive("LennardJones", meaning=held, trap=trap)
+        if container is not None:
+            check_positive("LennardJones", meaning=held, container=container)
+        check_positive(
+            "LennardJones", pair_factor=pair_factor, minimum=minimum,
+            temperature=temperature,
+        )  # fmt: skip
         self.num_particles = int(num_particles)
         self.dim = int(dim)
         self.pair_factor = float(pair_factor)
         self.minimum = float(minimum)
-        self.trap = float(positive["trap"]) if container is None else 0.0
+        self.trap = float(trap) if container is None else 0.0
         self.container = None if container is None else float(container)
         self.temperature = float(temperature)
 
@@ -129,16 +128,12 @@ class LennardJones(AbstractParticleSystem):
         return 10_000 if self.num_particles <= _FEW else 4_000
 
     @property
-    def has_few_states(self) -> bool:
-        return False
-
-    @property
     def reach(self) -> float:
         return self.minimum * self.num_particles ** (1 / self.dim) / 2
 
     @property
     def hottest(self) -> float:
-        # There clusters in a container are liquid, whatever their size.
+        # There clusters in a container are liquid, whatever their size is.
         return min(0.5, self.temperature / (_LIQUID * self.pair_factor))
 
     @property
@@ -148,9 +143,8 @@ class LennardJones(AbstractParticleSystem):
     def start(self, key: AnyKey, num: int) -> Particles:
         """Draw clouds from a box, with the center of mass at the origin.
 
-        Those of more than twenty particles overlap in too many places for a chain to
-        take them apart, and are settled by 50 steps of gradient descent, as many
-        evaluations: LJ-55 has about its mean energy then.
+        With more than twenty particles, which overlap too much for a chain, they are
+        settled by 50 steps of gradient descent.
         """
         key = as_keys(key)
         if self.num_particles <= _FEW:
@@ -158,11 +152,10 @@ class LennardJones(AbstractParticleSystem):
         return _settled(self, key, num)
 
     def _log_density(self, point: Point) -> Scalar:
-        pairs = self.pair_factor * pair_sum(self._pair_law, point)
+        pairs = self.pair_factor * _pair_sum(self._pair_energy, point)
         return -(pairs + self._holding(point)) / self.temperature
 
     def _holding(self, point: Point) -> Scalar:
-        """Return the energy of the trap, or of the container."""
         gaps = point - jnp.mean(point, axis=0, keepdims=True)
         squares = jnp.sum(gaps**2, axis=1)
         if self.container is None:
@@ -173,7 +166,7 @@ class LennardJones(AbstractParticleSystem):
         stiffness = _WALL * self.pair_factor / self.minimum**2
         return stiffness / 2 * jnp.sum(beyond**2)
 
-    def _pair_law(self, squares: Squares) -> tuple[Squares, Squares]:
+    def _pair_energy(self, squares: Squares) -> tuple[Squares, Squares]:
         """Return $(r_m/d)^{12} - 2 (r_m/d)^6$ of $d^2$, and its slope in $d^2$."""
         edge, unit = (_CORE * self.minimum) ** 2, self.minimum**2
         inverse = unit / jnp.maximum(squares, edge)
@@ -187,9 +180,90 @@ class LennardJones(AbstractParticleSystem):
 @eqx.filter_jit
 def _settled(target: LennardJones, key: Key, num: int) -> Particles:
     length = target.minimum
-    return settled_starts(
+    return _settled_starts(
         key, target.log_density, num, (target.num_particles, target.dim), target.reach,
         num_steps=_SETTLING,
         step=2e-3 * length**2 * target.temperature / target.pair_factor,
         longest=0.1 * length, closest=_CLOSE * length,
     )  # fmt: skip
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _pair_sum(pair_energy: PairEnergy, point: Point) -> Scalar:
+    r"""Return the energy of all pairs, $\sum_{i<j} u(|x_i - x_j|^2)$.
+
+    Its gradient, $2 \sum_j u'(r_{ij}^2) (x_i - x_j)$, comes in the same pass, by one
+    product of matrices, and can be differentiated again. A dense square of all pairs
+    needs no indexing, whose derivative is a scatter. `pair_energy` is elementwise, and
+    finite at 1, which is on the diagonal.
+    """
+    return _value_and_gradient(pair_energy, point)[0]
+
+
+@_pair_sum.defjvp
+def _push(
+    pair_energy: PairEnergy, primals: tuple[Point], tangents: tuple[Point]
+) -> tuple[Scalar, Scalar]:
+    value, gradient = _value_and_gradient(pair_energy, primals[0])
+    return value, jnp.sum(gradient * tangents[0])
+
+
+def _value_and_gradient(pair_energy: PairEnergy, point: Point) -> tuple[Scalar, Point]:
+    num, dim = point.shape
+    squares = sum(
+        (point[:, axis][:, None] - point[:, axis][None, :]) ** 2 for axis in range(dim)
+    )
+    same = jnp.eye(num, dtype=bool)
+    energies, slopes = pair_energy(jnp.where(same, 1, squares))
+    energies, slopes = (jnp.where(same, 0, terms) for terms in (energies, slopes))
+    ones = jnp.ones((num, 1), point.dtype)
+    sums = matmul(slopes, jnp.concatenate([point, ones], 1))
+    gradient = 2 * (sums[:, dim:] * point - sums[:, :dim])
+    return jnp.sum(energies) / 2, gradient
+
+
+def _settled_starts(
+    key: Key,
+    log_density: LogDensity,
+    num: int,
+    shape: tuple[int, ...],
+    reach: float,
+    *,
+    num_steps: int,
+    step: float,
+    longest: float,
+    closest: float,
+) -> Particles:
+    """Draw clouds from a box and push apart the particles that overlap.
+
+    By gradient descent in which each particle moves at most `longest` in a step. Clouds
+    with two particles nearer than `closest` are drawn again, up to ten times.
+    """
+
+    def settle(cloud):
+        def descend(_, x):
+            force = jax.grad(log_density)(x)
+            length = jnp.sqrt(jnp.sum(force**2, axis=1, keepdims=True))
+            return x + force * (longest / jnp.maximum(length, longest / step))
+
+        return jax.lax.fori_loop(0, num_steps, descend, cloud)
+
+    def stuck(clouds: Particles) -> Bool[Array, " cloud"]:
+        squares = jax.vmap(lambda x: jnp.sum(pair_differences(x) ** 2, axis=1))(clouds)
+        return ~(jnp.min(squares, axis=1) > closest**2)
+
+    def draw(number):
+        box = centered_starts(jr.fold_in(key, number), num, shape, reach)
+        clouds = jax.vmap(settle)(box)
+        return clouds - jnp.mean(clouds, axis=1, keepdims=True)
+
+    def unfinished(carry):
+        number, clouds = carry
+        return (number < _ROUNDS) & jnp.any(stuck(clouds))
+
+    def replace(carry):
+        number, clouds = carry
+        bad = stuck(clouds)[:, None, None]
+        return number + 1, jnp.where(bad, draw(number), clouds)
+
+    return jax.lax.while_loop(unfinished, replace, (1, draw(0)))[1]

@@ -18,7 +18,7 @@ class Minima(eqx.Module):
     Attributes:
         points: One configuration a minimum.
         energies: Its energy.
-        features: Its invariant features, which tell it from the others.
+        features: Its invariant features.
     """
 
     points: Particles
@@ -36,16 +36,10 @@ def relax(
     step: float = 5e-3,
     longest: float = 0.05,
 ) -> Particles:
-    """Move each point downhill in energy until it rests in its own minimum.
+    """Move each point to the minimum of its basin, by plain gradient descent.
 
-    Plain gradient descent, so that a point stays in the basin it starts in.
-
-    Args:
-        log_density: Minus the energy.
-        points: Where to start.
-        num_steps: The number of steps.
-        step: The step size; stable below two over the largest curvature.
-        longest: The longest move of a step, in the units of the points.
+    A `step` is stable below two over the largest curvature, and moves a point by
+    `longest` at most.
     """
 
     def descend(_, x):
@@ -60,15 +54,11 @@ def relax(
 def find_minima(
     log_density: LogDensity, starts: Particles, features: AbstractFeatures
 ) -> Minima:
-    """Relax from many starts and keep the ends that differ, polished by Newton steps.
+    """Relax from many starts and return the distinct ends, polished by Newton steps.
 
-    Ends whose curvature has a negative direction are saddles and are left out.
-    Directions without curvature, as those along orbits, are allowed.
+    Saddles, ends with a direction of negative curvature, are left out.
 
-    Args:
-        log_density: Minus the energy.
-        starts: Where to start; enough of them to reach every basin.
-        features: Invariant features that tell minima apart.
+    `features` are invariant, and separate minima.
     """
     points = relax(log_density, starts)
     points, energies, lowest, steepness = _polish(log_density, points)
@@ -96,7 +86,7 @@ def _polish(log_density: LogDensity, points: Particles):
         def improve(_, flat):
             values, vectors = jnp.linalg.eigh(jax.hessian(energy)(flat))
             along = matmul(vectors.T, jax.grad(energy)(flat))
-            # Rigid motions have no curvature, and nothing to gain.
+            # Rigid motions have no curvature.
             move = jnp.where(values > 1e-2, along / jnp.maximum(values, 1e-2), 0)
             return flat - matmul(vectors, move)
 

@@ -1,4 +1,4 @@
-"""What the targets made of like particles share."""
+"""The interface of targets that are made of like particles."""
 
 import abc
 import functools
@@ -20,7 +20,6 @@ from equistein.metrics import AbstractParticleDensity
 from equistein.samplers import advance, MALA, ParallelTempering
 from equistein.targets._base import AbstractTarget
 from equistein.targets._minima import find_minima, Minima, relax
-from equistein.targets._starts import centered_starts
 
 _LADDERS = 256  # independent chains, at most
 _STEP_SIZE = 1e-3  # of the first Langevin move
@@ -38,7 +37,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
     @property
     @abc.abstractmethod
     def reach(self) -> float:
-        """Half the side of the box that starts are drawn from."""
+        """Half the side of the box of starts."""
 
     @property
     @abc.abstractmethod
@@ -48,12 +47,12 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
     @property
     @abc.abstractmethod
     def relaxation(self) -> int:
-        """The steps of parallel tempering after which a chain forgets its energy."""
+        """The steps of parallel tempering in which a chain forgets its energy."""
 
     @property
-    @abc.abstractmethod
     def has_few_states(self) -> bool:
-        """Whether its minima are few enough to be distinguished by their weights."""
+        """Whether it has few minima, whose weights can be compared; by default no."""
+        return False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,7 +64,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
 
     @property
     def features(self) -> SortedDistances:
-        """The features that tell configurations apart up to the group."""
+        """The features that separate configurations up to the group."""
         return SortedDistances((0,) * self.num_particles)
 
     @property
@@ -75,7 +74,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
 
     @property
     def inverse_temperatures(self) -> Float[Array, " temperature"]:
-        """A ladder for parallel tempering, down to the hottest: a third swap."""
+        """A ladder for parallel tempering, down to the hottest."""
         ratio = 1 - 0.9 / self.degrees_of_freedom**0.5
         rungs = 1 + math.ceil(math.log(self.hottest) / math.log(ratio))
         return jnp.geomspace(1.0, self.hottest, rungs)
@@ -90,15 +89,10 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
     ) -> Particles:
         """Draw reference samples by parallel tempering.
 
-        At most 256 independent ladders of temperatures start anywhere, forget their
-        start over `num_steps` steps, then give a sample every `relaxation` steps, so
-        that the samples of one ladder are nearly independent.
+        At most 256 independent ladders of temperatures forget their start over
+        `num_steps` steps, then give a sample every `relaxation` steps.
 
-        Args:
-            key: The source of randomness.
-            num: The number of samples.
-            num_steps: The steps of each ladder before the first sample; by default ten
-                times `relaxation`, at least 2 000.
+        The default of `num_steps` is ten times `relaxation`, at least 2 000.
         """
         key = as_keys(key)
         check_num(num)
@@ -123,41 +117,22 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         return jr.permutation(order_key, points)[:num]
 
     def reference(self, num: int, part: int) -> Particles:
-        """Return reference samples by `sample`, from the cache if they are there.
+        """Return samples by `sample` with seed 1000 + `part`, from the cache if there.
 
-        Args:
-            num: How many.
-            part: Which of several independent sets: 0 to compare with, 1 for floors.
-                Its seed is 1000 + `part`.
+        Part 0 is to compare with, part 1 for floors.
         """
-        settings = {
-            "version": _REFERENCE,
-            "target": repr(self),
-            "num": num,
-            "part": part,
-        }
-        return jnp.asarray(
-            cached_array(
-                f"{self.name}-reference", settings, (num, self.num_particles, self.dim),
-                lambda: np.asarray(self.sample(jr.key(_FIRST_SEED + part), num)),
-            )
-        )  # fmt: skip
+        target = {"version": _REFERENCE, "target": repr(self), "num": num, "part": part}
+        make = lambda: np.asarray(self.sample(jr.key(_FIRST_SEED + part), num))
+        name, shape = f"{self.name}-reference", (num, *self.shape)
+        return jnp.asarray(cached_array(name, target, shape, make))
 
     def start(self, key: AnyKey, num: int) -> Particles:
         """Draw points from a box, with the center of mass at the origin."""
-        key, shape = as_keys(key), (self.num_particles, self.dim)
-        return centered_starts(key, num, shape, self.reach)
+        return centered_starts(as_keys(key), num, self.shape, self.reach)
 
     def minima(self, key: AnyKey, num_starts: int = 512) -> Minima:
-        """Find the distinct minima by relaxing from many starts.
-
-        Args:
-            key: The source of the starts.
-            num_starts: How many; 512 finds all five of DW-4. A cluster of 13 has more
-                minima than anyone needs; the lowest is found by few.
-        """
-        key = as_keys(key)
-        starts = self.start(key, num_starts)
+        """Find the distinct minima from many starts; 512 find all five of DW-4."""
+        starts = self.start(as_keys(key), num_starts)
         return find_minima(self.log_density, starts, self.features)
 
     def states(self, points: Particles, minima: Minima) -> Int[Array, " n"]:
@@ -177,6 +152,14 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         return self.states(points, minima)
 
 
+def centered_starts(
+    key: Key, num: int, shape: tuple[int, ...], reach: float
+) -> Particles:
+    """Draw points uniformly from a box and move their center of mass to the origin."""
+    box = jr.uniform(key, (num, *shape), minval=-reach, maxval=reach)
+    return box - jnp.mean(box, axis=1, keepdims=True)
+
+
 @functools.lru_cache(4)
 def _known_minima(target: AbstractParticleSystem) -> Minima:
     return target.minima(jr.key(0))
@@ -192,7 +175,6 @@ def _visited(
     every: int,
     rounds: int,
 ) -> Float[Array, "sample *shape"]:
-    """Return the chains' points at some moments after the first steps."""
     state = advance(
         key, sampler, log_density, sampler.init(start, log_density), num_steps
     )

@@ -31,7 +31,8 @@ class RotatedGaussians(AbstractTarget):
         covariance: The covariance $\Sigma$ of the same, shape `(d, d)`.
 
     Raises:
-        ValueError: If the group is not finite, or shapes or definiteness are wrong.
+        ValueError: If the group is not finite, shapes do not fit, or the covariance is
+            not positive definite.
 
     References:
         Jaini, Holdijk and Welling (2021), section 3 and appendix C.2.
@@ -39,7 +40,7 @@ class RotatedGaussians(AbstractTarget):
 
     symmetry: AbstractGroup
     _mean: tuple[float, ...]
-    _factor: tuple[tuple[float, ...], ...]
+    _factor: tuple[tuple[float, ...], ...]  # of the covariance, by Cholesky
     _whiten: tuple[tuple[float, ...], ...]
 
     def __init__(
@@ -48,7 +49,7 @@ class RotatedGaussians(AbstractTarget):
         mean: Sequence[float] | Array = (3.0, 0.0),
         covariance: Sequence[Sequence[float]] | Array = ((1.0, 0.0), (0.0, 0.2)),
     ):
-        if not isinstance(group, AbstractGroup) or group.order is None:
+        if group.order is None:
             raise ValueError(
                 "RotatedGaussians needs a finite `group` such as Cyclic(4), but got "
                 f"{group!r}."
@@ -77,16 +78,6 @@ class RotatedGaussians(AbstractTarget):
         return jnp.asarray(self._mean, float)
 
     @property
-    def factor(self) -> Float[Array, "dim dim"]:
-        """The Cholesky factor of its covariance."""
-        return jnp.asarray(self._factor, float)
-
-    @property
-    def whiten(self) -> Float[Array, "dim dim"]:
-        """The inverse of the factor."""
-        return jnp.asarray(self._whiten, float)
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return (self.mean.size,)
 
@@ -98,9 +89,10 @@ class RotatedGaussians(AbstractTarget):
         # The image's density at x is the Gaussian's at g^-1 x, over the whole group.
         orbit = self.symmetry.orbit(point)
         offsets = orbit - self.mean.astype(point.dtype)[None]
-        whitened = matmul(offsets, self.whiten.astype(point.dtype).T)
+        factor, whiten = (jnp.asarray(z, float) for z in (self._factor, self._whiten))
+        whitened = matmul(offsets, whiten.astype(point.dtype).T)
         distances = jnp.sum(whitened**2, axis=1)
-        volume = jnp.sum(jnp.log(jnp.diagonal(self.factor))).astype(point.dtype)
+        volume = jnp.sum(jnp.log(jnp.diagonal(factor))).astype(point.dtype)
         size = self.mean.size
         constant = volume + 0.5 * size * jnp.log(2 * jnp.pi) + jnp.log(len(orbit))
         return logsumexp(-0.5 * distances) - constant.astype(point.dtype)
@@ -110,6 +102,6 @@ class RotatedGaussians(AbstractTarget):
         check_num(num)
         normal_key, element_key = jr.split(key)
         normal = jr.normal(normal_key, (num, self.mean.size), self.mean.dtype)
-        points = self.mean[None] + matmul(normal, self.factor.T)
+        points = self.mean[None] + matmul(normal, jnp.asarray(self._factor, float).T)
         elements = self.symmetry.sample(element_key, num)
         return jax.vmap(self.symmetry.act)(elements, points)

@@ -29,14 +29,10 @@ class Shells(AbstractTarget):
       m(r) = \frac1K \sum_k \mathcal N(r;\, r_k, w_k^2)$$
 
     `log_density` is $\log m(|x|)$, as in the paper, and `log_normalizer` is $\log Z'$.
-    The *radius* of a point then has density proportional to $r^{d-1} m(r)$: a shell's
-    weight grows with its surface. `sample` draws from that, where the paper's code
-    draws radii from m itself, which is another density.
+    The *radius* of a point has a density proportional to $r^{d-1} m(r)$. (The paper's
+    code draws radii from m itself, which is another density.)
 
-    Args:
-        radii: The radii $r_k > 0$.
-        widths: The standard deviations $w_k > 0$, one number or one a shell.
-        dim: The dimension $d \ge 2$ of space.
+    `widths` are one number, or one for each of the `radii`; $d \ge 2$.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -128,11 +124,7 @@ class Shells(AbstractTarget):
     def radial_density(
         self, num: int = 400
     ) -> tuple[Float[Array, " num"], Float[Array, " num"]]:
-        r"""Return radii, and the density $r^{d-1} m(r) / \int r^{d-1} m$ at them.
-
-        Args:
-            num: The number of radii, from 0 to five widths beyond the last shell.
-        """
+        r"""Return radii, and the density $r^{d-1} m(r) / \int r^{d-1} m$ at them."""
         last = jnp.max(self.radii + 5 * self.widths)
         radii = jnp.linspace(0, last, num, dtype=self.radii.dtype)
         shells = jnp.mean(jnp.exp(jax.vmap(self._log_shells)(radii)), axis=1)

@@ -153,8 +153,8 @@ def test_rows_become_particles(points):
     ("shape", "dim", "words"),
     [
         ((6, 4), 3, "do not divide"),
-        ((6, 2, 2), 3, "dimension is 3"),
-        ((6, 2, 3), 2, "dimension is 2"),
+        ((6, 2, 2), 3, "dimension 3"),
+        ((6, 2, 3), 2, "dimension 2"),
         ((6, 4), 0, "1"),
     ],  # fmt: skip
 )

@@ -10,7 +10,7 @@ import scipy.optimize
 from equistein.groups import PointCloud
 from equistein.metrics import pair_distances
 from equistein.targets import find_minima, LennardJones
-from equistein.targets._starts import centered_starts
+from equistein.targets._particle_system import centered_starts
 
 
 def pair_at(distance):
