@@ -10,7 +10,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein.energies import AbstractEnergy
+from equistein.diffusion import MixtureNoiseEnergy
+from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.groups import ImageRotations
 from equistein.metrics import (
     accuracy,
@@ -25,7 +26,6 @@ from equistein.metrics import (
     reliability,
     typicality,
 )
-from equistein.models import image_invariants
 from equistein.networks import SteerableCNN
 from experiments._image_models import ImageSets, LabeledPoints, seen, turned
 from experiments._types import Key, Particles, Point, Scalar
@@ -128,7 +128,16 @@ def detection(
 def _statistics(energy: AbstractEnergy, image: Point) -> Float[Array, " statistic"]:
     """Return the invariant features of all layers, and how steep the density is."""
     steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
-    return jnp.append(image_invariants(energy, image), steepness)
+    return jnp.append(_invariants(energy, image), steepness)
+
+
+def _invariants(energy: AbstractEnergy, image: Point) -> Float[Array, " field"]:
+    """Return invariant features of an image, by the network of an energy of images."""
+    if isinstance(energy, MixtureNoiseEnergy):
+        return energy.network.features(image, energy.sigma_min / energy.scale)
+    assert isinstance(energy, JointEnergy)
+    assert isinstance(energy.network, SteerableCNN)
+    return energy.network.all_invariants(image)
 
 
 def halves(

@@ -8,13 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
-from equistein.models import (
-    known_graphs,
-    molecule_numbers,
-    shape_numbers,
-    Shapes,
-    shapes_of,
-)
+from equistein.models import molecule_numbers, shape_numbers, Shapes, shapes_of
 from equistein.molecules import (
     angles,
     atomic_numbers_of,
@@ -60,8 +54,7 @@ class Reference:
     @functools.cached_property
     def shapes(self) -> Shapes:
         """Strain, bonds, angles and rings of all molecules."""
-        seen = [perceive(self.symbols, molecule) for molecule in self.everything]
-        return shapes_of([one.mol for one in seen if one.mol is not None])
+        return shapes_of([perceive(self.symbols, each) for each in self.everything])
 
     def measure(self, symbols: Sequence[str], positions: np.ndarray) -> dict:
         """Return the scores of molecules, one number each.
@@ -79,8 +72,7 @@ class Reference:
             mine = measured(symbols, positions)
             theirs = measured(self.symbols, self.everything)
             numbers[f"w1_{name}"] = _gap(mine, theirs)
-        shapes = shapes_of([seen.mol for seen in perceived if seen.mol is not None])
-        numbers |= shape_numbers(shapes, self.shapes)
+        numbers |= shape_numbers(shapes_of(perceived), self.shapes)
         alike = [
             _inferred(symbols, molecule) == seen.smiles
             for molecule, seen in zip(positions, perceived, strict=True)
@@ -148,8 +140,14 @@ def reference_molecules(formula: str, download: bool) -> Reference:
         )
 
     train, others = centered[is_train], centered[~is_train]
-    graphs = [known_graphs(symbols, positions) for positions in (train, others)]
-    return Reference(symbols, train, others, graphs[0] | graphs[1], graphs[1], source)
+    graphs = [
+        frozenset(
+            perceive(symbols, np.asarray(p, np.float64)).smiles for p in positions
+        )
+        for positions in (train, others)
+    ]
+    mine, theirs = (each - {None} for each in graphs)
+    return Reference(symbols, train, others, mine | theirs, theirs, source)
 
 
 def authors_molecules() -> tuple[tuple[str, ...], np.ndarray] | None:

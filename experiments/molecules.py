@@ -15,7 +15,7 @@ from equistein.groups import PointCloud
 from equistein.models import (
     denoising_model,
     DenoisingSettings,
-    graph_energy_for,
+    for_data,
     shape_panels,
     shapes_of,
 )
@@ -116,11 +116,15 @@ def check(config: MoleculeConfig) -> None:
 def graph_energy(key: Key, config: MoleculeConfig) -> NoiseEnergy:
     """Build the energies of a graph network, untrained."""
     symbols = config.reference.symbols
-    return graph_energy_for(
-        key, PointCloud(symbols, 3), config.data,
-        atomic_numbers=atomic_numbers_of(symbols), width=config.width,
-        depth=config.depth, sigma_min=config.noise,
+    settings = DenoisingSettings(
+        width=config.width, depth=config.depth, sigma_min=config.noise
+    )
+    model = for_data(
+        key, PointCloud(symbols, 3), config.data, settings=settings,
+        atomic_numbers=atomic_numbers_of(symbols),
     )  # fmt: skip
+    assert isinstance(model.energy, NoiseEnergy)
+    return model.energy
 
 
 def outcome_of(
@@ -224,8 +228,7 @@ def _shapes(config: Any, shown: Shown) -> Any | None:
     if not found:
         return None
     symbols, positions = _molecules(found[0])
-    mols = [perceive(symbols, molecule).mol for molecule in positions]
-    new = shapes_of([mol for mol in mols if mol is not None])
+    new = shapes_of([perceive(symbols, molecule) for molecule in positions])
     return side_by_side(shape_panels(new, config.reference.shapes))
 
 

@@ -15,7 +15,7 @@ from equistein.groups import (
     PointCloud,
     SpecialOrthogonal,
 )
-from equistein.models import network_for
+from equistein.models import energy_for
 from equistein.networks import (
     AbstractNetwork,
     AbstractNoiseNetwork,
@@ -28,6 +28,11 @@ from equistein.networks import (
     SteerableUNet,
     Symmetrized,
 )
+
+
+def built(*arguments, **options):
+    return energy_for(*arguments, **options).network
+
 
 NETWORKS = {  # adding a network to the library means adding a line here
     "mlp": ((3, 2), lambda key, data, out: MLP(6, widths=(8,), out_size=out, key=key)),
@@ -51,13 +56,13 @@ NETWORKS = {  # adding a network to the library means adding a line here
     ),
     "built for cyclic": (
         (2,),
-        lambda key, data, out: network_for(
+        lambda key, data, out: built(
             key, Cyclic(4), data, num_classes=out, widths=(8, 4)
         ),
     ),
     "built for rotations": (
         (3,),
-        lambda key, data, out: network_for(
+        lambda key, data, out: built(
             key, SpecialOrthogonal(3), data, num_classes=out, widths=(8,)
         ),
     ),
@@ -98,7 +103,7 @@ NETWORKS = {  # adding a network to the library means adding a line here
     ),
     "built for clouds": (
         (3, 2),
-        lambda key, data, out: network_for(
+        lambda key, data, out: built(
             key, PointCloud("COO", 2), data, num_classes=out, widths=(8,)
         ),
     ),

@@ -1,13 +1,33 @@
-"""The user's data: points and what is known of them, and how they are split."""
+"""The user's data, read from a file, checked and split."""
 
+import collections
 import dataclasses
+import pathlib
 from typing import Any
 
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 
-from equistein.groups import AbstractGroup, parse_group
-from equistein.training import SEEN, spread_rows
+from equistein._gate import gate
+from equistein._limits import check_bytes, max_bytes
+from equistein.data import (
+    as_particles,
+    DataError,
+    image_classes,
+    is_table,
+    map_points,
+    read_image_folder,
+    read_labels,
+    read_points,
+    read_table,
+)
+from equistein.groups import AbstractGroup, parse_group, Trivial
+from equistein.models._settings import Problem
+from equistein.molecules import BOLTZMANN, is_molecules, MissingASE, read_molecules
+from equistein.training import check_classes, check_on_disk, SEEN, spread_rows
+
+_MAX_ATOMS = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,45 +69,52 @@ class Dataset:
     forces: np.ndarray | None = None
     kelvin: float | None = None
 
+    @property
+    def num_train(self) -> int:
+        """The number of points that training sees."""
+        return len(self.points) - self.num_held_out
+
     def train(self) -> "Dataset":
         """Return what training sees."""
-        return self._rows(slice(0, len(self.points) - self.num_held_out))
+        return self.rows(slice(0, self.num_train), 0)
 
     def held_out(self) -> "Dataset":
         """Return what training does not see."""
-        return self._rows(slice(len(self.points) - self.num_held_out, None))
+        return self.rows(slice(self.num_train, None), 0)
+
+    def rows(self, rows: Any, num_held_out: int) -> "Dataset":
+        """Return some points, of which the last ones are held out."""
+        known = {"labels": self.labels, "energies": self.energies}
+        known["forces"] = self.forces
+        return dataclasses.replace(
+            self, points=self.points[rows], num_held_out=num_held_out,
+            **{name: v if v is None else v[rows] for name, v in known.items()},
+        )  # fmt: skip
 
     def in_memory(self) -> "Dataset":
         """Return what memory has room for: some of the points, if they are on disk."""
         if not isinstance(self.points, np.memmap):
             return self
-        num_train = len(self.points) - self.num_held_out
-        held_out = spread_rows(max(1, self.num_held_out), SEEN) + num_train
+        held_out = spread_rows(max(1, self.num_held_out), SEEN) + self.num_train
         held_out = held_out[: self.num_held_out]
-        rows = spread_rows(num_train, SEEN)
+        rows = spread_rows(self.num_train, SEEN)
         if self.labels is not None:  # some of each class
-            _, first = np.unique(self.labels[:num_train], return_index=True)
+            _, first = np.unique(self.labels[: self.num_train], return_index=True)
             rows = np.union1d(rows, first)
-        rows = np.concatenate([rows, held_out])
-        points = jnp.asarray(self.points[rows], float)
-        labels = None if self.labels is None else self.labels[rows]
-        return dataclasses.replace(
-            self, points=points, labels=labels, num_held_out=len(held_out)
-        )
+        part = self.rows(np.concatenate([rows, held_out]), len(held_out))
+        return dataclasses.replace(part, points=jnp.asarray(part.points, float))
 
     def of_formula(self, number: int) -> "Dataset":
         """Return the molecules of one formula, without rows left over."""
         assert self.formulas is not None
         assert self.labels is not None
-        species = self.formulas[number]
-        here = self.labels == number
-        num_held_out = int(here[len(here) - self.num_held_out :].sum())
-        points = self.points[here][:, : len(species)]
-        group = parse_group("point-cloud", species=species, dim=points.shape[2])
-        forces = None if self.forces is None else self.forces[here][:, : len(species)]
-        return Dataset(
-            points, None, group, species=species, num_held_out=num_held_out,
-            energies=cut(self.energies, here), forces=forces, kelvin=self.kelvin,
+        species, here = self.formulas[number], self.labels == number
+        part = self.rows(here, int(here[self.num_train :].sum()))
+        num, forces = len(species), part.forces
+        return dataclasses.replace(
+            part, points=part.points[:, :num], labels=None, species=species,
+            group=parse_group("point-cloud", species=species, dim=3), formulas=None,
+            forces=None if forces is None else forces[:, :num],
         )  # fmt: skip
 
     def names(self) -> dict[str, Any]:
@@ -99,14 +126,232 @@ class Dataset:
             if value is not None
         }
 
-    def _rows(self, rows: slice) -> "Dataset":
-        return dataclasses.replace(
-            self, points=self.points[rows], labels=cut(self.labels, rows),
-            energies=cut(self.energies, rows), forces=cut(self.forces, rows),
-            num_held_out=0,
-        )  # fmt: skip
+
+@gate
+def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
+    """Return the data of a file or a folder of images, checked and in random order.
+
+    Raises:
+        ValueError: If the file, or what it holds, is not what the problem needs.
+    """
+    arrays = path.suffix in (".npy", ".npz")
+    if problem.stream and not arrays:
+        raise DataError(f"--stream is for .npy and .npz files, but got {path}.")
+    if not is_table(path) and (problem.columns, problem.label) != (None, None):
+        raise DataError(
+            f"--columns and --label are for tables, such as .csv, not {path}."
+        )
+    large = arrays and path.is_file() and path.stat().st_size > max_bytes()
+    streams = problem.stream or large
+    if is_molecules(path):
+        dataset = _read_molecules(path, problem)
+    else:
+        dataset = _read_points(path, problem, streams)
+    num = len(dataset.points)
+    dataset = dataclasses.replace(
+        dataset, num_held_out=round(problem.held_out * num), kelvin=problem.kelvin
+    )
+    if dataset.num_train < batch_size:
+        raise DataError(
+            f"{path} holds {num} points; {dataset.num_train} are left for training, "
+            f"fewer than a batch of {batch_size}. Give a smaller --batch-size, or a "
+            "smaller --held-out."
+        )
+    if not streams:
+        order = np.asarray(jr.permutation(jr.key(problem.seed), num))
+        dataset = dataset.rows(order, dataset.num_held_out)
+        dataset = dataclasses.replace(dataset, points=jnp.asarray(dataset.points))
+    if dataset.num_classes is not None:
+        seen = np.unique(dataset.train().labels)
+        seen = seen[seen >= 0]
+        missing = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))
+        if missing < dataset.num_classes:
+            raise DataError(
+                f"The array `y` of {path} has classes up to {dataset.num_classes - 1}, "
+                f"but no training point is of class {missing}: number the classes from "
+                "0 on without gaps, and give enough points of each."
+            )
+    if problem.kelvin is None:
+        return dataset
+    labels = _energies_in_kt(path, problem, dataset)
+    return dataset if labels is None else dataclasses.replace(dataset, labels=labels)
 
 
-def cut(known: np.ndarray | None, rows: Any) -> np.ndarray | None:
-    """Return some rows of what is known of points, if it is."""
-    return None if known is None else known[rows]
+def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset:
+    """Return the points of a file, in its order, but of molecules."""
+    labels = columns = classes = None
+    if path.is_dir():
+        points, labels = read_image_folder(path)
+        classes = None if labels is None else image_classes(path)
+    elif is_table(path):
+        named = problem.columns and [w.strip() for w in problem.columns.split(",")]
+        try:
+            table = read_table(path, named, problem.label if problem.labels else None)
+        except DataError as error:
+            known = str(error).replace("`columns`", "--columns")
+            raise DataError(known.replace("`label`", "--label")) from None
+        points, labels, columns = table.points, table.labels, table.columns
+        classes = table.classes
+    elif path.suffix in (".npy", ".npz"):
+        points = map_points(path) if streams else read_points(path)
+        if isinstance(points, np.memmap):
+            check_on_disk(points, str(path))
+        if problem.labels:
+            labels = read_labels(path, len(points))
+    else:
+        raise DataError(
+            f"{path} must be an .npy file; an .npz file with an array `x`, and classes "
+            "`y` if there are any; a table, .csv, .tsv or .parquet; molecules, .xyz, "
+            ".extxyz, .xyz.gz, .traj, .db or .pdb; or a folder of images."
+        )
+    points, group = _with_group(path, problem, points)
+    group.check_shape(points.shape[1:])
+    if labels is None or not problem.labels:
+        return Dataset(points, None, group, columns=columns)
+    try:
+        num_classes = int(check_classes(labels).max()) + 1
+    except ValueError as error:
+        raise DataError(
+            f"The classes in the array `y` of {path} are invalid: {error} Or leave "
+            "them out with --no-labels."
+        ) from None
+    return Dataset(
+        points, labels, group, num_classes, columns=columns, classes=classes,
+        label=problem.label,
+    )  # fmt: skip
+
+
+def _with_group(
+    path: pathlib.Path, problem: Problem, points: np.ndarray
+) -> tuple[np.ndarray, AbstractGroup]:
+    """Return the points, as clouds of particles if they are, and the symmetry."""
+    if problem.group != "point-cloud":
+        if problem.dim is not None or problem.species is not None:
+            raise DataError("--dim and --species are for --group point-cloud.")
+        return points, parse_group(problem.group)
+    dim = problem.dim or (points.shape[2] if points.ndim == 3 else None)
+    if dim is None:
+        raise DataError(
+            f"{path} holds rows of {points.shape[1]} numbers: give --dim, the "
+            "dimension of space, to tell the particles apart."
+        )
+    points = as_particles(points, dim)
+    num = points.shape[1]
+    if num < 2:
+        raise DataError(
+            f"{path} holds one particle a point with --dim {dim}, and a point cloud "
+            "needs two; for single vectors take so:3 or o:3."
+        )
+    species = problem.species.split() if problem.species else [0] * num
+    return points, parse_group("point-cloud", species=species, dim=dim)
+
+
+def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
+    """Return molecules, centered, with zeros behind those smaller than the largest.
+
+    With energies and forces, NaN where they are unknown, if any frame has some.
+    """
+    if not path.is_file():
+        raise DataError(f"There is no file {path}.")
+    try:
+        frames = read_molecules(path)
+    except MissingASE as error:
+        raise DataError(str(error)) from None
+    # Atoms of an element are alike, so each molecule's may be put into one order.
+    kinds = [tuple(sorted(frame.symbols)) for frame in frames]
+    formulas = tuple(kind for kind, _ in collections.Counter(kinds).most_common())
+    sizes = list(map(len, kinds))
+    _check_molecules(path, problem, sizes, len(formulas))
+    points = np.zeros((len(frames), max(sizes), 3), np.float32)
+    energies = np.full(len(frames), np.nan)
+    forces = np.full_like(points, np.nan)
+    for index, frame in enumerate(frames):
+        order, num = np.argsort(frame.symbols, kind="stable"), sizes[index]
+        points[index, :num] = (frame.positions - frame.positions.mean(axis=0))[order]
+        if frame.energy is not None:
+            energies[index] = frame.energy
+        if frame.forces is not None:
+            forces[index] = 0
+            forces[index, :num] = frame.forces[order]
+    known = {
+        "energies": energies if np.isfinite(energies).any() else None,
+        "forces": forces if any(f.forces is not None for f in frames) else None,
+    }
+    if len(formulas) > 1:  # the group depends on the formula
+        labels = np.array([formulas.index(kind) for kind in kinds])
+        return Dataset(points, labels, Trivial(), formulas=formulas, **known)
+    group = parse_group("point-cloud", species=formulas[0], dim=3)
+    return Dataset(points, None, group, species=formulas[0], **known)
+
+
+def _check_molecules(
+    path: pathlib.Path, problem: Problem, sizes: list[int], num_formulas: int
+) -> None:
+    """Raise unless molecules of such sizes suit the problem and fit into memory."""
+    given = (problem.group, problem.species, problem.dim or 3)
+    if given != ("point-cloud", None, 3):
+        raise DataError(
+            f"{path} holds molecules, with their elements: give --group point-cloud, "
+            "and leave --species out, and --dim."
+        )
+    if len(sizes) < 2:
+        raise DataError(f"{path} must hold at least two molecules, but holds one.")
+    odd = [i for i, size in enumerate(sizes) if not 2 <= size <= _MAX_ATOMS]
+    if odd:
+        raise DataError(
+            f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
+            f"{odd[0] + 1} has {sizes[odd[0]]}. For larger ones build a custom energy "
+            "and give it to `es.fit`."
+        )
+    if num_formulas > 1 and problem.network == "features":
+        raise DataError(
+            f"{path} holds molecules of {num_formulas} formulas, which a graph network "
+            "learns together: leave --network features out, or give one formula."
+        )
+    what = f"{path}, filled up to {max(sizes)} atoms,"
+    check_bytes(what, 12 * len(sizes) * max(sizes))
+
+
+def _energies_in_kt(
+    path: pathlib.Path, problem: Problem, dataset: Dataset
+) -> np.ndarray | None:
+    """Return energies less their mean, if they are learned as labels.
+
+    A density does not determine the constant of its energy. A graph network's is that
+    of blurred molecules, whose energies are unknown: it learns from forces alone.
+
+    Raises:
+        DataError: If there is nothing to learn from at a temperature.
+    """
+    energies, forces, num_train = dataset.energies, dataset.forces, dataset.num_train
+    if energies is None and forces is None:
+        raise DataError(
+            "--kelvin is for molecules with energies or forces, as an extended .xyz "
+            f"has them, but {path} has neither: leave it out."
+        )
+    if dataset.formulas:
+        raise DataError(
+            f"{path} has molecules of {len(dataset.formulas)} formulas, and --kelvin "
+            "is for those of one: leave it out."
+        )
+    if forces is not None and not np.nansum(forces[:num_train] ** 2) > 0:
+        raise DataError(
+            f"The forces in {path} that training sees are all zero or unknown: leave "
+            "--kelvin out."
+        )
+    if problem.network != "features" and forces is None:
+        raise DataError(
+            f"{path} has energies alone, and a graph network learns from forces: "
+            "take --network features."
+        )
+    if problem.network != "features" or energies is None or not problem.labels:
+        return None
+    known = energies[:num_train][np.isfinite(energies[:num_train])]
+    if not len(known) or np.ptp(known) == 0:
+        alike = f"all alike, {known[0]:g} eV" if len(known) else "all unknown"
+        raise DataError(
+            f"The energies in {path} that training sees are {alike}: leave them out "
+            "with --no-labels."
+        )
+    unit = BOLTZMANN * (dataset.kelvin or 1.0)
+    return ((energies - known.mean()) / unit).astype(np.float32)

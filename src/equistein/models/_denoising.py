@@ -1,9 +1,14 @@
-"""Models that are trained by denoising at all noise levels."""
+"""Energies of clouds on a graph network, one for each noise level, and their models."""
 
 import dataclasses
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
 
 from equistein._gate import gate
-from equistein._types import Particles
+from equistein._types import Key, Particles
 from equistein.diffusion import (
     AbstractNoiseEnergy,
     DiffusionSteps,
@@ -14,18 +19,101 @@ from equistein.diffusion import (
     ReverseDiffusion,
     StepSizes,
 )
-from equistein.models._kernel import kernel_for
+from equistein.groups import AbstractGroup, PointCloud
+from equistein.models._energies import kernel_for
 from equistein.models._model import Model, model_of, setting_or
 from equistein.models._settings import DenoisingSettings
+from equistein.molecules import atomic_numbers_of
 from equistein.networks import EGNN
 from equistein.training import AbstractGenerator
 
+_LOOKED_AT = 512  # clouds to measure distances in
+_NOISES = 20  # the least ones in the distance to the nearest particle
 _STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
 _REACH = 8.0
 _COLD = 0.7  # the temperature at which molecules, that are at rest, are drawn
 _BATCHES = 19_200  # half as many leave molecules of 17 atoms worse, not overfitted
 _BATCHES_A_POINT = 4  # of many points; LJ-13 of 10 000 needs them, of 1 000 a third
 _MOST_BATCHES = 38_400
+
+
+def graph_model(
+    key: Key,
+    group: AbstractGroup,
+    data: Particles,
+    settings: DenoisingSettings,
+    atomic_numbers: Sequence[int] | None,
+) -> Model:
+    """Return a graph network of all particles, with an energy for each noise level.
+
+    It looks a quarter further than the data's largest distance.
+    """
+    if not isinstance(group, PointCloud) or not group.reflections:
+        raise ValueError(
+            "`network` graph, of distances, is for the symmetry of a PointCloud, but "
+            f"got {group}; with reflections, as it cannot tell mirror images apart."
+        )
+    group.check_shape(data.shape[1:])
+    nearest, farthest = _spans(data)
+    network = EGNN(
+        group.species, atomic_numbers=atomic_numbers, dim=group.dim,
+        width=settings.width, depth=settings.depth, reach=1.25 * farthest, key=key,
+    )  # fmt: skip
+    energy = NoiseEnergy(network, data, settings.sigma_min or nearest / _NOISES)
+    model = denoising_model(energy, data, settings)
+    if atomic_numbers is None:
+        return model
+    about = {"atomic_numbers": list(map(int, atomic_numbers))}
+    return dataclasses.replace(model, about=about)
+
+
+def formulas_model(
+    key: Key,
+    formulas: Sequence[Sequence[str]],
+    data: Particles,
+    labels: Int[Array, " particle"],
+    settings: DenoisingSettings,
+) -> Model:
+    """Return energies of molecules of several formulas, on one graph network.
+
+    The label of each is the number of its formula; rows of zeros stand behind the atoms
+    of small ones.
+    """
+    names = list(dict.fromkeys(symbol for row in formulas for symbol in row))
+    sizes = [len(formulas[label]) for label in labels.tolist()]
+    scale = (float(jnp.sum(data**2)) / (sum(sizes) * data.shape[2])) ** 0.5
+    nearest, farthest = _spans(data, sizes)
+    network = EGNN(
+        names, atomic_numbers=atomic_numbers_of(names), dim=data.shape[2],
+        width=settings.width, depth=settings.depth, reach=1.25 * farthest, key=key,
+    ).of((0,) * data.shape[1])  # fmt: skip
+    one = NoiseEnergy(network, data, settings.sigma_min or nearest / _NOISES)
+    kinds = [tuple(map(names.index, row)) for row in formulas]
+    size = jnp.asarray(scale, data.dtype)
+    energy = MaskedNoiseEnergy(one, kinds, size, 2 * size)
+    model = denoising_model(energy, data, settings)
+    about = {"formulas": [list(map(int, atomic_numbers_of(row))) for row in formulas]}
+    return dataclasses.replace(model, about=about)
+
+
+def _spans(data: Particles, sizes: Sequence[int] | None = None) -> tuple[float, float]:
+    """Return the median distance to the nearest particle, and the largest distance.
+
+    Of each cloud the first particles count, as many as its size.
+    """
+    clouds = np.asarray(data, np.float64)[:_LOOKED_AT]
+    nearest, farthest = [], 0.0
+    for cloud, size in zip(clouds, sizes or [None] * len(clouds), strict=False):
+        gaps = np.linalg.norm(cloud[:size, None] - cloud[None, :size], axis=-1)
+        farthest = max(farthest, float(gaps.max()))
+        np.fill_diagonal(gaps, np.inf)
+        nearest.append(gaps.min(axis=1))
+    median = float(np.median(np.concatenate(nearest)))
+    if not median > 1e-6 * farthest:
+        raise ValueError(
+            "Particles in `data` coincide: a graph network needs most of them apart."
+        )
+    return median, farthest
 
 
 @gate
@@ -36,18 +124,16 @@ def denoising_model(
 ) -> Model:
     """Return energies of all noise levels with their training by denoising.
 
-    Args:
-        energy: A `NoiseEnergy`, or a `MaskedNoiseEnergy`, untrained.
-        data: The data, stacked on axis 0.
-        settings: The settings, which suit small molecules by default.
+    The default settings suit small molecules.
     """
     settings = settings or DenoisingSettings()
     batches = settings.epoch_batches
     wanted = min(max(_BATCHES, _BATCHES_A_POINT * len(data)), _MOST_BATCHES)
-    num_epochs = settings.num_epochs or -(-wanted // batches)
-    generator = _reverse_diffusion(energy, data.shape[1:], settings)
-    objective = NoiseConditionalScoreMatching()
-    return model_of(energy, objective, generator, settings, num_epochs, batches)
+    return model_of(
+        settings, energy, NoiseConditionalScoreMatching(),
+        _reverse_diffusion(energy, data.shape[1:], settings),
+        num_epochs=-(-wanted // batches), epoch_batches=batches,
+    )  # fmt: skip
 
 
 def _reverse_diffusion(
@@ -55,51 +141,37 @@ def _reverse_diffusion(
 ) -> AbstractGenerator:
     """Return the generator of an energy, or one for each of its formulas."""
     if isinstance(energy, MaskedNoiseEnergy):
-        parts = [energy.given(number) for number in range(len(energy.formulas))]
-        sizes = [len(kinds) for kinds in energy.formulas]
         return FormulaGenerator(
             tuple(
-                _reverse_diffusion(part, (size, *shape[1:]), settings)
-                for part, size in zip(parts, sizes, strict=True)
+                _reverse_diffusion(
+                    energy.given(number), (len(kinds), *shape[1:]), settings
+                )
+                for number, kinds in enumerate(energy.formulas)
             )
         )
     assert isinstance(energy, NoiseEnergy)
-    temperature = settings.sample_temperature
-    if temperature is None:
-        temperature = _COLD if _of_atoms(energy) else 1.0
-    steps = diffusion_steps(energy, shape, settings)
-    steps = dataclasses.replace(steps, temperature=temperature)
+    steps = _diffusion_steps(energy, shape, settings)
     return ReverseDiffusion(steps, shape, settings.sample_at_once, settings.ending)
 
 
-@gate
-def diffusion_steps(
+def _diffusion_steps(
     energy: NoiseEnergy, shape: tuple[int, ...], settings: DenoisingSettings
 ) -> DiffusionSteps:
-    """Return the steps from the largest noise to the least, as warm as the density."""
-    kernel = None
-    if settings.stein_step_size or (
-        settings.stein_step_size is None and _of_atoms(energy)
-    ):
-        kernel = kernel_for(energy, shape, settings.bandwidth)
-    sizes = _step_sizes(energy, settings)
-    return DiffusionSteps(
-        step_sizes=sizes, num_steps=settings.sample_steps, kernel=kernel
-    )
-
-
-def _of_atoms(energy: NoiseEnergy) -> bool:
-    """Whether points are molecules, of atoms with a number each."""
-    return isinstance(energy.network, EGNN) and energy.network.has_atoms
-
-
-def _step_sizes(energy: NoiseEnergy, settings: DenoisingSettings) -> StepSizes:
-    """Return step sizes at the least noise, set by it where they are not given."""
+    """Return the steps from the largest noise to the least, by which they are set."""
     noise, network = energy.sigma_min, energy.network
+    graph = isinstance(network, EGNN)
     langevin = setting_or(settings.langevin_step_size, noise**2)
     # The score of blurred points has the norm sqrt(size) / noise.
     clip = setting_or(settings.score_clip, max(20.0, 3 * network.size**0.5) / noise)
     # The features of a graph network's kernel are numbers: its force has other units.
-    unit = network.reach / _REACH if isinstance(network, EGNN) else 1.0
+    unit = network.reach / _REACH if graph else 1.0
     stein = setting_or(settings.stein_step_size, _STEIN_FRACTION * unit**2 * langevin)
-    return StepSizes(langevin, stein, clip)
+    of_atoms = graph and network.has_atoms
+    force, temperature = settings.stein_step_size, settings.sample_temperature
+    kernel = None
+    if force or (force is None and of_atoms):
+        kernel = kernel_for(energy, shape, settings.bandwidth)
+    if temperature is None:
+        temperature = _COLD if of_atoms else 1.0
+    sizes = StepSizes(langevin, stein, clip)
+    return DiffusionSteps(sizes, settings.sample_steps, kernel, temperature)

@@ -9,7 +9,7 @@ from typing import Any
 import equinox as eqx
 
 from equistein._gate import gate
-from equistein.models._samplers import descend, no_state
+from equistein.models._contrastive import descend, no_state
 from equistein.runs import RunFolder
 from equistein.samplers import everywhere
 from equistein.training import FileFormatError, Fitted, LIBRARY_PARTS, load_tree
@@ -49,12 +49,6 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
 
 
 @gate
-def pretrained_names() -> list[str]:
-    """Return the names of the learned densities that come with the package."""
-    return sorted(path.stem for path in _SHELF.glob("*.eqx"))
-
-
-@gate
 def pretrained(name: str) -> Fitted:
     """Return a learned density that comes with the package.
 
@@ -64,7 +58,7 @@ def pretrained(name: str) -> Fitted:
     Raises:
         ValueError: If there is none of this name.
     """
-    known = pretrained_names()
+    known = sorted(path.stem for path in _SHELF.glob("*.eqx"))
     if name not in known:
         raise ValueError(
             f"There is no pretrained model {name!r}, only {', '.join(known)}."

@@ -4,22 +4,21 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from equistein._arrays import as_keys
-from equistein._numbers import check_integers
+from equistein._arrays import check_particles
+from equistein._gate import gate
 from equistein._types import Key
 from equistein.models._dataset import Dataset
-from equistein.models._judge import judge, Judgement
+from equistein.models._judge import judge
 from equistein.molecules import symbols_of
 from equistein.runs import (
     FLOOR,
     Metric,
-    Outcome,
     PageFigure,
     ReportText,
+    seed_outcome,
     summarize,
     WARNING,
     write_page,
@@ -105,22 +104,16 @@ def fit_text(
     kelvin: float | None = None,
     command: str = "",
 ) -> ReportText:
-    """Return the text of the report of a fit.
+    """Return the text of the report of a fit, with the numbers of its model.
 
-    Args:
-        fitted: The learned density.
-        metrics: The numbers of its model.
-        title: The title.
-        lead: What was fitted; by default the energy, its symmetry and its points.
-        kelvin: The temperature at which energies and forces were learned, if any.
-        command: The command that makes the same fit.
+    The lead tells what was fitted, by default the energy, its symmetry and its points;
+    `command` makes the same fit, of energies and forces at a temperature if given.
     """
     epochs = len(next(iter(fitted.history.values()), ()))
     is_denoised = "denoising_loss" in fitted.history
     note = _DENOISING if is_denoised else _LIKELIHOOD
     if kelvin is not None:
         note += _FORCES + (_BLURRED if is_denoised else "")
-    shown = [name for name in _HEADLINES if name in metrics]
     return ReportText(
         title=title,
         lead=lead
@@ -132,11 +125,12 @@ def fit_text(
         floor="data",
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
-        headlines=shown[:_MOST],
+        headlines=[name for name in _HEADLINES if name in metrics][:_MOST],
         command=command,
     )
 
 
+@gate
 def write_fit_report(
     path: pathlib.Path,
     fitted: Fitted,
@@ -145,13 +139,15 @@ def write_fit_report(
     num_samples: int,
 ) -> None:
     """Write the page of `Fitted.report`, which explains the arguments."""
-    key = as_keys(key)
-    check_integers("`report`", num_samples=num_samples)
     if data is None:
-        outcomes, figures = {"model": _without_data(fitted)}, {}
+        loss, none = fitted.history.get("loss", ()), np.zeros((0, 1))
+        last = {"loss": loss[-1]} if len(loss) else {}
+        outcomes = {"model": seed_outcome(last, none, events=fitted.events)}
+        figures = []
     else:
-        judgement = _judged(fitted, data, key, num_samples)
-        outcomes, figures = judgement.outcomes, judgement.figures
+        dataset = _dataset_of(fitted, data)
+        outcomes, drawn = judge(key, fitted, dataset, num_samples=num_samples)
+        figures = page_figures(drawn)
     model, floor = outcomes["model"], outcomes.get(FLOOR)
     numbers = summarize(model.metrics)
     metrics = {
@@ -166,7 +162,7 @@ def write_fit_report(
         if event.get("event") in (WARNING, "roll-back", "stop")
     ]
     write_page(
-        path, fit_text(fitted, numbers), metrics, page_figures(figures),
+        path, fit_text(fitted, numbers), metrics, figures,
         [("group", repr(fitted.group)), ("energy", type(fitted.energy).__name__),
          ("generator", type(fitted.generator).__name__)], warnings,
     )  # fmt: skip
@@ -186,28 +182,15 @@ def page_figures(figures: Mapping[str, Any]) -> list[PageFigure]:
     ]
 
 
-def _without_data(fitted: Fitted) -> Outcome:
-    loss = fitted.history.get("loss", np.zeros(0))
-    metrics = {"loss": loss[-1:]} if len(loss) else {}
-    return Outcome(metrics=metrics, samples=np.zeros((0, 1)), events=fitted.events)
-
-
-def _judged(fitted: Fitted, data: ArrayLike, key: Key, num_samples: int) -> Judgement:
-    points, shape = jnp.asarray(data, float), fitted.reference.center.shape
+def _dataset_of(fitted: Fitted, data: ArrayLike) -> Dataset:
+    points, shape = check_particles(data, "data"), fitted.reference.center.shape
     if points.shape[1:] != shape or len(points) < 4:
         raise ValueError(
             f"`data` must be at least 4 points of shape {shape}, as those learned "
             f"from, stacked on axis 0, but got shape {points.shape}."
         )
-    if not bool(jnp.all(jnp.isfinite(points))):
-        raise ValueError(
-            "`data` must be finite, but got NaN or infinity: leave those points out."
-        )
-    numbers = fitted.about.get("atomic_numbers")
-    species = tuple(symbols_of(numbers)) if numbers else None
-    columns = fitted.about.get("columns")
-    dataset = Dataset(
-        points, None, fitted.group, species=species,
-        columns=tuple(columns) if columns else None,
+    numbers, columns = (fitted.about.get(n) for n in ("atomic_numbers", "columns"))
+    return Dataset(
+        points, None, fitted.group, species=numbers and symbols_of(numbers),
+        columns=columns and tuple(columns),
     )  # fmt: skip
-    return judge(key, fitted, dataset, num_samples=num_samples)

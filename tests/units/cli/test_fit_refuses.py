@@ -130,7 +130,7 @@ BAD = {
     ),
     "a graph network of what is no cloud": (
         "x.npy", npy(POINTS), ["--group", "trivial", "--network", "graph"],
-        "--network graph is for --group point-cloud",
+        "for the symmetry of a PointCloud",
     ),
     "a temperature of zero": (
         "x.xyz", text(2 * HF), ["--group", "point-cloud", "--kelvin", "0"],
@@ -154,7 +154,7 @@ BAD = {
         AT_300, "all zero or unknown",
     ),
     "forces of several formulas": (
-        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "of 2 formulas, and",
+        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "and --kelvin",
     ),
     "a truncated molecule": (
         "x.xyz", text(WATER + WATER[:-8]), ["--group", "point-cloud"], "x.xyz, line 6",

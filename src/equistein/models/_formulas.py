@@ -15,7 +15,7 @@ from equistein.diffusion import (
     NoiseEnergy,
     ReverseDiffusion,
 )
-from equistein.models._kernel import kernel_for
+from equistein.models._energies import kernel_for
 from equistein.molecules import atomic_numbers_of, atoms_of, formula, symbols_of
 from equistein.networks import EGNN
 from equistein.samplers import Normal
@@ -25,9 +25,13 @@ from equistein.training import AbstractGenerator, Fitted
 @gate
 def formulas_of(fitted: Fitted) -> tuple[str, ...]:
     """Return the formulas that a fit has learned, by number; none without elements."""
+    return tuple(formula(symbols_of(row)) for row in _rows(fitted))
+
+
+def _rows(fitted: Fitted) -> Sequence[Sequence[int]]:
+    """Return the atomic numbers of each formula."""
     one = fitted.about.get("atomic_numbers")
-    rows = fitted.about.get("formulas") or ([one] if one else [])
-    return tuple(formula(symbols_of(row)) for row in rows)
+    return fitted.about.get("formulas") or ([one] if one else [])
 
 
 @gate
@@ -49,8 +53,7 @@ def of_formula(fitted: Fitted, wanted: int | np.integer | str) -> Fitted:
     """
     energy, generator = fitted.energy, fitted.generator
     if isinstance(wanted, str):
-        names = formulas_of(fitted)
-        asked = formula(atoms_of(wanted))
+        names, asked = formulas_of(fitted), formula(atoms_of(wanted))
         if asked not in names:
             return _of_new_formula(fitted, asked)
         if not isinstance(energy, MaskedNoiseEnergy):
@@ -63,50 +66,29 @@ def of_formula(fitted: Fitted, wanted: int | np.integer | str) -> Fitted:
         )
     one = energy.given(wanted)
     assert isinstance(generator, FormulaGenerator)
-    numbers = fitted.about.get("formulas")
-    return _of_one(
-        fitted, one, generator.generators[wanted], len(energy.formulas[wanted]),
-        None if numbers is None else numbers[wanted],
-    )  # fmt: skip
+    numbers = fitted.about.get("formulas") and fitted.about["formulas"][wanted]
+    return _of_one(fitted, one, generator.generators[wanted], numbers)
 
 
 def _of_new_formula(fitted: Fitted, wanted: str) -> Fitted:
     """Return the density of a formula that training never saw."""
-    energy, generator = fitted.energy, fitted.generator
+    energy, generator, formulas = fitted.energy, fitted.generator, None
     if isinstance(energy, MaskedNoiseEnergy):
         assert isinstance(generator, FormulaGenerator)
-        rows, formulas = fitted.about.get("formulas", []), energy.formulas
-        energy, generator = energy.energy, generator.generators[0]
-    else:
-        rows, formulas = [fitted.about.get("atomic_numbers", [])], None
+        formulas, generator = energy.formulas, generator.generators[0]
+        energy = energy.energy
     network = energy.network if isinstance(energy, NoiseEnergy) else None
-    if not isinstance(network, EGNN) or not isinstance(generator, ReverseDiffusion):
+    rows, drawn = _rows(fitted), isinstance(generator, ReverseDiffusion)
+    if not rows or not drawn or not isinstance(network, EGNN):
         raise ValueError(
             f"`wanted` is {wanted}, but this is no fit of a graph network to molecules."
         )
-    numbers = list(atomic_numbers_of(sorted(atoms_of(wanted))))
-    kinds = _kinds(numbers, rows, formulas or [network.species], wanted)
-    one = eqx.tree_at(lambda e: e.network, energy, network.of(kinds))
-    shape = (len(kinds), *generator.shape[1:])
-    steps = generator.steps
-    if isinstance(steps, DiffusionSteps) and steps.kernel is not None:
-        steps = dataclasses.replace(steps, kernel=kernel_for(one, shape))
-    new = ReverseDiffusion(steps, shape, generator.num_at_once)
-    return _of_one(fitted, one, new, len(kinds), numbers)
-
-
-def _kinds(
-    numbers: Sequence[int],
-    rows: Sequence[Sequence[int]],
-    formulas: Sequence[Sequence[int]],
-    wanted: str,
-) -> tuple[int, ...]:
-    """Return the network's number of each atom's kind."""
     kind_of = {
         number: kind
-        for row, kinds in zip(rows, formulas, strict=True)
+        for row, kinds in zip(rows, formulas or [network.species], strict=True)
         for number, kind in zip(row, kinds, strict=True)
     }
+    numbers = list(atomic_numbers_of(sorted(atoms_of(wanted))))
     unknown = sorted(set(numbers) - set(kind_of))
     if unknown or len(numbers) < 2:
         missing = ", ".join(symbols_of(unknown)) or "one atom only"
@@ -114,23 +96,29 @@ def _kinds(
             f"{wanted} has {missing}, but this fit knows molecules of the elements "
             f"{', '.join(sorted(symbols_of(list(kind_of))))}, of two atoms at least."
         )
-    return tuple(kind_of[number] for number in numbers)
+    kinds = tuple(kind_of[number] for number in numbers)
+    one = eqx.tree_at(lambda e: e.network, energy, network.of(kinds))
+    shape = (len(kinds), *generator.shape[1:])
+    steps = generator.steps
+    if isinstance(steps, DiffusionSteps) and steps.kernel is not None:
+        steps = dataclasses.replace(steps, kernel=kernel_for(one, shape))
+    new = ReverseDiffusion(steps, shape, generator.num_at_once)
+    return _of_one(fitted, one, new, numbers)
 
 
 def _of_one(
     fitted: Fitted,
     energy: NoiseEnergy,
     generator: AbstractGenerator,
-    num_atoms: int,
     numbers: Sequence[int] | None,
 ) -> Fitted:
     """Return a fit whose energy and generator are those of one formula."""
-    center = fitted.reference.center
-    shape = (num_atoms, *center.shape[1:])
-    origin = jnp.zeros(shape, center.dtype)
-    reference = Normal(origin, fitted.reference.scale, energy.group(shape))
+    assert isinstance(generator, ReverseDiffusion)
+    origin = jnp.zeros(generator.shape, fitted.reference.center.dtype)
+    reference = Normal(origin, fitted.reference.scale, energy.group(origin.shape))
     about = {k: v for k, v in fitted.about.items() if k != "formulas"}
     if numbers is not None:
         about["atomic_numbers"] = list(numbers)
-    history, events = fitted.history, fitted.events
-    return Fitted(energy, history, events, generator, reference, about)
+    return dataclasses.replace(
+        fitted, energy=energy, generator=generator, reference=reference, about=about
+    )
