@@ -286,7 +286,7 @@ def _fit_and_judge(
             say(f"Samples are of the most frequent formula, {first}.")
             fitted, dataset = of_formula(fitted, 0), dataset.of_formula(0)
         say(f"Drawing {problem.num_samples} samples ...")
-        judgement = judge(
+        outcomes, figures = judge(
             judge_key, fitted, dataset.in_memory(), num_samples=problem.num_samples,
             ais_steps=problem.ais_steps, progress=True,
         )  # fmt: skip
@@ -303,12 +303,12 @@ def _fit_and_judge(
         error.add_note("The model is learned: fit again with smaller step sizes.")
         raise
     described = folder.read_json("config.json")
-    write_results(folder, judgement.outcomes, [problem.seed], FIT_METRICS)
-    write_figures(folder, judgement.figures)
+    write_results(folder, outcomes, [problem.seed], FIT_METRICS)
+    write_figures(folder, figures)
     write_text(
         folder,
         fit_text(
-            fitted, judgement.outcomes["model"].metrics,
+            fitted, outcomes["model"].metrics,
             f"equistein fit: {pathlib.Path(described['data']).name}",
             _lead(described, problem, dataset), kelvin=problem.kelvin,
             command=shlex.join(without_out(["equistein", *sys.argv[1:]])),

@@ -2,7 +2,11 @@
 
 from equistein.models._contrastive import contrastive_model as contrastive_model
 from equistein.models._dataset import Dataset as Dataset, read_dataset as read_dataset
-from equistein.models._denoising import denoising_model as denoising_model
+from equistein.models._denoising import (
+    denoising_model as denoising_model,
+    formulas_of as formulas_of,
+    of_formula as of_formula,
+)
 from equistein.models._energies import (
     energy_for as energy_for,
     kernel_for as kernel_for,
@@ -11,10 +15,6 @@ from equistein.models._for_data import (
     for_data as for_data,
     for_dataset as for_dataset,
     network_of as network_of,
-)
-from equistein.models._formulas import (
-    formulas_of as formulas_of,
-    of_formula as of_formula,
 )
 from equistein.models._images import (
     image_bits as image_bits,

@@ -38,21 +38,20 @@ class Dataset:
         points: The points, those held out at the end; an array on disk if they stay
             there.
         labels: The class of each, -1 where it is unknown; or its energy in kT, less
-            their mean, NaN where it is unknown; or None.
+            their mean, NaN where it is unknown.
         group: The symmetry.
-        num_classes: The number of classes, or None.
-        species: The element of each atom, or None.
+        num_classes: The number of classes.
+        species: The element of each atom.
         formulas: The elements of each formula, the most frequent first, where the
             molecules have several; their number is the label, and rows of zeros stand
             behind the atoms of small ones.
         num_held_out: The number of points that training does not see.
-        columns: What the coordinates are called, where the file names them.
-        classes: What the classes are called, where the file names them.
+        columns: What the file calls the coordinates.
+        classes: What it calls the classes.
         label: The column of the classes.
-        energies: The energy of each molecule in eV, NaN where it is unknown, or None.
-        forces: The forces on the atoms of each in eV / Angstrom, NaN where they are
-            unknown, or None.
-        kelvin: The temperature at which they are learned and judged, or None.
+        energies: The energy of each molecule in eV, NaN where it is unknown.
+        forces: The forces on the atoms in eV / Angstrom, NaN where they are unknown.
+        kelvin: The temperature at which they are learned and judged.
     """
 
     points: Any
@@ -135,12 +134,14 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
     arrays = path.suffix in (".npy", ".npz")
-    if problem.stream and not arrays:
-        raise DataError(f"--stream is for .npy and .npz files, but got {path}.")
-    if not is_table(path) and (problem.columns, problem.label) != (None, None):
-        raise DataError(
-            f"--columns and --label are for tables, such as .csv, not {path}."
-        )
+    _check(
+        arrays or not problem.stream,
+        f"--stream is for .npy and .npz files, but got {path}.",
+    )
+    _check(
+        is_table(path) or (problem.columns, problem.label) == (None, None),
+        f"--columns and --label are for tables, such as .csv, not {path}.",
+    )
     large = arrays and path.is_file() and path.stat().st_size > max_bytes()
     streams = problem.stream or large
     if is_molecules(path):
@@ -151,12 +152,11 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
     dataset = dataclasses.replace(
         dataset, num_held_out=round(problem.held_out * num), kelvin=problem.kelvin
     )
-    if dataset.num_train < batch_size:
-        raise DataError(
-            f"{path} holds {num} points; {dataset.num_train} are left for training, "
-            f"fewer than a batch of {batch_size}. Give a smaller --batch-size, or a "
-            "smaller --held-out."
-        )
+    _check(
+        dataset.num_train >= batch_size,
+        f"{path} holds {num} points; {dataset.num_train} are left for training, fewer "
+        f"than a batch of {batch_size}. Give a smaller --batch-size or --held-out.",
+    )
     if not streams:
         order = np.asarray(jr.permutation(jr.key(problem.seed), num))
         dataset = dataset.rows(order, dataset.num_held_out)
@@ -165,16 +165,18 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
         seen = np.unique(dataset.train().labels)
         seen = seen[seen >= 0]
         missing = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))
-        if missing < dataset.num_classes:
-            raise DataError(
-                f"The array `y` of {path} has classes up to {dataset.num_classes - 1}, "
-                f"but no training point is of class {missing}: number the classes from "
-                "0 on without gaps, and give enough points of each."
-            )
-    if problem.kelvin is None:
-        return dataset
-    labels = _energies_in_kt(path, problem, dataset)
-    return dataset if labels is None else dataclasses.replace(dataset, labels=labels)
+        _check(
+            missing >= dataset.num_classes,
+            f"The classes in {path} go up to {dataset.num_classes - 1}, but training "
+            f"sees none of class {missing}: number the classes from 0 on without gaps, "
+            "and give enough points of each.",
+        )
+    return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
+
+
+def _check(good: bool | np.bool_, otherwise: str) -> None:
+    if not good:
+        raise DataError(otherwise)
 
 
 def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset:
@@ -182,28 +184,24 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
     labels = columns = classes = None
     if path.is_dir():
         points, labels = read_image_folder(path)
-        classes = None if labels is None else image_classes(path)
+        classes = image_classes(path)
     elif is_table(path):
         named = problem.columns and [w.strip() for w in problem.columns.split(",")]
-        try:
-            table = read_table(path, named, problem.label if problem.labels else None)
-        except DataError as error:
-            known = str(error).replace("`columns`", "--columns")
-            raise DataError(known.replace("`label`", "--label")) from None
+        table = read_table(path, named, problem.label if problem.labels else None)
         points, labels, columns = table.points, table.labels, table.columns
         classes = table.classes
-    elif path.suffix in (".npy", ".npz"):
+    else:
+        _check(
+            path.suffix in (".npy", ".npz"),
+            f"{path} must be an .npy file, an .npz file with `x` and perhaps `y`, a "
+            "table (.csv, .tsv, .parquet), molecules (.xyz, .extxyz, .xyz.gz, .traj, "
+            ".db, .pdb) or a folder of images.",
+        )
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):
             check_on_disk(points, str(path))
         if problem.labels:
             labels = read_labels(path, len(points))
-    else:
-        raise DataError(
-            f"{path} must be an .npy file; an .npz file with an array `x`, and classes "
-            "`y` if there are any; a table, .csv, .tsv or .parquet; molecules, .xyz, "
-            ".extxyz, .xyz.gz, .traj, .db or .pdb; or a folder of images."
-        )
     points, group = _with_group(path, problem, points)
     group.check_shape(points.shape[1:])
     if labels is None or not problem.labels:
@@ -226,22 +224,24 @@ def _with_group(
 ) -> tuple[np.ndarray, AbstractGroup]:
     """Return the points, as clouds of particles if they are, and the symmetry."""
     if problem.group != "point-cloud":
-        if problem.dim is not None or problem.species is not None:
-            raise DataError("--dim and --species are for --group point-cloud.")
+        _check(
+            (problem.dim, problem.species) == (None, None),
+            "--dim and --species are for --group point-cloud.",
+        )
         return points, parse_group(problem.group)
     dim = problem.dim or (points.shape[2] if points.ndim == 3 else None)
     if dim is None:
         raise DataError(
             f"{path} holds rows of {points.shape[1]} numbers: give --dim, the "
-            "dimension of space, to tell the particles apart."
+            "dimension of space."
         )
     points = as_particles(points, dim)
     num = points.shape[1]
-    if num < 2:
-        raise DataError(
-            f"{path} holds one particle a point with --dim {dim}, and a point cloud "
-            "needs two; for single vectors take so:3 or o:3."
-        )
+    _check(
+        num > 1,
+        f"{path} holds one particle a point with --dim {dim}, and a point cloud needs "
+        "two; for single vectors take so:3 or o:3.",
+    )
     species = problem.species.split() if problem.species else [0] * num
     return points, parse_group("point-cloud", species=species, dim=dim)
 
@@ -251,8 +251,7 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
 
     With energies and forces, NaN where they are unknown, if any frame has some.
     """
-    if not path.is_file():
-        raise DataError(f"There is no file {path}.")
+    _check(path.is_file(), f"There is no file {path}.")
     try:
         frames = read_molecules(path)
     except MissingASE as error:
@@ -265,11 +264,10 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     points = np.zeros((len(frames), max(sizes), 3), np.float32)
     energies = np.full(len(frames), np.nan)
     forces = np.full_like(points, np.nan)
-    for index, frame in enumerate(frames):
-        order, num = np.argsort(frame.symbols, kind="stable"), sizes[index]
+    for index, (frame, num) in enumerate(zip(frames, sizes, strict=True)):
+        order = np.argsort(frame.symbols, kind="stable")
         points[index, :num] = (frame.positions - frame.positions.mean(axis=0))[order]
-        if frame.energy is not None:
-            energies[index] = frame.energy
+        energies[index] = np.nan if frame.energy is None else frame.energy
         if frame.forces is not None:
             forces[index] = 0
             forces[index, :num] = frame.forces[order]
@@ -289,69 +287,45 @@ def _check_molecules(
 ) -> None:
     """Raise unless molecules of such sizes suit the problem and fit into memory."""
     given = (problem.group, problem.species, problem.dim or 3)
-    if given != ("point-cloud", None, 3):
-        raise DataError(
-            f"{path} holds molecules, with their elements: give --group point-cloud, "
-            "and leave --species out, and --dim."
-        )
-    if len(sizes) < 2:
-        raise DataError(f"{path} must hold at least two molecules, but holds one.")
-    odd = [i for i, size in enumerate(sizes) if not 2 <= size <= _MAX_ATOMS]
-    if odd:
-        raise DataError(
+    _check(
+        given == ("point-cloud", None, 3),
+        f"{path} holds molecules, with their elements: give --group point-cloud, and "
+        "leave --species out, and --dim.",
+    )
+    for number, size in enumerate(sizes, 1):
+        _check(
+            2 <= size <= _MAX_ATOMS,
             f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
-            f"{odd[0] + 1} has {sizes[odd[0]]}. For larger ones build a custom energy "
-            "and give it to `es.fit`."
+            f"{number} has {size}. For larger ones give `es.fit` a custom energy.",
         )
-    if num_formulas > 1 and problem.network == "features":
-        raise DataError(
-            f"{path} holds molecules of {num_formulas} formulas, which a graph network "
-            "learns together: leave --network features out, or give one formula."
-        )
+    _check(
+        num_formulas == 1 or (problem.network != "features" and not problem.kelvin),
+        f"{path} holds molecules of {num_formulas} formulas, which a graph network "
+        "learns together: leave --network features and --kelvin out, or give one "
+        "formula.",
+    )
     what = f"{path}, filled up to {max(sizes)} atoms,"
     check_bytes(what, 12 * len(sizes) * max(sizes))
 
 
-def _energies_in_kt(
-    path: pathlib.Path, problem: Problem, dataset: Dataset
-) -> np.ndarray | None:
-    """Return energies less their mean, if they are learned as labels.
+def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
+    """Return data whose energies in kT, less their mean, are its labels if learned.
 
     A density does not determine the constant of its energy. A graph network's is that
     of blurred molecules, whose energies are unknown: it learns from forces alone.
-
-    Raises:
-        DataError: If there is nothing to learn from at a temperature.
     """
-    energies, forces, num_train = dataset.energies, dataset.forces, dataset.num_train
-    if energies is None and forces is None:
-        raise DataError(
-            "--kelvin is for molecules with energies or forces, as an extended .xyz "
-            f"has them, but {path} has neither: leave it out."
-        )
-    if dataset.formulas:
-        raise DataError(
-            f"{path} has molecules of {len(dataset.formulas)} formulas, and --kelvin "
-            "is for those of one: leave it out."
-        )
-    if forces is not None and not np.nansum(forces[:num_train] ** 2) > 0:
-        raise DataError(
-            f"The forces in {path} that training sees are all zero or unknown: leave "
-            "--kelvin out."
-        )
-    if problem.network != "features" and forces is None:
-        raise DataError(
-            f"{path} has energies alone, and a graph network learns from forces: "
-            "take --network features."
-        )
-    if problem.network != "features" or energies is None or not problem.labels:
-        return None
-    known = energies[:num_train][np.isfinite(energies[:num_train])]
-    if not len(known) or np.ptp(known) == 0:
-        alike = f"all alike, {known[0]:g} eV" if len(known) else "all unknown"
-        raise DataError(
-            f"The energies in {path} that training sees are {alike}: leave them out "
-            "with --no-labels."
-        )
-    unit = BOLTZMANN * (dataset.kelvin or 1.0)
-    return ((energies - known.mean()) / unit).astype(np.float32)
+    features, num = problem.network == "features", dataset.num_train
+    known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]
+    known = known[np.isfinite(known)]
+    energies = features and problem.labels and len(np.unique(known)) > 1
+    forces = None if dataset.forces is None else np.nansum(dataset.forces[:num] ** 2)
+    _check(
+        energies if forces is None else forces > 0,
+        "--kelvin is for molecules with forces, or for --network features with "
+        "energies, as an extended .xyz has them; those in the training part of "
+        f"{path} are none, unknown or all alike: leave it out.",
+    )
+    if not energies:
+        return dataset
+    labels = (dataset.energies - known.mean()) / (BOLTZMANN * (dataset.kelvin or 1.0))
+    return dataclasses.replace(dataset, labels=labels.astype(np.float32))

@@ -1,7 +1,7 @@
 """What a fit of a user's data is judged by: numbers, samples, pictures."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -40,19 +40,6 @@ _DENOISED = 512  # points to judge denoising by
 _STEPS_OF_IMAGES = 100  # temperatures, at most
 
 
-class Judgement(NamedTuple):
-    """What a learned density was found to be.
-
-    Attributes:
-        outcomes: Numbers, samples and history of the `model`, and those of the floor:
-            one half of the data, compared with the other as the samples are.
-        figures: Pictures by name.
-    """
-
-    outcomes: Mapping[str, Outcome]
-    figures: Mapping[str, Any]
-
-
 @gate
 def judge(
     key: Key,
@@ -62,10 +49,14 @@ def judge(
     num_samples: int = 512,
     ais_steps: int = 1_000,
     progress: bool = False,
-) -> Judgement:
+) -> tuple[dict[str, Outcome], dict[str, Any]]:
     """Draw samples of a learned density, and compare them with its data.
 
-    `ais_steps` are the temperatures of the annealed importance sampling of log Z.
+    Annealed importance sampling of log Z has `ais_steps` temperatures.
+
+    Returns:
+        Numbers, samples and history of the `model`, with those of the floor: one half
+        of the data, compared with the other as the samples are; and figures by name.
     """
     from equistein.models._figures import figures  # matplotlib is not always needed
 
@@ -110,9 +101,8 @@ def judge(
         species=dataset.species,
         panels=panels,
     )
-    return Judgement(
-        {"model": model, FLOOR: seed_outcome(floor, first[:num])}, pictures
-    )
+    outcomes = {"model": model, FLOOR: seed_outcome(floor, first[:num])}
+    return outcomes, pictures
 
 
 def _description(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:

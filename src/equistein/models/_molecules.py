@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,19 +22,26 @@ from equistein.molecules import (
 )
 
 _RINGS = (3, 4, 5, 6)
-_MEASURED = (("bond", 4, "Å"), ("angle", 3, "degrees"))  # the most frequent in the data
+_NUM_BONDS, _NUM_ANGLES = 4, 3  # the most frequent in the data
 
 
 class Shapes(NamedTuple):
-    """Strain, bonds, angles and rings of molecules.
-
-    Attributes:
-        strain: What relaxation takes out of some of them.
-        geometry: The bonds, angles and rings of all.
-    """
+    """Strain, which relaxation takes out of some molecules, and geometry of all."""
 
     strain: Strain
     geometry: Geometry
+
+    def like(self, data: "Shapes") -> dict[str, tuple[str, str, np.ndarray]]:
+        """Return the bonds and angles that are most frequent in the data.
+
+        By the names of numbers: kind, unit and values.
+        """
+        mine, known, none = self.geometry, data.geometry, np.zeros(0)
+        bonds, angles = list(known.bonds)[:_NUM_BONDS], list(known.angles)[:_NUM_ANGLES]
+        found = {f"bond_{n}": ("bond", "Å", mine.bonds.get(n, none)) for n in bonds}
+        return found | {
+            f"angle_{n}": ("angle", "degrees", mine.angles.get(n, none)) for n in angles
+        }
 
 
 @gate
@@ -42,11 +49,6 @@ def shapes_of(perceived: Iterable[Perceived]) -> Shapes:
     """Return the shapes of the valid ones of molecules, as `perceive` gives them."""
     mols = [seen.mol for seen in perceived if seen.mol is not None]
     return Shapes(strain(mols), geometry(mols))
-
-
-def _measured(shapes: Shapes, kind: str) -> dict[str, np.ndarray]:
-    """Return the bonds or the angles by their elements."""
-    return getattr(shapes.geometry, f"{kind}s")
 
 
 @gate
@@ -57,16 +59,14 @@ def shape_numbers(shapes: Shapes, data: Shapes) -> dict[str, float]:
     MMFF94 takes out, in kcal/mol; then the median displacement in Angstrom, the mean
     lengths and angles, and the number of rings a molecule.
     """
-    none, found = np.zeros(0), shapes.geometry
+    found = shapes.geometry
     numbers = {
         "strain": _quantile(shapes.strain.energies, 0.5),
         "strain_90": _quantile(shapes.strain.energies, 0.9),
         "displacement": _quantile(shapes.strain.displacements, 0.5),
     }
-    for kind, num, _ in _MEASURED:
-        for name in list(_measured(data, kind))[:num]:
-            values = _measured(shapes, kind).get(name, none)
-            numbers[f"{kind}_{name}"] = float(values.mean()) if len(values) else np.nan
+    for name, (_, _, values) in shapes.like(data).items():
+        numbers[name] = float(values.mean()) if len(values) else float("nan")
     for size in _RINGS:
         count = np.sum(found.rings == size)
         numbers[f"rings_{size}"] = float(count / max(1, found.num_molecules))
@@ -76,20 +76,17 @@ def shape_numbers(shapes: Shapes, data: Shapes) -> dict[str, float]:
 @gate
 def shape_panels(shapes: Shapes, data: Shapes) -> dict[str, dict[str, np.ndarray]]:
     """Return what a figure shows: the values of data and samples, by label."""
-    none = np.zeros(0)
-
-    def both(values: Callable[[Shapes], np.ndarray]) -> dict[str, np.ndarray]:
-        return {"data": values(data), "samples": values(shapes)}
-
+    both = {"data": data, "samples": shapes}
     panels = {
-        "strain / (kcal/mol)": both(lambda s: s.strain.energies),
-        "displacement / Å": both(lambda s: s.strain.displacements),
-        "size of rings": both(lambda s: s.geometry.rings),
+        "strain / (kcal/mol)": {n: s.strain.energies for n, s in both.items()},
+        "displacement / Å": {n: s.strain.displacements for n, s in both.items()},
+        "size of rings": {n: s.geometry.rings for n, s in both.items()},
     }
-    for kind, num, unit in _MEASURED:
-        for name in list(_measured(data, kind))[:num]:
-            label = f"{kind} {'–'.join(re.findall('[A-Z][^A-Z]*', name))} / {unit}"
-            panels[label] = both(lambda s, k=kind, n=name: _measured(s, k).get(n, none))
+    mine = shapes.like(data)
+    for name, (kind, unit, values) in data.like(data).items():
+        elements = "–".join(re.findall("[A-Z][^A-Z]*", name))
+        label = f"{kind} {elements} / {unit}"
+        panels[label] = {"data": values, "samples": mine[name][2]}
     return {label: each for label, each in panels.items() if len(each["data"])}
 
 
@@ -138,20 +135,20 @@ def molecule_numbers(
         species: The element of each atom.
         samples: New molecules, `(molecule, atom, 3)`, in Angstrom.
         known: The SMILES of known graphs.
-        perceived: What `perceive` made of each new one, if that is known already.
+        perceived: What `perceive` made of each, if that is known already.
     """
     samples = np.asarray(samples, np.float64)
+    numbers, table = {}, set(species) <= set(VALENCES)
     if has_rdkit():
         scores = score_molecules(species, samples, known, perceived)
         numbers = dataclasses.asdict(scores)
         del numbers["num_molecules"]
-    else:
-        known_bonds = set(species) <= set(VALENCES)
-        stable = stable_atoms(species, samples) if known_bonds else np.zeros((1, 1))
-        numbers = {
-            "atom_stability": stable.mean(),
-            "molecule_stability": stable.all(axis=1).mean(),
-        }
-    if not set(species) <= set(VALENCES):
-        del numbers["atom_stability"], numbers["molecule_stability"]
-    return {name: float(value) for name, value in numbers.items()}
+    elif table:
+        stable = stable_atoms(species, samples)
+        numbers["atom_stability"] = stable.mean()
+        numbers["molecule_stability"] = stable.all(axis=1).mean()
+    return {
+        name: float(value)
+        for name, value in numbers.items()
+        if table or not name.endswith("stability")
+    }

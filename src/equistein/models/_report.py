@@ -26,37 +26,36 @@ from equistein.runs import (
 from equistein.training import Fitted
 
 FIT_METRICS: Mapping[str, Metric] = {
-    "held_out_log_likelihood": Metric(
-        "log-likelihood of held-out points", "higher", "nats"
-    ),
-    "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
-    "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
-    "calibration_error": Metric("expected calibration error", "lower"),
     "held_out_force_error": Metric(
         "error of forces of held-out frames", "lower", "eV/Å"
     ),
     "held_out_energy_error": Metric(
         "error of energies of held-out frames", "lower", "meV an atom"
     ),
+    "held_out_log_likelihood": Metric(
+        "log-likelihood of held-out points", "higher", "nats"
+    ),
+    "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
+    "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
+    "validity": Metric("valid molecules", "higher"),
+    "molecule_stability": Metric(
+        "molecules all of whose atoms have the bonds of their valence", "higher"
+    ),
     "energy_distance_of_features": Metric(
         "distance of invariant features (energy distance)", "lower"
     ),
     "w1_of_a_feature": Metric("distance of an invariant feature (W1)", "lower"),
-    "validity": Metric("valid molecules", "higher"),
+    "calibration_error": Metric("expected calibration error", "lower"),
     "atom_stability": Metric("atoms with the bonds of their valence", "higher"),
-    "molecule_stability": Metric(
-        "molecules all of whose atoms have the bonds of their valence", "higher"
-    ),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
     "loss": Metric("loss at the end", "lower"),
 }
 
 _LIKELIHOOD = (
     "Samples drawn from fresh starts are compared with one half of the data by their "
-    "invariant features. The log-likelihood of held-out points, in nats, uses log Z by "
-    "annealed importance sampling, whose error bound is beside it. AUROC is the "
-    "probability that a held-out point scores higher than a point drawn uniformly from "
-    "the data's box."
+    "invariant features. The log-likelihood of held-out points uses log Z by annealed "
+    "importance sampling, whose error bound is beside it. AUROC: the probability that "
+    "a held-out point scores higher than one drawn uniformly from the data's box."
 )
 _DENOISING = (
     "Samples by reverse diffusion are compared with one half of the data by a smooth "
@@ -87,12 +86,7 @@ _CAPTIONS = {
     "symmetry mixes columns, samples follow it and data need not.",
     "samples": "The data, and new samples; those of each class by themselves.",
 }
-_HEADLINES = (
-    "held_out_force_error", "held_out_energy_error", "held_out_log_likelihood",
-    "held_out_denoising_loss", "held_out_accuracy", "validity", "molecule_stability",
-    "energy_distance_of_features", "w1_of_a_feature", "loss",
-)  # fmt: skip
-_MOST = 5  # headlines
+_NUM_HEADLINES = 5  # the first of the metrics above that there are
 
 
 def fit_text(
@@ -125,7 +119,7 @@ def fit_text(
         floor="data",
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
-        headlines=[name for name in _HEADLINES if name in metrics][:_MOST],
+        headlines=[name for name in FIT_METRICS if name in metrics][:_NUM_HEADLINES],
         command=command,
     )
 
@@ -173,11 +167,9 @@ def page_figures(figures: Mapping[str, Any]) -> list[PageFigure]:
     from equistein.plotting import figure_file, Page  # loads matplotlib
 
     return [
-        PageFigure(name, page=figure.html, caption=_CAPTIONS.get(name, ""))
+        PageFigure(name, page=figure.html, caption=_CAPTIONS[name])
         if isinstance(figure, Page)
-        else PageFigure(
-            name, {"": figure_file(figure, "png")}, caption=_CAPTIONS.get(name, "")
-        )
+        else PageFigure(name, {"": figure_file(figure, "png")}, caption=_CAPTIONS[name])
         for name, figure in figures.items()
     ]
 

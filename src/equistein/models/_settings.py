@@ -32,10 +32,9 @@ class Problem:
         species: For a point cloud, one label a particle, as in "C C O"; by default the
             elements of an .xyz file, or all particles alike.
         network: What the energy is made of: `graph`, for a point cloud, a graph network
-            of all particles with an energy for each noise level; `unet`, for images, a
-            U-shaped network with one energy for all levels; or `features`, a perceptron
-            of invariant features, or convolutions. None is `graph` for clouds without
-            classes, `unet` for images, else `features`.
+            with an energy for each noise level; `unet`, for images, a U-shaped network
+            with the same; or `features`, a perceptron of invariant features, or
+            convolutions. None is `graph` for clouds without classes, `unet` for images.
         labels: Whether classes in the file, the array `y`, are learned too; or, at a
             temperature, its energies.
         columns: Of a table those to read, by name, such as "x [nm],y [nm]"; by default
@@ -48,9 +47,8 @@ class Problem:
         kelvin: The temperature in K of molecules whose energies in eV and forces in
             eV / Angstrom the file has: both are learned as those of the density
             exp(-E / kT), forces alone by a graph network. Without it they are not used.
-        stream: Whether the points of an .npy or .npz file stay on disk, of which each
-            epoch reads its own, and the last ones of the file are held out. Those of
-            files of more than 512 MiB always do.
+        stream: Whether the points of an .npy or .npz file stay on disk, of which the
+            last are held out. Those of files of more than 512 MiB always do.
     """
 
     group: str
@@ -114,9 +112,6 @@ class AbstractParticleSettings(AbstractSettings):
 
     Attributes:
         bandwidth: The kernel's bandwidth; None is the median rule.
-        stein_step_size: The step along the Stein force, in squared units of the points.
-        langevin_step_size: The Langevin step, in squared units of the points.
-        score_clip: The largest norm of a score, in inverse units of the points.
         force_weight: The weight of the squared error of known forces, over their mean
             square, where the data has some.
     """
@@ -138,18 +133,16 @@ class ContrastiveSettings(AbstractParticleSettings):
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
         negatives: `persistent` particles, or `reweighted` ones, Metropolis-adjusted
-            chains whose weights estimate the mass of each mode: exact in a few
-            dimensions, with kernel `none`. New samples then come from annealed
-            sequential Monte Carlo, in at most `sample_steps` steps.
+            chains with weights: exact in a few dimensions, with kernel `none`. New
+            samples then come from annealed sequential Monte Carlo.
         num_particles: The negatives of every batch.
-        buffer_size: Particles kept between batches, of which `num_particles` are drawn
-            for each; None keeps just those (persistent contrastive divergence).
+        buffer_size: Particles kept between batches; None keeps `num_particles`.
         num_steps: Sampler steps a batch.
         reset_probability: The chance, for each particle and batch, to restart.
         reset_to_data: The fraction of these that start at data points.
-        initial: Where particles and new samples start: `box`, uniformly in a box around
-            the data; or `normals`, normal distributions with the mean and the
-            covariance of the data of each class, moved by the group.
+        initial: Where particles and new samples start: `box`, uniformly around the
+            data; or `normals`, with mean and covariance of each class, moved by the
+            group.
         kernel: How particles interact: `equivariant`, across orbits; `plain`, as they
             are; or `none`, independent Langevin chains.
         stein_step_size: The step along the Stein force, in squared units of the points;
@@ -157,8 +150,8 @@ class ContrastiveSettings(AbstractParticleSettings):
         langevin_step_size: The Langevin step, in squared units of the points; about a
             fifth of the squared width of the finest detail. None is a ten-thousandth of
             the squared reach of the data.
-        score_clip: The largest norm of a score, in inverse units of the points; well
-            above what the data's finest detail needs. None is 450 over the reach.
+        score_clip: The largest norm of a score, in inverse units of the points. None is
+            450 over the reach of the data.
         regularization: The weight of the mean squared energies of data and particles.
         label_weight: The weight of the labels' loss: cross-entropy for classes, squared
             error for known energies.
@@ -193,14 +186,14 @@ class ContrastiveSettings(AbstractParticleSettings):
         no_noise, no_kernel = self.langevin_step_size == 0, self.kernel == "none"
         if no_noise and (no_kernel or self.stein_step_size == 0):
             raise ValueError(
-                "`stein_step_size` (with a kernel) or `langevin_step_size` must be "
-                "above 0, but got 0 for both: no particle moves."
+                "`langevin_step_size`, or `stein_step_size` with a kernel, must be "
+                "above 0, but got 0: no particle moves."
             )
         kept = self.buffer_size
         if self.negatives == "reweighted" and (no_noise or not no_kernel or kept):
             raise ValueError(
-                "`negatives` that are reweighted are independent chains: give `kernel` "
-                "none, `langevin_step_size` above 0 and no `buffer_size`, but got "
+                "`negatives` reweighted need `kernel` none, `langevin_step_size` above "
+                "0 and no `buffer_size`, but got "
                 f"{self.kernel}, {self.langevin_step_size} and {kept}."
             )
         if kept is not None and kept < self.num_particles:
@@ -218,7 +211,6 @@ class DenoisingSettings(AbstractParticleSettings):
     Attributes:
         num_epochs: The number of epochs; None is as many as make 19 200 batches, and of
             more than 4 800 points 4 for each, up to 38 400.
-        epoch_batches: Batches an epoch.
         width: The number of units of the graph network.
         depth: The number of its layers.
         sigma_min: The least noise, in the units of the points; None is a 20th of the
@@ -234,7 +226,6 @@ class DenoisingSettings(AbstractParticleSettings):
             least neither is taken.
         score_clip: The largest norm of a score at the least noise; None is three times
             that of the noise's own, and 20 over the noise at least.
-        sample_steps: Steps from the largest noise to the least.
         sample_temperature: The temperature of the steps at up to twenty times the least
             noise: below 1 samples are nearer to the modes; None is 0.7 for molecules,
             which are at rest, and 1 for other clouds.
@@ -261,7 +252,6 @@ class ImageSettings(AbstractSettings):
 
     Attributes:
         num_epochs: The number of epochs; None is as many as make 4 000 batches.
-        epoch_batches: Batches an epoch.
         fields: The fields of each level of the network, from the finest on; larger
             images have more levels of the last number.
         num_blocks: The blocks of its coarsest level.
@@ -270,7 +260,6 @@ class ImageSettings(AbstractSettings):
         sigma_max: The largest noise, where samples start.
         label_weight: The weight of the cross-entropy of classes beside a loss that is a
             mean over pixels: at 1 it alone would shape what both share.
-        sample_steps: Steps from the largest noise to the least, of two evaluations.
     """
 
     epoch_batches: int = 100
