@@ -140,14 +140,13 @@ def reference_molecules(formula: str, download: bool) -> Reference:
         )
 
     train, others = centered[is_train], centered[~is_train]
-    graphs = [
-        frozenset(
-            perceive(symbols, np.asarray(p, np.float64)).smiles for p in positions
-        )
-        for positions in (train, others)
-    ]
-    mine, theirs = (each - {None} for each in graphs)
+    mine, theirs = (_graphs(symbols, positions) for positions in (train, others))
     return Reference(symbols, train, others, mine | theirs, theirs, source)
+
+
+def _graphs(symbols: Sequence[str], positions: np.ndarray) -> frozenset[str]:
+    seen = [perceive(symbols, np.asarray(each, np.float64)) for each in positions]
+    return frozenset(each.smiles for each in seen if each.smiles is not None)
 
 
 def authors_molecules() -> tuple[tuple[str, ...], np.ndarray] | None:

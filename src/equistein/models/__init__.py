@@ -5,6 +5,7 @@ from equistein.models._dataset import Dataset as Dataset, read_dataset as read_d
 from equistein.models._denoising import (
     denoising_model as denoising_model,
     formulas_of as formulas_of,
+    image_model as image_model,
     of_formula as of_formula,
 )
 from equistein.models._energies import (
@@ -16,11 +17,7 @@ from equistein.models._for_data import (
     for_dataset as for_dataset,
     network_of as network_of,
 )
-from equistein.models._images import (
-    image_bits as image_bits,
-    image_model as image_model,
-)
-from equistein.models._judge import judge as judge
+from equistein.models._judge import image_bits as image_bits, judge as judge
 from equistein.models._load import load as load, pretrained as pretrained
 from equistein.models._model import Model as Model
 from equistein.models._molecules import (

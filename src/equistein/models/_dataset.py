@@ -162,7 +162,7 @@ def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Datas
         dataset = dataset.rows(order, dataset.num_held_out)
         dataset = dataclasses.replace(dataset, points=jnp.asarray(dataset.points))
     if dataset.num_classes is not None:
-        seen = np.unique(dataset.train().labels)
+        seen = np.unique(np.asarray(dataset.train().labels))
         seen = seen[seen >= 0]
         missing = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))
         _check(
@@ -258,7 +258,7 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         raise DataError(str(error)) from None
     # Atoms of an element are alike, so each molecule's may be put into one order.
     kinds = [tuple(sorted(frame.symbols)) for frame in frames]
-    formulas = tuple(kind for kind, _ in collections.Counter(kinds).most_common())
+    formulas = [kind for kind, _ in collections.Counter(kinds).most_common()]
     sizes = list(map(len, kinds))
     _check_molecules(path, problem, sizes, len(formulas))
     points = np.zeros((len(frames), max(sizes), 3), np.float32)
@@ -277,7 +277,7 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     }
     if len(formulas) > 1:  # the group depends on the formula
         labels = np.array([formulas.index(kind) for kind in kinds])
-        return Dataset(points, labels, Trivial(), formulas=formulas, **known)
+        return Dataset(points, labels, Trivial(), formulas=tuple(formulas), **known)
     group = parse_group("point-cloud", species=formulas[0], dim=3)
     return Dataset(points, None, group, species=formulas[0], **known)
 

@@ -1,7 +1,8 @@
-"""Energies of clouds on a graph network, one for each noise level, and their models."""
+"""Energies of clouds and images, one for each noise level, trained by denoising."""
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,22 +13,31 @@ from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.diffusion import (
     AbstractNoiseEnergy,
+    BlurredNormals,
     DiffusionSteps,
     FormulaGenerator,
+    HeunSteps,
     MaskedNoiseEnergy,
+    MixtureNoiseEnergy,
     NoiseConditionalScoreMatching,
     NoiseEnergy,
     ReverseDiffusion,
     StepSizes,
 )
-from equistein.groups import AbstractGroup, PointCloud
-from equistein.models._energies import kernel_for
+from equistein.groups import AbstractGroup, ImageRotations, PointCloud, Trivial
+from equistein.models._energies import kernel_for, num_classes_of, size_of
 from equistein.models._model import Model, model_of, setting_or
-from equistein.models._settings import DenoisingSettings
+from equistein.models._settings import DenoisingSettings, ImageSettings
 from equistein.molecules import atomic_numbers_of, atoms_of, formula, symbols_of
-from equistein.networks import EGNN
+from equistein.networks import EGNN, SteerableUNet
 from equistein.samplers import Normal
-from equistein.training import AbstractGenerator, Fitted
+from equistein.training import (
+    AbstractGenerator,
+    AbstractObjective,
+    Blurred,
+    CrossEntropy,
+    Fitted,
+)
 
 _LOOKED_AT = 512  # clouds to measure distances in
 _NOISES = 20  # the least ones in the distance to the nearest particle
@@ -37,6 +47,9 @@ _COLD = 0.7  # the temperature at which molecules, that are at rest, are drawn
 _BATCHES = 19_200  # half as many leave molecules of 17 atoms worse, not overfitted
 _BATCHES_A_POINT = 4  # of many points; LJ-13 of 10 000 needs them, of 1 000 a third
 _MOST_BATCHES = 38_400
+_IMAGE_BATCHES = 4_000
+_CLIP = 3.0  # times the norm of the score of the noise alone
+_COARSEST = 8  # pixels a side, from which on no further level halves them
 
 
 def graph_model(
@@ -52,8 +65,8 @@ def graph_model(
     """
     if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(
-            "`network` graph, of distances, is for the symmetry of a PointCloud, but "
-            f"got {group}; with reflections, as it cannot tell mirror images apart."
+            f"`network` graph is for the symmetry of a PointCloud, but got {group}, "
+            "with reflections: distances do not tell mirror images apart."
         )
     group.check_shape(data.shape[1:])
     nearest, farthest = _spans(data)
@@ -175,8 +188,53 @@ def _diffusion_steps(
         kernel = kernel_for(energy, shape, settings.bandwidth)
     if temperature is None:
         temperature = _COLD if of_atoms else 1.0
-    sizes = StepSizes(langevin, stein, clip)
-    return DiffusionSteps(sizes, settings.sample_steps, kernel, temperature)
+    return DiffusionSteps(
+        step_sizes=StepSizes(langevin, stein, clip), num_steps=settings.sample_steps,
+        kernel=kernel, temperature=temperature,
+    )  # fmt: skip
+
+
+@gate
+def image_model(
+    key: Key,
+    group: ImageRotations | Trivial,
+    data: Particles,
+    labels: Any = None,
+    settings: ImageSettings | None = None,
+) -> Model:
+    """Return energies of images on a U-shaped network, with training by denoising.
+
+    It corrects normal distributions of each class, -1 where that is unknown. The
+    default settings suit pixels from 0 to 1.
+    """
+    settings, num_classes = settings or ImageSettings(), num_classes_of(labels)
+    group.check_shape(data.shape[1:])
+    fields, side = list(settings.fields), data.shape[1] // 2 ** len(settings.fields)
+    while side > _COARSEST and side % 2 == 0:  # large images have more levels
+        fields.append(fields[-1])
+        side //= 2
+    network = SteerableUNet(
+        data.shape[1:], fields, num_blocks=settings.num_blocks, symmetry=group,
+        scale=size_of(data), num_classes=num_classes, key=key,
+    )  # fmt: skip
+    known = None if labels is None else jnp.asarray(labels)
+    normals = BlurredNormals(data, group, known, num_classes or 1)
+    # What is known already is where learning begins.
+    energy = MixtureNoiseEnergy(
+        network.silent(), normals, settings.sigma_min, settings.sigma_max
+    )
+    objective: AbstractObjective = NoiseConditionalScoreMatching()
+    if num_classes is not None and settings.label_weight > 0:
+        seen = Blurred(CrossEntropy(), settings.sigma_min)
+        objective = objective + settings.label_weight * seen
+    clip = _CLIP * data[0].size ** 0.5 / energy.sigma_min
+    steps = HeunSteps(settings.sample_steps, clip)
+    return model_of(
+        settings, energy, objective,
+        ReverseDiffusion(steps, data.shape[1:], settings.sample_at_once),
+        num_epochs=-(-_IMAGE_BATCHES // settings.epoch_batches),
+        epoch_batches=settings.epoch_batches,
+    )  # fmt: skip
 
 
 @gate
@@ -233,14 +291,15 @@ def _of_new_formula(fitted: Fitted, wanted: str) -> Fitted:
         formulas, generator = energy.formulas, generator.generators[0]
         energy = energy.energy
     network = energy.network if isinstance(energy, NoiseEnergy) else None
-    rows, drawn = _rows(fitted), isinstance(generator, ReverseDiffusion)
-    if not rows or not drawn or not isinstance(network, EGNN):
+    if not isinstance(network, EGNN) or not isinstance(generator, ReverseDiffusion):
         raise ValueError(
             f"`wanted` is {wanted}, but this is no fit of a graph network to molecules."
         )
     kind_of = {
         number: kind
-        for row, kinds in zip(rows, formulas or [network.species], strict=True)
+        for row, kinds in zip(
+            _rows(fitted), formulas or [network.species], strict=False
+        )
         for number, kind in zip(row, kinds, strict=True)
     }
     numbers = list(atomic_numbers_of(sorted(atoms_of(wanted))))

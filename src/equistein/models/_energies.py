@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from equistein._arrays import as_keys
 from equistein._gate import gate
-from equistein._types import AnyKey, Particles
+from equistein._types import AnyKey, Key, Particles
 from equistein.diffusion import NoiseEnergy
 from equistein.energies import (
     AbstractEnergies,
@@ -38,7 +39,6 @@ from equistein.groups import (
 )
 from equistein.kernels import AbstractKernel, Equivariant, Pullback, RBF
 from equistein.networks import (
-    AbstractNetwork,
     EGNN,
     FeatureNetwork,
     MLP,
@@ -75,36 +75,23 @@ def energy_for(
             it, or there is one class only.
     """
     if num_classes is not None and num_classes < 2:
-        raise ValueError(
-            f"`energy_for` needs `num_classes` >= 2, but got {num_classes!r}: leave it "
-            "out for a plain energy."
-        )
+        raise ValueError(f"`num_classes` must be at least 2, but got {num_classes}.")
     group.check_shape(data.shape[1:])
     if isinstance(group, ImageRotations):
-        network = _image_network(key, group, data, num_classes)
+        network = _image_network(as_keys(key), group, data, num_classes)
     else:
-        network = _feature_network(key, group, data, num_classes, widths)
+        features = _features(group, data)
+        num = jax.eval_shape(features, data[0]).size
+        network = MLP(num, out_size=num_classes, widths=widths, key=as_keys(key))
+        if group.order is None or group.order == 1:
+            network = FeatureNetwork(network, features, data)
+        else:  # averaged over rotated points, which must fit its scale as well
+            orbits = jax.vmap(group.orbit)(data).reshape(-1, *data.shape[1:])
+            network = Symmetrized(FeatureNetwork(network, features, orbits), group)
     if num_classes is not None:
         return JointEnergy(network, temperature)
     energy = PlainEnergy(network)
     return energy if temperature == 1 else TemperedEnergy(energy, temperature)
-
-
-def _feature_network(
-    key: AnyKey,
-    group: AbstractGroup,
-    data: Particles,
-    num_classes: int | None,
-    widths: Sequence[int],
-) -> AbstractNetwork:
-    features = _features(group, data)
-    num = jax.eval_shape(features, data[0]).size
-    network = MLP(num, out_size=num_classes, widths=widths, key=key)
-    if group.order is None or group.order == 1:
-        return FeatureNetwork(network, features, data)
-    # The network is averaged over rotated points, which must fit its scale as well.
-    orbits = jax.vmap(group.orbit)(data).reshape(-1, *data.shape[1:])
-    return Symmetrized(FeatureNetwork(network, features, orbits), group)
 
 
 def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
@@ -114,8 +101,7 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     if isinstance(group, PointCloud):
         if not group.reflections:
             raise ValueError(
-                "No features that tell mirror images apart are here yet: use "
-                "PointCloud(..., reflections=True)."
+                "No features tell mirror images apart: use a `group` with reflections."
             )
         # Distances alone confuse shapes that differ in which distances meet.
         distances = SortedDistances(group.species, epsilon)
@@ -123,26 +109,23 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     if isinstance(group, Orthogonal | SpecialOrthogonal):
         if len(data.shape) != 2:
             raise ValueError(
-                f"For {group} the features are those of one vector, shape (d,), but "
-                f"`data` has points of shape {data.shape[1:]}: use a point cloud."
+                f"For {group} points must be one vector, but those of `data` have the "
+                f"shape {data.shape[1:]}: use a point cloud."
             )
         return Radius(epsilon)
     remedy = "give `es.fit` PlainEnergy(network) with a custom network of this symmetry"
     if group.order is None:
-        raise ValueError(
-            f"No invariant features are known for {group}: {remedy}, such as "
-            "FeatureNetwork(MLP(...), features, data)."
-        )
+        raise ValueError(f"No invariant features are known for {group}: {remedy}.")
     if group.order > _MAX_COPIES:
         raise ValueError(
             f"A network averaged over all {group.order} elements of {group} would be "
-            f"too slow, {_MAX_COPIES} are the most: take fewer labels, or {remedy}."
+            f"too slow, {_MAX_COPIES} are the most: {remedy}."
         )
     return Coordinates()
 
 
 def _image_network(
-    key: AnyKey, group: ImageRotations, data: Particles, num_classes: int | None
+    key: Key, group: ImageRotations, data: Particles, num_classes: int | None
 ) -> SteerableCNN:
     """Return a steerable CNN that halves images twice, where they can be halved."""
     side, pool_after = data.shape[1], []
@@ -218,7 +201,6 @@ def kernel_for(
     if isinstance(features, Coordinates):  # of which no group's action keeps any
         raise ValueError(
             f"No kernel is known for the symmetry {group} of {type(energy).__name__}: "
-            "give the sampler of the negatives a kernel, such as "
-            "Pullback(RBF(), features)."
+            "give the sampler of the negatives a kernel, as Pullback(RBF(), features)."
         )
     return Pullback(base, features)

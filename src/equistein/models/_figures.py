@@ -24,20 +24,17 @@ _TURNED = 8
 
 def figures(
     group: AbstractGroup,
-    *,
-    features: tuple[Any, Any],
-    points: tuple[np.ndarray, np.ndarray],
-    by_class: Mapping[str, np.ndarray],
     history: Mapping[str, np.ndarray],
-    species: Sequence[str] | None,
+    features: Mapping[str, Any],
+    shown: Mapping[str, np.ndarray],
     panels: Mapping[str, Mapping[str, np.ndarray]],
+    species: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Draw samples beside data.
+    """Draw samples, all and those of each class, beside data.
 
-    Features and points are those of data and samples; panels are quantities of
-    molecules, or columns of a table, in both.
+    Panels are quantities of molecules, or columns of a table, in both.
     """
-    rows = {"data": np.ravel(features[0]), "samples": np.ravel(features[1])}
+    rows = {name: np.ravel(values) for name, values in features.items()}
     drawn = {"features": histograms(rows, None, "invariant features, all together")}
     steps = history["step"][0]
     if "negative_energy" in history:  # what training closed
@@ -52,18 +49,13 @@ def figures(
     if panels:
         drawn["shapes" if species else "columns"] = side_by_side(panels)
     if species is not None:
-        return drawn | molecule_pictures(species, points[1])
-    return drawn | _points(group, *points, by_class)
+        return drawn | molecule_pictures(species, shown["samples"])
+    return drawn | _points(group, shown)
 
 
-def _points(
-    group: AbstractGroup,
-    data: np.ndarray,
-    samples: np.ndarray,
-    by_class: Mapping[str, np.ndarray],
-) -> dict[str, Any]:
+def _points(group: AbstractGroup, shown: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Draw the points themselves, where they are images, planar or small clouds."""
-    shown = {"data": data, "samples": samples, **by_class}
+    data, samples = shown["data"], shown["samples"]
     if isinstance(group, ImageRotations):
         limits = (float(np.quantile(data, 0.001)), float(np.quantile(data, 0.999)))
         rows = {

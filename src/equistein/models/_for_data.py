@@ -7,15 +7,15 @@ from typing import Any, Literal
 import jax.numpy as jnp
 import numpy as np
 
+from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._types import AnyKey, Key, Particles
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
 from equistein.models._contrastive import contrastive_model
 from equistein.models._dataset import Dataset
-from equistein.models._denoising import formulas_model, graph_model
+from equistein.models._denoising import formulas_model, graph_model, image_model
 from equistein.models._energies import energy_for, num_classes_of
-from equistein.models._images import image_model
 from equistein.models._model import Model
 from equistein.models._settings import (
     AbstractSettings,
@@ -59,7 +59,7 @@ def for_data(
     Args:
         key: The source of the weights.
         group: The symmetry.
-        data: The data, stacked on axis 0.
+        data: The points, stacked on axis 0.
         labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
             its known energy (floating point, NaN where unknown), or None.
         network: `features`, `graph` or `unet`; None is what the settings are for, and
@@ -67,8 +67,7 @@ def for_data(
             without known energies, else `features`.
         settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`,
             `ImageSettings` for `unet`.
-        atomic_numbers: For `graph`, the atomic number of each particle, if it is
-            an atom.
+        atomic_numbers: For `graph`, the atomic number of each particle that is an atom.
 
     Raises:
         ValueError: If the group does not act on the data, no network is known for it,
@@ -77,37 +76,35 @@ def for_data(
     if network is None and settings is not None:
         network = next(n for n, kind in _SETTINGS.items() if isinstance(settings, kind))
     network = network or _usual_network(group, labels)
-    settings, num_classes = _checked(settings, network), num_classes_of(labels)
-    if isinstance(settings, DenoisingSettings):
+    key, how = as_keys(key), _checked(settings, network)
+    num_classes = num_classes_of(labels)
+    if network == "graph":
         if labels is not None:
             raise ValueError(
-                "`network` graph learns no classes: leave `labels` out (--no-labels), "
-                "or take `network` features."
+                "`network` graph learns no classes: leave `labels` out (--no-labels)."
             )
-        return graph_model(key, group, data, settings, atomic_numbers)
-    if isinstance(settings, ImageSettings):
+        return graph_model(key, group, data, how, atomic_numbers)
+    if network == "unet":
         if not isinstance(group, ImageRotations):
             raise ValueError(
-                "`network` unet is for the symmetry ImageRotations, --group "
-                f"image-rotations or image-reflections, but got {group}."
+                f"`network` unet is for the symmetry ImageRotations, but got {group}."
             )
         if labels is not None and num_classes is None:
             raise ValueError(
-                "`network` unet learns classes, whole numbers, but got `labels` of "
-                f"type {np.asarray(labels).dtype}: take `network` features."
+                "`network` unet learns classes, but `labels` are no whole numbers."
             )
-        return image_model(key, group, data, labels, settings)
-    widths = settings.widths
+        return image_model(key, group, data, labels, how)
+    widths = how.widths
     if isinstance(group, ImageRotations) and widths != ContrastiveSettings.widths:
         raise ValueError(
             f"`widths` are not for images, but got {widths!r}: leave them out, or give "
-            "a custom network to contrastive_model(JointEnergy(network), ...)."
+            "contrastive_model an energy of a custom network."
         )
     energy = energy_for(
         key, group, data, num_classes=num_classes, widths=widths,
-        temperature=settings.temperature,
+        temperature=how.temperature,
     )  # fmt: skip
-    return contrastive_model(energy, data, labels, settings)
+    return contrastive_model(energy, data, labels, how)
 
 
 def _usual_network(group: AbstractGroup, labels: Any) -> Network:
@@ -120,7 +117,8 @@ def _usual_network(group: AbstractGroup, labels: Any) -> Network:
 def _checked(settings: AbstractSettings | None, network: Network) -> Any:
     """Return the settings, which must be those of a network, or its default ones."""
     kind = _SETTINGS[network]
-    settings = settings or kind()
+    if settings is None:
+        return kind()
     if not isinstance(settings, kind):
         raise ValueError(
             f"`network` {network} is trained with {kind.__name__}, but `settings` are "
@@ -154,18 +152,18 @@ def for_dataset(
             of another network.
     """
     train, network = dataset.in_memory().train(), network_of(problem, dataset)
-    settings = _checked(settings, network)
+    how = _checked(settings, network)
     if train.formulas:
         labels = jnp.asarray(train.labels)
-        return formulas_model(key, train.formulas, train.points, labels, settings)
+        return formulas_model(key, train.formulas, train.points, labels, how)
     model = for_data(
         key, train.group, train.points, train.labels, network=network,
-        settings=settings,
+        settings=how,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
     )  # fmt: skip
     return dataclasses.replace(
         model,
-        objective=_with_forces(model, train, settings),
+        objective=_with_forces(model, train, how),
         about={**model.about, **dataset.names()},
     )
 

@@ -134,7 +134,7 @@ def write_fit_report(
 ) -> None:
     """Write the page of `Fitted.report`, which explains the arguments."""
     if data is None:
-        loss, none = fitted.history.get("loss", ()), np.zeros((0, 1))
+        loss, none = fitted.history.get("loss", np.zeros(0)), np.zeros((0, 1))
         last = {"loss": loss[-1]} if len(loss) else {}
         outcomes = {"model": seed_outcome(last, none, events=fitted.events)}
         figures = []

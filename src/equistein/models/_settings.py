@@ -35,10 +35,10 @@ class Problem:
             with an energy for each noise level; `unet`, for images, a U-shaped network
             with the same; or `features`, a perceptron of invariant features, or
             convolutions. None is `graph` for clouds without classes, `unet` for images.
-        labels: Whether classes in the file, the array `y`, are learned too; or, at a
-            temperature, its energies.
-        columns: Of a table those to read, by name, such as "x [nm],y [nm]"; by default
-            all but that of the classes.
+        labels: Whether classes in the file, or its energies at a temperature, are
+            learned too.
+        columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
+            that of the classes.
         label: The column of a table that holds the classes, numbers or words.
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
@@ -46,7 +46,7 @@ class Problem:
         ais_steps: The temperatures of the annealed importance sampling of log Z.
         kelvin: The temperature in K of molecules whose energies in eV and forces in
             eV / Angstrom the file has: both are learned as those of the density
-            exp(-E / kT), forces alone by a graph network. Without it they are not used.
+            exp(-E / kT), forces alone by a graph network. Without it neither is used.
         stream: Whether the points of an .npy or .npz file stay on disk, of which the
             last are held out. Those of files of more than 512 MiB always do.
     """
@@ -83,8 +83,7 @@ class AbstractSettings:
         ema: The decay of the running mean of the weights, which is what is sampled.
         max_rollbacks: How often a diverging fit goes back to its last good state.
         energy_limit: The size of an energy from which on a fit is diverging.
-        precision: How training rounds the factors of a network's products on a GPU or a
-            TPU, as in `es.training.Optimization`; None is JAX's own setting.
+        precision: As in `es.training.Optimization`, for products on a GPU or a TPU.
         sample_steps: Steps to draw new samples.
         sample_at_once: The number of samples drawn together; their forces join.
     """
@@ -147,17 +146,16 @@ class ContrastiveSettings(AbstractParticleSettings):
             are; or `none`, independent Langevin chains.
         stein_step_size: The step along the Stein force, in squared units of the points;
             None is the same as `langevin_step_size`.
-        langevin_step_size: The Langevin step, in squared units of the points; about a
-            fifth of the squared width of the finest detail. None is a ten-thousandth of
-            the squared reach of the data.
+        langevin_step_size: The Langevin step, likewise, about a fifth of the squared
+            width of the finest detail; None is (0.01 reach of the data)^2.
         score_clip: The largest norm of a score, in inverse units of the points. None is
             450 over the reach of the data.
         regularization: The weight of the mean squared energies of data and particles.
-        label_weight: The weight of the labels' loss: cross-entropy for classes, squared
-            error for known energies.
+        label_weight: The weight of the cross-entropy of classes, or of the squared
+            error of known energies.
         data_noise: Noise added to the data of each batch, in the units of the points.
-        cooling_fraction: The fraction of `sample_steps` over which the Langevin step
-            falls to 5 %, at the end.
+        cooling_fraction: The last fraction of `sample_steps`, over which the Langevin
+            step falls to 5 %.
     """
 
     batch_size: int = 128
@@ -221,14 +219,12 @@ class DenoisingSettings(AbstractParticleSettings):
         stein_step_size: The step of the Stein force at the least noise, in squared
             units of the points; None is a 25th of the Langevin step, for a reach of 8,
             and 0 for clouds that are no molecules. 0 leaves the force out.
-        langevin_step_size: The Langevin step at the least noise, in the same; None is
-            the squared noise. Both steps grow with the noise; beyond six times the
-            least neither is taken.
+        langevin_step_size: The Langevin step likewise; None is the squared noise. Both
+            grow with the noise; beyond six times the least neither is taken.
         score_clip: The largest norm of a score at the least noise; None is three times
             that of the noise's own, and 20 over the noise at least.
         sample_temperature: The temperature of the steps at up to twenty times the least
-            noise: below 1 samples are nearer to the modes; None is 0.7 for molecules,
-            which are at rest, and 1 for other clouds.
+            noise; None is 0.7 for molecules, which are at rest, and 1 for other clouds.
     """
 
     epoch_batches: int = 64
@@ -252,14 +248,12 @@ class ImageSettings(AbstractSettings):
 
     Attributes:
         num_epochs: The number of epochs; None is as many as make 4 000 batches.
-        fields: The fields of each level of the network, from the finest on; larger
-            images have more levels of the last number.
+        fields: The fields of each level of the network, from the finest on; large
+            images have more of the last number.
         num_blocks: The blocks of its coarsest level.
-        sigma_min: The least noise, in the units of the pixels: the energy is that of
-            the images blurred by it.
+        sigma_min: The least noise, in the units of the pixels, which blurs the images.
         sigma_max: The largest noise, where samples start.
-        label_weight: The weight of the cross-entropy of classes beside a loss that is a
-            mean over pixels: at 1 it alone would shape what both share.
+        label_weight: The weight of the cross-entropy beside a mean over pixels.
     """
 
     epoch_batches: int = 100
