@@ -4,11 +4,12 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
 from equistein._arrays import check_particles
-from equistein._gate import gate
+from equistein._numbers import check_integers
 from equistein._types import Key
 from equistein.models._dataset import Dataset
 from equistein.models._judge import judge
@@ -26,52 +27,41 @@ from equistein.runs import (
 from equistein.training import Fitted
 
 FIT_METRICS: Mapping[str, Metric] = {
-    "held_out_force_error": Metric(
-        "error of forces of held-out frames", "lower", "eV/Å"
-    ),
-    "held_out_energy_error": Metric(
-        "error of energies of held-out frames", "lower", "meV an atom"
-    ),
-    "held_out_log_likelihood": Metric(
-        "log-likelihood of held-out points", "higher", "nats"
-    ),
+    "held_out_force_error": Metric("error of held-out forces", "lower", "eV/Å"),
+    "held_out_energy_error": Metric("error of held-out energies", "lower", "meV/atom"),
+    "held_out_log_likelihood": Metric("held-out log-likelihood", "higher", "nats"),
     "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
     "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
     "validity": Metric("valid molecules", "higher"),
-    "molecule_stability": Metric(
-        "molecules all of whose atoms have the bonds of their valence", "higher"
-    ),
-    "energy_distance_of_features": Metric(
-        "distance of invariant features (energy distance)", "lower"
-    ),
+    "molecule_stability": Metric("molecules of stable atoms alone", "higher"),
+    "energy_distance_of_features": Metric("energy distance of features", "lower"),
     "w1_of_a_feature": Metric("distance of an invariant feature (W1)", "lower"),
     "calibration_error": Metric("expected calibration error", "lower"),
     "atom_stability": Metric("atoms with the bonds of their valence", "higher"),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
     "loss": Metric("loss at the end", "lower"),
 }
+_NUM_HEADLINES = 5  # the first of these metrics that there are
 
 _LIKELIHOOD = (
-    "Samples drawn from fresh starts are compared with one half of the data by their "
-    "invariant features. The log-likelihood of held-out points uses log Z by annealed "
-    "importance sampling, whose error bound is beside it. AUROC: the probability that "
-    "a held-out point scores higher than one drawn uniformly from the data's box."
+    "Samples from fresh starts are compared with one half of the data by their "
+    "invariant features. The held-out log-likelihood uses log Z by annealed importance "
+    "sampling, whose error bound is beside it. AUROC is the probability that a "
+    "held-out point scores higher than one drawn uniformly from the data's box."
 )
 _DENOISING = (
     "Samples by reverse diffusion are compared with one half of the data by a smooth "
     "histogram of their distances. Stable atoms have bonds, by a table of lengths of "
-    "H, C, N, O and F, that sum to their valence; valid molecules are those that RDKit "
-    "accepts; novel ones are not in the data. Strain is the energy in kcal/mol that "
-    "relaxation by the force field MMFF94 removes from valid molecules, median and "
-    "90th percentile of up to 200; displacement is how far, in Å, it moves their "
-    "atoms. Bonds and angles are means; rings are counts a molecule."
+    "H, C, N, O and F, that sum to their valence; RDKit accepts valid molecules; novel "
+    "ones are not in the data. Strain in kcal/mol is what relaxation by MMFF94 removes "
+    "from up to 200 valid molecules, median and 90th percentile; displacement, in Å, "
+    "is how far it moves their atoms. Bonds and angles are means, rings counts each."
 )
 _FORCES = (
     " Errors of forces (of a component) and of energies (without their constant) are "
-    "mean absolute values over held-out frames; the error of zero is that of no forces "
-    "at all."
+    "mean absolute values over held-out frames; the error of zero is of no forces."
 )
-_BLURRED = " Those of a graph network are for atoms blurred by the smallest noise."
+_BLURRED = " Those of a graph network are for atoms blurred by the least noise."
 _CAPTIONS = {
     "features": "All invariant features of the data and of the samples.",
     "molecules": "New molecules, with bonds inferred from distances, or by RDKit where "
@@ -86,7 +76,6 @@ _CAPTIONS = {
     "symmetry mixes columns, samples follow it and data need not.",
     "samples": "The data, and new samples; those of each class by themselves.",
 }
-_NUM_HEADLINES = 5  # the first of the metrics above that there are
 
 
 def fit_text(
@@ -124,7 +113,6 @@ def fit_text(
     )
 
 
-@gate
 def write_fit_report(
     path: pathlib.Path,
     fitted: Fitted,
@@ -133,6 +121,7 @@ def write_fit_report(
     num_samples: int,
 ) -> None:
     """Write the page of `Fitted.report`, which explains the arguments."""
+    check_integers("`report`", num_samples=num_samples)
     if data is None:
         loss, none = fitted.history.get("loss", np.zeros(0)), np.zeros((0, 1))
         last = {"loss": loss[-1]} if len(loss) else {}
@@ -175,7 +164,8 @@ def page_figures(figures: Mapping[str, Any]) -> list[PageFigure]:
 
 
 def _dataset_of(fitted: Fitted, data: ArrayLike) -> Dataset:
-    points, shape = check_particles(data, "data"), fitted.reference.center.shape
+    points = check_particles(jnp.asarray(data, float), "data")
+    shape = fitted.reference.center.shape
     if points.shape[1:] != shape or len(points) < 4:
         raise ValueError(
             f"`data` must be at least 4 points of shape {shape}, as those learned "
