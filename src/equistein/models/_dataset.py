@@ -22,7 +22,7 @@ from equistein.data import (
     read_points,
     read_table,
 )
-from equistein.groups import AbstractGroup, parse_group, Trivial
+from equistein.groups import AbstractGroup, parse_group, PointCloud, Trivial
 from equistein.models._settings import Problem
 from equistein.molecules import BOLTZMANN, is_molecules, MissingASE, read_molecules
 from equistein.training import check_classes, check_on_disk, SEEN, spread_rows
@@ -112,7 +112,7 @@ class Dataset:
         num, forces = len(species), part.forces
         return dataclasses.replace(
             part, points=part.points[:, :num], labels=None, species=species,
-            group=parse_group("point-cloud", species=species, dim=3), formulas=None,
+            group=PointCloud(species, 3), formulas=None,
             forces=None if forces is None else forces[:, :num],
         )  # fmt: skip
 
@@ -243,7 +243,7 @@ def _with_group(
         "two; for single vectors take so:3 or o:3.",
     )
     species = problem.species.split() if problem.species else [0] * num
-    return points, parse_group("point-cloud", species=species, dim=dim)
+    return points, PointCloud(species, dim)
 
 
 def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
@@ -276,9 +276,10 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         "forces": forces if any(f.forces is not None for f in frames) else None,
     }
     if len(formulas) > 1:  # the group depends on the formula
-        labels = np.array([formulas.index(kind) for kind in kinds])
+        numbers = {kind: number for number, kind in enumerate(formulas)}
+        labels = np.array([numbers[kind] for kind in kinds])
         return Dataset(points, labels, Trivial(), formulas=tuple(formulas), **known)
-    group = parse_group("point-cloud", species=formulas[0], dim=3)
+    group = PointCloud(formulas[0], 3)
     return Dataset(points, None, group, species=formulas[0], **known)
 
 
@@ -292,6 +293,7 @@ def _check_molecules(
         f"{path} holds molecules, with their elements: give --group point-cloud, and "
         "leave --species out, and --dim.",
     )
+    _check(len(sizes) > 1, f"{path} must hold at least two molecules.")
     for number, size in enumerate(sizes, 1):
         _check(
             2 <= size <= _MAX_ATOMS,
@@ -301,8 +303,7 @@ def _check_molecules(
     _check(
         num_formulas == 1 or (problem.network != "features" and not problem.kelvin),
         f"{path} holds molecules of {num_formulas} formulas, which a graph network "
-        "learns together: leave --network features and --kelvin out, or give one "
-        "formula.",
+        "learns together: leave --network features and --kelvin out.",
     )
     what = f"{path}, filled up to {max(sizes)} atoms,"
     check_bytes(what, 12 * len(sizes) * max(sizes))
@@ -317,7 +318,7 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     features, num = problem.network == "features", dataset.num_train
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]
     known = known[np.isfinite(known)]
-    energies = features and problem.labels and len(np.unique(known)) > 1
+    energies = features and len(np.unique(known)) > 1
     forces = None if dataset.forces is None else np.nansum(dataset.forces[:num] ** 2)
     _check(
         energies if forces is None else forces > 0,
@@ -325,7 +326,7 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
         "energies, as an extended .xyz has them; those in the training part of "
         f"{path} are none, unknown or all alike: leave it out.",
     )
-    if not energies:
+    if not (energies and problem.labels):
         return dataset
     labels = (dataset.energies - known.mean()) / (BOLTZMANN * (dataset.kelvin or 1.0))
     return dataclasses.replace(dataset, labels=labels.astype(np.float32))

@@ -110,7 +110,7 @@ BAD = {
     "a folder": ("x.npy", lambda path: path.mkdir(), [], "two images"),
     "molecules without their group": ("x.xyz", text(2 * WATER), [], "point-cloud"),
     "one molecule": (
-        "x.xyz", text(WATER), ["--group", "point-cloud"], "are left for training",
+        "x.xyz", text(WATER), ["--group", "point-cloud"], "at least two molecules",
     ),
     "molecules of two formulas": (
         "x.xyz", text(WATER + WATER.replace("O", "S")),
