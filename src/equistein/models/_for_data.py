@@ -74,8 +74,9 @@ def for_data(
             or labels and settings do not fit.
     """
     if network is None and settings is not None:
-        kinds = (n for n, kind in _SETTINGS.items() if isinstance(settings, kind))
-        network = next(kinds, None)
+        network = next(
+            (n for n, kind in _SETTINGS.items() if isinstance(settings, kind)), None
+        )
     network = network or _usual_network(group, labels)
     key, how = as_keys(key), _checked(settings, network)
     num_classes = num_classes_of(labels)
