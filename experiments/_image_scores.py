@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from equistein.data import cached_array, DataError, labeled_images, LabeledImages
+from equistein.diffusion import MixtureNoiseEnergy
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.groups import ImageRotations, Trivial
 from equistein.metrics import (
@@ -27,7 +28,6 @@ from equistein.metrics import (
     projected_gradient_attack,
     typicality,
 )
-from equistein.models import image_invariants
 from equistein.networks import SteerableCNN
 from equistein.training import adam, CrossEntropy, fit, InMemory
 from experiments._engine import Key, Particles, Point, Scalar
@@ -254,7 +254,16 @@ def detection(
 def _statistics(energy: AbstractEnergy, image: Point) -> Float[Array, " statistic"]:
     """Return the invariant features of all layers, and how steep the density is."""
     steepness = 0.5 * jnp.log(jnp.sum(jax.grad(energy)(image) ** 2) + 1e-20)
-    return jnp.append(image_invariants(energy, image), steepness)
+    return jnp.append(_invariants(energy, image), steepness)
+
+
+def _invariants(energy: AbstractEnergy, image: Point) -> Float[Array, " field"]:
+    """Return invariant features of an image, by the network of an energy of images."""
+    if isinstance(energy, MixtureNoiseEnergy):
+        return energy.network.features(image, energy.sigma_min / energy.scale)
+    assert isinstance(energy, JointEnergy)
+    assert isinstance(energy.network, SteerableCNN)
+    return energy.network.all_invariants(image)
 
 
 def sample_scores(

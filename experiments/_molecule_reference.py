@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
-from equistein.models import known_graphs, molecule_numbers
+from equistein.models import molecule_numbers
 from equistein.molecules import (
     angles,
     atomic_numbers_of,
@@ -107,8 +107,13 @@ def reference_molecules(formula: str, download: bool) -> Reference:
         )
 
     train, others = centered[is_train], centered[~is_train]
-    graphs = [known_graphs(symbols, positions) for positions in (train, others)]
-    return Reference(symbols, train, others, graphs[0] | graphs[1], graphs[1], source)
+    mine, theirs = (_graphs(symbols, positions) for positions in (train, others))
+    return Reference(symbols, train, others, mine | theirs, theirs, source)
+
+
+def _graphs(symbols: Sequence[str], positions: np.ndarray) -> frozenset[str]:
+    seen = [perceive(symbols, np.asarray(each, np.float64)) for each in positions]
+    return frozenset(each.smiles for each in seen if each.smiles is not None)
 
 
 def authors_molecules() -> tuple[tuple[str, ...], np.ndarray] | None:

@@ -17,7 +17,6 @@ from equistein.models import (
     contrastive_model,
     ContrastiveSettings,
     image_bits,
-    image_energy_for,
     image_model,
     ImageSettings,
     Model,
@@ -320,10 +319,7 @@ def _density_model(
             fields=fields,
             num_epochs=config.twin_epochs or settings.num_epochs,
         )
-    energy = image_energy_for(
-        key, group, *known, num_classes=len(config.sets.names), settings=settings
-    )
-    return image_model(energy, *known, settings)
+    return image_model(key, group, *known, settings)
 
 
 def _samples(config: ImagesConfig, shown: Shown) -> Any | None:

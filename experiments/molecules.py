@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import PointCloud
-from equistein.models import denoising_model, DenoisingSettings, graph_energy_for
+from equistein.models import denoising_model, DenoisingSettings, for_data
 from equistein.molecules import (
     atomic_numbers_of,
     atoms_of,
@@ -130,11 +130,15 @@ def check(config: MoleculesConfig) -> None:
 def _graph(key: Key, config: MoleculesConfig) -> NoiseEnergy:
     """Build the energies of a graph network, untrained."""
     symbols = config.reference.symbols
-    return graph_energy_for(
-        key, PointCloud(symbols, 3), config.data,
-        atomic_numbers=atomic_numbers_of(symbols), width=config.width,
-        depth=config.depth, sigma_min=config.noise,
+    settings = DenoisingSettings(
+        width=config.width, depth=config.depth, sigma_min=config.noise
+    )
+    model = for_data(
+        key, PointCloud(symbols, 3), config.data, settings=settings,
+        atomic_numbers=atomic_numbers_of(symbols),
     )  # fmt: skip
+    assert isinstance(model.energy, NoiseEnergy)
+    return model.energy
 
 
 def _plain(key: Key, config: MoleculesConfig) -> NoiseEnergy:

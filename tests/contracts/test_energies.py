@@ -29,12 +29,15 @@ from equistein.groups import (
     Trivial,
 )
 from equistein.models import (
+    Dataset,
+    DenoisingSettings,
     energy_for,
-    graph_energy_for,
-    image_energy_for,
+    for_data,
+    for_dataset,
+    image_model,
     ImageSettings,
     kernel_for,
-    masked_energy_for,
+    Problem,
 )
 from equistein.networks import NoiseMLP
 from equistein.samplers import SVGD
@@ -50,6 +53,9 @@ GROUPS = {  # for each kind of energy, a symmetry that asks for it
 }
 
 
+GRAPH = DenoisingSettings(width=4, depth=1, sigma_min=0.3)
+
+
 def plain(key, group, data):
     return energy_for(key, group, data, widths=(8,))
 
@@ -61,21 +67,19 @@ def joint(key, group, data):
 def levels(key, group, data):
     if isinstance(group, Trivial):
         return NoiseEnergy(NoiseMLP(data[0].size, widths=(8,), key=key), data, 0.3)
-    return graph_energy_for(key, group, data, width=4, depth=1, sigma_min=0.3)
+    return for_data(key, group, data, network="graph", settings=GRAPH).energy
 
 
 def formulas(key, group, data):
-    labels, atomic_numbers = jnp.arange(len(data)) % 2, ((6, 8), (6, 8, 8))
-    return masked_energy_for(
-        key, ("CO", "COO"), data, labels, atomic_numbers=atomic_numbers, width=4,
-        depth=1, sigma_min=0.3,
-    )  # fmt: skip
+    names = (tuple("CO"), tuple("COO"))
+    dataset = Dataset(data, np.arange(len(data)) % 2, Trivial(), formulas=names)
+    return for_dataset(key, dataset, Problem(group="point-cloud"), GRAPH).energy
 
 
 def images(key, group, data):
     settings = ImageSettings(fields=(2,), num_blocks=1)
     classes = jnp.arange(len(data)) % 2
-    return image_energy_for(key, group, data, classes, num_classes=2, settings=settings)
+    return image_model(key, group, data, classes, settings).energy
 
 
 def known(key, group, data):

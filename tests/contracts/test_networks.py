@@ -15,7 +15,7 @@ from equistein.groups import (
     PointCloud,
     SpecialOrthogonal,
 )
-from equistein.models import network_for
+from equistein.models import energy_for
 from equistein.networks import (
     AbstractNetwork,
     AbstractNoiseNetwork,
@@ -34,8 +34,11 @@ _REFLECTIONS = ImageRotations(reflections=True)
 
 def built(group, shape):
     """Return the row of the usual network of a group."""
-    return shape, lambda key, data, out: network_for(
-        key, group, data, num_classes=out, widths=(8,)
+    return (
+        shape,
+        lambda key, data, out: (
+            energy_for(key, group, data, num_classes=out, widths=(8,)).network
+        ),
     )
 
 

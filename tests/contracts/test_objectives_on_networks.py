@@ -11,9 +11,10 @@ from equistein.diffusion import NoiseConditionalScoreMatching
 from equistein.energies import PlainEnergy
 from equistein.groups import ImageRotations, PointCloud
 from equistein.models import (
+    DenoisingSettings,
     energy_for,
-    graph_energy_for,
-    image_energy_for,
+    for_data,
+    image_model,
     ImageSettings,
 )
 from equistein.networks import SteerableCNN
@@ -89,7 +90,8 @@ def test_an_energy_of_one_level_learns_by_it(make, kind):
 
 @pytest.mark.parametrize("make", ALL_LEVELS.values(), ids=ALL_LEVELS.keys())
 def test_an_energy_of_clouds_at_all_levels_learns_by_it(make):
-    energy = graph_energy_for(jr.key(1), CLOUD, CLOUDS, width=8, depth=2, sigma_min=0.3)
+    settings = DenoisingSettings(width=8, depth=2, sigma_min=0.3)
+    energy = for_data(jr.key(1), CLOUD, CLOUDS, settings=settings).energy
     assert learns(*trained(make(), energy, CLOUDS))
 
 
@@ -97,10 +99,8 @@ def test_an_energy_of_clouds_at_all_levels_learns_by_it(make):
     "make", [NoiseConditionalScoreMatching, lambda: ONE_LEVEL["contrastive"](IMAGES)]
 )
 def test_an_energy_of_images_at_all_levels_learns_by_it(make):
-    energy = image_energy_for(
-        jr.key(1), ImageRotations(), IMAGES, CLASSES, num_classes=2,
-        settings=ImageSettings(fields=(2, 2), num_blocks=1),
-    )  # fmt: skip
+    settings = ImageSettings(fields=(2, 2), num_blocks=1)
+    energy = image_model(jr.key(1), ImageRotations(), IMAGES, CLASSES, settings).energy
     energy = eqx.tree_at(lambda e: e.network, energy, awake(energy.network))
     assert learns(*trained(make(), energy, IMAGES))
 

@@ -17,7 +17,7 @@ from equistein.diffusion import (
 from equistein.energies import JointEnergy, PlainEnergy
 from equistein.groups import Cyclic, PointCloud, Trivial
 from equistein.kernels import RBF
-from equistein.models import masked_energy_for
+from equistein.models import Dataset, DenoisingSettings, for_dataset, Problem
 from equistein.networks import MLP, NoiseMLP
 from equistein.samplers import Langevin, MALA, Normal, SVGD
 from equistein.training import (
@@ -63,10 +63,14 @@ def levels():
 
 
 def formulas():
-    return masked_energy_for(
-        jr.key(1), ("CO", "COO"), points(), jnp.arange(NUM) % 2,
-        atomic_numbers=((6, 8), (6, 8, 8)), width=4, depth=1, sigma_min=0.3,
-    )  # fmt: skip
+    dataset = Dataset(
+        points(), np.arange(NUM) % 2, Trivial(), formulas=(tuple("CO"), tuple("COO"))
+    )
+    problem, settings = (
+        Problem(group="point-cloud"),
+        DenoisingSettings(width=4, depth=1, sigma_min=0.3),
+    )
+    return for_dataset(jr.key(1), dataset, problem, settings).energy
 
 
 SGD = optax.sgd(0.1)  # closures are compiled anew, the same ones are not

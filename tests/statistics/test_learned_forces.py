@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equistein.models import ContrastiveSettings, Dataset, for_dataset, Problem
-from equistein.models._energies_and_forces import force_errors
+from equistein.models._judge import force_errors
 from equistein.molecules import BOLTZMANN
 from equistein.targets import DoubleWell
 
@@ -38,7 +38,7 @@ def error_of(seen, dataset, weight):
     )  # fmt: skip
     model = for_dataset(jr.key(1), seen, problem, settings)
     fitted = model.fit(jr.key(2), jnp.asarray(seen.train().points))
-    found = force_errors(fitted, dataset)
+    found = force_errors(fitted.energy, dataset)
     return found["held_out_force_error"] / found["held_out_force_error_of_zero"]
 
 

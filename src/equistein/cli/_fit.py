@@ -188,7 +188,7 @@ class _Task:
                 say(f"Samples are of the most frequent formula, {first}.")
                 fitted, dataset = models.of_formula(fitted, 0), dataset.of_formula(0)
             say(f"Drawing {problem.num_samples} samples ...")
-            judgement = models.judge(
+            outcomes, figures = models.judge(
                 judge_key, fitted, dataset.in_memory(), progress=True,
                 num_samples=problem.num_samples, ais_steps=problem.ais_steps,
             )  # fmt: skip
@@ -202,9 +202,8 @@ class _Task:
         except NonFiniteError as error:
             error.add_note("The model is learned: fit again with smaller step sizes.")
             raise
-        outcomes, seeds = judgement.outcomes, [problem.seed]
-        runs.write_results(folder, outcomes, seeds, models.FIT_METRICS)
-        runs.write_figures(folder, judgement.figures)
+        runs.write_results(folder, outcomes, [problem.seed], models.FIT_METRICS)
+        runs.write_figures(folder, figures)
         text = models.fit_text(
             fitted, outcomes["model"].metrics, f"equistein fit: {self.data.name}",
             self.description, kelvin=problem.kelvin,

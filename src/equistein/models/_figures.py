@@ -24,70 +24,47 @@ _TURNED = 8
 
 def figures(
     group: AbstractGroup,
-    *,
-    features: tuple[Any, Any],
-    points: tuple[np.ndarray, np.ndarray],
-    by_class: Mapping[str, np.ndarray],
     history: Mapping[str, np.ndarray],
-    species: Sequence[str] | None,
+    features: Mapping[str, Any],
+    shown: Mapping[str, np.ndarray],
     panels: Mapping[str, Mapping[str, np.ndarray]],
+    species: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Draw samples beside data.
+    """Draw samples, all and those of each class, beside data.
 
-    Args:
-        group: The symmetry.
-        features: The features of the data and of the samples.
-        points: The data and the samples.
-        by_class: Samples of each class.
-        history: The history of the fit, as that of one seed.
-        species: The element of each atom, or None.
-        panels: Quantities of molecules, or columns of a table, in data and samples, if
-            there are any.
+    Panels are quantities of molecules, or columns of a table, in both.
     """
-    rows = {"data": np.ravel(features[0]), "samples": np.ravel(features[1])}
-    drawn = {
-        "features": histograms(rows, None, "invariant features, all together"),
-        **_training(history),
-    }
+    rows = {name: np.ravel(values) for name, values in features.items()}
+    drawn = {"features": histograms(rows, None, "invariant features, all together")}
+    steps = history["step"][0]
+    if "negative_energy" in history:  # what training closed
+        gap = history["positive_energy"] - history["negative_energy"]
+        lines = {"data minus particles": (steps, gap)}
+        drawn["energy_gap"] = curves(
+            lines, "energy gap", exact=(0.0, "exact"), x_label="epoch"
+        )
+    elif "denoising_loss" in history:
+        lines = {"denoising": (steps, history["denoising_loss"])}
+        drawn["denoising_loss"] = curves(lines, "loss", x_label="epoch", log_y=True)
     if panels:
         drawn["shapes" if species else "columns"] = side_by_side(panels)
     if species is not None:
-        return drawn | molecule_pictures(species, points[1])
-    return drawn | _points(group, *points, by_class)
+        return drawn | molecule_pictures(species, shown["samples"])
+    return drawn | _points(group, shown)
 
 
-def _training(history: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Draw what training closed or lowered."""
-    steps = history["step"][0]
-    if "negative_energy" in history:
-        gap = history["positive_energy"] - history["negative_energy"]
-        rows = {"data minus particles": (steps, gap)}
-        figure = curves(rows, "energy gap", exact=(0.0, "exact"), x_label="epoch")
-        return {"energy_gap": figure}
-    if "denoising_loss" in history:
-        rows = {"denoising": (steps, history["denoising_loss"])}
-        return {"denoising_loss": curves(rows, "loss", x_label="epoch", log_y=True)}
-    return {}
-
-
-def _points(
-    group: AbstractGroup,
-    data: np.ndarray,
-    samples: np.ndarray,
-    by_class: Mapping[str, np.ndarray],
-) -> dict[str, Any]:
+def _points(group: AbstractGroup, shown: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Draw the points themselves, where they are images, planar or small clouds."""
+    data, samples = shown["data"], shown["samples"]
     if isinstance(group, ImageRotations):
-        rows = {"data": data, "samples": samples, **by_class}
         limits = (float(np.quantile(data, 0.001)), float(np.quantile(data, 0.999)))
-        shown = {
+        rows = {
             name: images[:12].reshape(*images[:12].shape[:3], -1)[..., :1]
-            for name, images in rows.items()
+            for name, images in shown.items()
         }
-        return {"samples": image_rows(shown, limits=limits)}
+        return {"samples": image_rows(rows, limits=limits)}
     reach = float(np.quantile(np.abs(data), 0.999)) * 1.25
     if data.ndim == 2 and data.shape[1] == 2:
-        shown = {"data": data, "samples": samples, **by_class}
         views = {name: (points,) for name, points in shown.items()}
         return {"samples": planar_samples(views, ("",), None, reach)}
     if data.ndim == 3 and data.shape[2] >= 2:
@@ -98,7 +75,7 @@ def _points(
 
 
 def molecule_pictures(species: Sequence[str], samples: np.ndarray) -> dict[str, Any]:
-    """Draw new molecules with bonds, flat and to turn with the mouse.
+    """Draw new molecules with bonds, flat and to rotate with the mouse.
 
     The bonds are inferred; with an element that inference does not know, RDKit's.
     """
@@ -115,6 +92,4 @@ def _bonds(species: Sequence[str], positions: np.ndarray) -> np.ndarray:
     if set(species) <= set(VALENCES):
         return infer_bonds(species, positions)
     mol = perceive(species, positions).mol if has_rdkit() else None
-    if mol is None:
-        return np.zeros((len(species), len(species)), int)
-    return bonds_of(mol)
+    return np.zeros((len(species),) * 2, int) if mol is None else bonds_of(mol)

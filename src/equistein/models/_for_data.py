@@ -1,8 +1,8 @@
-"""The model that suits a symmetry and data."""
+"""The model that suits a symmetry and data, or a data set read from a file."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,36 +10,33 @@ import numpy as np
 from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._types import AnyKey, Key, Particles
-from equistein.energies import (
-    AbstractEnergy,
-    JointEnergy,
-    PlainEnergy,
-    TemperedEnergy,
-)
+from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
 from equistein.models._contrastive import contrastive_model
-from equistein.models._denoising import denoising_model
-from equistein.models._graph_energy import graph_energy_for, masked_energy_for
-from equistein.models._image_energy import image_energy_for, image_model
+from equistein.models._dataset import Dataset
+from equistein.models._denoising import formulas_model, graph_model, image_model
+from equistein.models._energies import energy_for, num_classes_of
 from equistein.models._model import Model
-from equistein.models._network import network_for
 from equistein.models._settings import (
     AbstractSettings,
     ContrastiveSettings,
     DenoisingSettings,
     ImageSettings,
+    Problem,
 )
-from equistein.training import check_classes
+from equistein.molecules import atomic_numbers_of, BOLTZMANN
+from equistein.training import AbstractObjective, Blurred, ForceMatching
 
-Kind = TypeVar("Kind", bound=AbstractSettings)
 Network = Literal["features", "graph", "unet"]
 
-_WIDTHS = ContrastiveSettings.widths
-_KINDS: dict[type, Network] = {
-    ContrastiveSettings: "features", DenoisingSettings: "graph", ImageSettings: "unet",
-}  # fmt: skip
+_SETTINGS: dict[Network, Any] = {
+    "graph": DenoisingSettings,
+    "unet": ImageSettings,
+    "features": ContrastiveSettings,
+}
 
 
+@gate
 def for_data(
     key: AnyKey,
     group: AbstractGroup,
@@ -55,14 +52,14 @@ def for_data(
     With `features` a perceptron of invariant features, a steerable CNN for images, or
     the orbit mean of a perceptron, trained by contrastive divergence with E-SVGD; with
     classes as labels a joint energy. With `graph`, for point clouds, a graph network
-    with an energy for each level of noise, trained by denoising and sampled by reverse
+    with an energy for each noise level, trained by denoising and sampled by reverse
     diffusion. With `unet`, for images, the same on a U-shaped network that corrects
     normal distributions of each class, with classes as well.
 
     Args:
-        key: The source of the weights, `jax.random.key(0)` or an integer.
+        key: The source of the weights.
         group: The symmetry.
-        data: The data, stacked on axis 0.
+        data: The points, stacked on axis 0.
         labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
             its known energy (floating point, NaN where unknown), or None.
         network: `features`, `graph` or `unet`; None is what the settings are for, and
@@ -70,184 +67,125 @@ def for_data(
             without known energies, else `features`.
         settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`,
             `ImageSettings` for `unet`.
-        atomic_numbers: For `graph`, the atomic number of each particle, if it is
-            an atom.
+        atomic_numbers: For `graph`, the atomic number of each particle that is an atom.
 
     Raises:
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
-    key = as_keys(key)
-    if network is None:
-        network = (
-            _usual(group, labels)
-            if settings is None
-            else _KINDS.get(type(settings), "features")
+    if network is None and settings is not None:
+        network = next(
+            (n for n, kind in _SETTINGS.items() if isinstance(settings, kind)), None
         )
+    network = network or _usual_network(group, labels)
+    key, how = as_keys(key), _checked(settings, network)
+    num_classes = num_classes_of(labels)
     if network == "graph":
-        return _graph_model(key, group, data, labels, settings, atomic_numbers)
+        if labels is not None:
+            raise ValueError(
+                "`network` graph learns no classes: leave `labels` out (--no-labels)."
+            )
+        return graph_model(key, group, data, how, atomic_numbers)
     if network == "unet":
-        return _image_model(key, group, data, labels, settings)
-    if network != "features":
+        if not isinstance(group, ImageRotations):
+            raise ValueError(
+                f"`network` unet is for the symmetry ImageRotations, but got {group}."
+            )
+        if labels is not None and num_classes is None:
+            raise ValueError(
+                "`network` unet learns classes, but `labels` are no whole numbers."
+            )
+        return image_model(key, group, data, labels, how)
+    widths = how.widths
+    if isinstance(group, ImageRotations) and widths != ContrastiveSettings.widths:
         raise ValueError(
-            f"`network` must be features, graph or unet, but got {network!r}."
-        )
-    settings = _settings(ContrastiveSettings(), settings, "A network of features")
-    if isinstance(group, ImageRotations) and settings.widths != _WIDTHS:
-        raise ValueError(
-            "`widths` are not for images, whose network has 8 layers of 4 to 16 "
-            f"fields, but got {settings.widths!r}: leave them out, or give a network "
-            "of your own to contrastive_model(JointEnergy(network), ...)."
+            f"`widths` are not for images, but got {widths!r}: leave them out, or give "
+            "contrastive_model an energy of a custom network."
         )
     energy = energy_for(
-        key, group, data, num_classes=_num_classes(labels), widths=settings.widths,
-        temperature=settings.temperature,
+        key, group, data, num_classes=num_classes, widths=widths,
+        temperature=how.temperature,
     )  # fmt: skip
-    return contrastive_model(energy, data, labels, settings)
+    return contrastive_model(energy, data, labels, how)
 
 
-def _usual(group: AbstractGroup, labels: Any) -> Network:
-    """Return what an energy is made of by default."""
+def _usual_network(group: AbstractGroup, labels: Any) -> Network:
     if isinstance(group, PointCloud) and group.reflections and labels is None:
         return "graph"
-    classes = labels is None or _num_classes(labels) is not None
+    classes = labels is None or num_classes_of(labels) is not None
     return "unet" if isinstance(group, ImageRotations) and classes else "features"
 
 
-@gate
-def energy_for(
-    key: AnyKey,
-    group: AbstractGroup,
-    data: Particles,
-    *,
-    num_classes: int | None = None,
-    widths: Sequence[int] = (128, 128, 128),
-    temperature: float = 1.0,
-) -> AbstractEnergy:
-    """Return an energy with the symmetry of `group`, scaled to the data, untrained.
-
-    Args:
-        key: The source of the weights.
-        group: The symmetry.
-        data: The data, stacked on axis 0.
-        num_classes: The number of classes of a `JointEnergy`; None for a
-            `PlainEnergy`.
-        widths: The number of units of each hidden layer.
-        temperature: The temperature T of the points.
-
-    Raises:
-        ValueError: If the group does not act on the data, no features are known for
-            it, or there is one class only.
-    """
-    if num_classes is not None and num_classes < 2:
-        raise ValueError(
-            f"`energy_for` needs `num_classes` >= 2, but got {num_classes!r}: with one "
-            "class there is nothing to tell apart; leave it out for a plain energy."
-        )
-    network = network_for(
-        as_keys(key), group, data, num_classes=num_classes, widths=widths
-    )
-    if num_classes is not None:
-        return JointEnergy(network, temperature)
-    energy = PlainEnergy(network)
-    return energy if temperature == 1 else TemperedEnergy(energy, temperature)
-
-
-@gate
-def for_formulas(
-    key: Key,
-    formulas: Sequence[Sequence[str]],
-    data: Particles,
-    labels: Any,
-    *,
-    atomic_numbers: Sequence[Sequence[int]],
-    settings: AbstractSettings | None = None,
-) -> Model:
-    """Return a model of molecules of several formulas, on one graph network.
-
-    Args:
-        key: The source of the weights.
-        formulas: The elements of the atoms of each formula.
-        data: Molecules, centered, with rows of zeros behind those of small formulas.
-        labels: The number of the formula of each.
-        atomic_numbers: The atomic numbers of the atoms of each formula.
-        settings: `DenoisingSettings`.
-    """
-    settings = _settings(DenoisingSettings(), settings, "A graph network")
-    energy = masked_energy_for(
-        key, formulas, data, jnp.asarray(labels), atomic_numbers=atomic_numbers,
-        width=settings.width, depth=settings.depth, sigma_min=settings.sigma_min,
-    )  # fmt: skip
-    about = {"formulas": [list(map(int, row)) for row in atomic_numbers]}
-    return dataclasses.replace(denoising_model(energy, data, settings), about=about)
-
-
-def _graph_model(
-    key: Key,
-    group: AbstractGroup,
-    data: Particles,
-    labels: Any,
-    settings: AbstractSettings | None,
-    atomic_numbers: Sequence[int] | None,
-) -> Model:
-    settings = _settings(DenoisingSettings(), settings, "A graph network")
-    if not isinstance(group, PointCloud):
-        raise ValueError(
-            f"A graph network is for the symmetry of a PointCloud, but got {group}."
-        )
-    if labels is not None:
-        raise ValueError(
-            "A graph network learns no classes: leave `labels` out, or take `network` "
-            "features."
-        )
-    energy = graph_energy_for(
-        key, group, data, atomic_numbers=atomic_numbers, width=settings.width,
-        depth=settings.depth, sigma_min=settings.sigma_min,
-    )  # fmt: skip
-    numbers = None if atomic_numbers is None else list(map(int, atomic_numbers))
-    about = {} if numbers is None else {"atomic_numbers": numbers}
-    return dataclasses.replace(denoising_model(energy, data, settings), about=about)
-
-
-def _image_model(
-    key: Key,
-    group: AbstractGroup,
-    data: Particles,
-    labels: Any,
-    settings: AbstractSettings | None,
-) -> Model:
-    settings = _settings(ImageSettings(), settings, "A U-shaped network")
-    if not isinstance(group, ImageRotations):
-        raise ValueError(
-            f"A U-shaped network is for the symmetry ImageRotations, but got {group}."
-        )
-    group.check_shape(data.shape[1:])
-    num_classes = _num_classes(labels)
-    if labels is not None and num_classes is None:
-        raise ValueError(
-            "A U-shaped network learns classes, whole numbers, but got `labels` of "
-            f"type {np.asarray(labels).dtype}: take `network` features for energies."
-        )
-    energy = image_energy_for(
-        key, group, data, labels, num_classes=num_classes, settings=settings
-    )
-    return image_model(energy, data, labels, settings)
-
-
-def _settings(default: Kind, settings: AbstractSettings | None, what: str) -> Kind:
-    """Return the settings, which must be of the kind of the default, or the default."""
+def _checked(settings: AbstractSettings | None, network: Network) -> Any:
+    """Return the settings, which must be those of a network, or its default ones."""
+    kind = _SETTINGS[network]
     if settings is None:
-        return default
-    if not isinstance(settings, type(default)):
+        return kind()
+    if not isinstance(settings, kind):
         raise ValueError(
-            f"{what} is trained with {type(default).__name__}, but `settings` are "
+            f"`network` {network} is trained with {kind.__name__}, but `settings` are "
             f"{type(settings).__name__}."
         )
     return settings
 
 
-def _num_classes(labels: Any) -> int | None:
-    """Return the number of classes, if the labels are some."""
-    if labels is None or not np.issubdtype(np.asarray(labels).dtype, np.integer):
-        return None
-    return int(check_classes(np.asarray(labels)).max()) + 1
+@gate
+def network_of(problem: Problem, dataset: Dataset) -> Network:
+    """Return `graph`, `unet` or `features`: what the problem's energy is made of."""
+    if dataset.formulas:
+        return "graph"  # features are of one formula
+    return problem.network or _usual_network(dataset.group, dataset.labels)
+
+
+@gate
+def for_dataset(
+    key: Key,
+    dataset: Dataset,
+    problem: Problem,
+    settings: AbstractSettings | None = None,
+) -> Model:
+    """Return a model of the part of a data set that training sees, as `for_data`.
+
+    One graph network learns molecules of several formulas. Forces of data with a
+    temperature are learned too.
+
+    Raises:
+        ValueError: If no network is known for the symmetry, or the settings are those
+            of another network.
+    """
+    train, network = dataset.in_memory().train(), network_of(problem, dataset)
+    how = _checked(settings, network)
+    if train.formulas:
+        labels = jnp.asarray(train.labels)
+        return formulas_model(key, train.formulas, train.points, labels, how)
+    model = for_data(
+        key, train.group, train.points, train.labels, network=network,
+        settings=how,
+        atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
+    )  # fmt: skip
+    return dataclasses.replace(
+        model,
+        objective=_with_forces(model, train, how),
+        about={**model.about, **dataset.names()},
+    )
+
+
+def _with_forces(
+    model: Model, train: Dataset, settings: AbstractSettings
+) -> AbstractObjective:
+    """Return the objective with that of the forces, if there are some in kT.
+
+    Where the model is of blurred points, so are those of the forces: the score of the
+    blurred density is the mean of the forces.
+    """
+    weight = getattr(settings, "force_weight", 0.0)
+    if train.forces is None or train.kelvin is None or not weight:
+        return model.objective
+    scores = train.forces / (BOLTZMANN * train.kelvin)
+    part: AbstractObjective = ForceMatching(scores)
+    noise = getattr(settings, "data_noise", 0.0)
+    if isinstance(model.energy, NoiseEnergy):
+        noise = float(model.energy.sigma_min)
+    if noise:
+        part = Blurred(part, noise)
+    return model.objective + weight / float(np.nanmean(scores**2)) * part

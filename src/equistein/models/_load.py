@@ -9,14 +9,12 @@ from typing import Any
 import equinox as eqx
 
 from equistein._gate import gate
-from equistein.models._samplers import descend, no_state
+from equistein.models._contrastive import descend, no_state
 from equistein.runs import RunFolder
 from equistein.samplers import everywhere
 from equistein.training import FileFormatError, Fitted, LIBRARY_PARTS, load_tree
 
 _SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
-_FUNCTIONS = (descend, no_state, everywhere)
-_LATER = ("diffusion", "posteriors", "targets")  # which need not be imported yet
 
 
 @gate
@@ -28,8 +26,7 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
 
     Args:
         path: The file, or the run folder of `equistein fit`.
-        classes: Custom classes and functions, such as a network's, that the density
-            is made of.
+        classes: Custom classes and functions that the density is made of.
 
     Raises:
         FileFormatError: If the file holds no learned density, is damaged, or needs
@@ -49,22 +46,15 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
 
 
 @gate
-def pretrained_names() -> list[str]:
-    """Return the names of the learned densities that come with the package."""
-    return sorted(path.stem for path in _SHELF.glob("*.eqx"))
-
-
-@gate
 def pretrained(name: str) -> Fitted:
     """Return a learned density that comes with the package.
 
-    Args:
-        name: Such as `c5h8o`: molecules of this formula, in Angstrom.
+    Its name is such as `c5h8o`: molecules of this formula, in Angstrom.
 
     Raises:
         ValueError: If there is none of this name.
     """
-    known = pretrained_names()
+    known = sorted(path.stem for path in _SHELF.glob("*.eqx"))
     if name not in known:
         raise ValueError(
             f"There is no pretrained model {name!r}, only {', '.join(known)}."
@@ -75,10 +65,10 @@ def pretrained(name: str) -> Fitted:
 @functools.cache
 def _known() -> tuple[Any, ...]:
     """Return the classes and functions that a file of equistein's own is made of."""
-    for package in _LATER:
+    for package in ("diffusion", "posteriors", "targets"):  # may not be imported yet
         importlib.import_module(f"equistein.{package}")
     classes = [eqx.Module]
     for cls in classes:  # grows as we walk
         classes += cls.__subclasses__()
     ours = [cls for cls in classes if cls.__module__.startswith("equistein.")]
-    return (*ours, *LIBRARY_PARTS, *_FUNCTIONS)
+    return (*ours, *LIBRARY_PARTS, descend, no_state, everywhere)

@@ -51,13 +51,7 @@ class Model:
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @keyed
-    def fit(
-        self,
-        key: AnyKey,
-        data: Any,
-        labels: Any = None,
-        **options: Any,
-    ) -> Fitted:
+    def fit(self, key: AnyKey, data: Any, labels: Any = None, **options: Any) -> Fitted:
         """Fit the energy to data, as `es.fit` does with these parts.
 
         The `options` are its `checkpoint`, `callbacks`, `mesh` and `progress`.
@@ -86,32 +80,29 @@ class Model:
 
 
 def model_of(
+    settings: AbstractSettings,
     energy: AbstractEnergies,
     objective: AbstractObjective,
     generator: AbstractGenerator,
-    settings: AbstractSettings,
+    *,
     num_epochs: int,
     epoch_batches: int,
 ) -> Model:
-    """Return a model that is trained as the settings say."""
+    """Return a model trained as the settings say, by default for so many epochs."""
+    num_epochs = settings.num_epochs or num_epochs
+    optimizer = adam(
+        settings.learning_rate, num_epochs * epoch_batches,
+        warm_up=settings.warm_up, gradient_clip=settings.gradient_clip,
+    )  # fmt: skip
+    rollback = RollBack(
+        max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
+    )
+    optimization = Optimization(
+        optimizer, ema=settings.ema, precision=settings.precision, rollback=rollback
+    )
     return Model(
-        energy=energy,
-        objective=objective,
-        generator=generator,
-        optimization=Optimization(
-            adam(
-                settings.learning_rate, num_epochs * epoch_batches,
-                warm_up=settings.warm_up, gradient_clip=settings.gradient_clip,
-            ),
-            ema=settings.ema,
-            precision=settings.precision,
-            rollback=RollBack(
-                max_rollbacks=settings.max_rollbacks,
-                energy_limit=settings.energy_limit,
-            ),
-        ),
-        num_epochs=num_epochs,
-        epoch_batches=epoch_batches,
+        energy=energy, objective=objective, generator=generator,
+        optimization=optimization, num_epochs=num_epochs, epoch_batches=epoch_batches,
         batch_size=settings.batch_size,
     )  # fmt: skip
 

@@ -1,78 +1,118 @@
-"""The scores of new molecules."""
+"""The scores and the shapes of new molecules, beside those of the data."""
 
 import dataclasses
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from equistein._gate import gate
-from equistein.models._molecule_shapes import (
-    shape_numbers,
-    shape_panels,
-    shapes_of,
-)
 from equistein.molecules import (
+    Geometry,
+    geometry,
     has_rdkit,
     perceive,
     Perceived,
     score_molecules,
     stable_atoms,
+    Strain,
+    strain,
     VALENCES,
 )
 
+_RINGS = (3, 4, 5, 6)
+_NUM_BONDS, _NUM_ANGLES = 4, 3  # the most frequent in the data
+
+
+class Shapes(NamedTuple):
+    """Strain, which relaxation takes out of some molecules, and geometry of all."""
+
+    strain: Strain
+    geometry: Geometry
+
+    def like(self, data: "Shapes") -> dict[str, tuple[str, str, np.ndarray]]:
+        """Return the bonds and angles that are most frequent in the data.
+
+        By the names of numbers: kind, unit and values.
+        """
+        mine, known, none = self.geometry, data.geometry, np.zeros(0)
+        bonds, angles = list(known.bonds)[:_NUM_BONDS], list(known.angles)[:_NUM_ANGLES]
+        found = {f"bond_{n}": ("bond", "Å", mine.bonds.get(n, none)) for n in bonds}
+        return found | {
+            f"angle_{n}": ("angle", "degrees", mine.angles.get(n, none)) for n in angles
+        }
+
 
 @gate
-def known_graphs(species: Sequence[str], positions: np.ndarray) -> frozenset[str]:
-    """Return the graphs of molecules as SMILES; none without RDKit.
+def shapes_of(perceived: Iterable[Perceived]) -> Shapes:
+    """Return the shapes of the valid ones of molecules, as `perceive` gives them."""
+    mols = [seen.mol for seen in perceived if seen.mol is not None]
+    return Shapes(strain(mols), geometry(mols))
 
-    Args:
-        species: The element of each atom.
-        positions: Where the atoms are, `(molecule, atom, 3)`, in Angstrom.
+
+@gate
+def shape_numbers(shapes: Shapes, data: Shapes) -> dict[str, float]:
+    """Return summary numbers of shapes, of the bonds and angles that the data has.
+
+    The strain is the median and the 90th percentile of the energy that relaxation by
+    MMFF94 takes out, in kcal/mol; then the median displacement in Angstrom, the mean
+    lengths and angles, and the number of rings a molecule.
     """
-    if not has_rdkit():
-        return frozenset()
-    seen = (perceive(species, np.asarray(p, np.float64)).smiles for p in positions)
-    return frozenset(smiles for smiles in seen if smiles is not None)
+    found = shapes.geometry
+    numbers = {
+        "strain": _quantile(shapes.strain.energies, 0.5),
+        "strain_90": _quantile(shapes.strain.energies, 0.9),
+        "displacement": _quantile(shapes.strain.displacements, 0.5),
+    }
+    for name, (_, _, values) in shapes.like(data).items():
+        numbers[name] = float(values.mean()) if len(values) else float("nan")
+    for size in _RINGS:
+        count = np.sum(found.rings == size)
+        numbers[f"rings_{size}"] = float(count / max(1, found.num_molecules))
+    return numbers
 
 
-@dataclasses.dataclass(frozen=True)
-class MoleculeReport:
-    """New molecules beside the data.
+@gate
+def shape_panels(shapes: Shapes, data: Shapes) -> dict[str, dict[str, np.ndarray]]:
+    """Return what a figure shows: the values of data and samples, by label."""
+    both = {"data": data, "samples": shapes}
+    panels = {
+        "strain / (kcal/mol)": {n: s.strain.energies for n, s in both.items()},
+        "displacement / Å": {n: s.strain.displacements for n, s in both.items()},
+        "size of rings": {n: s.geometry.rings for n, s in both.items()},
+    }
+    mine = shapes.like(data)
+    for name, (kind, unit, values) in data.like(data).items():
+        elements = "–".join(re.findall("[A-Z][^A-Z]*", name))
+        label = f"{kind} {elements} / {unit}"
+        panels[label] = {"data": values, "samples": mine[name][2]}
+    return {label: each for label, each in panels.items() if len(each["data"])}
 
-    Attributes:
-        numbers: The scores of the new ones, and what their shapes are like.
-        floor: What the shapes of the data are like.
-        panels: What a figure of the shapes shows, by label; empty without RDKit.
-    """
 
-    numbers: dict[str, float]
-    floor: dict[str, float]
-    panels: dict[str, dict[str, np.ndarray]]
+def _quantile(values: np.ndarray, level: float) -> float:
+    return float(np.quantile(values, level)) if len(values) else float("nan")
 
 
 def report_molecules(
     species: Sequence[str], data: np.ndarray, samples: np.ndarray
-) -> MoleculeReport:
-    """Judge new molecules beside the data: scores, strain, bonds, angles and rings.
+) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
+    """Judge new molecules beside the data, by scores, strain, bonds, angles and rings.
 
-    Args:
-        species: The element of each atom.
-        data: The positions in the data, `(molecule, atom, 3)`, in Angstrom.
-        samples: New molecules, the same way.
+    Returns:
+        The numbers of the new ones, those of the data, and what a figure of the shapes
+        shows; without RDKit of the new ones alone.
     """
     if not has_rdkit():
-        return MoleculeReport(molecule_numbers(species, samples, ()), {}, {})
+        return molecule_numbers(species, samples, ()), {}, {}
     before, after = (
         [perceive(species, np.asarray(molecule, np.float64)) for molecule in positions]
         for positions in (data, samples)
     )
     known = {seen.smiles for seen in before if seen.smiles is not None}
     numbers = molecule_numbers(species, samples, known, after)
-    theirs, mine = (
-        shapes_of([seen.mol for seen in all_seen if seen.mol is not None])
-        for all_seen in (before, after)
-    )
-    return MoleculeReport(
+    theirs, mine = shapes_of(before), shapes_of(after)
+    return (
         numbers | shape_numbers(mine, theirs),
         shape_numbers(theirs, theirs),
         shape_panels(mine, theirs),
@@ -94,20 +134,21 @@ def molecule_numbers(
     Args:
         species: The element of each atom.
         samples: New molecules, `(molecule, atom, 3)`, in Angstrom.
-        known: The graphs of those that are known, as `known_graphs` gives them.
-        perceived: What `perceive` made of each new one, if that is known already.
+        known: The SMILES of known graphs.
+        perceived: What `perceive` made of each, if that is known already.
     """
     samples = np.asarray(samples, np.float64)
-    if not has_rdkit():
-        if not set(species) <= set(VALENCES):
-            return {}
+    numbers, table = {}, set(species) <= set(VALENCES)
+    if has_rdkit():
+        scores = score_molecules(species, samples, known, perceived)
+        numbers = dataclasses.asdict(scores)
+        del numbers["num_molecules"]
+    elif table:
         stable = stable_atoms(species, samples)
-        return {
-            "atom_stability": float(stable.mean()),
-            "molecule_stability": float(stable.all(axis=1).mean()),
-        }
-    numbers = dataclasses.asdict(score_molecules(species, samples, known, perceived))
-    del numbers["num_molecules"]
-    if not set(species) <= set(VALENCES):
-        del numbers["atom_stability"], numbers["molecule_stability"]
-    return {name: float(value) for name, value in numbers.items()}
+        numbers["atom_stability"] = stable.mean()
+        numbers["molecule_stability"] = stable.all(axis=1).mean()
+    return {
+        name: float(value)
+        for name, value in numbers.items()
+        if table or not name.endswith("stability")
+    }

@@ -8,63 +8,51 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from equistein._arrays import as_keys
+from equistein._arrays import check_particles
 from equistein._numbers import check_integers
 from equistein._types import Key
 from equistein.models._dataset import Dataset
-from equistein.models._judge import judge, Judgement
+from equistein.models._judge import judge
 from equistein.molecules import symbols_of
-from equistein.runs import Metric, metrics_json, Outcome, ReportText, write_page
+from equistein.runs import Metric, metrics_json, ReportText, seed_outcome, write_page
 from equistein.training import Fitted
 
 FIT_METRICS: Mapping[str, Metric] = {
-    "held_out_log_likelihood": Metric(
-        "log-likelihood of held-out points", "higher", "nats"
-    ),
+    "held_out_force_error": Metric("error of held-out forces", "lower", "eV/Å"),
+    "held_out_energy_error": Metric("error of held-out energies", "lower", "meV/atom"),
+    "held_out_log_likelihood": Metric("held-out log-likelihood", "higher", "nats"),
     "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
     "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
-    "calibration_error": Metric("expected calibration error", "lower"),
-    "held_out_force_error": Metric(
-        "error of forces of held-out frames", "lower", "eV/Å"
-    ),
-    "held_out_energy_error": Metric(
-        "error of energies of held-out frames", "lower", "meV an atom"
-    ),
-    "energy_distance_of_features": Metric(
-        "distance of invariant features (energy distance)", "lower"
-    ),
-    "w1_of_a_feature": Metric("distance of an invariant feature (W1)", "lower"),
     "validity": Metric("valid molecules", "higher"),
+    "molecule_stability": Metric("molecules of stable atoms alone", "higher"),
+    "energy_distance_of_features": Metric("energy distance of features", "lower"),
+    "w1_of_a_feature": Metric("distance of an invariant feature (W1)", "lower"),
+    "calibration_error": Metric("expected calibration error", "lower"),
     "atom_stability": Metric("atoms with the bonds of their valence", "higher"),
-    "molecule_stability": Metric(
-        "molecules all of whose atoms have the bonds of their valence", "higher"
-    ),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
     "loss": Metric("loss at the end", "lower"),
 }
+_NUM_HEADLINES = 5  # the first of these metrics that there are
 
 _LIKELIHOOD = (
-    "Samples drawn from fresh starts are compared with one half of the data by their "
-    "invariant features. The log-likelihood of held-out points, in nats, uses log Z by "
-    "annealed importance sampling, whose error bound is beside it. AUROC is the "
-    "probability that a held-out point scores higher than a point drawn uniformly from "
-    "the data's box."
+    "Samples from fresh starts are compared with one half of the data by their "
+    "invariant features. The held-out log-likelihood uses log Z by annealed importance "
+    "sampling, whose error bound is beside it. AUROC is the probability that a "
+    "held-out point scores higher than one drawn uniformly from the data's box."
 )
 _DENOISING = (
     "Samples by reverse diffusion are compared with one half of the data by a smooth "
     "histogram of their distances. Stable atoms have bonds, by a table of lengths of "
-    "H, C, N, O and F, that sum to their valence; valid molecules are those that RDKit "
-    "accepts; novel ones are not in the data. Strain is the energy in kcal/mol that "
-    "relaxation by the force field MMFF94 removes from valid molecules, median and "
-    "90th percentile of up to 200; displacement is how far, in Å, it moves their "
-    "atoms. Bonds and angles are means; rings are counts a molecule."
+    "H, C, N, O and F, that sum to their valence; RDKit accepts valid molecules; novel "
+    "ones are not in the data. Strain in kcal/mol is what relaxation by MMFF94 removes "
+    "from up to 200 valid molecules, median and 90th percentile; displacement, in Å, "
+    "is how far it moves their atoms. Bonds and angles are means, rings counts each."
 )
 _FORCES = (
     " Errors of forces (of a component) and of energies (without their constant) are "
-    "mean absolute values over held-out frames; the error of zero is that of no forces "
-    "at all."
+    "mean absolute values over held-out frames; the error of zero is of no forces."
 )
-_BLURRED = " Those of a graph network are for atoms blurred by the smallest noise."
+_BLURRED = " Those of a graph network are for atoms blurred by the least noise."
 _CAPTIONS = {
     "features": "All invariant features of the data and of the samples.",
     "molecules": "New molecules, with bonds inferred from distances, or by RDKit where "
@@ -79,12 +67,6 @@ _CAPTIONS = {
     "symmetry mixes columns, samples follow it and data need not.",
     "samples": "The data, and new samples; those of each class by themselves.",
 }
-_HEADLINES = (
-    "held_out_force_error", "held_out_energy_error", "held_out_log_likelihood",
-    "held_out_denoising_loss", "held_out_accuracy", "validity", "molecule_stability",
-    "energy_distance_of_features", "w1_of_a_feature", "loss",
-)  # fmt: skip
-_MOST = 5  # headlines
 
 
 def fit_text(
@@ -95,21 +77,16 @@ def fit_text(
     *,
     kelvin: float | None = None,
 ) -> ReportText:
-    """Return the text of the report of a fit.
+    """Return the text of the report of a fit, with the numbers of its model.
 
-    Args:
-        fitted: The learned density.
-        metrics: The numbers of its model.
-        title: The title.
-        lead: What was fitted; by default the energy, its symmetry and its points.
-        kelvin: The temperature at which energies and forces were learned, if any.
+    The lead tells what was fitted, by default the energy, its symmetry and its points;
+    `kelvin` is the temperature of energies and forces, if any were learned.
     """
     epochs = len(next(iter(fitted.history.values()), ()))
     is_denoised = "denoising_loss" in fitted.history
     note = _DENOISING if is_denoised else _LIKELIHOOD
     if kelvin is not None:
         note += _FORCES + (_BLURRED if is_denoised else "")
-    shown = [name for name in _HEADLINES if name in metrics]
     return ReportText(
         title=title,
         lead=lead
@@ -121,7 +98,7 @@ def fit_text(
         floor="data",
         floor_note="The floor compares as many points of the other half of the data "
         "with the same half.",
-        headlines=shown[:_MOST],
+        headlines=[name for name in FIT_METRICS if name in metrics][:_NUM_HEADLINES],
     )
 
 
@@ -133,13 +110,16 @@ def write_fit_report(
     num_samples: int,
 ) -> None:
     """Write the page of `Fitted.report`, which explains the arguments."""
-    key = as_keys(key)
     check_integers("`report`", num_samples=num_samples)
     if data is None:
-        outcomes, figures = {"model": _without_data(fitted)}, {}
+        loss, none = fitted.history.get("loss", np.zeros(0)), np.zeros((0, 1))
+        last = {"loss": loss[-1]} if len(loss) else {}
+        outcomes = {"model": seed_outcome(last, none, events=fitted.events)}
+        figures = {}
     else:
-        judgement = _judged(fitted, data, key, num_samples)
-        outcomes, figures = judgement.outcomes, judgement.figures
+        outcomes, figures = judge(
+            key, fitted, _dataset_of(fitted, data), num_samples=num_samples
+        )
     settings = {
         "group": repr(fitted.group),
         "energy": type(fitted.energy).__name__,
@@ -161,28 +141,16 @@ def page_figures(figures: Mapping[str, Any]) -> dict[str, str | bytes]:
     }
 
 
-def _without_data(fitted: Fitted) -> Outcome:
-    loss = fitted.history.get("loss", np.zeros(0))
-    metrics = {"loss": loss[-1:]} if len(loss) else {}
-    return Outcome(metrics=metrics, samples=np.zeros((0, 1)), events=fitted.events)
-
-
-def _judged(fitted: Fitted, data: ArrayLike, key: Key, num_samples: int) -> Judgement:
-    points, shape = jnp.asarray(data, float), fitted.reference.center.shape
+def _dataset_of(fitted: Fitted, data: ArrayLike) -> Dataset:
+    points = check_particles(jnp.asarray(data, float), "data")
+    shape = fitted.reference.center.shape
     if points.shape[1:] != shape or len(points) < 4:
         raise ValueError(
             f"`data` must be at least 4 points of shape {shape}, as those learned "
             f"from, stacked on axis 0, but got shape {points.shape}."
         )
-    if not bool(jnp.all(jnp.isfinite(points))):
-        raise ValueError(
-            "`data` must be finite, but got NaN or infinity: leave those points out."
-        )
-    numbers = fitted.about.get("atomic_numbers")
-    species = tuple(symbols_of(numbers)) if numbers else None
-    columns = fitted.about.get("columns")
-    dataset = Dataset(
-        points, None, fitted.group, species=species,
-        columns=tuple(columns) if columns else None,
+    numbers, columns = (fitted.about.get(n) for n in ("atomic_numbers", "columns"))
+    return Dataset(
+        points, None, fitted.group, species=numbers and symbols_of(numbers),
+        columns=columns and tuple(columns),
     )  # fmt: skip
-    return judge(key, fitted, dataset, num_samples=num_samples)

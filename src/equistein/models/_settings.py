@@ -1,22 +1,77 @@
-"""The settings of the models that the library makes."""
+"""What is fitted to what, and the settings of the models that the library makes."""
 
 import dataclasses
 import math
-import sys
-from collections.abc import Collection
-from types import NoneType
-from typing import Any, ClassVar, get_args, get_origin, Literal
+from typing import Any, Literal
 
-from equistein._limits import MOST, WHY_MOST
-from equistein._numbers import is_integer, is_number
+from equistein._gate import gate
+from equistein._numbers import is_number
 from equistein.training import Precision
+
+_OR_ZERO = (
+    "warm_up", "ema", "max_rollbacks", "stein_step_size", "langevin_step_size",
+    "force_weight", "reset_probability", "reset_to_data", "cooling_fraction",
+    "regularization", "label_weight", "data_noise", "held_out", "seed",
+)  # fmt: skip
+_FRACTIONS = ("reset_probability", "reset_to_data", "cooling_fraction")
+_BELOW = {"ema": 1, "held_out": 1, "seed": 2**63}
+
+
+@gate
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What is fitted to what.
+
+    Attributes:
+        group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3, permutations:3,
+            signs:2, signed-permutations:3, torus:6.2832,inf with periods,
+            image-rotations, image-reflections, point-cloud,
+            product:permutations:3*cyclic:4 of groups on the same points, or
+            direct:permutations:3@3x2+trivial@4 of groups on parts of a flat point.
+        dim: For a point cloud, the dimension of space.
+        species: For a point cloud, one label a particle, as in "C C O"; by default the
+            elements of an .xyz file, or all particles alike.
+        network: What the energy is made of: `graph`, for a point cloud, a graph network
+            with an energy for each noise level; `unet`, for images, a U-shaped network
+            with the same; or `features`, a perceptron of invariant features, or
+            convolutions. None is `graph` for clouds without classes, `unet` for images.
+        labels: Whether classes in the file, or its energies at a temperature, are
+            learned too.
+        columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
+            that of the classes.
+        label: The column of a table that holds the classes, numbers or words.
+        held_out: The fraction of the data that is kept from training, to judge by.
+        seed: The source of all randomness.
+        num_samples: Samples drawn after the fit, for the report.
+        ais_steps: The temperatures of the annealed importance sampling of log Z.
+        kelvin: The temperature in K of molecules whose energies in eV and forces in
+            eV / Angstrom the file has: both are learned as those of the density
+            exp(-E / kT), forces alone by a graph network. Without it neither is used.
+        stream: Whether the points of an .npy or .npz file stay on disk, of which the
+            last are held out. Those of files of more than 512 MiB always do.
+    """
+
+    group: str
+    dim: int | None = None
+    species: str | None = None
+    network: Literal["graph", "features", "unet"] | None = None
+    labels: bool = True
+    columns: str | None = None
+    label: str | None = None
+    held_out: float = 0.1
+    seed: int = 0
+    num_samples: int = 512
+    ais_steps: int = 1_000
+    stream: bool = False
+    kelvin: float | None = None
+
+    def __post_init__(self):
+        _check_ranges(self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractSettings:
     """How an energy is trained and sampled, whatever the objective.
-
-    Numbers are finite and positive, but for the fields that a class names here.
 
     Attributes:
         num_epochs: The number of epochs; None is as many as suit.
@@ -28,8 +83,7 @@ class AbstractSettings:
         ema: The decay of the running mean of the weights, which is what is sampled.
         max_rollbacks: How often a diverging fit goes back to its last good state.
         energy_limit: The size of an energy from which on a fit is diverging.
-        precision: How training rounds the factors of a network's products on a GPU or a
-            TPU, as in `es.training.Optimization`; None is JAX's own setting.
+        precision: As in `es.training.Optimization`, for products on a GPU or a TPU.
         sample_steps: Steps to draw new samples.
         sample_at_once: The number of samples drawn together; their forces join.
     """
@@ -47,14 +101,8 @@ class AbstractSettings:
     sample_steps: int
     sample_at_once: int
 
-    or_zero: ClassVar[Collection[str]] = ("warm_up", "ema", "max_rollbacks")
-    fractions: ClassVar[Collection[str]] = ()
-
     def __post_init__(self):
-        """Raise `ValueError` for a setting that is out of range."""
-        check_fields(
-            self, or_zero=self.or_zero, fractions=self.fractions, below_one=("ema",)
-        )
+        _check_ranges(self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,9 +111,6 @@ class AbstractParticleSettings(AbstractSettings):
 
     Attributes:
         bandwidth: The kernel's bandwidth; None is the median rule.
-        stein_step_size: The step along the Stein force, in squared units of the points.
-        langevin_step_size: The Langevin step, in squared units of the points.
-        score_clip: The largest norm of a score, in inverse units of the points.
         force_weight: The weight of the squared error of known forces, over their mean
             square, where the data has some.
     """
@@ -76,12 +121,8 @@ class AbstractParticleSettings(AbstractSettings):
     score_clip: float | None = None
     force_weight: float = 1.0
 
-    or_zero: ClassVar[Collection[str]] = (
-        *AbstractSettings.or_zero, "stein_step_size", "langevin_step_size",
-        "force_weight",
-    )  # fmt: skip
 
-
+@gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ContrastiveSettings(AbstractParticleSettings):
     """How an energy is trained by contrastive divergence, and sampled.
@@ -91,30 +132,30 @@ class ContrastiveSettings(AbstractParticleSettings):
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
         negatives: `persistent` particles, or `reweighted` ones, Metropolis-adjusted
-            chains whose weights estimate the mass of each mode: exact in a few
-            dimensions, with kernel `none`. New samples then come from annealed
-            sequential Monte Carlo, in at most `sample_steps` steps. num_particles: The
-            negatives of every batch. buffer_size: Particles kept between batches, of
-            which `num_particles` are drawn for each; None keeps just those (persistent
-            contrastive divergence). num_steps: Sampler steps a batch.
-            reset_probability: The chance, for each particle and batch, to restart.
-            reset_to_data: The fraction of these that start at data points. initial:
-            Where particles and new samples start: `box`, uniformly in a box around the
-            data; or `normals`, normal distributions with the mean and the covariance of
-            the data of each class, moved by the group. kernel: How particles interact:
-            `equivariant`, across orbits; `plain`, as they are; or `none`, independent
-            Langevin chains. stein_step_size: The step along the Stein force, in squared
-            units of the points; None is the same as `langevin_step_size`.
-            langevin_step_size: The Langevin step, in squared units of the points; about
-            a fifth of the squared width of the finest detail. None is a ten-thousandth
-            of the squared reach of the data. score_clip: The largest norm of a score,
-            in inverse units of the points; well above what the data's finest detail
-            needs. None is 450 over the reach. regularization: The weight of the mean
-            squared energies of data and particles. label_weight: The weight of the
-            labels' loss: cross-entropy for classes, squared error for known energies.
-            data_noise: Noise added to the data of each batch, in the units of the
-            points. cooling_fraction: The fraction of `sample_steps` over which the
-            Langevin step falls to 5 %, at the end.
+            chains with weights: exact in a few dimensions, with kernel `none`. New
+            samples then come from annealed sequential Monte Carlo.
+        num_particles: The negatives of every batch.
+        buffer_size: Particles kept between batches; None keeps `num_particles`.
+        num_steps: Sampler steps a batch.
+        reset_probability: The chance, for each particle and batch, to restart.
+        reset_to_data: The fraction of these that start at data points.
+        initial: Where particles and new samples start: `box`, uniformly around the
+            data; or `normals`, with mean and covariance of each class, moved by the
+            group.
+        kernel: How particles interact: `equivariant`, across orbits; `plain`, as they
+            are; or `none`, independent Langevin chains.
+        stein_step_size: The step along the Stein force, in squared units of the points;
+            None is the same as `langevin_step_size`.
+        langevin_step_size: The Langevin step, likewise, about a fifth of the squared
+            width of the finest detail; None is (0.01 reach of the data)^2.
+        score_clip: The largest norm of a score, in inverse units of the points. None is
+            450 over the reach of the data.
+        regularization: The weight of the mean squared energies of data and particles.
+        label_weight: The weight of the cross-entropy of classes, or of the squared
+            error of known energies.
+        data_noise: Noise added to the data of each batch, in the units of the points.
+        cooling_fraction: The last fraction of `sample_steps`, over which the Langevin
+            step falls to 5 %.
     """
 
     batch_size: int = 128
@@ -138,46 +179,29 @@ class ContrastiveSettings(AbstractParticleSettings):
     sample_at_once: int = 512
     force_weight: float = 100.0  # divergences are of all coordinates together
 
-    fractions: ClassVar[Collection[str]] = (
-        "reset_probability", "reset_to_data", "cooling_fraction",
-    )  # fmt: skip
-    or_zero: ClassVar[Collection[str]] = (
-        *AbstractParticleSettings.or_zero, *fractions, "regularization", "label_weight",
-        "data_noise",
-    )  # fmt: skip
-
     def __post_init__(self):
-        """Raise `ValueError` for settings out of range, or that do not go together."""
         super().__post_init__()
-        still = self.stein_step_size == 0 or self.kernel == "none"
-        if self.langevin_step_size == 0 and still:
+        no_noise, no_kernel = self.langevin_step_size == 0, self.kernel == "none"
+        if no_noise and (no_kernel or self.stein_step_size == 0):
             raise ValueError(
-                "`stein_step_size` (with a kernel) or `langevin_step_size` must be "
-                "above 0, or no particle moves."
+                "`langevin_step_size`, or `stein_step_size` with a kernel, must be "
+                "above 0, but got 0: no particle moves."
             )
-        if self.negatives == "reweighted":
-            self._check_reweighted()
-        if self.buffer_size is not None and self.buffer_size < self.num_particles:
+        kept = self.buffer_size
+        if self.negatives == "reweighted" and (no_noise or not no_kernel or kept):
             raise ValueError(
-                "`buffer_size` must be at least `num_particles`, "
-                f"{self.num_particles}, but got {self.buffer_size!r}."
+                "`negatives` reweighted need `kernel` none, `langevin_step_size` above "
+                "0 and no `buffer_size`, but got "
+                f"{self.kernel}, {self.langevin_step_size} and {kept}."
             )
-
-    def _check_reweighted(self) -> None:
-        """Raise `ValueError` for settings that chains with weights have no use for."""
-        if self.kernel != "none":
+        if kept is not None and kept < self.num_particles:
             raise ValueError(
-                "`negatives` that are reweighted are independent chains: give `kernel` "
-                f"none, not {self.kernel}."
-            )
-        if self.langevin_step_size == 0 or self.buffer_size is not None:
-            raise ValueError(
-                "`negatives` that are reweighted take `langevin_step_size` above 0 and "
-                f"no `buffer_size`, but got {self.langevin_step_size!r} and "
-                f"{self.buffer_size!r}."
+                f"`buffer_size` must be at least `num_particles`, {self.num_particles},"
+                f" but got {kept}."
             )
 
 
+@gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DenoisingSettings(AbstractParticleSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
@@ -185,7 +209,6 @@ class DenoisingSettings(AbstractParticleSettings):
     Attributes:
         num_epochs: The number of epochs; None is as many as make 19 200 batches, and of
             more than 4 800 points 4 for each, up to 38 400.
-        epoch_batches: Batches an epoch.
         width: The number of units of the graph network.
         depth: The number of its layers.
         sigma_min: The least noise, in the units of the points; None is a 20th of the
@@ -196,15 +219,12 @@ class DenoisingSettings(AbstractParticleSettings):
         stein_step_size: The step of the Stein force at the least noise, in squared
             units of the points; None is a 25th of the Langevin step, for a reach of 8,
             and 0 for clouds that are no molecules. 0 leaves the force out.
-        langevin_step_size: The Langevin step at the least noise, in the same; None is
-            the squared noise. Both steps grow with the noise; beyond six times the
-            least neither is taken.
+        langevin_step_size: The Langevin step likewise; None is the squared noise. Both
+            grow with the noise; beyond six times the least neither is taken.
         score_clip: The largest norm of a score at the least noise; None is three times
             that of the noise's own, and 20 over the noise at least.
-        sample_steps: Steps from the largest noise to the least.
         sample_temperature: The temperature of the steps at up to twenty times the least
-            noise: below 1 samples are nearer to the modes; None is 0.7 for molecules,
-            which are at rest, and 1 for other clouds.
+            noise; None is 0.7 for molecules, which are at rest, and 1 for other clouds.
     """
 
     epoch_batches: int = 64
@@ -221,22 +241,19 @@ class DenoisingSettings(AbstractParticleSettings):
     sample_temperature: float | None = None
 
 
+@gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageSettings(AbstractSettings):
     """How energies of images are trained by denoising at all levels, and sampled.
 
     Attributes:
         num_epochs: The number of epochs; None is as many as make 4 000 batches.
-        epoch_batches: Batches an epoch.
-        fields: The fields of each level of the network, from the finest on; larger
-            images have more levels of the last number.
+        fields: The fields of each level of the network, from the finest on; large
+            images have more of the last number.
         num_blocks: The blocks of its coarsest level.
-        sigma_min: The least noise, in the units of the pixels: the energy is that of
-            the images blurred by it.
+        sigma_min: The least noise, in the units of the pixels, which blurs the images.
         sigma_max: The largest noise, where samples start.
-        label_weight: The weight of the cross-entropy of classes beside a loss that is a
-            mean over pixels: at 1 it alone would shape what both share.
-        sample_steps: Steps from the largest noise to the least, of two evaluations.
+        label_weight: The weight of the cross-entropy beside a mean over pixels.
     """
 
     epoch_batches: int = 100
@@ -254,10 +271,7 @@ class ImageSettings(AbstractSettings):
     sample_steps: int = 50
     sample_at_once: int = 128
 
-    or_zero: ClassVar[Collection[str]] = (*AbstractSettings.or_zero, "label_weight")
-
     def __post_init__(self):
-        """Raise `ValueError` for a setting out of range."""
         super().__post_init__()
         if self.sigma_max <= self.sigma_min:
             raise ValueError(
@@ -266,54 +280,19 @@ class ImageSettings(AbstractSettings):
             )
 
 
-def check_fields(
-    settings: Any,
-    *,
-    or_zero: Collection[str] = (),
-    fractions: Collection[str] = (),
-    below_one: Collection[str] = (),
-) -> None:
-    """Raise unless the fields of a dataclass are of their types, and numbers positive.
+def _check_ranges(settings: Any) -> None:
+    """Raise `ValueError` unless numbers are finite, positive and within their limits.
 
-    Looks at numbers, tuples of them, which must not be empty, and choices (`Literal`).
-
-    Args:
-        settings: A dataclass.
-        or_zero: The numbers that may be zero as well.
-        fractions: The numbers that are 1 at most.
-        below_one: The numbers that are below 1.
-
-    Raises:
-        ValueError: If one is not, with its name, what was expected and what came.
+    Their types `gate` has checked.
     """
-    for field in dataclasses.fields(settings):
-        name, value, kind = field.name, getattr(settings, field.name), field.type
-        kinds: tuple[Any, ...] = get_args(kind) or (kind,)
-        if get_origin(kind) is Literal:
-            good, wanted = value in kinds, f"one of {', '.join(kinds)}"
-        elif (value is None and NoneType in kinds) or not {int, float} & {*kinds}:
-            continue
-        else:
-            whole, zero = int in kinds, name in or_zero
-            wanted = f"a {'whole' if whole else 'finite'} number "
-            wanted += "from 0 on" if zero else "above 0"
-            most = sys.float_info.max
-            if whole:
-                wanted, most = f"{wanted}, at most {MOST:.0e}", MOST
-            if name in fractions:
-                wanted, most = wanted + ", at most 1", 1.0
-            elif name in below_one:
-                wanted, most = wanted + ", below 1", math.nextafter(1, 0)
-            values = value if get_origin(kind) is tuple else (value,)
-            good = values and all(_in_range(v, whole, zero, most) for v in values)
-            wanted = f"one or more, each {wanted}" if values is value else wanted
-        if not good:
-            huge = isinstance(value, int) and value > MOST
-            why = f": {WHY_MOST}" if huge else ""
-            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}{why}.")
-
-
-def _in_range(value: Any, whole: bool, zero: bool, most: int | float) -> bool:
-    if not (is_integer(value) if whole else is_number(value)):
-        return False
-    return 0 <= value <= most and (zero or value > 0)
+    for name, value in vars(settings).items():
+        limit, zero = _BELOW.get(name, math.inf), name in _OR_ZERO
+        wanted = f"a finite number {'from 0 on' if zero else 'above 0'}"
+        if name in _FRACTIONS:
+            wanted, limit = f"{wanted}, at most 1", math.nextafter(1, 2)
+        elif name in _BELOW:
+            wanted = f"{wanted}, below {limit}"
+        numbers = value if isinstance(value, tuple | list) else (value,)
+        good = [0 < n < limit or (n == 0 and zero) for n in numbers if is_number(n)]
+        if not numbers or not all(good):
+            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")

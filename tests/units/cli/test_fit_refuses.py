@@ -130,38 +130,38 @@ BAD = {
     ),
     "a graph network of what is no cloud": (
         "x.npy", npy(POINTS), ["--group", "trivial", "--network", "graph"],
-        "--network graph is for --group point-cloud",
+        "for the symmetry of a PointCloud",
     ),
     "a temperature of zero": (
         "x.xyz", text(2 * HF), ["--group", "point-cloud", "--kelvin", "0"],
         "`kelvin` must be a finite number above 0",
     ),
     "a temperature of what has no energy": (
-        "x.xyz", text(9 * WATER), AT_300, "x.xyz has neither: leave it out",
+        "x.xyz", text(9 * WATER), AT_300, "--kelvin is for molecules with",
     ),
     "a temperature of points": (
-        "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "for molecules with energies",
+        "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "for molecules with",
     ),
     "energies that are all alike": (
-        "x.xyz", text(9 * HF), FEATURES, "all alike, -1.5 eV",
+        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), FEATURES, "all alike",
     ),
     "energies alone for a graph network": (
         "x.xyz", text(9 * HF.replace(":forces:", ":other:")), AT_300,
-        "a graph network learns from forces: take --network features",
+        "for molecules with forces",
     ),
     "forces that are all zero": (
         "x.xyz", text(9 * HF.replace("0 0 1", "0 0 0").replace("-1\n", "0\n")),
-        AT_300, "all zero or unknown",
+        AT_300, "unknown or all alike",
     ),
     "forces of several formulas": (
-        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "of 2 formulas, and",
+        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "of 2 formulas, which",
     ),
     "a truncated molecule": (
         "x.xyz", text(WATER + WATER[:-8]), ["--group", "point-cloud"], "x.xyz, line 6",
     ),
     "held out beyond all": ("x.npy", npy(POINTS), ["--held-out", "1"], "held_out"),
     "more held out than is left": (
-        "x.npy", npy(POINTS), ["--held-out", "0.9"], "a smaller --held-out",
+        "x.npy", npy(POINTS), ["--held-out", "0.9"], "--batch-size or --held-out",
     ),
     "no layers": ("x.npy", npy(POINTS), ["--widths", "0"], "width"),
     "a setting out of range": (

@@ -4,10 +4,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from equistein.diffusion import NoiseEnergy
-from equistein.groups import PointCloud
-from equistein.models import graph_energy_for, masked_energy_for
+from equistein.groups import PointCloud, Trivial
+from equistein.models import (
+    Dataset,
+    DenoisingSettings,
+    for_data,
+    for_dataset,
+    Problem,
+)
 from equistein.networks import AbstractNoiseNetwork
 
 GROUP = PointCloud("COO", 3)
@@ -18,8 +25,12 @@ def clouds(key, num=8):
     return jax.vmap(GROUP.project)(points)
 
 
-def energy_of(key, data, **settings):
-    return graph_energy_for(key, GROUP, data, width=4, depth=1, **settings)
+def energy_of(key, data, group=GROUP, atomic_numbers=None, **settings):
+    settings = DenoisingSettings(width=4, depth=1, **settings)
+    return for_data(
+        key, group, data, network="graph", settings=settings,
+        atomic_numbers=atomic_numbers,
+    ).energy  # fmt: skip
 
 
 class Known(AbstractNoiseNetwork):
@@ -66,8 +77,12 @@ def mixed(key, **settings):
     data = clouds(key, 12).at[:6, 2].set(0.0)
     data = data.at[:6, :2].add(-jnp.mean(data[:6, :2], axis=1, keepdims=True))
     labels = jnp.repeat(jnp.arange(2), 6)
-    energy = masked_energy_for(
-        key, ("CO", "CHO"), data, labels, atomic_numbers=((6, 8), (6, 1, 8)), width=4,
-        depth=1, **settings,
-    )  # fmt: skip
-    return energy, data, labels
+    settings = DenoisingSettings(width=4, depth=1, **settings)
+    return model_of_formulas(key, data, labels, settings).energy, data, labels
+
+
+def model_of_formulas(key, data, labels, settings):
+    """Return the model of CO and HCO."""
+    formulas = (tuple("CO"), tuple("CHO"))
+    dataset = Dataset(data, np.asarray(labels), Trivial(), formulas=formulas)
+    return for_dataset(key, dataset, Problem(group="point-cloud"), settings)

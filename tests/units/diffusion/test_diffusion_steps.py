@@ -12,13 +12,7 @@ from equistein.diffusion import (
 )
 from equistein.groups import PointCloud
 from equistein.kernels import Pullback
-from equistein.models import (
-    denoising_model,
-    DenoisingSettings,
-    diffusion_steps,
-    graph_energy_for,
-    kernel_for,
-)
+from equistein.models import denoising_model, DenoisingSettings, kernel_for
 
 
 def steps_of(
@@ -28,8 +22,12 @@ def steps_of(
     return DiffusionSteps(sizes, num_steps, kernel, temperature)
 
 
+def drawn_by(energy, data, **settings):
+    return denoising_model(energy, data, DenoisingSettings(**settings)).generator.steps
+
+
 def sizes_of(energy, shape=(3, 3), **settings):
-    return diffusion_steps(energy, shape, DenoisingSettings(**settings)).step_sizes
+    return drawn_by(energy, jnp.zeros((2, *shape)), **settings).step_sizes
 
 
 def test_step_sizes_grow_with_the_noise(key):
@@ -60,17 +58,18 @@ def test_step_sizes_may_be_given(key):
 def test_the_clip_spares_the_scores_of_large_clouds(key):
     data = 3 * jr.normal(key, (4, 150, 3))
     group = PointCloud([0] * 150, 3)
-    energy = graph_energy_for(key, group, data, width=4, depth=1, sigma_min=0.1)
+    energy = energy_of(key, data, group, sigma_min=0.1)
     assert sizes_of(energy, (150, 3)).score_clip > 2 * np.sqrt(450) / 0.1
 
 
 def test_the_kernel_is_left_out_with_its_step(key):
-    energy = energy_of(key, clouds(key))
-    with_force = diffusion_steps(energy, (3, 3), DenoisingSettings(stein_step_size=0.1))
-    by_default = diffusion_steps(energy, (3, 3), DenoisingSettings())
+    data = clouds(key)
+    energy = energy_of(key, data)
+    with_force = drawn_by(energy, data, stein_step_size=0.1)
+    by_default = drawn_by(energy, data)
     assert by_default.kernel is None  # these are no atoms
     assert isinstance(with_force.kernel, Pullback)
-    without = diffusion_steps(energy, (3, 3), DenoisingSettings(stein_step_size=0.0))
+    without = drawn_by(energy, data, stein_step_size=0.0)
     assert without.kernel is None
 
 
@@ -114,15 +113,11 @@ def test_particles_end_as_cold_as_the_temperature(key):
 
 def test_molecules_are_drawn_cold_and_other_clouds_are_not(key):
     points, atoms = clouds(key), (8, 1, 1)
-    water = graph_energy_for(
-        key, PointCloud(atoms, 3), points, width=4, depth=1, atomic_numbers=atoms
-    )
+    water = energy_of(key, points, PointCloud(atoms, 3), atomic_numbers=atoms)
     for energy, usual in ((energy_of(key, points), 1.0), (water, 0.7)):
         for given, expected in ((None, usual), (0.3, 0.3)):
-            settings = DenoisingSettings(sample_temperature=given, sample_at_once=4)
-            generator = denoising_model(energy, points, settings).generator
-            assert generator.steps.temperature == expected
-            assert diffusion_steps(energy, (3, 3), settings).temperature == 1
+            steps = drawn_by(energy, points, sample_temperature=given)
+            assert steps.temperature == expected
 
 
 def test_wrong_temperatures_are_refused():

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from molecules_by_hand import mixed
+from molecules_by_hand import mixed, model_of_formulas
 
 import equistein as es
 from equistein.diffusion import denoising_loss, NoiseConditionalScoreMatching
 from equistein.groups import Trivial
-from equistein.models import DenoisingSettings, for_formulas, formulas_of, of_formula
+from equistein.models import DenoisingSettings, formulas_of, of_formula
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +124,7 @@ def test_one_formula_of_several_is_drawn(tmp_path):
     settings = DenoisingSettings(
         num_epochs=1, epoch_batches=2, batch_size=4, sample_steps=5, width=4, depth=1
     )
-    model = for_formulas(
-        jr.key(2), ("CO", "CHO"), data, labels, settings=settings,
-        atomic_numbers=((6, 8), (6, 1, 8)),
-    )  # fmt: skip
+    model = model_of_formulas(jr.key(2), data, labels, settings)
     model.check(jr.key(3), data, labels)
     fitted = model.fit(jr.key(3), data, labels)
     fitted.save(tmp_path / "model.eqx")

@@ -10,7 +10,6 @@ from molecules_by_hand import clouds, energy_of, GROUP, known
 
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import check_invariance, PointCloud, Trivial
-from equistein.models import graph_energy_for
 from equistein.networks import EGNN, NoiseMLP
 
 
@@ -107,7 +106,7 @@ def test_bad_arguments_are_refused(data, key):
         with pytest.raises(ValueError, match="`sigma_min`"):
             energy_of(key, data, sigma_min=noise)
     with pytest.raises(ValueError, match="mirror images"):
-        graph_energy_for(key, PointCloud("COO", 3, reflections=False), data)
+        energy_of(key, data, PointCloud("COO", 3, reflections=False))
     with pytest.raises(ValueError, match="coincide"):
         energy_of(key, jnp.zeros((8, 3, 3)))
     with pytest.raises(ValueError, match="shape"):

@@ -14,10 +14,9 @@ from equistein.models import (
     Problem,
     read_dataset,
 )
-from equistein.models._energies_and_forces import force_errors
+from equistein.models._judge import force_errors
 from equistein.molecules import BOLTZMANN
-from equistein.samplers import Normal
-from equistein.training import Blurred, Fitted, ForceMatching, SquaredError
+from equistein.training import Blurred, ForceMatching, SquaredError
 
 STIFFNESS, LENGTH, NUM = 20.0, 0.92, 24  # eV / Angstrom^2, Angstrom
 UNIT = BOLTZMANN * 300
@@ -139,21 +138,18 @@ def test_errors_are_those_of_held_out_frames(path, factor, force, energy):
     dataset = read(path, kelvin=300.0, held_out=0.4)
     group = PointCloud(("F", "H"), 3)
     known = KnownEnergy(log_density, group)
-    normal = Normal(jnp.zeros((2, 3)), 1.0, group)
-    fitted = Fitted(known, {}, [], None, normal)
-    found = force_errors(fitted, dataset)
+    found = force_errors(known, dataset)
     mean = np.nanmean(np.abs(dataset.held_out().forces))
     assert np.isclose(found["held_out_force_error_of_zero"], mean)
     assert np.isclose(found["held_out_force_error"], force * mean, atol=1e-4)
     gaps = dataset.held_out().energies - np.nanmean(dataset.train().energies)
     wanted = 1e3 / 2 * energy * np.nanmean(np.abs(gaps))
     assert np.isclose(found["held_out_energy_error"], wanted, atol=1e-2)
-    assert force_errors(fitted, read(path)) == {}
+    assert force_errors(known, read(path)) == {}
 
 
 def test_none_held_out_none_judged(path):
     dataset = read(path, kelvin=300.0, held_out=0.0)
     group = PointCloud(("F", "H"), 3)
     known = KnownEnergy(lambda point: -jnp.sum(point**2), group)
-    normal = Normal(jnp.zeros((2, 3)), 1.0, group)
-    assert force_errors(Fitted(known, {}, [], None, normal), dataset) == {}
+    assert force_errors(known, dataset) == {}

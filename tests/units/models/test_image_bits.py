@@ -5,7 +5,7 @@ import jax.random as jr
 import pytest
 
 import equistein as es
-from equistein.models import image_bits, image_energy_for, ImageSettings
+from equistein.models import image_bits, image_model, ImageSettings
 
 IMAGES = jr.uniform(jr.key(0), (24, 4, 4, 1))
 SETTINGS = ImageSettings(fields=(2,), num_blocks=1, sigma_min=0.2)
@@ -15,7 +15,7 @@ SETTINGS = ImageSettings(fields=(2,), num_blocks=1, sigma_min=0.2)
 def untrained():
     """Energies that are the normal laws: their Z is 1."""
     turns = es.groups.ImageRotations()
-    return image_energy_for(jr.key(1), turns, IMAGES, settings=SETTINGS)
+    return image_model(jr.key(1), turns, IMAGES, settings=SETTINGS).energy
 
 
 def louder(energy, size):

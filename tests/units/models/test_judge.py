@@ -35,9 +35,9 @@ def test_what_drawing_warns_of_is_in_the_judgement():
     points = jr.normal(jr.key(1), (12, 2))
     dataset = Dataset(points, None, Trivial())
     with pytest.warns(SamplingWarning, match="6 of 6 particles stand exactly where"):
-        found = judge(
+        outcomes, _ = judge(
             jr.key(2), fitted_with(1e-30, points), dataset, num_samples=6, ais_steps=3
         )
-    (event,) = found.outcomes["model"].events
+    (event,) = outcomes["model"].events
     assert event["event"] == "warning"
     assert "stand exactly where they began" in event["text"]

@@ -3,12 +3,11 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.models import pretrained, pretrained_names
+from equistein.models import pretrained
 from equistein.molecules import formula, score_molecules, symbols_of
 
 
 def test_a_model_comes_with_the_package(single_precision):
-    assert pretrained_names() == ["c5h8o"]
     fitted = pretrained("c5h8o")
     assert formula(symbols_of(fitted.about["atomic_numbers"])) == "C5H8O"
     steps = fitted.generator.steps

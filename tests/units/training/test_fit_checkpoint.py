@@ -10,7 +10,8 @@ from by_hand import batch_of, bowl, divergence_of, generator_of, same, svgd
 from equistein.energies import TemperedEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
-from equistein.models import descent, energy_for
+from equistein.models import energy_for
+from equistein.models._contrastive import descent
 from equistein.samplers import Langevin, SVGD
 from equistein.training import (
     adam,
