@@ -44,7 +44,10 @@ class AbstractReference(eqx.Module):
 class Projected(eqx.Module):
     """The subspace that a function projects onto."""
 
-    project: Callable[[Point], Point]
+    function: Callable[[Point], Point]
+
+    def project(self, point: Point) -> Point:
+        return self.function(point)
 
 
 @gate
