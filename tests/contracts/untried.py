@@ -13,7 +13,6 @@ UNTRIED = {
     "groups": {
         _RESULTS: {"RigidPermutation", "SignedPermutation"},
         _NONE: {"Trivial"},
-        "TorusTranslations by another name": {"Translations"},
     },
     "features": {
         _NONE: {"Coordinates"},
