@@ -294,7 +294,9 @@ class PlanarTarget:
             ),
         ]  # fmt: skip
 
-    def _drawn_data(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
+    def _drawn_data(
+        self, config: PlanarConfig, trial: Trial
+    ) -> tuple[Labeled, Labeled]:
         """Return a seed's points to learn from, and those held out."""
         keys = jr.split(trial.key(0), 6)
         data = self.sample(keys[0], config.num_data)

@@ -12,7 +12,7 @@ CONTRACT = [
     "groups.Trivial", "groups.Cyclic", "groups.Dihedral", "groups.SpecialOrthogonal",
     "groups.Orthogonal", "groups.ImageRotations", "groups.PointCloud",
     "groups.Permutations", "groups.Signs", "groups.Product", "groups.Direct",
-    "groups.TorusTranslations", "groups.Translations", "features.Periodic",
+    "groups.TorusTranslations", "features.Periodic",
     "Parameters", "from_numpyro", "to_arviz", "relabel",
     "kernels.RBF", "kernels.IMQ", "kernels.Invariant", "kernels.Equivariant",
     "kernels.Pullback", "kernels.Gradient", "kernels.Median",

@@ -9,28 +9,24 @@ from equistein.groups._check import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
 )
-from equistein.groups._direct import Direct as Direct
 from equistein.groups._image_rotations import ImageRotations as ImageRotations
 from equistein.groups._orthogonal import (
     Orthogonal as Orthogonal,
     SpecialOrthogonal as SpecialOrthogonal,
 )
 from equistein.groups._parse import parse_group as parse_group
-from equistein.groups._permutations import Permutations as Permutations
+from equistein.groups._permutations import (
+    Permutations as Permutations,
+    SignedPermutation as SignedPermutation,
+    SignedPermutations as SignedPermutations,
+    Signs as Signs,
+)
 from equistein.groups._planar import Cyclic as Cyclic, Dihedral as Dihedral
 from equistein.groups._point_cloud import (
     encode_species as encode_species,
     PointCloud as PointCloud,
     RigidPermutation as RigidPermutation,
 )
-from equistein.groups._product import Product as Product
-from equistein.groups._signed_permutations import (
-    SignedPermutation as SignedPermutation,
-    SignedPermutations as SignedPermutations,
-)
-from equistein.groups._signs import Signs as Signs
-from equistein.groups._torus_translations import (
-    TorusTranslations as TorusTranslations,
-    Translations as Translations,
-)
+from equistein.groups._product import Direct as Direct, Product as Product
+from equistein.groups._torus_translations import TorusTranslations as TorusTranslations
 from equistein.groups._trivial import Trivial as Trivial

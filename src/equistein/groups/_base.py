@@ -20,8 +20,8 @@ _MOST_COPIES = 1_000  # that are tried to find the nearest
 class AbstractGroup(eqx.Module):
     """A compact group and its action on points, which preserves distances.
 
-    The action is linear, so a group element moves a score or a displacement as it moves
-    a point; unless the group says with `push` how else.
+    The action is linear, and moves scores and displacements like points, unless the
+    group has a `push`.
     """
 
     @abc.abstractmethod
@@ -59,32 +59,27 @@ class AbstractGroup(eqx.Module):
     def nearest(self, point: Point, to: Point) -> Point:
         r"""Return the copy $g x$ of a point nearest to another point.
 
-        Of a finite group by trying all elements. For `PointCloud` the best turn and the
-        best swaps are found one after the other, from several starts: the copy is never
-        further than the point itself, though there may be a nearer one.
+        For a finite group by trying all elements; for `PointCloud` by alternating the
+        best rotation and the best permutation, from several starts, to a local minimum.
 
         Raises:
-            ValueError: If there are more than 1 000 elements, or no rule for a group
-                without an end of them.
+            ValueError: If there are more than 1 000 elements, or no rule for an
+                infinite group.
         """
         if self.order is None or self.order > _MOST_COPIES:
             raise ValueError(
                 f"The nearest copy of a point is found for up to {_MOST_COPIES} "
                 f"elements, for rotations and for point clouds, but {self} is neither. "
-                "For more, take `canonicalize`, or the nearest of some of `sample`."
+                "Use `canonicalize`, or the nearest of some of `sample`."
             )
         copies = self.orbit(point)
         axes = tuple(range(1, copies.ndim))
         return copies[jnp.argmin(jnp.sum((copies - to[None]) ** 2, axis=axes))]
 
     def project(self, point: Point) -> Point:
-        """Return the nearest point of the subspace the group lives on.
+        """Return the nearest point of the group's subspace, or raise `ValueError`.
 
-        The identity, except for `PointCloud`, where the center of mass goes to the
-        origin.
-
-        Raises:
-            ValueError: If the group does not act on points of this shape.
+        The identity, except for `PointCloud`: there the center of mass is the origin.
         """
         self.check_shape(point.shape)
         return point
@@ -94,23 +89,15 @@ class AbstractGroup(eqx.Module):
 
     @property
     def order(self) -> int | None:
-        """The number of elements, None where there is no end of them."""
+        """The number of elements, None if infinite."""
         return None
 
     def elements(self) -> PyTree:
-        """Return all elements, stacked on axis 0; the identity comes first.
-
-        Raises:
-            ValueError: If there is no end of them.
-        """
-        raise ValueError(f"{self} has no end of elements: draw some with `sample`.")
+        """Return all elements of a finite group, stacked, the identity first."""
+        raise ValueError(f"{self} is infinite: draw some elements with `sample`.")
 
     def orbit(self, point: Point) -> Float[Array, "order *shape"]:
-        """Return $g x$ for every element, in the order of `elements`.
-
-        Raises:
-            ValueError: If there is no end of them.
-        """
+        """Return $g x$ for every element, in the order of `elements`."""
         if self.order is not None:
             needed = self.order * point.size * point.dtype.itemsize
             check_made(f"The {self.order} copies of a point", needed)
@@ -165,3 +152,9 @@ class AbstractMatrixGroup(AbstractGroup):
 def rotate(matrix: Float[Array, "dim dim"], point: Point) -> Point:
     """Apply `matrix` to every vector on the last axis of `point`."""
     return tensordot(point, matrix.astype(point.dtype), axes=[[-1], [1]])
+
+
+def uneven(like: Point) -> Float[Array, "..."]:
+    """Return a fixed array without symmetry."""
+    numbers = jnp.arange(like.size, dtype=like.dtype)
+    return jnp.cos(1.7 * numbers**1.1).reshape(like.shape)

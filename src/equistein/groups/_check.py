@@ -1,4 +1,4 @@
-"""Check that a density has the symmetry it is said to have."""
+"""Check that a density has a symmetry."""
 
 import dataclasses
 
@@ -15,9 +15,8 @@ from equistein.groups._base import AbstractGroup
 
 _MAX_ELEMENTS = 64
 _MAX_POINTS = 64
-# In single precision, what breaks a symmetry by more may be rounding.
-_DOUBTED = 1e-5
-_FAR = 1e-2  # from what an axiom says, which is no rounding
+_DOUBLE = 1e-5  # violations in single precision above this are checked in double
+_FAR = 1e-2  # the violation of an axiom that is not rounding
 
 
 class InvarianceError(ValueError):
@@ -34,22 +33,20 @@ def check_invariance(
 ) -> None:
     r"""Raise unless $\log p(g x) = \log p(x)$ at the given points.
 
-    Every element of a finite group of at most 64 is tried, and 16 Haar samples, from
-    a fixed key, of any other group. At most 64 of the points are used, those with a
-    finite density.
+    All elements of a group of at most 64 are tried, else 16 Haar samples from a fixed
+    key, at no more than 64 of the points, where the density is finite.
 
     Args:
         log_density: The density to check.
         group: The symmetry it should have.
         points: Where to check it, stacked on axis 0.
         tolerance: The largest difference allowed, relative to $1 + |\log p(x)|$. By
-            default $10 \sqrt{\epsilon}$ of the points' precision; in single
-            precision a difference above $10^{-5}$ is looked at in double precision,
-            and must be below it there, where the density can be computed so.
+            default $10 \sqrt{\epsilon}$ of the points' precision; in single precision
+            $10^{-5}$, computed in double precision if possible.
 
     Raises:
         InvarianceError: With the element and the size of the largest violation.
-        ValueError: If the group does not act on points of this shape, or is none.
+        ValueError: If the group is invalid, or does not act on points of this shape.
     """
     if points.ndim < 1 or len(points) == 0:
         raise ValueError("check_invariance needs `points`, at least one, on axis 0.")
@@ -58,7 +55,7 @@ def check_invariance(
     worst, limit = _worst(log_density, group, points), tolerance
     if limit is None:
         limit = 10 * float(jnp.finfo(points.dtype).eps) ** 0.5
-        if points.dtype == jnp.float32 and _DOUBTED < worst.relative <= limit:
+        if points.dtype == jnp.float32 and _DOUBLE < worst.relative <= limit:
             worst, limit = _in_double(log_density, group, points) or (worst, limit)
     if worst.relative > limit:
         _check_action(group, points)
@@ -67,13 +64,13 @@ def check_invariance(
             f"{worst.point}\nit is {worst.before:.6g}, and after the element\n"
             f"{_describe(worst.element)}\nit is {worst.after:.6g}, a violation of "
             f"{worst.error:.3g} (allowed: {limit:.1g} relative to 1 + |log p|). Choose "
-            "the group this density has, or mend the density."
+            "the group this density has, or correct the density."
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class _Violation:
-    """Where a symmetry holds least, and by how much."""
+    """The largest violation of a symmetry."""
 
     point: np.ndarray
     element: PyTree
@@ -107,17 +104,14 @@ def _worst(
 def _in_double(
     log_density: LogDensity, group: AbstractGroup, points: Particles
 ) -> tuple[_Violation, float] | None:
-    """Return the violation in double precision and what is allowed there.
-
-    None where the density cannot be computed so.
-    """
+    """Return the violation and the limit in double precision, if computable."""
     precise = np.asarray(points, np.float64)
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         try:
             values = jax.eval_shape(log_density, jnp.asarray(precise[0]))
             if values.dtype != jnp.float64:
                 return None
-            return _worst(log_density, group, jnp.asarray(precise)), _DOUBTED
+            return _worst(log_density, group, jnp.asarray(precise)), _DOUBLE
         except (TypeError, ValueError):
             return None
 
@@ -141,18 +135,13 @@ def _evaluate(
 
 
 def _check_action(group: AbstractGroup, points: Particles) -> None:
-    """Raise if what lacks an invariant density is no group.
-
-    Raises:
-        ValueError: With the axiom that half of some elements and points violate.
-    """
+    """Raise `ValueError` if half of some elements and points violate an axiom."""
     axioms = _axioms(group, _elements_of(group), points[:16])
     for axiom, error in axioms.items():
         if float(jnp.median(error)) > _FAR:
             raise ValueError(
-                f"{group} is no group that acts on these points: {axiom} does not "
-                "hold, so that no density could have it as a symmetry. Mend its `act`, "
-                "`compose` or `inverse`."
+                f"{group} does not act as a group on these points: {axiom} does not "
+                "hold. Correct its `act`, `compose` or `inverse`."
             )
 
 

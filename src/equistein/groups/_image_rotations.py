@@ -1,21 +1,21 @@
 """Quarter rotations of images, with or without reflections."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from equistein._gate import gate
 from equistein._products import tensordot
 from equistein._types import Point
-from equistein.groups._base import AbstractFiniteGroup
+from equistein.groups._base import AbstractFiniteGroup, uneven
 
 
 @gate
 class ImageRotations(AbstractFiniteGroup):
     r"""The quarter rotations of a square image: C4; with reflections D4.
 
-    Acts on points of shape `(n, n)` or `(n, n, channel)` by moving pixels, without
-    interpolation. The element $4m + k$ reflects the columns if $m = 1$ and then turns
-    by $k$ quarters, counterclockwise for rows that are drawn downwards, as `np.rot90`.
+    Acts on points of shape `(n, n)` or `(n, n, channel)` by moving pixels. The element
+    $4m + k$ reflects the columns if $m = 1$, and then rotates by $k$ quarters, as
+    `np.rot90` does.
     The representative is the image of the orbit with the largest product with a fixed
     image that has no symmetry.
 
@@ -52,7 +52,7 @@ class ImageRotations(AbstractFiniteGroup):
 
     def canonicalize(self, point: Point) -> Point:
         copies = self.orbit(point)
-        products = tensordot(copies, _uneven(point), axes=point.ndim)
+        products = tensordot(copies, uneven(point), axes=point.ndim)
         return copies[jnp.argmax(products)]
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -62,10 +62,3 @@ class ImageRotations(AbstractFiniteGroup):
                 f"square images, but got points of shape {shape}. Crop or pad them, "
                 "or put the channels last."
             )
-
-
-def _uneven(like: Point) -> Float[Array, "..."]:
-    """Return a fixed image without symmetry."""
-    return jnp.cos(1.7 * jnp.arange(like.size, dtype=like.dtype) ** 1.1).reshape(
-        like.shape
-    )

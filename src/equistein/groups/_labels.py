@@ -1,4 +1,4 @@
-"""Where the coordinates of exchangeable labels are in a point."""
+"""The coordinates of exchangeable labels in a point."""
 
 import math
 from typing import Any
@@ -12,17 +12,16 @@ from equistein._numbers import check_integers
 from equistein._types import Point
 
 Part = tuple[tuple[int, ...], tuple[int, ...]]
-"""A shape, and the axes along which its labels run, none for what has no label."""
+"""A shape, and the axes of its labels."""
 
 
 class Labels(eqx.Module):
-    r"""Where the coordinates of `num` exchangeable labels are in a point.
+    r"""The coordinates of `num` exchangeable labels in a point.
 
-    Without `parts`, along the leading axis, in as many equal blocks as there are
-    labels. With `parts`, in a flat point that holds arrays of these shapes, one after
-    the other, along the axes that are named: `(((3,), (0,)), ((3, 3), (0, 1)),
-    ((2,), ()))` is a vector with a number for each label, a matrix whose rows and
-    columns both are labels, and two numbers that belong to none.
+    Without `parts`, equal blocks of the leading axis. With `parts`, those of arrays in
+    a flat point along the named axes: `(((3,), (0,)), ((3, 3), (0, 1)), ((2,), ()))` is
+    a vector with a number for each label, a matrix whose rows and columns both are
+    labels, and two numbers without a label.
     """
 
     num: int
@@ -71,7 +70,7 @@ class Labels(eqx.Module):
             raise ValueError(
                 f"{name} of {self.num} labels acts on points of shape {wanted}, but "
                 f"got points of shape {shape}. Put the labels on the leading axis, or "
-                "say with `parts` where they are."
+                "give `parts`."
             )
 
     def permuted(self, point: Point, permutation: Int[Array, " label"]) -> Point:
@@ -100,13 +99,13 @@ class Labels(eqx.Module):
         return jnp.concatenate(moved)
 
     def sort_keys(self, point: Point) -> Float[Array, " label"]:
-        """Return a coordinate of each label: what representatives are sorted by."""
+        """Return a coordinate of each label that representatives are sorted by."""
         if self.parts is None:
             return point.reshape(self.num, -1)[:, 0]
         first = [(a, axes) for a, (_, axes) in self._arrays(point) if axes]
         array, (axis, *others) = min(first, key=lambda pair: len(pair[1]))
         by_label = jnp.moveaxis(array, axis, 0).reshape(self.num, -1)
-        # Where rows and columns both are labels, a row's sum does not know its order.
+        # Where rows and columns both are labels, a row's sum does not depend on order.
         return jnp.sum(by_label, axis=1) if others else by_label[:, 0]
 
     @property
@@ -115,11 +114,7 @@ class Labels(eqx.Module):
         return all(len(axes) < 2 for _, axes in self.parts or ())
 
     def blocks(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return where each label's coordinates are, and those of no label.
-
-        Arrays of shape (label, width) and (rest,) of places in the flattened point, for
-        labels that are separate.
-        """
+        """Return the indices of separate labels, (label, width), and of the rest."""
         if self.parts is None:
             return np.arange(size).reshape(self.num, -1), np.arange(0)
         labelled, rest, start = [], [np.arange(0)], 0

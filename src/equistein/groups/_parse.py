@@ -4,15 +4,12 @@ from collections.abc import Hashable, Sequence
 
 from equistein._gate import gate
 from equistein.groups._base import AbstractGroup
-from equistein.groups._direct import Direct
 from equistein.groups._image_rotations import ImageRotations
 from equistein.groups._orthogonal import Orthogonal, SpecialOrthogonal
-from equistein.groups._permutations import Permutations
+from equistein.groups._permutations import Permutations, SignedPermutations, Signs
 from equistein.groups._planar import Cyclic, Dihedral
 from equistein.groups._point_cloud import PointCloud
-from equistein.groups._product import Product
-from equistein.groups._signed_permutations import SignedPermutations
-from equistein.groups._signs import Signs
+from equistein.groups._product import Direct, Product
 from equistein.groups._torus_translations import TorusTranslations
 from equistein.groups._trivial import Trivial
 

@@ -19,11 +19,11 @@ from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractGroup, rotate
 from equistein.groups._orthogonal import best_rotation, special_orthogonal
 
-_ROUNDS = 3  # of swaps and turns, to bring one cloud near another
+_ROUNDS = 3  # of permutations and rotations, to bring one cloud near another
 
 
 class RigidPermutation(eqx.Module):
-    """An element of `PointCloud`: turn all particles, then reorder them."""
+    """An element of `PointCloud`: rotate all particles, then permute them."""
 
     rotation: Float[Array, "*batch dim dim"]
     permutation: Int[Array, "*batch atom"]
@@ -50,16 +50,16 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
 
 @gate
 class PointCloud(AbstractGroup):
-    """Rotations, reflections and translations of space, and swaps of like particles.
+    """Motions of space, reflections, and permutations of like particles.
 
     E(d), or SE(d) without reflections, times the permutations within each species.
     Acts on points of shape `(n, d)`. Translations are not compact, so everything
     lives on the subspace whose center of mass is the origin: `project` goes there,
     and the elements are rotations and permutations.
 
-    The representative is centered, stands along its principal axes (signs from the
-    third moments) and lists like particles by their first coordinate. It is tied,
-    and may jump, for a configuration that has a symmetry of its own.
+    The representative is centered, along its principal axes (signs from the third
+    moments), with like particles sorted by their first coordinate. It may jump for a
+    symmetric configuration.
 
     Args:
         species: One label for each particle; particles with the same label are alike.
@@ -163,11 +163,7 @@ class PointCloud(AbstractGroup):
         )
 
     def permutations(self) -> Int[np.ndarray, "permutation atom"]:
-        """Return all permutations within the species; the identity comes first.
-
-        There are `num_permutations`, which grows fast: 6 billion for 13 like
-        particles.
-        """
+        """Return all `num_permutations` of the species; the identity comes first."""
         members = self._members()
         choices = itertools.product(*map(itertools.permutations, members))
         permutations = np.tile(np.arange(len(self.species)), (self.num_permutations, 1))
@@ -181,7 +177,7 @@ class PointCloud(AbstractGroup):
         return [np.flatnonzero(labels == kind) for kind in sorted(set(self.species))]
 
     def _turns(self, point: Point, to: Point) -> Float[Array, "turn dim dim"]:
-        """Return no turn, and those that lay principal axes upon each other."""
+        """Return the identity, and the rotations that align principal axes."""
         here, there = (jnp.linalg.eigh(matmul(x.T, x))[1] for x in (point, to))
         flips = np.array(list(itertools.product((1.0, -1.0), repeat=self.dim)))
         signs = jnp.asarray(flips, point.dtype)
@@ -193,7 +189,7 @@ class PointCloud(AbstractGroup):
         return jnp.concatenate([jnp.eye(self.dim, dtype=point.dtype)[None], turns])
 
     def _swapped(self, point: Point, to: Point) -> Point:
-        """Return a point whose like particles are swapped to be nearest to another."""
+        """Return a point whose like particles are permuted nearest to another."""
         costs = matmul(-to, point.T)
         for members in self._members():
             here = costs[np.ix_(members, members)]

@@ -1,48 +1,92 @@
-"""Groups that act on the same points and commute."""
+"""Products of groups: on the same points, or each on its part of a point."""
 
+import math
+from typing import Any
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
+from equistein._limits import check_made
 from equistein._products import tensordot
-from equistein._types import Point
-from equistein.groups._base import AbstractGroup
-from equistein.groups._combined import AbstractCombined, all_tuples, check_groups
+from equistein._types import AnyKey, Point
+from equistein.groups._base import AbstractGroup, uneven
 
-_NUM_TRIED = 3  # elements of each group, to see whether they commute
+_NUM_TRIED = 3  # elements of each group, to check that they commute
+_BYTES = 64  # of a tuple of elements, at least, while all are made
+
+
+class AbstractCombined(AbstractGroup):
+    """A product of groups, whose elements are tuples with one of each."""
+
+    groups: eqx.AbstractVar[tuple[AbstractGroup, ...]]
+
+    def compose(self, left: PyTree, right: PyTree) -> PyTree:
+        triples = zip(self.groups, left, right, strict=True)
+        return tuple(group.compose(g, h) for group, g, h in triples)
+
+    def inverse(self, element: PyTree) -> PyTree:
+        pairs = zip(self.groups, element, strict=True)
+        return tuple(group.inverse(g) for group, g in pairs)
+
+    @keyed
+    def sample(self, key: AnyKey, num: int) -> PyTree:
+        keys = jr.split(key, len(self.groups))
+        pairs = zip(self.groups, keys, strict=True)
+        return tuple(group.sample(k, num) for group, k in pairs)
+
+    @property
+    def order(self) -> int | None:
+        """The number of tuples, None where there is no end of them."""
+        orders = [group.order for group in self.groups if group.order is not None]
+        return math.prod(orders) if len(orders) == len(self.groups) else None
+
+    def elements(self) -> PyTree:
+        return _all_tuples(self.groups)
+
+
+def _all_tuples(groups: tuple[AbstractGroup, ...]) -> PyTree:
+    """Return all tuples of elements of finite groups, stacked on axis 0."""
+    orders = [len(jax.tree.leaves(group.elements())[0]) for group in groups]
+    num = math.prod(orders)
+    check_made(f"The {num} elements of the product", _BYTES * num)
+    places = jnp.unravel_index(jnp.arange(num), orders)
+    return tuple(
+        jax.tree.map(lambda leaf, place=place: leaf[place], group.elements())
+        for group, place in zip(groups, places, strict=True)
+    )
 
 
 @gate
 class Product(AbstractCombined):
     """The product of groups that act on the same points and commute.
 
-    `Product(Permutations(3), Cyclic(4))` swaps three vectors of the plane and turns
-    them all: points of shape (3, 2). The representative is, of those of the group
-    without an end of elements over the elements of all others, the one with the
-    largest product with a fixed array that has no symmetry; it takes as many trials as
-    the others have elements. `order` counts the tuples of elements, of which several
-    may act alike.
-
-    Swaps and changes of sign do not commute: see `SignedPermutations`.
+    `Product(Permutations(3), Cyclic(4))` permutes three vectors of the plane and
+    rotates them all: points of shape (3, 2). The representative is the one, of the
+    infinite group's over all elements of the others, with the largest product with a
+    fixed array that has no symmetry. `order` counts tuples of elements, of which
+    several may act alike. For permutations with changes of sign, which do not commute,
+    see `SignedPermutations`.
 
     Args:
-        *groups: The groups, at most one of them without an end of elements.
+        *groups: The groups, at most one of them infinite.
 
     Raises:
-        ValueError: If one is no group, more than one is not finite, or, once the shape
-            of points is known, they do not commute.
+        ValueError: If more than one is infinite, or, once the shape of points is known,
+            they do not commute.
     """
 
     groups: tuple[AbstractGroup, ...]
 
     def __init__(self, *groups: AbstractGroup):
-        check_groups("Product", groups)
-        if sum(group.order is None for group in groups) > 1:
+        if not groups or sum(group.order is None for group in groups) > 1:
             raise ValueError(
-                f"Product needs groups of which one at most is not finite, but got "
-                f"{groups}. Several that act on parts of a point are a Direct sum."
+                "Product needs `groups`, at least one and at most one infinite, but "
+                f"got {groups}. Several that act on parts of a point are a Direct sum."
             )
         self.groups = groups
 
@@ -62,7 +106,7 @@ class Product(AbstractCombined):
         copies = point[None]
         if finite:
             moves = Product(*finite)
-            elements = all_tuples(finite)
+            elements = _all_tuples(finite)
             copies = jax.vmap(moves.act, (0, None))(elements, point)
         for group in self.groups:
             if group.order is None:
@@ -84,13 +128,13 @@ class Product(AbstractCombined):
         if gap > 1e-3:
             raise ValueError(
                 f"Product needs groups that commute, but {self.groups} do not on "
-                f"points of shape {shape}: a point ends {gap:.2g} apart. Take "
-                "SignedPermutations for swaps with changes of sign, or a Direct sum "
-                "of groups on parts of the point."
+                f"points of shape {shape}: a point ends {gap:.2g} apart. Use "
+                "SignedPermutations for permutations with changes of sign, or a Direct "
+                "sum of groups on parts of the point."
             )
 
     def _largest_gap(self, shape: tuple[int, ...]) -> Float[Array, ""]:
-        """Return how far points that are moved in both orders end apart."""
+        """Return how far apart points end that are moved in both orders."""
         point = uneven(jnp.zeros(shape, jnp.float32))
         elements = self.sample(jr.key(0), _NUM_TRIED)
 
@@ -106,7 +150,67 @@ class Product(AbstractCombined):
         return jnp.max(jax.vmap(gap)(elements))
 
 
-def uneven(like: Point) -> Float[Array, "..."]:
-    """Return a fixed array without symmetry."""
-    numbers = jnp.arange(like.size, dtype=like.dtype)
-    return jnp.cos(1.7 * numbers**1.1).reshape(like.shape)
+@gate
+class Direct(AbstractCombined):
+    """The direct sum of groups, each of which acts on its own part of a flat point.
+
+    `Direct((Permutations(3), (3, 2)), (Trivial(), (4,)))` acts on points of shape
+    (10,): it permutes three vectors, and leaves four numbers. The representative is
+    that of each part.
+
+    Args:
+        *parts: Pairs of a group and the shape of the points that it acts on, in the
+            order of the flat point.
+
+    Raises:
+        ValueError: If a part is not such a pair, or a group does not act on its shape.
+    """
+
+    groups: tuple[AbstractGroup, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    def __init__(self, *parts: tuple[AbstractGroup, Any]):
+        try:
+            self.groups = tuple(group for group, _ in parts)
+            self.shapes = tuple(tuple(map(int, shape)) for _, shape in parts)
+        except (TypeError, ValueError):
+            parts = ()
+        if not parts:
+            raise ValueError(
+                "Direct needs pairs of a group and the shape of its part, such as "
+                "(Permutations(3), (3, 2)), at least one."
+            )
+        for group, shape in zip(self.groups, self.shapes, strict=True):
+            group.check_shape(shape)
+
+    def act(self, element: PyTree, point: Point) -> Point:
+        return self._joined("act", point, element)
+
+    def push(self, element: PyTree, vector: Point) -> Point:
+        return self._joined("push", vector, element)
+
+    def canonicalize(self, point: Point) -> Point:
+        return self._joined("canonicalize", point)
+
+    def project(self, point: Point) -> Point:
+        return self._joined("project", point)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        size = sum(map(math.prod, self.shapes))
+        if shape != (size,):
+            raise ValueError(
+                f"Direct acts on points of shape ({size},), the sizes of {self.shapes} "
+                f"together, but got points of shape {shape}. Flatten the points, or "
+                "give each part its shape."
+            )
+
+    def _joined(self, method: str, point: Point, element: PyTree = None) -> Point:
+        """Return the flat point after a method of each group on its part."""
+        self.check_shape(point.shape)
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]
+        moved = []
+        for i, part in enumerate(jnp.split(point, ends)):
+            part = part.reshape(self.shapes[i])
+            before = () if element is None else (element[i],)
+            moved.append(getattr(self.groups[i], method)(*before, part).ravel())
+        return jnp.concatenate(moved)

@@ -19,17 +19,14 @@ class TorusTranslations(AbstractGroup):
 
     $$(g_t x)_i = x_i + \tfrac{t}{2 \pi} P_i$$
 
-    for coordinates that wrap with the periods $P_i$; those whose period is infinite
-    stay. For densities that depend on differences of phases alone. Points keep their
-    places on the universal cover, where scores and displacements do not change;
-    `Periodic.wrap` brings them back. The representative has its first phase at 0 and
-    the others from 0 to their periods. An element is an angle t.
-
-    A kernel with this group takes a `PeriodicRBF` with the same periods as its base.
+    for densities that depend only on differences of phases. Points are not wrapped;
+    `Periodic.wrap` does it. The representative has its first phase at 0 and the others
+    from 0 to their periods. An element is an angle t. A kernel with this group needs a
+    `PeriodicRBF` with the same periods as its base.
 
     Args:
-        periods: The period of each coordinate of a point of shape `(n,)`, infinite
-            for those that do not wrap.
+        periods: The period $P_i$ of each coordinate of a point of shape `(n,)`,
+            infinite for those that are not periodic.
 
     Raises:
         ValueError: If a period is not positive, or all are infinite.
@@ -75,14 +72,10 @@ class TorusTranslations(AbstractGroup):
             raise ValueError(
                 f"TorusTranslations with {len(self.periods)} `periods` acts on points "
                 f"of shape ({len(self.periods)},), but got points of shape {shape}. "
-                "Give one period for each coordinate, inf where it does not wrap."
+                "Give one period for each coordinate, or inf."
             )
 
     def _shifts(self) -> np.ndarray:
         """Return how far a full turn moves each coordinate."""
         periods = np.array(self.periods)
         return np.where(np.isfinite(periods), periods, 0)
-
-
-Translations = TorusTranslations
-"""The same: a point of periodic coordinates is translated on its torus."""

@@ -5,9 +5,11 @@ from equistein.networks._base import (
     AbstractNoiseNetwork as AbstractNoiseNetwork,
 )
 from equistein.networks._egnn import EGNN as EGNN
-from equistein.networks._feature_network import FeatureNetwork as FeatureNetwork
-from equistein.networks._mlp import MLP as MLP
-from equistein.networks._noise_mlp import NoiseMLP as NoiseMLP
+from equistein.networks._feature_network import (
+    FeatureNetwork as FeatureNetwork,
+    Symmetrized as Symmetrized,
+)
+from equistein.networks._mlp import MLP as MLP, NoiseMLP as NoiseMLP
 from equistein.networks._steerable_cnn import (
     plain_twin as plain_twin,
     SteerableCNN as SteerableCNN,
@@ -17,4 +19,3 @@ from equistein.networks._steerable_conv import (
     SteerableConv as SteerableConv,
 )
 from equistein.networks._steerable_unet import SteerableUNet as SteerableUNet
-from equistein.networks._symmetrized import Symmetrized as Symmetrized

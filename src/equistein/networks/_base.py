@@ -12,8 +12,8 @@ from equistein.groups import AbstractGroup
 class AbstractNetwork(eqx.Module):
     r"""A function of a point with a symmetry, $f(gx) = f(x)$.
 
-    Its value is one number, or one for each class. An energy is made of it by
-    `PlainEnergy` or `JointEnergy`, as $-f(x)$ or $-\log \sum_y e^{f(x)[y]}$.
+    Its value is one number, or one for each class, of which `PlainEnergy` and
+    `JointEnergy` make the energies $-f(x)$ and $-\log \sum_y e^{f(x)[y]}$.
     """
 
     @abc.abstractmethod
@@ -26,7 +26,7 @@ class AbstractNetwork(eqx.Module):
 
     @property
     def num_outputs(self) -> int | None:
-        """The number of outputs; None where it is known of a point alone."""
+        """The number of outputs; None where it depends on the point."""
         return None
 
 

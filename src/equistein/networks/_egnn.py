@@ -16,22 +16,23 @@ from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
 from equistein.groups import encode_species, PointCloud
 from equistein.networks._base import AbstractNoiseNetwork
-from equistein.networks._dense import dense, perceptron
-from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
-from equistein.networks._weights import check_weights
+from equistein.networks._mlp import (
+    check_weights,
+    dense,
+    noise_waves,
+    NUM_WAVES,
+    perceptron,
+)
 
 _EPSILON = 1e-3  # of the reach, below which distances are smoothed
 _MAX_PRODUCT = 32  # atoms whose messages are summed by a product
 
 
 class Pairs(eqx.Module):
-    """All pairs of atoms, as `np.triu_indices` lists them.
+    """All pairs of atoms, as in `np.triu_indices`, of which some are present.
 
-    Of few atoms sums are products with the pairs' ends, whose derivative is a product
-    too; that of indexing is slow.
-
-    Args:
-        here: 1 for an atom that is there, 0 for one that is not.
+    For few atoms sums are products with the pairs' ends, since the derivative of
+    indexing is slow.
     """
 
     weight: Float[Array, " pair"]
@@ -87,14 +88,7 @@ class MessageLayer(eqx.Module):
         pairs: "Pairs",
         size: Scalar,
     ) -> tuple[Float[Array, "atom width"], Float[Array, "pair width"]]:
-        """Return the next state of the atoms, and the messages.
-
-        Args:
-            hidden: The state of the atoms.
-            edges: The features of the pairs' distances.
-            pairs: Which atoms are the ends of a pair.
-            size: What sums are divided by: the root of the number of atoms.
-        """
+        """Return the next state of the atoms, and the messages, sums over `size`."""
         silu = jax.nn.silu
         before = pairs.ends_sum(dense(self.nodes, hidden))
         before = before + dense(self.edges, edges)
@@ -112,14 +106,11 @@ class EGNN(AbstractNoiseNetwork):
     r"""An E(n)-invariant function of atoms in space, with messages between all pairs.
 
     Atoms begin with an embedding of their species, one-hot with the nuclear charge and
-    its square if there is one; pairs are seen through Gaussians of their distances
-    $\sqrt{r^2 + (\ell / 1000)^2}$, with $\ell$ the reach, so the function is smooth,
-    also where atoms coincide. Each layer is `MessageLayer`; the sum of a function of
-    each atom and of each pair is read out. Messages are symmetric in the two atoms,
-    which halves their number.
-
-    With a noise level it is one function for each, $f(x, \sigma)$: the atoms' embedding
-    also sees $\log\sigma$.
+    its square if there is one; pairs enter through Gaussians of their distances
+    $\sqrt{r^2 + (\ell / 1000)^2}$, with $\ell$ the reach, so the function is smooth.
+    Each layer is `MessageLayer`, with messages symmetric in the two atoms; the sum of a
+    function of each atom and of each pair is read out. With a noise level, the atoms'
+    embedding in $f(x, \sigma)$ also depends on $\log\sigma$.
 
     Args:
         species: One label for each atom.
@@ -221,13 +212,13 @@ class EGNN(AbstractNoiseNetwork):
         return self.traits.shape[1] > self.traits.shape[0]
 
     def project(self, point: Point) -> Point:
-        """Return a point with its center at the origin, and 0 where no atom is."""
+        """Return a point with its center at the origin, and 0 for absent atoms."""
         here = self.present().astype(point.dtype)[:, None]
         center = jnp.sum(here * point, axis=0) / jnp.sum(here)
         return here * (point - center[None, :])
 
     def present(self) -> Bool[Array, " atom"]:
-        """Return which atoms are there; the others, of kind -1, fill a row up."""
+        """Return which atoms are present; the others, of kind -1, are padding."""
         return self.kinds >= 0
 
     def of(self, species: tuple[int, ...]) -> "EGNN":
@@ -243,7 +234,7 @@ class EGNN(AbstractNoiseNetwork):
         return group
 
     def _edges(self, distances: Float[Array, " pair"]) -> Float[Array, "pair feature"]:
-        """Return what a pair is seen through, of its distance over the reach."""
+        """Return the features of pairs, of their distances over the reach."""
         far = distances[:, None]
         centers = jnp.linspace(0, 1, self.num_centers, dtype=distances.dtype)
         width = 1.2 / (self.num_centers - 1)
@@ -258,7 +249,7 @@ def _readout(width: int, key: Key) -> eqx.nn.MLP:
 def _traits(
     species: tuple[int, ...], atomic_numbers: Sequence[int] | None
 ) -> Float[Array, "kind trait"]:
-    """Return what is known of each species: which it is, and its charge."""
+    """Return the one-hot species, with their charges."""
     num = max(species) + 1
     columns = [np.eye(num)]
     if atomic_numbers is not None:

@@ -1,4 +1,4 @@
-"""A network on features of a point."""
+"""Networks of networks: on features of a point, and averaged over a group."""
 
 from collections.abc import Callable
 
@@ -21,10 +21,9 @@ class FeatureNetwork(AbstractNetwork):
     $$f(x) = h(z) - \tfrac12 \sum_i \max(0, z_i - b_i, a_i - z_i)^2, \qquad
       z = (F(x) - m) / s$$
 
-    The mean m, the scale s and the range [a, b] are those of the data's features, so
-    the walls, one standard deviation wide, are out of the data's way and keep the
-    density normalizable. With invariant features the network is invariant; with
-    `Coordinates` it is the plain twin.
+    The mean m, the scale s and the range [a, b] are those of the data's features. The
+    walls, one standard deviation wide, keep the density normalizable. With invariant
+    features the network is invariant; with `Coordinates` it is the plain twin.
 
     Args:
         network: The function $h$ of the standardized features.
@@ -84,5 +83,39 @@ class FeatureNetwork(AbstractNetwork):
         return (values - mean) / scale
 
     def _fixed(self, constant: Features, like: Features) -> Features:
-        """Return a constant of the data, which training leaves alone."""
+        """Return a constant of the data, which is not trained."""
         return jax.lax.stop_gradient(constant).astype(like.dtype)
+
+
+@gate
+class Symmetrized(AbstractNetwork):
+    r"""The mean of any network over the orbit, $\frac1{|G|} \sum_g f(g x)$.
+
+    Args:
+        network: The network to make invariant.
+        symmetry: A finite group.
+
+    Raises:
+        ValueError: If the group is not finite.
+    """
+
+    network: AbstractNetwork
+    symmetry: AbstractGroup
+
+    def __check_init__(self):
+        if self.symmetry.order is None:
+            raise ValueError(
+                "Symmetrized needs a finite `symmetry` such as Cyclic(4), but got "
+                f"{self.symmetry}. For a continuous group take invariant features."
+            )
+
+    def __call__(self, point: Point) -> Float[Array, "*class"]:
+        return jnp.mean(jax.vmap(self.network)(self.symmetry.orbit(point)), axis=0)
+
+    @property
+    def num_outputs(self) -> int | None:
+        return self.network.num_outputs
+
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        self.symmetry.check_shape(shape)
+        return self.symmetry

@@ -1,26 +1,28 @@
-"""A multilayer perceptron on flattened points."""
+"""Multilayer perceptrons on flattened points, and their layers."""
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._gate import gate
+from equistein._limits import check_made
 from equistein._numbers import check_integers
-from equistein._types import Key, Point
+from equistein._types import Key, Point, Scalar
 from equistein.groups import Trivial
-from equistein.networks._base import AbstractNetwork
-from equistein.networks._dense import dense
-from equistein.networks._weights import check_weights
+from equistein.networks._base import AbstractNetwork, AbstractNoiseNetwork
+
+NUM_WAVES = 16
+_BYTES = 20  # of a weight, its gradient, Adam's two numbers and a running mean
 
 
 @gate
 class MLP(AbstractNetwork):
-    """A smooth function of a point of any shape, as a multilayer perceptron.
-
-    The sampler differentiates it in its input, so the activation should be smooth.
+    """A function of a point of any shape, smooth with a smooth activation.
 
     Args:
         in_size: The number of coordinates of a point.
@@ -69,3 +71,80 @@ class MLP(AbstractNetwork):
 
     def group(self, shape: tuple[int, ...]) -> Trivial:
         return Trivial()
+
+
+@gate
+class NoiseMLP(AbstractNoiseNetwork):
+    r"""A function of a point of any shape and of the noise in it, without symmetry.
+
+    An `MLP` of the coordinates and of waves of $\log\sigma$, to compare with `EGNN`.
+
+    Args:
+        in_size: The number of coordinates of a point.
+        widths: The number of units of each hidden layer.
+        key: The source of the weights.
+    """
+
+    network: MLP
+    in_size: int = eqx.field(static=True)
+
+    def __init__(self, in_size: int, *, widths: Sequence[int] = (256,) * 3, key: Key):
+        self.in_size = in_size
+        self.network = MLP(in_size + NUM_WAVES, widths=widths, key=key)
+
+    def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
+        noise = jnp.ones((), point.dtype) if noise is None else noise
+        return self.network(jnp.concatenate([point.ravel(), noise_waves(noise)]))
+
+    @property
+    def size(self) -> int:
+        return self.in_size
+
+    def project(self, point: Point) -> Point:
+        return point
+
+    def group(self, shape: tuple[int, ...]) -> Trivial:
+        return Trivial()
+
+
+def noise_waves(noise: Scalar) -> Float[Array, " wave"]:
+    """Return sines of the logarithm of the noise, of several frequencies and phases."""
+    frequencies = jnp.linspace(0.3, 6.0, NUM_WAVES, dtype=noise.dtype)
+    phases = (jnp.arange(NUM_WAVES) % 4).astype(noise.dtype)
+    return jnp.sin(jnp.log(noise) * frequencies + phases)
+
+
+def dense(
+    layer: eqx.nn.Linear, rows: Float[Array, "*row in"]
+) -> Float[Array, "*row out"] | Float[Array, "*row"]:
+    """Return a linear layer of each row, by one product with the rows on the left.
+
+    In `jax.vmap(layer)(rows)` the weights are on the left. Nested, and in derivatives,
+    that costs transposed copies: training of `EGNN` takes twice as long.
+    """
+    if layer.out_features == "scalar":
+        product = rows @ layer.weight[0]
+        return product if layer.bias is None else product + layer.bias[0]
+    product = rows @ layer.weight.T
+    if layer.bias is None:
+        return product
+    return product + layer.bias.reshape(*[1] * (rows.ndim - 1), -1)
+
+
+def perceptron(
+    network: eqx.nn.MLP, rows: Float[Array, "*row in"]
+) -> Float[Array, "*row out"] | Float[Array, "*row"]:
+    """Return a multilayer perceptron of each row."""
+    for layer in network.layers[:-1]:
+        rows = network.activation(dense(layer, rows))
+    return network.final_activation(dense(network.layers[-1], rows))
+
+
+def check_weights(owner: str, name: str, *sizes: int, layers: int = 1) -> None:
+    """Raise `LimitError` unless weights between sizes can be trained in memory.
+
+    The argument `name` sets the sizes; all of this comes `layers` times.
+    """
+    num = layers * sum(first * second for first, second in itertools.pairwise(sizes))
+    what = f"The {num} weights of {owner} in training"
+    check_made(what, _BYTES * num, f"take a smaller `{name}`")

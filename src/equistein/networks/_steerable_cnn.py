@@ -1,4 +1,4 @@
-"""Convolutional networks that do not change when an image is turned."""
+"""Convolutional networks that are invariant under rotations of an image."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,12 +30,12 @@ GROUP_POOLS = {"mean": jnp.mean, "max": jnp.max, "logsumexp": logsumexp}
 
 @gate
 class SteerableCNN(AbstractNetwork):
-    """A smooth function of a square image that its quarter turns leave as it is.
+    """A smooth function of a square image, invariant under quarter rotations.
 
-    Steerable convolutions, each with an optional normalization, an activation, and
-    where asked a pool of 2 x 2 pixels; then the group elements are pooled, the pixels
-    averaged, and a linear layer gives the outputs. With `Trivial()` for a symmetry it
-    is an ordinary CNN.
+    Steerable convolutions, each with an optional normalization, an activation, and an
+    optional pool of 2 x 2 pixels; then the group elements are pooled, the pixels
+    averaged, and a linear layer gives the outputs. With `Trivial()` as symmetry it is
+    an ordinary CNN.
 
     Args:
         shape: The shape of an image, `(n, n, channel)`, or `(n, n)` for one channel.
@@ -50,13 +50,13 @@ class SteerableCNN(AbstractNetwork):
         norm_groups: The number of groups of fields normalized together after each
             convolution (`FieldNorm`), or None for no normalization.
         out_size: The number of outputs, or None for one number.
-        scale: What the pixels are divided by.
-        activation: The activation; smooth, for the sampler differentiates it.
+        scale: The number that the pixels are divided by.
+        activation: The activation, which should be smooth.
         key: The source of the weights.
 
     Raises:
-        ValueError: If an argument is not what it should be, or a combination would
-            not be equivariant: a pool or a stride that leaves pixels out at one edge.
+        ValueError: If an argument is out of range, or a combination would not be
+            equivariant: a pool or a stride that leaves pixels out at one edge.
 
     References:
         Jaini, Holdijk and Welling (2021), appendix E.3; Weiler and Cesa (2019).
@@ -92,7 +92,7 @@ class SteerableCNN(AbstractNetwork):
         depth = len(fields)
         sizes = [3] * depth if sizes is None else list(sizes)
         strides = [1] * depth if strides is None else list(strides)
-        _check(shape, fields, symmetry, sizes, strides, pool_after, group_pool)
+        _check(shape, fields, sizes, strides, pool_after, group_pool)
         check_positive("SteerableCNN", scale=scale)
         if out_size is not None:
             check_integers("SteerableCNN", out_size=out_size)
@@ -130,7 +130,7 @@ class SteerableCNN(AbstractNetwork):
         return self.head.weight.shape[0]
 
     def invariants(self, point: Point) -> Float[Array, " field"]:
-        """Return the features that the linear layer sees."""
+        """Return the features that the linear layer takes."""
         return self._pooled(self.maps(point)[-1])
 
     def all_invariants(self, point: Point) -> Float[Array, " field"]:
@@ -138,11 +138,11 @@ class SteerableCNN(AbstractNetwork):
         return jnp.concatenate([self._pooled(maps) for maps in self.maps(point)])
 
     def maps(self, point: Point) -> list[Float[Array, "y x channel"]]:
-        """Return each layer's maps: they turn with the image."""
+        """Return each layer's maps, which rotate with the image."""
         self.group(point.shape)
         point = point.reshape(*self.shape[:2], -1)
         maps = point / jax.lax.stop_gradient(self.scale).astype(point.dtype)
-        found = []
+        layers = []
         for index, convolution in enumerate(self.convolutions):
             maps = convolution(maps)
             if self.norms is not None:
@@ -150,8 +150,8 @@ class SteerableCNN(AbstractNetwork):
             maps = self.activation(maps)
             if index + 1 in self.pool_after:
                 maps = mean_pool(maps)
-            found.append(maps)
-        return found
+            layers.append(maps)
+        return layers
 
     def _pooled(self, maps: Array) -> Array:
         """Pool the group elements of maps, and average their pixels."""
@@ -173,12 +173,8 @@ class SteerableCNN(AbstractNetwork):
 def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
     """Return a CNN without symmetry, of the same depth and number of parameters.
 
-    Its layers are wider by one factor; from some thousands of parameters on, the counts
-    are equal to a percent. All its fields are normalized together, if any are.
-
-    Args:
-        network: The steerable network.
-        key: The source of the weights.
+    Its layers are wider by one factor; with thousands of parameters, the counts are
+    equal to a percent. All its fields are normalized together, if any are.
     """
     sizes = [conv.size for conv in network.convolutions]
     outputs = network.head.weight.shape[0]
@@ -221,9 +217,9 @@ def _halved(side: int, layer: int) -> int:
     """Return the side of maps after a pool, or raise `ValueError` if it is odd."""
     if side % 2:
         raise ValueError(
-            f"After layer {layer} the maps have the side {side}, which a pool of 2 x 2 "
-            "pixels does not divide: it would leave other pixels out after a quarter "
-            "turn. Choose other `pool_after`, or pad the images."
+            f"After layer {layer} the maps have the side {side}, and a pool of 2 x 2 "
+            "pixels would not be equivariant. Choose other `pool_after`, or pad the "
+            "images."
         )
     return side // 2
 
@@ -231,18 +227,12 @@ def _halved(side: int, layer: int) -> int:
 def _check(
     shape: tuple[int, ...],
     fields: Sequence[int],
-    symmetry: ImageGroup,
     sizes: Sequence[int],
     strides: Sequence[int],
     pool_after: Sequence[int],
     group_pool: str,
 ) -> None:
-    """Raise `ValueError` unless the arguments are what they should be."""
-    if not isinstance(symmetry, ImageRotations | Trivial):
-        raise ValueError(
-            "SteerableCNN needs `symmetry`, ImageRotations() or Trivial(), but got "
-            f"{symmetry!r}."
-        )
+    """Raise `ValueError` unless the arguments fit."""
     whole = all(type(side) is int and side >= 1 for side in shape)
     if not whole or len(shape) not in (2, 3) or shape[0] != shape[1]:
         raise ValueError(

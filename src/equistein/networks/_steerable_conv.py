@@ -13,7 +13,7 @@ from equistein._gate import gate
 from equistein._products import matmul
 from equistein._types import Key
 from equistein.groups import ImageRotations, Trivial
-from equistein.networks._weights import check_weights
+from equistein.networks._mlp import check_weights
 
 ImageGroup = ImageRotations | Trivial
 
@@ -21,7 +21,7 @@ ImageGroup = ImageRotations | Trivial
 def symmetry_at(
     symmetry: ImageGroup, made_for: tuple[int, ...], shape: tuple[int, ...]
 ) -> ImageGroup:
-    """Return the symmetry of a network on images of a shape, if it was made for it."""
+    """Return a network's symmetry, or raise `ValueError` for another shape."""
     if shape != made_for:
         raise ValueError(
             f"This network was made for images of shape {made_for}, but got one of "
@@ -36,12 +36,11 @@ class SteerableConv(eqx.Module):
 
     $$f'_o[p, g] = b_o + \sum_{i, h, q} w_{io}[g^{-1} q, g^{-1} h]\, f_i[p + q, h]$$
 
-    The first layer lifts an image, where $h$ is not there. A turned image has turned
-    maps with permuted elements. Channels are `(element, field)`, the elements as in
-    `group.elements()`. With `Trivial` it is an ordinary convolution.
-
-    It is computed as one matrix product of extracted patches, which XLA spreads over
-    the cores of a CPU inside a compiled loop as well; its own convolution it does not.
+    The first layer lifts an image, without $h$. A rotated image has rotated maps with
+    permuted elements. Channels are `(element, field)`, the elements as in
+    `group.elements()`. With `Trivial` it is an ordinary convolution. It is one matrix
+    product of extracted patches, since XLA's convolution in a compiled loop uses a
+    single core of a CPU.
 
     Args:
         in_fields: The fields of the input; for a lifting layer the image's channels.
@@ -54,8 +53,8 @@ class SteerableConv(eqx.Module):
         key: The source of the weights.
 
     Raises:
-        ValueError: If a number is not what it should be, or the stride would not
-            commute with a quarter turn.
+        ValueError: If a number is out of range, or the stride would not commute with a
+            quarter rotation.
 
     References:
         Cohen and Welling (2016), Group equivariant convolutional networks; Weiler and
@@ -98,9 +97,9 @@ class SteerableConv(eqx.Module):
         if not isinstance(group, Trivial) and left_over:
             raise ValueError(
                 f"Filters of side {size} with a stride of {stride} on an image of side "
-                f"{image_size} leave other pixels out after a quarter turn, and are "
-                f"not equivariant: take a stride that divides {image_size - shorter}, "
-                "filters of other sides, or a mean pool (`pool_after`)."
+                f"{image_size} are not equivariant: take a stride that divides "
+                f"{image_size - shorter}, filters of other sides, or a mean pool "
+                "(`pool_after`)."
             )
         elements = 1 if lifting else group.order
         taps = size**2 * elements
@@ -122,15 +121,14 @@ class SteerableConv(eqx.Module):
             )
         patches = extract_patches(image, self.size, self.stride)
         order = self.group.order
-        # In full precision on a GPU too: its short cuts are not equivariant to 1e-6.
+        # In full precision on a GPU too: TF32 is not equivariant to 1e-6.
         maps = matmul(patches, self.matrix())
         return maps + jnp.tile(self.bias, order)[None, None]
 
     def adjoint(self, maps: Float[Array, "v u out"]) -> Float[Array, "y x channel"]:
         r"""Return $A^\top f'$ for maps of the output, with $A$ the part without bias.
 
-        It commutes with the group as the convolution does, and takes maps back to the
-        larger side where that has a stride.
+        It commutes with the group, and undoes the stride's change of the side.
         """
         elements = 1 if self.lifting else self.group.order
         channels = elements * self.weight.shape[1]
@@ -159,11 +157,11 @@ class FieldNorm(eqx.Module):
     $$\hat f = a \frac{f - \mathrm{mean}}{\sqrt{\mathrm{var} + \epsilon}} + b$$
 
     Mean and variance are those of a group of fields over all pixels and elements of one
-    image, so that a turn of the image only moves the result.
+    image, so that it is equivariant.
 
     Args:
         fields: The number of fields.
-        num_groups: The number of groups they are parted into; 1 takes all together.
+        num_groups: The number of groups of fields.
         order: The number of group elements.
 
     Raises:
@@ -220,7 +218,7 @@ def extract_patches(
 
 
 def padding(size: int) -> int:
-    """Return how many zeros are added at each side for a filter."""
+    """Return the number of zeros added at each side for a filter."""
     return (size - 1) // 2
 
 
@@ -233,15 +231,13 @@ def mean_pool(maps: Float[Array, "y x channel"]) -> Float[Array, "v u channel"]:
 
 @functools.cache
 def _turned_taps(order: int, size: int, lifting: bool) -> np.ndarray:
-    """Return which weight each tap of each output element has.
+    """Return indices into the identity's weights, `(tap, input, output element)`.
 
-    Returns:
-        An array `(tap, input element, output element)` of indices into the weights of
-        the identity; the order is 1 without symmetry, 8 with reflections, and else 4.
+    The order is 1 without symmetry, 8 with reflections, and else 4.
     """
     inputs = 1 if lifting else order
     first = np.arange(size**2 * inputs).reshape(size, size, inputs)
-    # Of a type that is the same in both precisions: JAX remembers an array's type.
+    # The same type in both precisions, since the result is cached.
     taps = np.empty((size, size, inputs, order), np.int32)
     for g in range(order):
         for h in range(inputs):

@@ -1,4 +1,4 @@
-"""A U-shaped network of images and the noise in them, which turns with an image."""
+"""A U-shaped network of images and the noise in them, which rotates with images."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.groups import ImageRotations
 from equistein.networks._base import AbstractNoiseNetwork
-from equistein.networks._noise_mlp import noise_waves, NUM_WAVES
+from equistein.networks._mlp import noise_waves, NUM_WAVES
 from equistein.networks._steerable_conv import (
     ImageGroup,
     SteerableConv,
@@ -27,25 +27,24 @@ _UNITS = 64  # between the features and the classes
 
 @gate
 class SteerableUNet(AbstractNoiseNetwork):
-    r"""A function of an image and of the noise in it, invariant under quarter turns.
+    r"""A function of an image and its noise, invariant under quarter rotations.
 
     $$f(x, \sigma) = u \cdot V(u, \sigma), \qquad
       u = \frac{x}{s \sqrt{1 + \sigma^2}}$$
 
-    V is a U-shaped steerable network of as many pixels as x, which turns with it, s
-    the data's root mean square and $\sigma$ the noise in units of s. The gradient of f
-    cleans the image; `classes` are logits from the features at its bottom, which is
-    given the noise.
+    V is a U-shaped equivariant network of as many pixels as x, s the data's root mean
+    square and $\sigma$ the noise in units of s. The gradient of f denoises the image;
+    `classes` are logits from the features at the bottom, which depends on the noise.
 
-    Each level halves an even side, by filters of 4 x 4 pixels and a stride of 2, which
-    commute with quarter turns; the way up are adjoints of such. The blocks add to what
-    they are given, and what a level has on the way down is added on the way up.
+    Each level halves an even side, by filters of 4 x 4 pixels and a stride of 2; the
+    way up are adjoints of such. Blocks are residual, with skip connections between the
+    levels of both ways.
 
     Args:
         shape: The shape of an image, `(n, n, channel)`, or `(n, n)` for one channel.
         fields: The fields of each level, of 4 channels each (8 with reflections, 1
             without symmetry), from the finest on.
-        num_blocks: The blocks at the bottom; other levels have one on each way.
+        num_blocks: The blocks at the bottom; other levels have two.
         symmetry: `ImageRotations()`, `ImageRotations(reflections=True)` or `Trivial()`.
         scale: The root mean square s of the data's pixels.
         num_classes: The number of classes, or None.
@@ -152,7 +151,7 @@ class SteerableUNet(AbstractNoiseNetwork):
         )
 
     def silent(self) -> "SteerableUNet":
-        """Return the network with f = 0: what it is added to stays what it was."""
+        """Return the network with f = 0."""
         return eqx.tree_at(
             lambda network: network.up[0].weight, self, 0 * self.up[0].weight
         )
@@ -165,14 +164,14 @@ class SteerableUNet(AbstractNoiseNetwork):
         return point
 
     def _scaled(self, point: Point, noise: Scalar) -> Float[Array, "side side channel"]:
-        """Return the image in units in which all levels are alike."""
+        """Return the image, normalized at every noise level."""
         image = point.reshape(*self.shape[:2], -1)
         return image / (self.scale * jnp.sqrt(1 + noise**2))
 
     def _down(
         self, image: Float[Array, "side side channel"], noise: Scalar
     ) -> tuple[list[Array], Float[Array, "y x field"]]:
-        """Return the maps of each level before it is halved, and at the bottom."""
+        """Return the maps of each level before halving, and those at the bottom."""
         maps, kept = self.down[0](image), []
         for block, layer in zip(self.before, self.down[1:], strict=True):
             kept.append(block(maps))
@@ -197,14 +196,7 @@ def _noise_of(point: Point, noise: Scalar | None) -> Scalar:
 
 
 class Block(eqx.Module):
-    r"""Two convolutions that add to maps, $h + a\, C_2 \phi(C_1 \phi(h) + c)$.
-
-    Args:
-        fields: The number of fields.
-        group: The symmetry.
-        side: The side of the maps.
-        key: The source of the weights.
-    """
+    r"""Two convolutions that add to maps, $h + a\, C_2 \phi(C_1 \phi(h) + c)$."""
 
     first: SteerableConv
     second: SteerableConv

@@ -31,9 +31,9 @@ class AbstractConstraint(eqx.Module):
     def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
         """Return the log volume element of the map."""
 
+    @abc.abstractmethod
     def allows(self, value: Float[Array, "*value"]) -> Array:
-        """Return whether a finite value satisfies the constraint; by default all do."""
-        return jnp.asarray(True)
+        """Return whether a finite value satisfies the constraint."""
 
     @property
     def period(self) -> float:
@@ -55,6 +55,9 @@ class Real(AbstractConstraint):
 
     def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
         return jnp.zeros((), free.dtype)
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        return jnp.asarray(True)
 
 
 @gate
@@ -153,6 +156,9 @@ class Wrapped(AbstractConstraint):
 
     def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
         return jnp.zeros((), free.dtype)
+
+    def allows(self, value: Float[Array, "*value"]) -> Array:
+        return jnp.asarray(True)
 
 
 @gate

@@ -89,7 +89,7 @@ def test_groups_that_do_not_commute_have_no_product():
     group = Product(Signs(3), Permutations(3))
     with pytest.raises(ValueError, match="commute.*SignedPermutations"):
         group.check_shape((3,))
-    with pytest.raises(ValueError, match="one at most is not finite"):
+    with pytest.raises(ValueError, match="at most one infinite"):
         Product(SpecialOrthogonal(2), Orthogonal(2))
 
 
@@ -102,7 +102,7 @@ def test_combinations_need_groups(make, unchecked):
 
 
 def test_copies_are_of_groups_with_an_end_and_as_many_as_fit(monkeypatch):
-    with pytest.raises(ValueError, match="no end of elements"):
+    with pytest.raises(ValueError, match="infinite"):
         SpecialOrthogonal(2).orbit(jnp.ones(2))
     monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "4000")
     assert len(Signs(3).orbit(jnp.ones((3, 2)))) == 8

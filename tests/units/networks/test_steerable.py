@@ -158,7 +158,7 @@ def test_pixels_are_divided_by_the_scale(key):
     ("given", "words"),
     [
         ({"shape": (28, 28, 1), "strides": (2, 1)}, "stride of 2 on an image of side"),
-        ({"shape": (7, 7, 1), "pool_after": (1,)}, "a pool of 2 x 2 pixels does not"),
+        ({"shape": (7, 7, 1), "pool_after": (1,)}, "a pool of 2 x 2 pixels would"),
         ({"shape": (8, 6, 1)}, "square images|`shape`"),
         ({"fields": (2, 0)}, "`fields`"),
         ({"sizes": (3,)}, "`sizes`"),
