@@ -276,7 +276,7 @@ class PlanarTarget:
             return self._exact_scores(config, self.known, keys, held_out)
 
         def family(trial: Trial) -> Outcome:
-            data, held_out = self._drawn_data(config, trial)
+            data, held_out = self._halves(config, trial)
             keys = jr.split(trial.key(2))
             return self._exact_scores(config, self.family(*data), keys, held_out)
 
@@ -294,9 +294,7 @@ class PlanarTarget:
             ),
         ]  # fmt: skip
 
-    def _drawn_data(
-        self, config: PlanarConfig, trial: Trial
-    ) -> tuple[Labeled, Labeled]:
+    def _halves(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
         """Return a seed's points to learn from, and those held out."""
         keys = jr.split(trial.key(0), 6)
         data = self.sample(keys[0], config.num_data)
@@ -313,7 +311,7 @@ class PlanarTarget:
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
-        (data, labels), held_out = self._drawn_data(config, trial)
+        (data, labels), held_out = self._halves(config, trial)
         seen, known, points = data, labels, held_out[0]
         if trial.name.startswith("augmented"):
             seen = augmented(trial.key(3), self.group, data, _COPIES)
