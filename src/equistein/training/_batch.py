@@ -52,11 +52,7 @@ class Batch:
 
 
 def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> Labels:
-    """Return labels as an array of classes or of known energies, one a data point.
-
-    Raises:
-        ValueError: If they are not one number for each point.
-    """
+    """Return labels as an array of classes or of known energies, one a data point."""
     if labels is None:
         return None
     values = np.asarray(labels)

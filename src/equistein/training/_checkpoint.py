@@ -34,11 +34,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: pathlib.Path, like: Any, header: dict
 ) -> tuple[Any, Rows, list[dict]]:
-    """Return state, history and events in a file, with the structure of `like`.
-
-    Raises:
-        CheckpointError: If it does not fit, has another fingerprint, or is damaged.
-    """
+    """Return state, history and events in a file, or raise `CheckpointError`."""
     remedy = "delete it, and the run starts from its beginning"
     try:
         stored, arrays = load_arrays(path, _KIND, remedy)
@@ -76,10 +72,8 @@ def _is_array(leaf: Any) -> bool:
 def described(part: Any, within: tuple[int, ...] = ()) -> Any:
     """Return JSON that differs for parts of a fit that differ, compared on resume.
 
-    For an array the shape, the type and a digest; for a module the name of its class
-    and its fields; for a function its name, its constants and what it encloses.
-    `within` holds the identities of the parts around it, since functions may contain
-    themselves.
+    For a function its name, its constants and what it encloses. `within` holds the
+    identities of the parts around it, since functions may contain themselves.
     """
     if part is None or isinstance(part, bool | int | float | str):
         return part if part == part else "nan"

@@ -57,11 +57,7 @@ class Loop:
         self.state, self.good = self._placed(states)
 
     def run(self, progress: bool) -> Fitted:
-        """Train to the last epoch, or until a callback ends the fit.
-
-        Raises:
-            DivergenceError: If the fit diverged once too often.
-        """
+        """Train to the last epoch, or until a callback ends the fit."""
         last, done = self.num_epochs, int(self.state.epoch)
         bar = progress_bar(initial=done, total=last, disable=not progress, unit="epoch")
         try:
@@ -104,8 +100,8 @@ class Loop:
             average, last = fetch(new.average), number + 1 == self.num_epochs
             for callback in self.callbacks:
                 row |= callback(number + 1, average, row, last=last)
-        for name, column in self.rows.items():
-            column.append(float(row.get(name, np.nan)))
+        for name, value in (dict.fromkeys(self.rows, np.nan) | row).items():
+            self.rows[name].append(float(value))
         self._save()
         return row
 
@@ -171,11 +167,7 @@ class Loop:
 
 
 def means(infos: Mapping[str, Any]) -> dict[str, float]:
-    """Return an epoch's numbers from those of its batches.
-
-    Their mean, leaving out NaN; the largest of those whose name begins with `largest_`,
-    and the sum of `num_`.
-    """
+    """Return an epoch's numbers from those of its batches, by their names."""
     row = {}
     for name, value in infos.items():
         values = np.asarray(value, float)

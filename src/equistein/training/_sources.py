@@ -229,11 +229,7 @@ def _items(arrays: Iterable[Any]) -> Iterator[Points]:
 
 
 def as_source(data: Any, labels: Any) -> AbstractSource:
-    """Return the source of an array or a memory map.
-
-    Raises:
-        ValueError: If it is neither.
-    """
+    """Return the source of an array or a memory map; raise `ValueError` otherwise."""
     if isinstance(data, AbstractSource):
         if labels is not None:
             raise ValueError("`labels` belong into the source, InMemory(data, labels).")

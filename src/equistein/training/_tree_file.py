@@ -43,10 +43,6 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
 
     The header describes each module by the name of its class and its fields, each array
     by its number. It never names code to import.
-
-    Raises:
-        OSError: If it cannot be written.
-        ValueError: If the tree holds what cannot be named, such as a lambda.
     """
     encoder = _Encoder(tree)
     path.parent.mkdir(exist_ok=True)

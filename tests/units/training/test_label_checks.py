@@ -100,11 +100,6 @@ def test_a_class_that_is_none_is_not_drawn_from(label, key, data, energy, unchec
         fitted.sample(key, 2, label=label)
 
 
-def test_an_energy_without_classes_has_none_to_draw_from(key, data):
-    with pytest.raises(ValueError, match="`label`"):
-        generator_of(data).sample(key, bowl(), 2, 0)
-
-
 def test_the_number_of_classes_is_the_largest_plus_one():
     assert np.array_equal(check_classes(np.array([2, -1, 0])), [2, -1, 0])
     with pytest.raises(ValueError, match="from 0 to 2"):

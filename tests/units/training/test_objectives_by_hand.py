@@ -55,21 +55,6 @@ def test_its_gradient_lowers_the_data_and_lifts_the_particles(key):
     )
 
 
-def test_no_gradient_flows_through_the_steps_of_the_particles(key):
-    points = jr.normal(key, (8, 2))
-    objective = divergence_of(points)  # long steps, along the score
-    state = objective.init(key, bowl(0.7), batch_of(points))
-
-    @eqx.filter_grad(has_aux=True)
-    def slopes(energy):
-        loss, state_after, _ = objective.loss(key, energy, state, batch_of(points))
-        return loss, state_after
-
-    slope, after = slopes(bowl(0.7))
-    means = [jnp.mean(jnp.sum(x**2, axis=1)) for x in (points, after.particles)]
-    assert np.isclose(slope.precision, 0.5 * (means[0] - means[1]))
-
-
 def test_the_weights_follow_the_means_of_data_and_particles(key):
     data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
     (_, new), (info,) = epochs(key, Slope(weight), data, divergence_of(data), rate=0.5)

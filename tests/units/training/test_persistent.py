@@ -1,5 +1,4 @@
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -230,13 +229,3 @@ def test_wrong_arguments_are_named(option, words, unchecked):
     given = {"sampler": svgd(), "initial": Box(jnp.ones((3, 2)), Trivial())} | option
     with pytest.raises(ValueError, match=words):
         Persistent(**given)
-
-
-def test_the_negatives_are_those_of_a_fixed_energy(key):
-    # What a batch draws is the state of the next one.
-    data = jr.normal(key, (8, 2))
-    negatives = persistent(data)
-    state = negatives.init(key, bowl(), batch_of(data))
-    drawn, after, _ = negatives.draw(key, bowl(), state, batch_of(data))
-    assert np.array_equal(drawn, after.particles)
-    assert jax.tree.structure(after) == jax.tree.structure(state)

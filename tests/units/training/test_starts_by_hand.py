@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import generator_of, Ramps
+from by_hand import Ramps
 
 from equistein.energies import JointEnergy
 from equistein.groups import Cyclic, PointCloud, Trivial
@@ -97,14 +97,6 @@ def test_samples_of_a_class_start_in_it(key):
 
 
 # ------------------------------------------------------------ drawing from them
-
-
-@pytest.mark.parametrize("num", [0, -1, 2.0, True])
-def test_a_wrong_number_of_samples_is_refused(num, key, unchecked):
-    data = jr.normal(key, (8, 2))
-    energy = JointEnergy(Ramps(jr.normal(key, (2, 2))))
-    with pytest.raises(ValueError, match="`num`"):
-        generator_of(data).sample(key, energy, num)
 
 
 @pytest.mark.parametrize(
