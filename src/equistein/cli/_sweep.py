@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -131,12 +131,12 @@ def run_members(folder: RunFolder) -> int:
     place, jobs = folder.path.absolute() / "members", folder.path / "jobs"
     executor = _executor(jobs, described["cluster"], described["cluster_options"])
 
+    def begin(name: str) -> Any:
+        words = _words(described["arguments"], members[name], str(place / name))
+        return executor.submit(subprocess.call, words)
+
     def work() -> int:
-        commands = {
-            name: _words(described["arguments"], each, str(place / name))
-            for name, each in members.items()
-        }
-        finished = _run_all(folder, commands, executor, described["workers"])
+        finished = _run_all(folder, list(members), begin, described["workers"])
         done = {name: members[name] for name in sorted(finished)}
         if done:
             _write_results(folder, described, done, len(members))
@@ -148,21 +148,21 @@ def run_members(folder: RunFolder) -> int:
 
 
 def _run_all(
-    folder: RunFolder, commands: Mapping[str, list[str]], executor: Any, workers: int
+    folder: RunFolder, names: list[str], begin: Callable[[str], Any], workers: int
 ) -> list[str]:
-    """Run the commands that are not finished; return the names of those that are."""
+    """Do the runs that are not finished, and return the names of those that are."""
     finished: list[str] = []
     if folder.has(_FINISHED):
         finished = list(folder.read_json(_FINISHED)["finished"])
-    waiting = [name for name in commands if name not in finished]
-    say(f"{len(commands)} runs, {len(finished)} of them finished before")
+    waiting = [name for name in names if name not in finished]
+    say(f"{len(names)} runs, {len(finished)} of them finished before")
     running: dict[str, Any] = {}
     try:
         with progress_bar(total=len(waiting), unit="run", desc="") as bar:
             while waiting or running:
                 while waiting and len(running) < workers:
                     name = waiting.pop(0)
-                    running[name] = executor.submit(subprocess.call, commands[name])
+                    running[name] = begin(name)
                 time.sleep(_SECONDS)
                 for name in [name for name, job in running.items() if job.done()]:
                     job = running.pop(name)

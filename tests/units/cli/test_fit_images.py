@@ -21,7 +21,7 @@ def test_images_are_fitted_and_drawn(tmp_path, capsys):
     data, group = tmp_path / "images.npz", "image-rotations"
     arguments = ["fit", data, "--group", group, *TINY_IMAGES, "--network", "features"]
     out = tmp_path / "run"
-    assert status(*arguments, "--start", "normals", "--out", out) == 0
+    assert status(*arguments, "--initial", "normals", "--out", out) == 0
     assert (out / "figures" / "samples.png").exists()
     metrics = json.loads((out / "metrics.json").read_text())
     assert 0 <= metrics["entries"]["model"]["held_out_accuracy"] <= 1
