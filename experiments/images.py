@@ -2,7 +2,8 @@
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -159,13 +160,11 @@ class ImagesConfig(AbstractConfig):
     twin_epochs: int | None = None
     fit: ContrastiveSettings
 
+    words: ClassVar[Mapping[str, Collection[str]]] = {"models": MODELS}
+
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        if not set(self.models) <= set(MODELS):
-            raise ValueError(
-                f"`models` must be of {', '.join(MODELS)}, but got {self.models!r}."
-            )
         fewest = max(_POOL_AFTER[self.dataset])
         if len(self.fields) < fewest:
             raise ValueError(

@@ -81,13 +81,6 @@ class MoleculesConfig(AbstractConfig):
 
     or_zero: ClassVar[Sequence[str]] = ("stein_step",)
 
-    def __post_init__(self):
-        super().__post_init__()
-        if self.noise > 0.5:
-            raise ValueError(
-                f"`noise` must be at most .5 Angstrom, but got {self.noise!r}."
-            )
-
     @property
     def reference(self) -> Reference:
         """The molecules of the formula; they are looked for or built when asked for."""
