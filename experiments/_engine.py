@@ -448,6 +448,15 @@ def annealed_to_target(
     return samples
 
 
+def check_runs(particles: int, runs: int) -> None:
+    """Raise `ValueError` unless particles make runs of sequential Monte Carlo."""
+    if particles < 2 * runs or particles % runs:
+        raise ValueError(
+            "`num_smc_particles` must be twice `num_smc_runs` or more, and a "
+            f"multiple of it, but got {particles} for {runs} runs."
+        )
+
+
 def has_blackjax() -> bool:
     """Return whether BlackJAX is installed, without importing it."""
     return importlib.util.find_spec("blackjax") is not None

@@ -162,6 +162,10 @@ _FAMILY = (
     "The density's own family, its parameters free, likeliest to give the same points: "
     "what it falls short of the target is what so few points leave open."
 )
+_EPOCHS = (
+    "epochs_ratio: the epochs until its held-out likelihood is that of "
+    "equivariant-svgd at the end, over the epochs that one needs for it."
+)
 _REWEIGHTED = (
     "The network of `plain`, against Metropolis-adjusted chains that carry weights, "
     "which are exact.",
@@ -253,6 +257,7 @@ class PlanarTarget:
         The notes are those of the paper's three models: only the last two know the
         symmetry, and only the last one's sampler does.
         """
+        notes = (*notes[:-1], f"{notes[-1]} {_EPOCHS}")
         group, weighted = self.group, config.reweighted
         svgd, kernels = (
             dataclasses.replace(config.fit, kernel=kernel)

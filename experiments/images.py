@@ -120,9 +120,7 @@ class ImagesConfig(AbstractConfig):
     Attributes:
         dataset: `digits` (8 x 8 pixels, with scikit-learn), or `fashion-mnist`.
         download: Whether images that are not available may be fetched (33 MB).
-        models: Those to train, of density, density-plain, density-turned,
-            density-mirrored (left out by default), plain, equivariant-svgd, equivariant
-            and discriminative; some have the first seed alone.
+        models: Those to train, also density-mirrored; some have the first seed alone.
         fields: The fields of each steerable layer, of four channels each; the plain
             twin has as many parameters.
         epochs_digits: Epochs of `fit.epoch_batches` batches, for the digits.

@@ -27,6 +27,7 @@ from equistein.samplers import (
 from experiments._engine import (
     AbstractConfig,
     annealed_to_target,
+    check_runs,
     Entry,
     EXACT,
     Experiment,
@@ -101,12 +102,7 @@ class MixtureConfig(AbstractConfig):
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        runs, particles = self.num_smc_runs, self.num_smc_particles
-        if particles < 2 * runs or particles % runs:
-            raise ValueError(
-                "`num_smc_particles` must be twice `num_smc_runs` or more, and a "
-                f"multiple of it, but got {particles} for {runs} runs."
-            )
+        check_runs(self.num_smc_particles, self.num_smc_runs)
         if self.num_steps < 4 * self.every:
             raise ValueError(
                 "`num_steps` must be at least 4 times `every`, but got "
@@ -117,11 +113,8 @@ class MixtureConfig(AbstractConfig):
 class Found(NamedTuple):
     """What a sampler found.
 
-    Attributes:
-        points: Its draws, flat points.
-        evaluations: Evaluations of the score, of all chains or particles together.
-        numbers: Further metrics; the log evidence and its error, where measured.
-        chain: The draws of a single chain, where there are chains.
+    Its draws, flat points; the evaluations of all chains or particles together; further
+    metrics; and the draws of a single chain, where there are chains.
     """
 
     points: Particles
