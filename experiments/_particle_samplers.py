@@ -206,7 +206,7 @@ class Annealed:
         # Squared lengths, which follow the temperature.
         tempered = lambda step: thermal(step, annealing, num_steps, power=1.0, last=1.0)
         flow = SVGD(
-            self._kernel,
+            self.kernel,
             optax.sgd(tempered(config.stein_step)),
             annealing=annealing,
             langevin=tempered(config.noise),
@@ -218,7 +218,7 @@ class Annealed:
         """Return what E-SVGD without noise makes of particles that are samples."""
         config = self.config
         flow = SVGD(
-            self._kernel, optax.sgd(config.stein_step), score_clip=config.score_clip
+            self.kernel, optax.sgd(config.stein_step), score_clip=config.score_clip
         )
         return self.after(key, flow, particles, num_steps)
 
@@ -231,7 +231,8 @@ class Annealed:
         return advance(key, sampler, log_density, state, num_steps).particles
 
     @property
-    def _kernel(self) -> Moments:
+    def kernel(self) -> Moments:
+        """The kernel of E-SVGD, on a smooth histogram of distances."""
         config, species = self.config, self.system.target.group.species
         return Moments(
             PairHistogram(

@@ -278,12 +278,12 @@ class PlanarTarget:
         def floor(trial: Trial) -> Outcome:
             *keys, held_key = jr.split(trial.key(1), 3)
             held_out = self.sample(held_key, config.num_test)
-            return self._exact(config, self.known, keys, held_out)
+            return self.of_known(config, self.known, keys, held_out)
 
         def family(trial: Trial) -> Outcome:
-            data, held_out = self._drawn(config, trial)
+            data, held_out = self.draw_data(config, trial)
             keys = jr.split(trial.key(2))
-            return self._exact(config, self.family(*data), keys, held_out)
+            return self.of_known(config, self.family(*data), keys, held_out)
 
         return [
             Entry(FLOOR, floor, label="target"),
@@ -299,7 +299,7 @@ class PlanarTarget:
             ),
         ]  # fmt: skip
 
-    def _drawn(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
+    def draw_data(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
         """Return a seed's points to learn from, and those held out."""
         keys = jr.split(trial.key(0), 6)
         data = self.sample(keys[0], config.num_data)
@@ -316,7 +316,7 @@ class PlanarTarget:
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
-        (data, labels), held_out = self._drawn(config, trial)
+        (data, labels), held_out = self.draw_data(config, trial)
         seen, known, points = data, labels, held_out[0]
         if trial.name.startswith("augmented"):
             seen = augmented(trial.key(3), self.group, data, _COPIES)
@@ -351,7 +351,7 @@ class PlanarTarget:
             history=fitted.history, events=fitted.events,
         )  # fmt: skip
 
-    def _exact(
+    def of_known(
         self,
         config: PlanarConfig,
         known: KnownDensity,

@@ -238,6 +238,10 @@ class Samplers:
 class Assembly(Samplers):
     """The samplers with what measures their draws: a reference and floors."""
 
+    def __init__(self, config: MixtureConfig, num_components: int):
+        super().__init__(config, num_components)
+        self.floor = functools.cache(self._floor)
+
     @functools.cached_property
     def references(self) -> list[Particles]:
         """Draws of two sets of runs: to compare with, and for the floor."""
@@ -264,8 +268,7 @@ class Assembly(Samplers):
         chosen = np.random.default_rng(index).choice(len(pool), num, replace=False)
         return pool[chosen]
 
-    @functools.lru_cache  # noqa: B019
-    def floor(self, num: int) -> dict[str, float]:
+    def _floor(self, num: int) -> dict[str, float]:
         """Return the distances of so many exact samples, on average."""
         rows = [self.yardstick(self.exact(i, num)) for i in range(_NUM_FLOORS)]
         return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
