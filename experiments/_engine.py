@@ -6,7 +6,7 @@ import importlib.util
 import math
 import pathlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import jax
@@ -61,8 +61,8 @@ EXACT = -1
 class AbstractConfig:
     """Settings of an experiment: numbers, strings, and tuples of them.
 
-    Numbers are positive. A class names the fields that may be zero as well, and those
-    that are at most 1.
+    Numbers are positive. A class names the fields that may be zero as well, those that
+    are at most 1, and the words of which others may consist.
 
     Attributes:
         num_seeds: The number of seeds, counted up from the run's seed.
@@ -72,9 +72,16 @@ class AbstractConfig:
 
     or_zero: ClassVar[Sequence[str]] = ()
     fractions: ClassVar[Sequence[str]] = ()
+    words: ClassVar[Mapping[str, Collection[str]]] = {}
 
     def __post_init__(self):
-        """Raise `ValueError` for a number that is out of range."""
+        """Raise `ValueError` for a number that is out of range, or an unknown word."""
+        for name, known in self.words.items():
+            if not set(getattr(self, name)) <= set(known):
+                raise ValueError(
+                    f"`{name}` must be of {', '.join(known)}, but got "
+                    f"{getattr(self, name)!r}."
+                )
         for name in (field.name for field in dataclasses.fields(self)):
             value, zero = getattr(self, name), name in self.or_zero
             fraction = name in self.fractions
@@ -424,6 +431,15 @@ def annealed_to_target(
             num_steps=_AT_ONCE, check=False,
         )  # fmt: skip
     return samples
+
+
+def check_runs(particles: int, runs: int) -> None:
+    """Raise `ValueError` unless particles make runs of sequential Monte Carlo."""
+    if particles < 2 * runs or particles % runs:
+        raise ValueError(
+            "`num_smc_particles` must be twice `num_smc_runs` or more, and a "
+            f"multiple of it, but got {particles} for {runs} runs."
+        )
 
 
 def has_blackjax() -> bool:

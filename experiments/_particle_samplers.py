@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -23,7 +23,6 @@ from equistein.samplers import (
     AnnealedSMC,
     from_blackjax,
     Geometric,
-    Langevin,
     MALA,
     ParallelTempering,
     SVGD,
@@ -46,6 +45,38 @@ _RUNS, _MOVES, _ESS = 4, 4, 0.9  # of sequential Monte Carlo
 Budget = Int[Array, ""]
 
 
+ANNEALED = {
+    "equivariant": "E-SVGD with the `Moments` kernel on a histogram of distances and "
+    "Langevin noise, annealed; the last quarter of the evaluations is MALA, which "
+    "takes the step's bias away. Its particles end as good as independent ones.",
+    "quiet": "E-SVGD without noise: the kernel pulled back along sorted distances, "
+    "annealed. Under-dispersed, and biased where distances tie.",
+    "vanilla": "SVGD with the median rule, annealed: under-dispersed.",
+    "mala": "Annealed Metropolis-adjusted Langevin chains with an adapted step size: "
+    "the baseline to beat.",
+}
+"""The samplers that anneal over all evaluations, with a note."""
+
+CHAINS = {
+    "hmc": "BlackJAX's HMC with trajectories of a set number of steps; its warm-up "
+    "finds the step size and masses. It starts where annealed MALA is after a few "
+    "evaluations, which count, as do those of the warm-up.",
+    "nuts": "BlackJAX's NUTS, likewise.",
+    "mclmc": "BlackJAX's Metropolis-adjusted microcanonical chains, likewise.",
+    "svgd-hmc": "HMC from where E-SVGD is.",
+    "svgd-nuts": "NUTS from where E-SVGD is.",
+    "svgd-mclmc": "Microcanonical chains from where E-SVGD is.",
+    "hmc-svgd": "HMC, and the last twentieth of the evaluations are E-SVGD's without "
+    "noise, which makes of samples particles that represent the density together.",
+    "tempering": "Parallel tempering of a tenth as many ladders, each looked at ten "
+    "times since the budget before; the evaluations of all temperatures count.",
+    "svgd-tempering": "Tempering from where E-SVGD is.",
+    "smc": "Annealed sequential Monte Carlo from a normal density as wide as the "
+    "start: until it arrives, its particles are those of a hotter density.",
+}
+"""The samplers that continue from one budget to the next, with a note."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SystemConfig(AbstractConfig):
     """Settings of `particle-sampling`.
@@ -60,8 +91,7 @@ class SystemConfig(AbstractConfig):
         num_reference: The number of reference samples.
         num_geometric: The number of clouds in the geometric distance.
         stein_step: The step of `equivariant` along the Stein force; 0 for none.
-        noise: The Langevin step of `equivariant`, and of `langevin` before it cools; 0
-            for none.
+        noise: The Langevin step of `equivariant`; 0 for none.
         start_inverse_temperature: The first inverse temperature, at most 1.
         bin_width: The width of a bin of the features of `equivariant`.
         reach: The center of the last bin.
@@ -76,7 +106,7 @@ class SystemConfig(AbstractConfig):
 
     system: Literal["dw4", "lj13", "lj55"] = "dw4"
     samplers: tuple[str, ...] = (
-        *("equivariant", "quiet", "vanilla", "langevin", "mala"),
+        *("equivariant", "quiet", "vanilla", "mala"),
         *("hmc", "nuts", "mclmc", "tempering", "smc"),
     )
     num_particles: int = 1_000
@@ -100,6 +130,7 @@ class SystemConfig(AbstractConfig):
 
     or_zero: ClassVar[Sequence[str]] = ("stein_step", "noise")
     fractions: ClassVar[Sequence[str]] = ("start_inverse_temperature",)
+    words: ClassVar[Mapping[str, Collection[str]]] = {"samplers": ANNEALED | CHAINS}
 
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
@@ -157,7 +188,6 @@ class Annealed:
         """One of the samplers that only anneal."""
         config, annealing = self.config, self._annealing(num_steps)
         shared: dict[str, Any] = self._shared | {"annealing": annealing}
-        rate = _tempered(config.noise, annealing, num_steps, 0.05)
         adapted = (_ANNEALED * num_steps).astype(int)
         sorted_distances = Pullback(RBF(), self.system.target.features)
         svgd = lambda kernel: annealed_svgd(
@@ -166,7 +196,6 @@ class Annealed:
         samplers: dict[str, AbstractSampler] = {
             "quiet": svgd(sorted_distances),
             "vanilla": svgd(RBF()),
-            "langevin": Langevin(rate, **shared),
             "mala": MALA(config.mala_step_size, num_adapt=adapted, **shared),
         }
         return self.after(key, samplers[name], start, num_steps)
@@ -174,11 +203,13 @@ class Annealed:
     def flowed(self, key: Key, start: Particles, num_steps: Budget) -> Particles:
         """E-SVGD with noise, which anneals over all evaluations."""
         config, annealing = self.config, self._annealing(num_steps)
+        # Squared lengths, which follow the temperature.
+        tempered = lambda step: thermal(step, annealing, num_steps, power=1.0, last=1.0)
         flow = SVGD(
-            self._kernel,
-            optax.sgd(_tempered(config.stein_step, annealing, num_steps, 1.0)),
+            self.kernel,
+            optax.sgd(tempered(config.stein_step)),
             annealing=annealing,
-            langevin=_tempered(config.noise, annealing, num_steps, 1.0),
+            langevin=tempered(config.noise),
             score_clip=config.score_clip,
         )
         return self.after(key, flow, start, num_steps)
@@ -187,7 +218,7 @@ class Annealed:
         """Return what E-SVGD without noise makes of particles that are samples."""
         config = self.config
         flow = SVGD(
-            self._kernel, optax.sgd(config.stein_step), score_clip=config.score_clip
+            self.kernel, optax.sgd(config.stein_step), score_clip=config.score_clip
         )
         return self.after(key, flow, particles, num_steps)
 
@@ -200,7 +231,8 @@ class Annealed:
         return advance(key, sampler, log_density, state, num_steps).particles
 
     @property
-    def _kernel(self) -> Moments:
+    def kernel(self) -> Moments:
+        """The kernel of E-SVGD, on a smooth histogram of distances."""
         config, species = self.config, self.system.target.group.species
         return Moments(
             PairHistogram(
@@ -217,13 +249,6 @@ class Annealed:
     def _annealing(self, num_steps: Budget) -> Geometric:
         start = self.config.start_inverse_temperature
         return Geometric(_ANNEALED * num_steps, start=start)
-
-
-def _tempered(
-    step_size: float, annealing: Geometric, num_steps: Budget, last: float
-) -> Callable[[Any], Any]:
-    """Return the schedule of a squared length, which follows the temperature."""
-    return thermal(step_size, annealing, num_steps, power=1.0, last=last)
 
 
 def over_budgets(config: SystemConfig, system: System, name: str) -> Snapshots:
@@ -358,36 +383,3 @@ def _blackjax(
         algorithm, num_warmup=num_warmup, step_size=config.hamiltonian_step_size,
         acceptance=_ACCEPTANCE[kind], project=system.target.group.project, **options,
     )  # fmt: skip
-
-
-ANNEALED = {
-    "equivariant": "E-SVGD with the `Moments` kernel on a histogram of distances and "
-    "Langevin noise, annealed; the last quarter of the evaluations is MALA, which "
-    "takes the step's bias away. Its particles end as good as independent ones.",
-    "quiet": "E-SVGD without noise: the kernel pulled back along sorted distances, "
-    "annealed. Under-dispersed, and biased where distances tie.",
-    "vanilla": "SVGD with the median rule, annealed: under-dispersed.",
-    "langevin": "The noise of `equivariant` alone, with smaller steps at the end.",
-    "mala": "Annealed Metropolis-adjusted Langevin chains with an adapted step size: "
-    "the baseline to beat.",
-}
-"""The samplers that anneal over all evaluations, with a note."""
-
-CHAINS = {
-    "hmc": "BlackJAX's HMC with trajectories of a set number of steps; its warm-up "
-    "finds the step size and masses. It starts where annealed MALA is after a few "
-    "evaluations, which count, as do those of the warm-up.",
-    "nuts": "BlackJAX's NUTS, likewise.",
-    "mclmc": "BlackJAX's Metropolis-adjusted microcanonical chains, likewise.",
-    "svgd-hmc": "HMC from where E-SVGD is.",
-    "svgd-nuts": "NUTS from where E-SVGD is.",
-    "svgd-mclmc": "Microcanonical chains from where E-SVGD is.",
-    "hmc-svgd": "HMC, and the last twentieth of the evaluations are E-SVGD's without "
-    "noise, which makes of samples particles that represent the density together.",
-    "tempering": "Parallel tempering of a tenth as many ladders, each looked at ten "
-    "times since the budget before; the evaluations of all temperatures count.",
-    "svgd-tempering": "Tempering from where E-SVGD is.",
-    "smc": "Annealed sequential Monte Carlo from a normal density as wide as the "
-    "start: until it arrives, its particles are those of a hotter density.",
-}
-"""The samplers that continue from one budget to the next, with a note."""

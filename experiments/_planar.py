@@ -162,6 +162,10 @@ _FAMILY = (
     "The density's own family, its parameters free, likeliest to give the same points: "
     "what it falls short of the target is what so few points leave open."
 )
+_EPOCHS = (
+    "epochs_ratio: the epochs until its held-out likelihood is that of "
+    "equivariant-svgd at the end, over the epochs that one needs for it."
+)
 _REWEIGHTED = (
     "The network of `plain`, against Metropolis-adjusted chains that carry weights, "
     "which are exact.",
@@ -253,6 +257,7 @@ class PlanarTarget:
         The notes are those of the paper's three models: only the last two know the
         symmetry, and only the last one's sampler does.
         """
+        notes = (*notes[:-1], f"{notes[-1]} {_EPOCHS}")
         group, weighted = self.group, config.reweighted
         svgd, kernels = (
             dataclasses.replace(config.fit, kernel=kernel)
@@ -273,12 +278,12 @@ class PlanarTarget:
         def floor(trial: Trial) -> Outcome:
             *keys, held_key = jr.split(trial.key(1), 3)
             held_out = self.sample(held_key, config.num_test)
-            return self._exact_scores(config, self.known, keys, held_out)
+            return self.of_known(config, self.known, keys, held_out)
 
         def family(trial: Trial) -> Outcome:
-            data, held_out = self._halves(config, trial)
+            data, held_out = self.draw_data(config, trial)
             keys = jr.split(trial.key(2))
-            return self._exact_scores(config, self.family(*data), keys, held_out)
+            return self.of_known(config, self.family(*data), keys, held_out)
 
         return [
             Entry(FLOOR, floor, label="target"),
@@ -294,7 +299,7 @@ class PlanarTarget:
             ),
         ]  # fmt: skip
 
-    def _halves(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
+    def draw_data(self, config: PlanarConfig, trial: Trial) -> tuple[Labeled, Labeled]:
         """Return a seed's points to learn from, and those held out."""
         keys = jr.split(trial.key(0), 6)
         data = self.sample(keys[0], config.num_data)
@@ -311,7 +316,7 @@ class PlanarTarget:
         trial: Trial,
     ) -> Outcome:
         keys = jr.split(trial.key(0), 6)
-        (data, labels), held_out = self._halves(config, trial)
+        (data, labels), held_out = self.draw_data(config, trial)
         seen, known, points = data, labels, held_out[0]
         if trial.name.startswith("augmented"):
             seen = augmented(trial.key(3), self.group, data, _COPIES)
@@ -346,7 +351,7 @@ class PlanarTarget:
             history=fitted.history, events=fitted.events,
         )  # fmt: skip
 
-    def _exact_scores(
+    def of_known(
         self,
         config: PlanarConfig,
         known: KnownDensity,

@@ -59,10 +59,7 @@ def _quality(system: System, exact: Array, points: Array) -> dict[str, Scalar]:
 def reference(system: System, num: int, part: int) -> Float[Array, "n *shape"]:
     """Return samples by parallel tempering, from the cache if they are there.
 
-    Args:
-        system: The system.
-        num: How many.
-        part: Which independent set: 0 to compare with, 1 for the floor.
+    Part 0 is the independent set to compare with, 1 that for the floor.
     """
     return system.target.reference(num, part)
 

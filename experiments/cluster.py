@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 import importlib.util
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -56,14 +56,11 @@ class ClusterConfig(AbstractConfig):
     every: int = 10
     ladder: tuple[float, ...] = (1.0, 0.75, 0.55)
 
+    words: ClassVar[Mapping[str, Collection[str]]] = {"elements": _ELEMENTS}
+
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        if not self.elements or not set(self.elements) <= set(_ELEMENTS):
-            raise ValueError(
-                f"`elements` must be of {', '.join(_ELEMENTS)}, but got "
-                f"{self.elements!r}."
-            )
         if self.ladder[0] != 1 or np.any(np.diff(self.ladder) >= 0):
             raise ValueError(f"`ladder` must fall from 1, but got {self.ladder!r}.")
         if self.num_chains < 2:

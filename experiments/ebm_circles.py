@@ -143,9 +143,7 @@ _NOTES = (
     "known energies, in the squared error of the paper.",
     "The network sees the radius alone; the particles interact by their "
     "distance in the plane.",
-    "The same network, and particles that interact by their radii. "
-    "epochs_ratio: the epochs until its held-out likelihood is that of "
-    "equivariant-svgd at the end, over the epochs that one needs for it.",
+    "The same network, and particles that interact by their radii.",
 )
 _QUICK = ContrastiveSettings(
     num_epochs=160, batch_size=32, num_particles=32, num_steps=50, widths=(64, 64, 64),

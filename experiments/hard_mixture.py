@@ -29,6 +29,7 @@ from equistein.targets import HardMixture
 from experiments._engine import (
     AbstractConfig,
     annealed_to_target,
+    check_runs,
     Entry,
     Experiment,
     has_blackjax,
@@ -102,12 +103,7 @@ class HardMixtureConfig(AbstractConfig):
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        num, runs = self.num_smc_particles, self.num_smc_runs
-        if num < 2 * runs or num % runs:
-            raise ValueError(
-                "`num_smc_particles` must be twice `num_smc_runs` or more, and a "
-                f"multiple of it, but got {num} for {runs} runs."
-            )
+        check_runs(self.num_smc_particles, self.num_smc_runs)
         if self.num_steps < max(self.num_records, 4 / _ADAPTING):
             raise ValueError(
                 "`num_steps` must be at least `num_records` and 40, but got "

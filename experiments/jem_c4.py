@@ -150,9 +150,7 @@ _NOTES = (
     "points.",
     "The network is averaged over quarter turns; the particles interact within "
     "a mode only.",
-    "The same network, and particles that interact across orbits. "
-    "epochs_ratio: the epochs until its held-out likelihood is that of "
-    "equivariant-svgd at the end, over the epochs that one needs for it.",
+    "The same network, and particles that interact across orbits.",
 )
 _QUICK = ContrastiveSettings(
     num_epochs=160, batch_size=32, num_particles=64, num_steps=50, widths=(64, 64, 64),

@@ -165,6 +165,24 @@ def entries(config: LJ13Config) -> list[Entry]:
             samples, more=more, history=fitted.history, events=fitted.events
         )
 
+    return [
+        *(
+            Entry(
+                name, functools.partial(stage, learn), note, label=label,
+                num_seeds=num_seeds, trains=True,
+            )
+            for name, label, learn, num_seeds, note in _models(config, data)
+        ),
+        Entry(
+            FLOOR, lambda trial: describe(data()[: config.num_samples]), label="data",
+            num_seeds=1,
+        ),
+    ]  # fmt: skip
+
+
+def _models(config: LJ13Config, data: Callable[[], Particles]) -> tuple:
+    """Return name, label, what fits it, number of seeds and a note of each model."""
+
     def by_contrast(symmetry: AbstractGroup):
         return lambda trial: learn_clouds(config, trial, symmetry, data())
 
@@ -180,7 +198,7 @@ def entries(config: LJ13Config) -> list[Entry]:
         "trained for as much time by the same denoising"
     )
     few = config.num_paper_seeds
-    models = (
+    return (
         (
             "plain", "plain EBM, SVGD", by_contrast(Trivial()), few,
             "The network sees coordinates.",
@@ -203,19 +221,6 @@ def entries(config: LJ13Config) -> list[Entry]:
             "learned density little, which Markov chains do not mind.",
         ),
     )  # fmt: skip
-    return [
-        *(
-            Entry(
-                name, functools.partial(stage, learn), note, label=label,
-                num_seeds=num_seeds, trains=True,
-            )
-            for name, label, learn, num_seeds, note in models
-        ),
-        Entry(
-            FLOOR, lambda trial: describe(data()[: config.num_samples]), label="data",
-            num_seeds=1,
-        ),
-    ]  # fmt: skip
 
 
 def described(

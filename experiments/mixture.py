@@ -27,6 +27,7 @@ from equistein.samplers import (
 from experiments._engine import (
     AbstractConfig,
     annealed_to_target,
+    check_runs,
     Entry,
     EXACT,
     Experiment,
@@ -101,12 +102,7 @@ class MixtureConfig(AbstractConfig):
     def __post_init__(self):
         """Raise `ValueError` for settings that do not go together."""
         super().__post_init__()
-        runs, particles = self.num_smc_runs, self.num_smc_particles
-        if particles < 2 * runs or particles % runs:
-            raise ValueError(
-                "`num_smc_particles` must be twice `num_smc_runs` or more, and a "
-                f"multiple of it, but got {particles} for {runs} runs."
-            )
+        check_runs(self.num_smc_particles, self.num_smc_runs)
         if self.num_steps < 4 * self.every:
             raise ValueError(
                 "`num_steps` must be at least 4 times `every`, but got "
@@ -117,11 +113,8 @@ class MixtureConfig(AbstractConfig):
 class Found(NamedTuple):
     """What a sampler found.
 
-    Attributes:
-        points: Its draws, flat points.
-        evaluations: Evaluations of the score, of all chains or particles together.
-        numbers: Further metrics; the log evidence and its error, where measured.
-        chain: The draws of a single chain, where there are chains.
+    Its draws, flat points; the evaluations of all chains or particles together; further
+    metrics; and the draws of a single chain, where there are chains.
     """
 
     points: Particles
@@ -245,6 +238,10 @@ class Samplers:
 class Assembly(Samplers):
     """The samplers with what measures their draws: a reference and floors."""
 
+    def __init__(self, config: MixtureConfig, num_components: int):
+        super().__init__(config, num_components)
+        self.floor = functools.cache(self._floor)
+
     @functools.cached_property
     def references(self) -> list[Particles]:
         """Draws of two sets of runs: to compare with, and for the floor."""
@@ -271,8 +268,7 @@ class Assembly(Samplers):
         chosen = np.random.default_rng(index).choice(len(pool), num, replace=False)
         return pool[chosen]
 
-    @functools.lru_cache  # noqa: B019
-    def floor(self, num: int) -> dict[str, float]:
+    def _floor(self, num: int) -> dict[str, float]:
         """Return the distances of so many exact samples, on average."""
         rows = [self.yardstick(self.exact(i, num)) for i in range(_NUM_FLOORS)]
         return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -81,13 +82,6 @@ class MoleculesConfig(AbstractConfig):
 
     or_zero: ClassVar[Sequence[str]] = ("stein_step",)
 
-    def __post_init__(self):
-        super().__post_init__()
-        if self.noise > 0.5:
-            raise ValueError(
-                f"`noise` must be at most .5 Angstrom, but got {self.noise!r}."
-            )
-
     @property
     def reference(self) -> Reference:
         """The molecules of the formula; they are looked for or built when asked for."""
@@ -148,37 +142,31 @@ def _plain(key: Key, config: MoleculesConfig) -> NoiseEnergy:
     return NoiseEnergy(network, config.data, config.noise)
 
 
+def _learned(
+    config: MoleculesConfig,
+    energy_for: Callable[[Key, MoleculesConfig], NoiseEnergy],
+    num_epochs: int,
+    copies: int,
+    trial: Trial,
+) -> Outcome:
+    """Fit an energy by denoising, and measure its samples."""
+    network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
+    energy, data, known = energy_for(network_key, config), config.data, config.reference
+    if copies > 1:
+        group = PointCloud(known.symbols, 3)
+        data = augmented(trial.key(3), group, data, copies)
+    model = denoising_model(energy, data, config.denoising(num_epochs))
+    path = trial.checkpoint()
+    fitted = model.fit(fit_key, data, checkpoint=path, progress=True)
+    samples = np.asarray(fitted.sample(sample_key, config.num_samples, progress=True))
+    metrics = known.measure(known.symbols, samples)
+    metrics["rollbacks"] = len(fitted.events)
+    kept = {"history": fitted.history, "events": fitted.events}
+    return _outcome(known.symbols, samples, metrics, **kept)
+
+
 def entries(config: MoleculesConfig) -> list[Entry]:
     """Return the models and the floor."""
-
-    def learned(
-        name: str,
-        energy_for: Callable[[Key, MoleculesConfig], NoiseEnergy],
-        num_epochs: int,
-        note: str,
-        copies: int = 1,
-    ) -> Entry:
-        def stage(trial: Trial) -> Outcome:
-            network_key, fit_key, sample_key = jr.split(trial.key(0), 3)
-            energy, data = energy_for(network_key, config), config.data
-            known = config.reference
-            if copies > 1:
-                group = PointCloud(known.symbols, 3)
-                data = augmented(trial.key(3), group, data, copies)
-            model = denoising_model(energy, data, config.denoising(num_epochs))
-            path = trial.checkpoint()
-            fitted = model.fit(fit_key, data, checkpoint=path, progress=True)
-            samples = np.asarray(
-                fitted.sample(sample_key, config.num_samples, progress=True)
-            )
-            metrics = known.measure(known.symbols, samples)
-            metrics["rollbacks"] = len(fitted.events)
-            return _outcome(
-                known.symbols, samples, metrics, history=fitted.history,
-                events=fitted.events,
-            )  # fmt: skip
-
-        return Entry(name, stage, note, trains=True)
 
     def floor(trial: Trial) -> Outcome:
         known = config.reference
@@ -187,32 +175,29 @@ def entries(config: MoleculesConfig) -> list[Entry]:
         metrics["from_qm9"] = known.source.startswith("QM9")
         return _outcome(known.symbols, known.everything, metrics)
 
-    listed = [
-        learned(
-            "equivariant",
-            _graph,
-            config.num_epochs,
+    models = (
+        (
+            "equivariant", (_graph, config.num_epochs, 1),
             "New molecules of an energy on an E(n)-equivariant graph network, learned "
             "by denoising score matching at all noise levels, and sampled while the "
             "noise falls: by the reverse diffusion, with E-SVGD where the noise is "
             "small.",
         ),
-        learned(
-            "plain",
-            _plain,
-            config.plain_epochs,
+        (
+            "plain", (_plain, config.plain_epochs, 1),
             "The twin without symmetry: a multilayer perceptron of the coordinates. It "
             "sees each training molecule in one place and order only, and gives these "
             "back.",
         ),
-        learned(
-            "augmented",
-            _plain,
-            config.plain_epochs,
+        (
+            "augmented", (_plain, config.plain_epochs, config.copies),
             "The same twin, which learns from copies of each molecule, turned and with "
             "its like atoms swapped at random.",
-            config.copies,
         ),
+    )  # fmt: skip
+    listed = [
+        Entry(name, functools.partial(_learned, config, *how), note, trains=True)
+        for name, how, note in models
     ]
     published = authors_molecules() if config.formula == "C5H8O" else None
     if published is not None:

@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -130,6 +130,8 @@ class ObjectivesConfig(AbstractConfig):
     weighted_step_size: float
     fit: ContrastiveSettings
 
+    words: ClassVar[Mapping[str, Collection[str]]] = {"objectives": NOTES}
+
     def settings(self, name: str) -> ContrastiveSettings:
         """Return the settings of an objective's model."""
         if name != "reweighted":
@@ -140,15 +142,6 @@ class ObjectivesConfig(AbstractConfig):
             langevin_step_size=self.weighted_step_size,
             sample_steps=max(1, self.fit.sample_steps // 5),
         )  # fmt: skip
-
-    def __post_init__(self):
-        """Raise `ValueError` for a setting out of range, or an unknown objective."""
-        super().__post_init__()
-        if not set(self.objectives) <= set(NOTES):
-            raise ValueError(
-                f"`objectives` must be of {', '.join(NOTES)}, but got "
-                f"{self.objectives!r}."
-            )
 
 
 @dataclasses.dataclass(frozen=True)
