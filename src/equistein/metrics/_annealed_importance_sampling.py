@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from equistein._gate import finite_gate
 from equistein._limits import check_made
+from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers import (
     AbstractReference,
@@ -33,10 +34,10 @@ class LogNormalizer(eqx.Module):
     enclose $\log Z$.
 
     Attributes:
-        value: The estimate, the mean of `lower` and `upper`.
+        value: The mean of `lower` and `upper`.
         error: A bound on its error, for the modes that chains or samples are in: half
             the difference of the two, and three standard errors. Infinite with fewer
-            than 8 effective samples: take more steps or more particles.
+            than 8 effective samples: take more steps or particles.
         lower: The estimate from the base to the density; its mean is a lower bound.
         upper: The estimate back to the base; its mean is an upper bound if it began at
             samples of the density.
@@ -91,11 +92,8 @@ def annealed_importance_sampling(
         Neal (2001), Annealed importance sampling; Grosse, Ancha and Roy (2016),
         Measuring the reliability of MCMC inference, for the way back.
     """
-    if num_particles < 2 or num_steps < 1:
-        raise ValueError(
-            "Annealed importance sampling needs `num_particles` >= 2 and `num_steps` "
-            f">= 1, but got {num_particles!r} and {num_steps!r}."
-        )
+    check_integers("annealed_importance_sampling", 2, num_particles=num_particles)
+    check_integers("annealed_importance_sampling", num_steps=num_steps)
     check_made(
         f"Annealed importance sampling in {num_steps} steps",
         _BYTES * (num_steps + num_particles),
@@ -211,12 +209,9 @@ def _walkers_at(
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
     walkers = jax.vmap(lambda x: path.walker_at(base.project(x)))(samples)
-    values = eqx.error_if(
-        walkers.value,
-        jnp.any(~jnp.isfinite(walkers.value)),
-        "Annealed importance sampling got `samples` where the density is zero: leave "
-        "them out.",
-    )
+    bad = jnp.any(~jnp.isfinite(walkers.value))
+    reason = "`samples` where the density is zero are not samples of it: leave them out"
+    values = eqx.error_if(walkers.value, bad, reason)
     return eqx.tree_at(lambda w: w.value, walkers, values)
 
 

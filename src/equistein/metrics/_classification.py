@@ -52,9 +52,6 @@ def reliability(
 ) -> Reliability:
     """Return the reliability diagram, in bins of equal width of the confidence.
 
-    Raises:
-        ValueError: As `accuracy` does.
-
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
@@ -81,9 +78,6 @@ def expected_calibration_error(
 
     over bins of equal width of the confidence $\max_y p(y|x)$. Of n points of a perfect
     model it is below $\sqrt{b / n}$ with b bins, but not zero: compare equal numbers.
-
-    Raises:
-        ValueError: As `accuracy` does.
 
     References:
         Guo et al. (2017), On calibration of modern neural networks.

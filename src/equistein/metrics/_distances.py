@@ -96,9 +96,6 @@ def frechet_distance(
     For n samples of the same distribution it is of order features / n: compare it with
     that of as many held-out data.
 
-    Raises:
-        ValueError: If there are fewer than two samples of one.
-
     References:
         Heusel et al. (2017), GANs trained by a two time-scale update rule, equation 6.
     """

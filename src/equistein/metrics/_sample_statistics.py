@@ -57,9 +57,6 @@ def bits_per_dimension(
     for a normalized $\log p(x)$ in nats, of images of d pixels and channels with L
     levels, scaled to [0, 1] and dequantized.
 
-    Raises:
-        ValueError: If there are no levels.
-
     References:
         Theis, van den Oord and Bethge (2016), A note on the evaluation of generative
         models, section 3.1.

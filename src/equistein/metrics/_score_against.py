@@ -48,12 +48,10 @@ def score_against(
 
     The exact samples are two independent runs of the target's own parallel tempering:
     the first is compared with, floors are drawn from the second, and their distance is
-    the error of the reference itself. They are made once, which may take minutes, and
-    cached. Random choices use a fixed seed: the same samples have the same scores.
+    the error of the reference itself. They are made once, in minutes, and cached.
 
     Args:
-        samples: The samples: `(n, particle, dim)`, or rows of coordinates. They are
-            centered.
+        samples: The samples: `(n, particle, dim)`, or rows of coordinates.
         target: The density that they are compared with.
         reference: Two independent sets of exact samples to use instead, the second at
             least twice as many as the samples.
@@ -68,11 +66,6 @@ def score_against(
         ValueError: If these cannot be samples of the target, or there are too few
             exact ones.
     """
-    if not isinstance(target, AbstractParticleDensity):
-        raise ValueError(
-            "`score_against` needs `target`, a particle system such as DoubleWell() or "
-            f"LennardJones(), but got {target!r}."
-        )
     counts = {"num_draws": num_draws, "num_geometric": num_geometric}
     check_integers("`score_against`", least=2, **counts)
     given = _measured(samples, target)

@@ -164,15 +164,7 @@ class Scores(eqx.Module):
             "verdict": self.verdict,
             **columns,
             "published": self.published,
-            "reference": {
-                "num": self.reference.num,
-                "virial": self.reference.virial,
-                "virial_error": self.reference.virial_error,
-                "virial_exact": self.reference.virial_exact,
-                "energy_w2_of_two_runs": self.reference.energy_w2,
-                "mean_energies_of_two_runs": list(self.reference.mean_energies),
-                "origin": self.reference.origin,
-            },
+            "reference": vars(self.reference),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }
