@@ -1,8 +1,9 @@
 """The moves of an algorithm of BlackJAX."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -18,34 +19,11 @@ _INTEGRATORS = {  # and their evaluations of the score for one step
 }  # fmt: skip
 
 
-class Kind(NamedTuple):
-    """How BlackJAX's functions for one algorithm are called."""
-
-    building: tuple[str, ...]
-    running: tuple[str, ...]
-    needed: str | None = None
-    is_dynamic: bool = False
-    is_microcanonical: bool = False
-
-
-_BUILT = ("integrator", "divergence_threshold")
-_COUNT = ("integration_steps_params",)
-KINDS = {  # by name in BlackJAX; an algorithm with a state of its own cannot be here
-    "hmc": Kind(
-        (*_BUILT, "build_proposal"), ("num_integration_steps",), "num_integration_steps"
-    ),
-    "mhmc": Kind(_BUILT, ("num_integration_steps",), "num_integration_steps"),
-    "nuts": Kind(_BUILT, ("max_num_doublings",)),
-    "dhmc": Kind((*_BUILT, "integration_steps_fn"), _COUNT, is_dynamic=True),
-    "dmhmc": Kind((*_BUILT, "integration_steps_fn"), _COUNT, is_dynamic=True),
-    "adjusted_mclmc": Kind(
-        _BUILT, (*_COUNT, "L_proposal_factor"), is_microcanonical=True
-    ),
-    "adjusted_mclmc_dynamic": Kind(
-        (*_BUILT, "integration_steps_fn"), (*_COUNT, "L_proposal_factor"),
-        is_dynamic=True, is_microcanonical=True,
-    ),
-}  # fmt: skip
+NAMES = (  # in BlackJAX; an algorithm with a state of its own cannot be here
+    "hmc", "mhmc", "nuts", "dhmc", "dmhmc", "adjusted_mclmc", "adjusted_mclmc_dynamic",
+)  # fmt: skip
+_DYNAMIC = ("dhmc", "dmhmc", "adjusted_mclmc_dynamic")  # random numbers of steps
+_PASSED = ("rng_key", "state", "logdensity_fn", "step_size", "inverse_mass_matrix")
 
 
 def name_of(algorithm: Any) -> str:
@@ -58,10 +36,10 @@ def name_of(algorithm: Any) -> str:
         ) from error
 
     name = next((n for n, one in vars(blackjax).items() if one is algorithm), None)
-    if name in KINDS:
+    if name in NAMES:
         return name
     raise ValueError(
-        f"from_blackjax needs one of {', '.join(f'blackjax.{n}' for n in KINDS)}, "
+        f"from_blackjax needs one of {', '.join(f'blackjax.{n}' for n in NAMES)}, "
         "itself and not what it returns for a density, but got "
         f"{f'blackjax.{name}' if name else repr(algorithm)}: of others the moves are "
         "not exact, or a step size and an inverse mass matrix do not tell all of them. "
@@ -85,30 +63,44 @@ class Algorithm(eqx.Module):
 
     def __init__(self, algorithm: Any, options: dict[str, Any]):
         self.name = name_of(algorithm)
-        kind = KINDS[self.name]
-        known = (*kind.building, *kind.running)
-        unknown = sorted(options.keys() - set(known))
+        building, running = self._parameters()
+        unknown = sorted(options.keys() - building.keys() - running.keys())
         if unknown:
             raise ValueError(
                 f"from_blackjax(blackjax.{self.name}, ...) has the options "
-                f"{', '.join(known)}, but got {', '.join(unknown)}."
+                f"{', '.join([*building, *running])}, but got {', '.join(unknown)}."
             )
-        if kind.needed is not None and kind.needed not in options:
-            raise ValueError(
-                f"from_blackjax(blackjax.{self.name}, ...) needs `{kind.needed}`, such "
-                f"as {kind.needed}=10."
-            )
+        for name, parameter in running.items():
+            if parameter.default is parameter.empty and name not in options:
+                raise ValueError(
+                    f"from_blackjax(blackjax.{self.name}, ...) needs `{name}`, such as "
+                    f"{name}=10."
+                )
         defaults: dict[str, Any] = {}
-        if kind.is_microcanonical:
-            defaults = {"integration_steps_params": (2,)}
-        if kind.is_microcanonical and kind.is_dynamic:
-            defaults["integration_steps_fn"] = around
+        if self.is_microcanonical:
+            defaults["integration_steps_params"] = (2,)
+            if self.is_dynamic:
+                defaults["integration_steps_fn"] = around
         self.options = defaults | options
         self.evaluations_per_step()  # refuses what it cannot count
 
     @property
-    def kind(self) -> Kind:
-        return KINDS[self.name]
+    def is_dynamic(self) -> bool:
+        return self.name in _DYNAMIC
+
+    @property
+    def is_microcanonical(self) -> bool:
+        return self.name.startswith("adjusted_mclmc")
+
+    def _parameters(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the options of BlackJAX's `build_kernel`, and those of a move."""
+        import blackjax
+
+        build = getattr(blackjax, self.name).build_kernel
+        building = dict(inspect.signature(build).parameters)
+        building.pop("next_random_arg_fn", None)  # of a state that is made anew
+        running = dict(inspect.signature(build()).parameters)
+        return building, {k: v for k, v in running.items() if k not in _PASSED}
 
     def transition(
         self,
@@ -149,7 +141,7 @@ class Algorithm(eqx.Module):
         import blackjax
 
         init = getattr(blackjax, self.name).init
-        if self.kind.is_dynamic:
+        if self.is_dynamic:
             return lambda point, density: init(point, density, key)
         return init
 
@@ -157,9 +149,11 @@ class Algorithm(eqx.Module):
         """Return BlackJAX's function for a move."""
         import blackjax
 
-        some = lambda names: {k: v for k, v in self.options.items() if k in names}
-        kernel = getattr(blackjax, self.name).build_kernel(**some(self.kind.building))
-        running = some(self.kind.running)
+        parts = self._parameters()
+        building, running = (
+            {k: v for k, v in self.options.items() if k in part} for part in parts
+        )
+        kernel = getattr(blackjax, self.name).build_kernel(**building)
         return lambda key, state, density, step_size, inverse_mass_matrix: kernel(
             key, state, density, step_size=step_size,
             inverse_mass_matrix=inverse_mass_matrix, **running,
@@ -187,8 +181,8 @@ class Algorithm(eqx.Module):
         """Return those of the score for a step of the integrator."""
         from blackjax.mcmc import integrators
 
-        prefix = "isokinetic_" if self.kind.is_microcanonical else ""
-        default = "mclachlan" if self.kind.is_microcanonical else "velocity_verlet"
+        prefix = "isokinetic_" if self.is_microcanonical else ""
+        default = "mclachlan" if self.is_microcanonical else "velocity_verlet"
         chosen = self.options.get("integrator", getattr(integrators, prefix + default))
         for name, number in _INTEGRATORS.items():
             if chosen is getattr(integrators, prefix + name):

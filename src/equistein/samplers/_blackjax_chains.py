@@ -158,7 +158,7 @@ class BlackJAXChains(AbstractMarkovChains):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection("from_blackjax", self.project, shape)
         dim, mass = self._coordinates(shape).dim, self.inverse_mass_matrix
-        if self.algorithm.kind.is_microcanonical and dim < 2:
+        if self.algorithm.is_microcanonical and dim < 2:
             raise ValueError(
                 f"blackjax.{self.algorithm.name} turns its velocity and needs at least "
                 "two dimensions, but points have one."

@@ -47,7 +47,7 @@ def warm_up(
     """
     dtype, density = points.dtype, widened(density, points.dtype)
     points, step, mass = wide((points, step_size, inverse_mass_matrix))
-    run = _microcanonical if algorithm.kind.is_microcanonical else _windows
+    run = _microcanonical if algorithm.is_microcanonical else _windows
     first, first_key, key = 3 * num_steps // 4, *jr.split(key)
 
     def chain(key, point):
@@ -158,7 +158,7 @@ class _Parts(NamedTuple):
 
 def _mean_number_of_steps(key: Key, algorithm: Algorithm) -> Scalar:
     counts = algorithm.options["integration_steps_params"]
-    if not algorithm.kind.is_dynamic:
+    if not algorithm.is_dynamic:
         return jnp.asarray(counts[0], float)
     draw = lambda key: algorithm.options["integration_steps_fn"](key, *counts)
     return jnp.mean(jax.vmap(draw)(jr.split(key, _DRAWS)).astype(float))
