@@ -78,6 +78,11 @@ class RotatedGaussians(AbstractTarget):
         return jnp.asarray(self._mean, float)
 
     @property
+    def whiten(self) -> Float[Array, "dim dim"]:
+        """The inverse of the Cholesky factor of its covariance."""
+        return jnp.asarray(self._whiten, float)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return (self.mean.size,)
 
@@ -89,9 +94,9 @@ class RotatedGaussians(AbstractTarget):
         # The image's density at x is the Gaussian's at g^-1 x, over the whole group.
         orbit = self.symmetry.orbit(point)
         offsets = orbit - self.mean.astype(point.dtype)[None]
-        factor, whiten = (jnp.asarray(z, float) for z in (self._factor, self._whiten))
-        whitened = matmul(offsets, whiten.astype(point.dtype).T)
+        whitened = matmul(offsets, self.whiten.astype(point.dtype).T)
         distances = jnp.sum(whitened**2, axis=1)
+        factor = jnp.asarray(self._factor, float)
         volume = jnp.sum(jnp.log(jnp.diagonal(factor))).astype(point.dtype)
         size = self.mean.size
         constant = volume + 0.5 * size * jnp.log(2 * jnp.pi) + jnp.log(len(orbit))
