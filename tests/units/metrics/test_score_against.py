@@ -4,7 +4,7 @@ import pytest
 
 import equistein as es
 from equistein.metrics import published_scores, score_against
-from equistein.targets import DoubleWell, LennardJones
+from equistein.targets import DoubleWell, LennardJones, Shells
 
 TARGET = DoubleWell(2, 2)
 NUM = 300
@@ -152,3 +152,12 @@ def test_papers_have_scores_of_the_three_systems():
         assert len(rows) >= 5
         assert all(row.energy_w2 > 0 for row in rows)
     assert published_scores("dw5") == ()
+
+
+def test_wrong_settings_are_refused(unchecked):
+    with pytest.raises(ValueError, match="`target`"):
+        score_against(exact(0, 10), Shells((4.0,), 0.5, 2))
+    with pytest.raises(ValueError, match="`num_draws`"):
+        score(exact(0, 10), num_draws=1)
+    with pytest.raises(ValueError, match="at least twice as many"):
+        score(exact(0, 10), reference=(exact(1, 100), exact(2, 19)))

@@ -47,3 +47,10 @@ def test_images_must_be_square_and_of_the_shape_it_was_made_for(key):
         SteerableUNet((4, 6), key=key)
     with pytest.raises(ValueError, match=r"made for images of shape \(4, 4, 1\)"):
         unet(key)(jnp.ones((6, 6, 1)))
+
+
+@pytest.mark.parametrize("name", ["fields", "num_blocks", "scale"])
+def test_values_out_of_range_are_refused(name, key):
+    for value in {"fields": [(), (0,)], "num_blocks": [0], "scale": [-1.0]}[name]:
+        with pytest.raises(ValueError, match=name):
+            unet(key, **{name: value})
