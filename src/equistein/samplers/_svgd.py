@@ -112,8 +112,11 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     score_clip: float | Scalar | None = None
     project: Callable[[Point], Point] | None = None
     repellers: Float[Array, "repeller *shape"] | None = None
-    factor: float | Scalar | None = eqx.field(default=None, init=False)
-    mesh: Mesh | None = eqx.field(default=None, init=False, static=True)
+    factor: float | Scalar | None = eqx.field(init=False)
+    mesh: Mesh | None = eqx.field(init=False, static=True)
+
+    def __post_init__(self):
+        self.factor = self.mesh = None  # until `scaled` and `on`
 
     def __check_init__(self):
         check_step_size("SVGD", "langevin", self.langevin, zero=True)
