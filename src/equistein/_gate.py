@@ -55,12 +55,12 @@ def gate(public: Gated, *, finite: bool = False) -> Gated:
     @functools.cache
     def hints() -> dict[str, Any]:
         own = _hints(inspect.unwrap(function))
+        own = {name: hint for name, hint in own.items() if hint is not Any}
         if not dataclasses.is_dataclass(public):
             return own
         # The annotation of a converter is less specific than that of its field.
         fields, of_class = dataclasses.fields(public), _hints(public)
         converted = {f.name for f in fields if "converter" in f.metadata}
-        own = {k: hint for k, hint in own.items() if hint is not Any}
         return {k: of_class[k] for k in converted & of_class.keys()} | own
 
     @functools.wraps(function)

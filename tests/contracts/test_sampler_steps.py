@@ -37,12 +37,18 @@ def test_repellers_join_the_sum_and_stay(key):
 
 def test_repellers_are_projected(key):
     y = jr.normal(key, (3, 4, 2))
-    kernel = Equivariant(RBF(0.5), PointCloud("CCCC", 2))
-    sampler = SVGD(kernel, optax.sgd(0.1), repellers=y)
     centered = y - jnp.mean(y, axis=1, keepdims=True)
-    assert np.allclose(sampler.repellers, centered)
-    own = SVGD(RBF(), optax.sgd(0.1), repellers=y, project=lambda x: 0.5 * x)
-    assert np.allclose(own.repellers, 0.5 * y)
+    density = lambda x: -jnp.sum(x**2)
+    kernel = Equivariant(RBF(0.5), PointCloud("CCCC", 2))
+    first, second, other = (
+        run(
+            key, SVGD(kernel, optax.sgd(0.1), repellers=each), density,
+            jr.normal(jr.key(1), (5, 4, 2)), num_steps=2,
+        ).particles
+        for each in (y, centered, 2 * y)
+    )  # fmt: skip
+    assert np.allclose(first, second)
+    assert not np.allclose(first, other)
 
 
 def test_repellers_may_be_traced(key):

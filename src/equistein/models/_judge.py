@@ -119,7 +119,7 @@ def _description(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
 
 
 def _compared(
-    energy: AbstractEnergies, described: Callable, points: Particles, others: Particles
+    energy: AbstractEnergies, described: Callable, points: Any, others: Any
 ) -> dict[str, Any]:
     """Return how far points are from others, in their invariant features."""
     mine, theirs = described(points), described(others)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike
 
-from equistein._arrays import check_particles
+from equistein._arrays import as_keys, check_particles
 from equistein._numbers import check_integers
 from equistein._types import Key
 from equistein.models._dataset import Dataset
@@ -110,6 +110,7 @@ def write_fit_report(
     num_samples: int,
 ) -> None:
     """Write the page of `Fitted.report`, which explains the arguments."""
+    key = as_keys(key)
     check_integers("`report`", num_samples=num_samples)
     if data is None:
         loss, none = fitted.history.get("loss", np.zeros(0)), np.zeros((0, 1))

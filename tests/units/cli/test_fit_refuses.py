@@ -100,7 +100,7 @@ BAD = {
     ),
     "another kind of file": ("x.txt", text("0,1\n2,3\n"), [], "must be an .npy file"),
     "words in a table": (
-        "x.csv", text("a,b\n1,two\n3,four\n"), [], "has 'two' in row 1. If it names",
+        "x.csv", text("a,b\n1,two\n3,four\n"), [], "has 'two' in row 1",
     ),
     "an empty file": ("x.npy", text(""), [], "damaged"),
     "a pickled array": (

@@ -86,7 +86,7 @@ def test_samplers_of_which_none_can_run_are_refused(monkeypatch):
 def test_every_report_has_sentences_metrics_and_a_few_headlines(name):
     chosen = experiment(name)
     config = configurations(name)[0]
-    text = chosen.text(config, "smoke", 0)
+    text = chosen.text(config, "smoke")
     sentences = [text.lead, text.floor_note, *text.notes.values()]
     for sentence in (*sentences, *text.captions.values()):
         assert re.match(r"[A-Z0-9`].*[.]$", sentence, re.DOTALL), sentence
