@@ -147,7 +147,6 @@ CALLS = {
             particles=X,
             num_steps=3,
         ),
-        thin=dict(key=jr.key(0), features=X, order=X[:, 0], num=3),
         systematic_resampling=dict(key=jr.key(0), weights=jnp.full(4, 0.25)),
         vector_adam=dict(learning_rate=0.1),
         scale_by_vector_adam=dict(b1=0.9, b2=0.999),

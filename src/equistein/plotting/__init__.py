@@ -5,7 +5,6 @@ from equistein.plotting._charts import (
     boxes as boxes,
     curves as curves,
     error_bars as error_bars,
-    reliability_diagram as reliability_diagram,
 )
 from equistein.plotting._histograms import (
     against_exact as against_exact,

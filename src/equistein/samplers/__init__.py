@@ -69,7 +69,6 @@ from equistein.samplers._svgd import (
     SVGDInfo as SVGDInfo,
     SVGDState as SVGDState,
 )
-from equistein.samplers._thinning import thin as thin
 from equistein.samplers._warnings import (
     collect_warnings as collect_warnings,
     SamplingWarning as SamplingWarning,

@@ -14,7 +14,6 @@ GRID = np.exp(-(np.linspace(-2, 2, 9)[:, None] ** 2) - np.linspace(-2, 2, 9)[Non
 STEPS = np.arange(1, 6)
 WATER = 0.96 * np.array([[0.0, 0, 0], [0.79, 0.61, 0], [-0.79, 0.61, 0]])
 BONDS = np.array([[0, 1, 2], [1, 0, 0], [2, 0, 0]])
-BINS = tuple(np.array([[0.1, 0.6, 0.9], [0.0, 0.5, 1.0], [0.1, 0.4, 0.5]]))
 FIGURES = {  # adding a figure means adding a line, with the number of its panels
     "against_exact": (
         lambda f: f({name: (3 * STEPS, STEPS, STEPS[:3]) for name in ("u", "v")}),
@@ -85,7 +84,6 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         ),
         2,
     ),
-    "reliability_diagram": (lambda f: f({"a": BINS, "b": BINS}, ["1", "2"], 100), 2),
     "spatial_samples": (lambda f: f({"a": RANDOM.normal(size=(5, 3))}, 2.0), 1),
 }
 FILES = {"figure_file", "molecule_viewer", "run_animation"}
@@ -128,11 +126,6 @@ def test_a_molecule_has_a_line_for_each_bond_of_its_order():
     figure = plotting.molecules("OHH", WATER[None], BONDS[None])
     assert len(figure.axes[0].lines) == 1 + 2
     assert len(figure.axes[0].collections) == 3
-
-
-def test_bins_of_few_points_are_left_out():
-    figure = plotting.reliability_diagram({"a": BINS}, [""], 100)
-    assert figure.axes[0].lines[1].get_xdata().tolist() == [0.6, 0.9]
 
 
 def test_a_viewer_comes_with_its_script_or_says_what_is_missing(monkeypatch):
