@@ -40,9 +40,6 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
         num_at_once: The number of points drawn together; their Stein forces join.
         ending: `mean`, for points such as molecules at rest; or `flow`, for densities.
 
-    Raises:
-        ValueError: If an argument is not what it should be.
-
     References:
         Song et al. (2021), Score-based generative modeling through stochastic
         differential equations, section 4.3, for the flow.

@@ -59,9 +59,6 @@ class Median(AbstractBandwidth):
         every: The number of steps between two medians.
         max_particles: The number of particles the median is taken over.
 
-    Raises:
-        ValueError: If an argument is not positive.
-
     References:
         Liu and Wang (2016), Stein Variational Gradient Descent, section 5.
     """
@@ -103,9 +100,6 @@ class MaximumDiscrepancy(AbstractBandwidth):
         factors: The multiples c.
         every: The number of steps between two choices.
         max_particles: The number of particles the discrepancy is measured on.
-
-    Raises:
-        ValueError: If an argument is not positive.
 
     References:
         Liu and Wang (2016), equation 9, for the rate; the bandwidth as a maximum is the

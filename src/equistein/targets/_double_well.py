@@ -19,9 +19,6 @@ class DoubleWell(AbstractParticleSystem):
     counts it twice), with five distinct minima. Unnormalized, on the subspace whose
     center of mass is the origin.
 
-    Raises:
-        ValueError: If an argument is out of range.
-
     References:
         Köhler, Klein and Noé (2020), Equivariant Flows, section 5.1.
     """

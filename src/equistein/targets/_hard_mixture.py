@@ -34,9 +34,6 @@ class HardMixture(AbstractTarget):
         width_ratio: The largest width over the smallest, at least 1.
         radius: The distance of the modes $m_k$ from the origin.
 
-    Raises:
-        ValueError: If an argument is out of range.
-
     References:
         Woodard, Schmidler and Huber (2009), Sufficient conditions for torpid mixing of
         parallel and simulated tempering.

@@ -34,9 +34,6 @@ class Shells(AbstractTarget):
 
     `widths` are one number, or one for each of the `radii`; $d \ge 2$.
 
-    Raises:
-        ValueError: If an argument is out of range.
-
     References:
         Jaini, Holdijk and Welling (2021), section 3 and appendix C.
     """
