@@ -1,6 +1,6 @@
 """Sample and learn probability densities that have a symmetry.
 
-What there is stands in `__init__.pyi`; each part is imported when it is first used.
+Public names are listed in `__init__.pyi` and imported when they are first used.
 """
 
 import lazy_loader

@@ -31,7 +31,7 @@ def max_bytes() -> int:
     return _variable() or _BYTES
 
 
-def check_bytes(what: str, needed: int, remedy: str = "") -> None:
+def check_read_size(what: str, needed: int, remedy: str = "") -> None:
     """Raise `LimitError` unless data to read fit into the memory they may need.
 
     Args:
@@ -42,7 +42,7 @@ def check_bytes(what: str, needed: int, remedy: str = "") -> None:
     _check(what, needed, remedy, max_bytes())
 
 
-def check_made(what: str, needed: int, remedy: str = "") -> None:
+def check_memory(what: str, needed: int, remedy: str = "") -> None:
     """Raise `LimitError` unless arrays about to be made fit into memory.
 
     They may need a quarter of the machine's memory, since only the user asks for them.
@@ -54,7 +54,7 @@ def check_drawn(num: Any, shape: tuple[int, ...]) -> None:
     """Raise `LimitError` unless a number of samples of some shape fits into memory."""
     if isinstance(num, int) and num > 0:
         needed = _SAMPLE * num * max(1, math.prod(shape))
-        check_made(f"Drawing {num} samples", needed, "draw fewer at a time")
+        check_memory(f"Drawing {num} samples", needed, "draw fewer at a time")
 
 
 def _check(what: str, needed: int, remedy: str, most: int) -> None:

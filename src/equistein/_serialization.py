@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from equistein._files import write_whole
-from equistein._limits import check_bytes, JSON_GROWTH, LimitError
+from equistein._limits import check_read_size, JSON_GROWTH, LimitError
 
 VERSION = 1
 _HEADER, _CHECKSUM = "header.json", "sha256"
@@ -79,7 +79,7 @@ def unpack_arrays(
         stored = str(entries.pop(_CHECKSUM))
         checksum = checksum_of(entries)
         text = entries.pop(_HEADER).tobytes()
-        check_bytes(f"The header of {name}", JSON_GROWTH * len(text))
+        check_read_size(f"The header of {name}", JSON_GROWTH * len(text))
         about = json.loads(text)
         content, version = about["equistein"], about["version"]
         header = about["header"]
@@ -116,7 +116,7 @@ def checksum_of(arrays: Mapping[str, np.ndarray]) -> str:
 def _unpacked(file: Any, name: str) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file, if they fit into memory."""
     with zipfile.ZipFile(file) as archive:
-        check_bytes(name, sum(part.file_size for part in archive.infolist()))
+        check_read_size(name, sum(part.file_size for part in archive.infolist()))
     file.seek(0)
     with np.load(file, allow_pickle=False) as stored:
         return dict(stored)

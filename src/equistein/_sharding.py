@@ -45,10 +45,12 @@ def checked_mesh(owner: str, mesh: Any) -> Mesh:
             f"`{owner}` needs `mesh`, a jax.sharding.Mesh with an axis {AXIS!r} such "
             f"as es.device_mesh(), but got {axes!r}."
         )
-    return Mesh(mesh.devices, mesh.axis_names)  # sharding by the compiler elsewhere
+    return Mesh(
+        mesh.devices, mesh.axis_names
+    )  # with automatic axes: the compiler shards the rest
 
 
-def on_all(tree: PyTree, mesh: Mesh) -> PyTree:
+def replicate(tree: PyTree, mesh: Mesh) -> PyTree:
     """Return a tree whose arrays, equal in all processes, are on all devices."""
     place = NamedSharding(mesh, PartitionSpec())
 
@@ -131,7 +133,7 @@ def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
         )
 
 
-def keep_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
+def shard_rows(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     """Return a tree whose arrays of rows are split over the devices.
 
     Rows are arrays of length `num`, of which the last device may have fewer; by default
@@ -148,7 +150,7 @@ def keep_split(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     return jax.tree.map(split, tree)
 
 
-def split_rows(
+def map_rows(
     mesh: Mesh | None,
     function: Callable[..., Rows],
     rows: Float[Array, "row *shape"],

@@ -14,7 +14,7 @@ import optax
 import pytest
 
 import equistein as es
-from equistein._sharding import on_all, split_rows
+from equistein._sharding import map_rows, replicate
 from equistein.groups import Cyclic
 from equistein.kernels import RBF
 from equistein.samplers import run, SVGD
@@ -50,7 +50,7 @@ def sampling():
             scores = jax.vmap(jax.grad(density))(x)
             force = lambda rows, kernel, *sources: kernel.stein_force(rows, *sources)
             alone = kernel.stein_force(x, x, scores)
-            shared = split_rows(mesh, force, x, kernel, x, scores)
+            shared = map_rows(mesh, force, x, kernel, x, scores)
             assert close(shared, alone), (kernel, num)
             sampler = SVGD(kernel, optax.sgd(0.1))
             alone = run(key, sampler, density, x, num_steps=2, check=False)
@@ -59,7 +59,7 @@ def sampling():
     for kernel in kernels[:2]:  # all devices round alike: they center on one mean
         x = 2 * jr.normal(key, (1000, 2), jnp.float32) + 30
         alone = kernel.stein_force(x, x, 30 - x)
-        shared = split_rows(mesh, force, x, kernel, x, 30 - x)
+        shared = map_rows(mesh, force, x, kernel, x, 30 - x)
         assert shared.dtype == jnp.float32
         assert close(shared, alone, 1e-6), kernel
     work()
@@ -92,7 +92,10 @@ def work():
     ):
         sampler, x = SVGD(kernel, optax.sgd(0.1)), jr.normal(key, (num, *shape))
         state, found = sampler.init(x, density), []
-        for each, begun in ((sampler, state), (sampler.on(mesh), on_all(state, mesh))):
+        for each, begun in (
+            (sampler, state),
+            (sampler.sharded(mesh), replicate(state, mesh)),
+        ):
             step = jax.jit(functools.partial(each.step, log_density=density))
             compiled = step.lower(key, begun).compile()
             found.append(compiled.cost_analysis()["flops"])
@@ -105,7 +108,7 @@ def training():
         """Return the operations of a step on each device, and on one alone."""
         num, found = model.batch_size, []
         plain = Trainer(model.objective, model.optimizer, num, 3, 0.9)
-        for trainer in (plain.on(mesh), plain):
+        for trainer in (plain.sharded(mesh), plain):
             everything = Batch(data, None, jnp.arange(len(data)))
             state = trainer.init(jr.key(0), model.energy, everything)
             arrays, static = eqx.partition(state, eqx.is_array)
@@ -115,7 +118,7 @@ def training():
                 state = eqx.combine(arrays, static)
                 return eqx.filter(trainer._step(jr.key(1), state, batch), eqx.is_array)
 
-            lowered = jax.jit(step).lower(on_all(arrays, mesh), data[:num])
+            lowered = jax.jit(step).lower(replicate(arrays, mesh), data[:num])
             found.append(lowered.compile().cost_analysis()["flops"])
         return found
 

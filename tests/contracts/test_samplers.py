@@ -22,7 +22,7 @@ from equistein.samplers import (
     AnnealedSMC,
     as_blackjax,
     run,
-    SplitRows,
+    ShardedSampler,
 )
 
 every_sampler_costly_ones_slow = pytest.mark.parametrize(
@@ -33,7 +33,7 @@ every_sampler_costly_ones_slow = pytest.mark.parametrize(
 def test_every_sampler_is_in_the_registry():
     listed = {type(sampler) for sampler in SAMPLERS.values()}
     # What splits another sampler over devices is tried in `test_devices`.
-    assert listed == classes_of(AbstractSampler) - {SplitRows}
+    assert listed == classes_of(AbstractSampler) - {ShardedSampler}
 
 
 @every_sampler_costly_ones_slow

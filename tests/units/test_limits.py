@@ -5,7 +5,7 @@ import jax.random as jr
 import pytest
 
 import equistein as es
-from equistein._limits import check_made, is_out_of_memory, LimitError, max_bytes
+from equistein._limits import check_memory, is_out_of_memory, LimitError, max_bytes
 
 HUGE = 10**9
 
@@ -72,14 +72,14 @@ def test_samples_of_a_fit_that_would_not_fit_into_memory_are_not_drawn():
 def test_what_is_made_may_need_more_than_what_is_read(monkeypatch):
     """But for a bound that was set, which is of both."""
     monkeypatch.setattr("equistein._limits._machine", lambda: 2**34)
-    check_made("This", 2**32)
+    check_memory("This", 2**32)
     with pytest.raises(LimitError, match="at most 4 GiB"):
-        check_made("This", 2**32 + 1)
+        check_memory("This", 2**32 + 1)
     monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "1000")
     assert max_bytes() == 1000
-    check_made("This", 1000)
+    check_memory("This", 1000)
     with pytest.raises(LimitError, match="take less, or set EQUISTEIN_MAX_BYTES"):
-        check_made("This", 1001, "take less")
+        check_memory("This", 1001, "take less")
 
 
 def test_errors_that_say_that_memory_ran_out():

@@ -12,7 +12,7 @@ import tyro
 
 from equistein import models, runs
 from equistein._files import digest
-from equistein._limits import check_drawn, check_made
+from equistein._limits import check_drawn, check_memory
 from equistein._sharding import device_mesh
 from equistein.cli._options import Distributed, fit_settings, FitOptions, SETTINGS
 from equistein.cli._output import answer, say
@@ -228,7 +228,7 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     model.check(jr.key(problem.seed), train.points, train.labels)
     check_drawn(problem.num_samples, dataset.points.shape[1:])
     what = f"The history of {model.num_epochs} epochs"
-    check_made(what, _EPOCH * model.num_epochs, "take a smaller `num_epochs`")
+    check_memory(what, _EPOCH * model.num_epochs, "take a smaller `num_epochs`")
     return _Task(data.resolve(), problem, settings, dataset, model)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein._limits import check_bytes, LimitError
+from equistein._limits import check_read_size, LimitError
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
 _LEAST = 4  # bytes that a number becomes, in single precision
@@ -195,7 +195,7 @@ def _check_unpacked(
                     with archive.open(each) as part:
                         needed += needed_by(part, stored)
     file.seek(0)
-    check_bytes(what, needed, _REMEDY)
+    check_read_size(what, needed, _REMEDY)
 
 
 def _array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:

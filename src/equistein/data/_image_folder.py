@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 from jaxtyping import Float
 
-from equistein._limits import check_bytes, LimitError
+from equistein._limits import check_read_size, LimitError
 from equistein.data._array_files import DataError
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
@@ -52,7 +52,7 @@ def read_image_folder(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray | None
     shape = (len(files), height, width, 3 if color else 1)
     try:
         what = f"The images in {path}, {len(files)} of {width} x {height} pixels,"
-        check_bytes(what, 4 * math.prod(shape), "take fewer, or smaller ones")
+        check_read_size(what, 4 * math.prod(shape), "take fewer, or smaller ones")
     except LimitError as error:
         raise DataError(str(error)) from None
     images = np.empty(shape, np.float32)
@@ -142,7 +142,7 @@ def _pixels(file: pathlib.Path, mode: str) -> np.ndarray:
     from PIL import Image
 
     try:
-        check_bytes(str(file), file.stat().st_size)
+        check_read_size(str(file), file.stat().st_size)
         # From memory: for a file, Pillow allocates as many bytes as it states.
         with Image.open(io.BytesIO(file.read_bytes())) as image:
             return np.asarray(image.convert(mode))

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from equistein._limits import check_bytes, LimitError
+from equistein._limits import check_read_size, LimitError
 from equistein.data._array_files import DataError
 from equistein.data._cache import cache_folder, DATA_VARIABLE, fetched, local_file
 
@@ -231,7 +231,7 @@ def read_idx(path: pathlib.Path | str) -> np.ndarray:
                 raise DataError(f"{path} is truncated: it ends in its header.")
             shape = tuple(int(n) for n in np.frombuffer(lengths, ">u4"))
             size = math.prod(shape)
-            check_bytes(
+            check_read_size(
                 f"{path}, by its header,", 4 * math.prod(max(n, 1) for n in shape)
             )
             values = file.read(size + 1)

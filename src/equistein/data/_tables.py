@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein._limits import check_bytes, LimitError
+from equistein._limits import check_read_size, LimitError
 from equistein.data._array_files import DataError
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -118,7 +118,7 @@ def _frame(path: pathlib.Path) -> Any:
         if path.suffix.lower() == ".parquet":
             _check_parquet(path)
             return pandas.read_parquet(path)
-        check_bytes(str(path), _GROWTH * path.stat().st_size, _REMEDY)
+        check_read_size(str(path), _GROWTH * path.stat().st_size, _REMEDY)
         separator, words = _first_line(path)
         named = not all(map(_is_number, words))
         names = words if named else [str(i) for i in range(1, len(words) + 1)]
@@ -148,7 +148,7 @@ def _check_parquet(path: pathlib.Path) -> None:
             about.row_group(i).total_byte_size for i in range(about.num_row_groups)
         ]
         needed = max(8 * about.num_rows * about.num_columns, sum(groups))
-    check_bytes(str(path), max(needed, path.stat().st_size), _REMEDY)
+    check_read_size(str(path), max(needed, path.stat().st_size), _REMEDY)
 
 
 def _first_line(path: pathlib.Path) -> tuple[str, list[str]]:

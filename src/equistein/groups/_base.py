@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
 from equistein._gate import keyed
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
 from equistein._types import AnyKey, Point
@@ -100,7 +100,7 @@ class AbstractGroup(eqx.Module):
         """Return $g x$ for every element, in the order of `elements`."""
         if self.order is not None:
             needed = self.order * point.size * point.dtype.itemsize
-            check_made(f"The {self.order} copies of a point", needed)
+            check_memory(f"The {self.order} copies of a point", needed)
         return jax.vmap(self.act, in_axes=(0, None))(self.elements(), point)
 
 

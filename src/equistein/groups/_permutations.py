@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from equistein._arrays import as_keys
 from equistein._gate import gate, keyed
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
@@ -223,7 +223,7 @@ class SignedPermutations(AbstractFiniteGroup):
 def _all_permutations(num: int) -> Int[np.ndarray, "order label"]:
     """Return all permutations of the labels, the identity first."""
     needed = math.factorial(num) * (64 + 16 * num)
-    check_made(f"All orders of {num} labels", needed, "draw some")
+    check_memory(f"All orders of {num} labels", needed, "draw some")
     return np.array(list(itertools.permutations(range(num))))
 
 
@@ -235,5 +235,5 @@ def _random_permutations(
 
 
 def _all_signs(num: int) -> np.ndarray:
-    check_made(f"All signs of {num} labels", 2**num * (64 + 16 * num), "draw some")
+    check_memory(f"All signs of {num} labels", 2**num * (64 + 16 * num), "draw some")
     return np.array(list(itertools.product((1, -1), repeat=num)))

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from equistein._gate import gate
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Point
@@ -88,7 +88,7 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
 
 
 def _rotations(order: int) -> Float[Array, "order 2 2"]:
-    check_made(f"The {order} rotations", _BYTES * order, "choose a smaller order")
+    check_memory(f"The {order} rotations", _BYTES * order, "choose a smaller order")
     # In NumPy, so that compiled loops hold numbers and not cosines to compute.
     angles = 2 * np.pi * np.arange(order) / order
     cos, sin = np.cos(angles), np.sin(angles)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from equistein._gate import gate, keyed
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._products import tensordot
 from equistein._types import AnyKey, Point
 from equistein.groups._base import AbstractGroup, uneven
@@ -53,7 +53,7 @@ def _all_tuples(groups: tuple[AbstractGroup, ...]) -> PyTree:
     """Return all tuples of elements of finite groups, stacked on axis 0."""
     orders = [len(jax.tree.leaves(group.elements())[0]) for group in groups]
     num = math.prod(orders)
-    check_made(f"The {num} elements of the product", _BYTES * num)
+    check_memory(f"The {num} elements of the product", _BYTES * num)
     places = jnp.unravel_index(jnp.arange(num), orders)
     return tuple(
         jax.tree.map(lambda leaf, place=place: leaf[place], group.elements())

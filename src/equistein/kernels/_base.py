@@ -32,7 +32,7 @@ class AbstractKernel(eqx.Module):
 
     SVGD asks it for the Stein force on targets x from sources y with scores s,
 
-    $$\psi(x) = \frac1m \sum_j K(x, y_j)\, s_j + \mathrm{div}_{y_j} K(x, y_j),$$
+    $$\psi(x) = \frac1m \sum_j [K(x, y_j)\, s_j + \mathrm{div}_{y_j} K(x, y_j)],$$
 
     in two steps, which several devices share: `prepare` computes the contribution of
     each source, whatever the bandwidth, and `force` sums over the sources. A field

@@ -50,8 +50,8 @@ def measured_bandwidth(
     x, s = particles[some], scores[some]
 
     def discrepancy(bandwidth):
-        narrowed = kernel.with_bandwidth(bandwidth)
-        return squared_discrepancy(narrowed, x, s, own_terms=False)
+        rescaled = kernel.with_bandwidth(bandwidth)
+        return squared_discrepancy(rescaled, x, s, own_terms=False)
 
     return rule(kernel._squared_distances(x), discrepancy).astype(particles.dtype)
 

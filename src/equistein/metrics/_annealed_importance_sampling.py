@@ -8,7 +8,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._gate import finite_gate
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers import (
@@ -94,7 +94,7 @@ def annealed_importance_sampling(
     """
     check_integers("annealed_importance_sampling", 2, num_particles=num_particles)
     check_integers("annealed_importance_sampling", num_steps=num_steps)
-    check_made(
+    check_memory(
         f"Annealed importance sampling in {num_steps} steps",
         _BYTES * (num_steps + num_particles),
         "take smaller `num_particles` or `num_steps`",

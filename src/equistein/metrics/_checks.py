@@ -7,7 +7,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 
 _BYTES = 40  # of a bin: its edges, and what is counted
@@ -16,7 +16,7 @@ _BYTES = 40  # of a bin: its edges, and what is counted
 def check_bins(owner: str, num_bins: int) -> None:
     check_integers(f"`{owner}`", num_bins=num_bins)
     what = f"`{owner}` in so many bins"
-    check_made(what, _BYTES * num_bins, "take a smaller `num_bins`")
+    check_memory(what, _BYTES * num_bins, "take a smaller `num_bins`")
 
 
 def check_labels(owner: str, labels: Any, num: int, *, unknown: bool = False) -> None:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from equistein._gate import finite_gate
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Scalar
@@ -95,7 +95,7 @@ def mode_weights(
 ) -> Float[Array, " mode"]:
     """Return the proportion of samples, or their features, nearest to each mode."""
     needed = 2 * samples.size * samples.dtype.itemsize * len(modes)
-    check_made("`mode_weights`", needed, "give fewer samples, or features of them")
+    check_memory("`mode_weights`", needed, "give fewer samples, or features of them")
     gaps = (samples[:, None] - modes[None]) ** 2
     gaps = gaps.reshape(len(samples), len(modes), -1)
     nearest = jnp.argmin(jnp.sum(gaps, axis=-1), axis=1)
@@ -111,7 +111,7 @@ def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
         ValueError: If a label is none of these; under `jax.jit` the result is NaN.
     """
     check_integers("`proportions`", num=num)
-    check_made("`proportions`", 9 * num * (len(labels) + 1), "take a smaller `num`")
+    check_memory("`proportions`", 9 * num * (len(labels) + 1), "take a smaller `num`")
     check_labels("proportions", labels, num)
     means = jnp.mean(labels[:, None] == jnp.arange(num)[None, :], axis=0)
     return nan_unless(are_labels(labels, num), means)

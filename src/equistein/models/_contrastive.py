@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from equistein._gate import gate
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._types import Particles, Scalar
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.kernels import RBF
@@ -83,7 +83,7 @@ def _check_memory(size: int, settings: ContrastiveSettings) -> None:
     numbers += size * (settings.buffer_size or 0)
     what = f"Training with {settings.num_particles} particles"
     remedy = "take a smaller `num_particles`, `widths` or `buffer_size`"
-    check_made(what, _BYTES * numbers, remedy)
+    check_memory(what, _BYTES * numbers, remedy)
 
 
 def _initial(

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._gate import gate
-from equistein._limits import check_bytes, max_bytes
+from equistein._limits import check_read_size, max_bytes
 from equistein.data import (
     as_particles,
     DataError,
@@ -306,7 +306,7 @@ def _check_molecules(
         "learns together: leave --network features and --kelvin out.",
     )
     what = f"{path}, filled up to {max(sizes)} atoms,"
-    check_bytes(what, 12 * len(sizes) * max(sizes))
+    check_read_size(what, 12 * len(sizes) * max(sizes))
 
 
 def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from equistein._gate import gate
-from equistein._limits import check_bytes, LimitError
+from equistein._limits import check_read_size, LimitError
 from equistein.molecules._elements import atomic_numbers_of, SYMBOLS
 
 READ_BY_ASE = (".traj", ".db", ".pdb", ".gz")
@@ -83,7 +83,7 @@ def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
 
 def _check_memory(path: pathlib.Path, needed: int) -> None:
     try:
-        check_bytes(str(path), needed, "give fewer molecules")
+        check_read_size(str(path), needed, "give fewer molecules")
     except LimitError as error:
         raise XYZError(str(error)) from None
 

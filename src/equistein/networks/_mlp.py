@@ -10,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._gate import gate
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Key, Point, Scalar
 from equistein.groups import Trivial
@@ -147,4 +147,4 @@ def check_weights(owner: str, name: str, *sizes: int, layers: int = 1) -> None:
     """
     num = layers * sum(first * second for first, second in itertools.pairwise(sizes))
     what = f"The {num} weights of {owner} in training"
-    check_made(what, _BYTES * num, f"take a smaller `{name}`")
+    check_memory(what, _BYTES * num, f"take a smaller `{name}`")

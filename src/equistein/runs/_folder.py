@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from equistein._files import PART, write_whole
-from equistein._limits import check_bytes, JSON_GROWTH, LimitError
+from equistein._limits import check_read_size, JSON_GROWTH, LimitError
 
 _LOCK = ".lock"
 _PATIENCE = 3  # seconds in which a process that was killed lets go
@@ -126,7 +126,7 @@ class RunFolder:
         """
         path = self.path / name
         try:
-            check_bytes(str(path), growth * path.stat().st_size)
+            check_read_size(str(path), growth * path.stat().st_size)
         except LimitError as error:
             raise UserError(str(error)) from None
         return path.read_bytes()

@@ -1,4 +1,4 @@
-"""SVGD and its variants, the one loop `advance`, and the one driver `run`."""
+"""SVGD and other samplers; `run`, which drives them; `advance`, its loop in jit."""
 
 from equistein.samplers._annealed_smc import (
     AnnealedSMC as AnnealedSMC,
@@ -8,8 +8,8 @@ from equistein.samplers._annealed_smc import (
 )
 from equistein.samplers._base import (
     AbstractSampler as AbstractSampler,
-    on_mesh as on_mesh,
-    SplitRows as SplitRows,
+    shard_samplers as shard_samplers,
+    ShardedSampler as ShardedSampler,
 )
 from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,

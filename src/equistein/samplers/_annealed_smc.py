@@ -133,12 +133,12 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         x = jax.vmap(self.inner.project)(particles)
         by_run = x.reshape(self.num_runs, -1, *x.shape[1:])
         zeros = jnp.zeros(by_run.shape[:2], x.dtype)
-        none, nothing = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
+        zero, of_runs = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
         parameters = first_parameters(self.inner, x, self.num_runs)
         return SMCState(
             x, unvalued(by_run),
-            zeros - jnp.log(zeros.shape[1]).astype(x.dtype), nothing, nothing,
-            parameters, eqx.filter(self._reference_for(x), eqx.is_array), none, none,
+            zeros - jnp.log(zeros.shape[1]).astype(x.dtype), of_runs, of_runs,
+            parameters, eqx.filter(self._reference_for(x), eqx.is_array), zero, zero,
         )  # fmt: skip
 
     def log_densities(self, state: SMCState) -> Float[Array, " particle"]:
@@ -149,6 +149,7 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     def step(
         self, key: Key, state: SMCState, log_density: LogDensity
     ) -> tuple[SMCState, SMCInfo]:
+        # Only its structure: the arrays, fitted to the start, are in the state.
         like = self._reference_for(state.particles)
         path = path_with(log_density, like, state.reference)
         draw_key, tune_key, *keys = jr.split(key, 2 + self.num_runs)

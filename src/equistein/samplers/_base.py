@@ -9,7 +9,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, PyTree
 
 from equistein._gate import keyed
-from equistein._sharding import keep_split
+from equistein._sharding import shard_rows
 from equistein._types import Key, LogDensity, Particles, Scalar
 
 State = TypeVar("State")
@@ -54,21 +54,19 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         return {}
 
     def scaled(self, factor: float | Scalar) -> "AbstractSampler[State, Info]":
-        """Return this sampler with all its step sizes multiplied by `factor`."""
+        """Return this sampler with its step sizes, if it has any, multiplied."""
         del factor
         return self
 
-    def on(self, mesh: Mesh) -> "AbstractSampler":
+    def sharded(self, mesh: Mesh) -> "AbstractSampler":
         """Return this sampler with its particles split over the devices of a mesh.
 
         The default is for particles that do not interact.
         """
-        from equistein.samplers._base import SplitRows  # which is a sampler
-
-        return SplitRows(self, mesh)
+        return ShardedSampler(self, mesh)
 
 
-class SplitRows(AbstractSampler[Any, Any]):
+class ShardedSampler(AbstractSampler[Any, Any]):
     """A sampler whose particles do not interact, on several devices.
 
     Each device moves its particles, the last one perhaps fewer; what is a mean over all
@@ -84,19 +82,19 @@ class SplitRows(AbstractSampler[Any, Any]):
 
     def init(self, particles: Particles, log_density: LogDensity) -> PyTree:
         state = self.inner.init(particles, log_density)
-        return keep_split(state, self.mesh, len(particles))
+        return shard_rows(state, self.mesh, len(particles))
 
     @keyed
     def step(
         self, key: Key, state: PyTree, log_density: LogDensity
     ) -> tuple[PyTree, Any]:
         num = len(state.particles)
-        state = keep_split(state, self.mesh, num)
+        state = shard_rows(state, self.mesh, num)
         state, info = self.inner.step(key, state, log_density)
-        return keep_split(state, self.mesh, num), info
+        return shard_rows(state, self.mesh, num), info
 
-    def on(self, mesh: Mesh) -> "SplitRows":
-        return SplitRows(self.inner, mesh)
+    def sharded(self, mesh: Mesh) -> "ShardedSampler":
+        return ShardedSampler(self.inner, mesh)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         self.inner.check_shape(shape)
@@ -110,12 +108,12 @@ class SplitRows(AbstractSampler[Any, Any]):
     def summary(self, state: PyTree) -> dict[str, Array]:
         return self.inner.summary(state)
 
-    def scaled(self, factor: float | Scalar) -> "SplitRows":
-        return SplitRows(self.inner.scaled(factor), self.mesh)
+    def scaled(self, factor: float | Scalar) -> "ShardedSampler":
+        return ShardedSampler(self.inner.scaled(factor), self.mesh)
 
 
-def on_mesh(tree: PyTree, mesh: Mesh) -> PyTree:
+def shard_samplers(tree: PyTree, mesh: Mesh) -> PyTree:
     """Return a tree with each sampler in it split over the devices of a mesh."""
     is_sampler = lambda node: isinstance(node, AbstractSampler)
-    split = lambda node: node.on(mesh) if is_sampler(node) else node
+    split = lambda node: node.sharded(mesh) if is_sampler(node) else node
     return jax.tree.map(split, tree, is_leaf=is_sampler)

@@ -1,4 +1,4 @@
-"""A conditional that stays one when many runs are vmapped."""
+"""A conditional that `vmap` does not turn into computing both branches."""
 
 from collections.abc import Callable
 from typing import TypeVar

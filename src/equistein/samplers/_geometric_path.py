@@ -15,7 +15,7 @@ from equistein.samplers._reference import AbstractReference
 class PathWalker(eqx.Module):
     """A point with the log densities and scores there, of the base and the density.
 
-    Nothing in it depends on a temperature, so a walker may change its own.
+    Nothing in it depends on a temperature, so it stays valid at another one.
     """
 
     point: Point
@@ -51,7 +51,7 @@ class Flat(eqx.Module):
 class GeometricPath(eqx.Module):
     r"""The geometric path $b(x)^{1 - \beta} p(x)^\beta$, for $\beta$ from 0 to 1.
 
-    A density of it is zero where p is; a walker there stays.
+    Where p is zero, so is every density of the path with $\beta > 0$.
     """
 
     log_density: LogDensity

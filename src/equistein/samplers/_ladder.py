@@ -11,7 +11,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._geometric_path import Flat, PathWalker
@@ -24,8 +24,8 @@ _NUM_LOOKED_AT = 64  # samples of the reference
 _BYTES = 256  # of a temperature's own state, about
 
 COPIES = 8
-"""How many of a point a chain needs: values, scores, proposals."""
-_UP, _DOWN = 1, 2  # to the hot end, and back from it
+"""Arrays as large as a point that a chain needs: values, scores, proposals."""
+_TO_HOT, _TO_TARGET = 1, 2
 
 
 def first_ladder(num: int) -> Float[Array, " temperature"]:
@@ -67,7 +67,7 @@ def check_ladder(
     if ladder is None:
         check_integers("ParallelTempering", 2, num_temperatures=num)
         what = f"ParallelTempering with `num_temperatures` of {num}"
-        check_made(what, _BYTES * num, "take fewer")
+        check_memory(what, _BYTES * num, "take fewer")
         check_integers("ParallelTempering", 4, num_adapt=num_adapt)
         return
     check_integers("ParallelTempering", 0, num_adapt=num_adapt)
@@ -130,8 +130,8 @@ class Replicas(eqx.Module):
 
     Attributes:
         walker: The points, with what is known of them.
-        heading: 0 before the first visit of an end, 1 after one of the target, 2 after
-            one of the hot end that came after it.
+        heading: 0 before the first visit to the target, 1 on the way to the hot end, 2
+            on the way back.
         round_trips: How often each walker went to the hot end and came back.
     """
 
@@ -142,8 +142,8 @@ class Replicas(eqx.Module):
     @classmethod
     def at_start(cls, walker: PathWalker) -> "Replicas":
         """Return replicas that have been nowhere."""
-        none = jnp.zeros(walker.value.shape, int)
-        return cls(walker, none, none)
+        zeros = jnp.zeros(walker.value.shape, int)
+        return cls(walker, zeros, zeros)
 
 
 def swapped(
@@ -160,9 +160,10 @@ def swapped(
     chances = swap_chances(replicas.walker, betas)
     due = jnp.arange(len(chances)) % 2 == parity
     taken = due[:, None] & (jr.uniform(key, chances.shape, chances.dtype) < chances)
-    none = jnp.zeros((1, chances.shape[1]), bool)
-    up, down = jnp.concatenate([taken, none]), jnp.concatenate([none, taken])
-    order = jnp.arange(len(betas))[:, None] + up.astype(int) - down.astype(int)
+    no_swap = jnp.zeros((1, chances.shape[1]), bool)
+    takes_hotter = jnp.concatenate([taken, no_swap]).astype(int)
+    takes_colder = jnp.concatenate([no_swap, taken]).astype(int)
+    order = jnp.arange(len(betas))[:, None] + takes_hotter - takes_colder
 
     def reordered(leaf):
         index = order.reshape(*order.shape, *[1] * (leaf.ndim - 2))
@@ -187,9 +188,9 @@ def swap_chances(
 def _arrived(replicas: Replicas) -> Replicas:
     """Note who is at an end of the ladder."""
     heading, trips = replicas.heading, replicas.round_trips
-    trips = trips.at[0].add((heading[0] == _DOWN).astype(int))
-    heading = heading.at[0].set(_UP)
-    last = jnp.where(heading[-1] == _UP, _DOWN, heading[-1])
+    trips = trips.at[0].add((heading[0] == _TO_TARGET).astype(int))
+    heading = heading.at[0].set(_TO_HOT)
+    last = jnp.where(heading[-1] == _TO_HOT, _TO_TARGET, heading[-1])
     heading = heading.at[-1].set(last) if len(heading) > 1 else heading
     return Replicas(replicas.walker, heading, trips)
 
@@ -198,9 +199,9 @@ class PathStatistics(eqx.Module):
     """Sums over steps.
 
     Attributes:
-        rejected: Of each pair of neighbors, of the probabilities to refuse a swap.
-        asked: How often each pair was asked.
-        log_ratios: Of the log ratio of target and reference, of each chain.
+        rejected: The sum of the probabilities that each pair of neighbors refuses.
+        asked: How often each pair was asked to swap.
+        log_ratios: The sum of the log ratio of target and reference, of each chain.
         stones: The logarithms of the sums of the ratios of the densities at neighboring
             temperatures, at the hotter one's points, of each ladder.
         inverse_stones: Those of the inverse ratios, at the colder one's points.
@@ -220,9 +221,11 @@ class PathStatistics(eqx.Module):
     def empty(cls, num: int, chains: int, dtype: jnp.dtype) -> "PathStatistics":
         """Return the statistics of no step."""
         pairs, stones = jnp.zeros(num - 1, dtype), jnp.zeros((num - 1, chains), dtype)
-        none = stones - jnp.inf
+        log_zero = stones - jnp.inf
         ratios = jnp.zeros((num, chains), dtype)
-        return cls(pairs, pairs, ratios, none, none, ratios[0], jnp.zeros((), dtype))
+        return cls(
+            pairs, pairs, ratios, log_zero, log_zero, ratios[0], jnp.zeros((), dtype)
+        )
 
     def restarted(self, now: Bool[Array, ""]) -> "PathStatistics":
         """Return empty statistics if it is time, else these."""
@@ -266,7 +269,7 @@ class PathStatistics(eqx.Module):
 
         Args:
             betas: The ladder, which must have been the same in all steps.
-            measured: Whether it was; if not, all are infinite.
+            measured: Whether it was; if not, the estimates are NaN, the error infinite.
         """
         chains = self.stones.shape[1]
         log_steps = jnp.log(self.num_steps)

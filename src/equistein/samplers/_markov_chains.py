@@ -8,7 +8,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, Int, Key as Keys
+import jaxtyping
+from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
@@ -25,7 +26,7 @@ Move: TypeAlias = tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]
 class ChainParameters(eqx.Module):
     """What a move is tuned by, at one temperature.
 
-    The inverse mass matrix is one, its diagonal, or None for a move that has none.
+    The inverse mass matrix is whole, its diagonal, or None for a move without one.
     """
 
     log_step_size: Scalar
@@ -35,7 +36,7 @@ class ChainParameters(eqx.Module):
 class ChainState(eqx.Module):
     """What the next step needs: the walkers hold the density at the particles.
 
-    `evaluations` is a mean over the chains; the remainder of that division waits.
+    `evaluations` is a mean over the chains, rounded down; `remainder` is what is left.
     """
 
     particles: Particles
@@ -72,7 +73,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
     Attributes:
         project: What puts a point onto the subspace the particles live on.
-        num_adapt: The number of first steps after which the step size adapts.
+        num_adapt: The number of first steps in which the step size adapts.
         acceptance: The acceptance rate aimed at.
     """
 
@@ -120,8 +121,8 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
     def adapt(self, parameters: ChainParameters, rate: Scalar) -> ChainParameters:
         """Return the parameters after moves that were accepted at this rate."""
-        longer = parameters.log_step_size + _GAIN * (rate - self.acceptance)
-        return ChainParameters(longer, parameters.inverse_mass_matrix)
+        size = parameters.log_step_size + _GAIN * (rate - self.acceptance)
+        return ChainParameters(size, parameters.inverse_mass_matrix)
 
     def inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
         r"""Return $\beta$ in a step of the chains by themselves."""
@@ -134,9 +135,10 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     def init(self, particles: Particles, log_density: LogDensity) -> ChainState:
         """Build the state; the particles are projected."""
         x = jax.vmap(self.project)(particles)
+        # The path from a flat reference is p^beta.
         walkers = jax.vmap(GeometricPath(log_density, Flat()).walker_at)(x)
-        none = jnp.zeros((), int)
-        return ChainState(x, walkers, self.parameters(x), none + 1, none, none)
+        zero = jnp.zeros((), int)
+        return ChainState(x, walkers, self.parameters(x), zero + 1, zero, zero)
 
     @keyed
     def step(
@@ -178,7 +180,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 def first_parameters(
     inner: AbstractMarkovChains, particles: Particles, num: int
 ) -> ChainParameters:
-    """Return the parameters of so many temperatures, before the density is known."""
+    """Return the parameters of `num` temperatures, before the density is known."""
     return jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
         inner.parameters(particles),
@@ -209,7 +211,7 @@ def tuned_if(
 
 
 def moved(
-    keys: Keys[Array, " chain"],
+    keys: jaxtyping.Key[Array, " chain"],
     inner: AbstractMarkovChains,
     path: GeometricPath,
     walkers: PathWalker,

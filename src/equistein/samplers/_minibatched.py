@@ -41,10 +41,10 @@ class Minibatched(eqx.Module):
 
     The batch is drawn with replacement, the same for all particles, so $\hat\ell_B$ and
     its gradient are right on average. `SVGD` and `Langevin` take it, and those alone: a
-    Metropolis step would accept by chance. The noise is an error that falls with the
-    step: a Langevin step $\eta$ runs at the temperature $1 + \eta V / 2$ along a
-    coordinate whose score has the variance $V$, which is `score_noise` squared. Keep
-    $\eta V$ below a tenth. Called with a point it is the log posterior with all data.
+    Metropolis step would be biased by its noise. The error falls with the step: a
+    Langevin step $\eta$ runs at the temperature $1 + \eta V / 2$ along a coordinate
+    whose score has the variance $V$, which is `score_noise` squared. Keep $\eta V$
+    below a tenth. Called with a point it is the log posterior with all data.
 
     Args:
         log_prior: The log density of the prior at a point.
@@ -115,7 +115,7 @@ class Minibatched(eqx.Module):
         return jr.randint(key, (num,), 0, self.num_data)
 
 
-def density_of_step(key: Key, log_density: LogDensity) -> tuple[Key, LogDensity]:
+def with_batch(key: Key, log_density: LogDensity) -> tuple[Key, LogDensity]:
     """Return the key of a step and its density, that of a batch for `Minibatched`."""
     if not isinstance(log_density, Minibatched):
         return key, log_density

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._gate import gate, keyed
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._geometric_path import (
@@ -95,7 +95,8 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
     the ladder moves so that all neighbors refuse equally often, and the step sizes
     adapt; then both are kept, and the distribution is exact. From then on
     `Samples.summary` measures $\log Z$, which needs a ladder that ends at 0. With
-    several modes, take more temperatures than twice the barrier.
+    several modes, take more temperatures than twice the `barrier`, the sum of the
+    rejection rates.
 
     Args:
         inner: What moves the chains: `MALA`, or one of `from_blackjax`.
@@ -145,21 +146,21 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
         what = f"ParallelTempering of {chains} particles at {num} temperatures"
-        check_made(what, COPIES * num * x.nbytes, "take fewer of either")
-        reference, none = self._reference_for(x), jnp.zeros((), int)
+        check_memory(what, COPIES * num * x.nbytes, "take fewer of either")
+        reference, zero = self._reference_for(x), jnp.zeros((), int)
         walkers = jax.vmap(GeometricPath(log_density, reference).walker_at)(x)
-        everywhere = jax.tree.map(
+        at_all = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walkers
         )
         return TemperingState(
             x,
-            Replicas.at_start(everywhere),
+            Replicas.at_start(at_all),
             first_parameters(self.inner, x, num),
             self.inverse_temperatures.astype(x.dtype),
             eqx.filter(reference, eqx.is_array),
             PathStatistics.empty(num, chains, x.dtype),
-            none + 1,
-            none,
+            zero + 1,
+            zero,
         )
 
     def log_densities(self, state: TemperingState) -> Float[Array, " particle"]:
@@ -170,11 +171,12 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> tuple[TemperingState, TemperingInfo]:
         tune_key, move_key, swap_key = jr.split(key, 3)
+        # Only its structure: the arrays, fitted to the start, are in the state.
         like = self._reference_for(state.particles)
         path = path_with(log_density, like, state.reference)
-        betas, warm = state.inverse_temperatures, state.step < self.num_adapt
+        betas, is_adapting = state.inverse_temperatures, state.step < self.num_adapt
         walkers = state.replicas.walker
-        before = walkers.value[0]
+        log_densities = walkers.value[0]
         parameters, tuning = tuned_if(
             self._tunes(state.step), tune_key, self.inner, path, walkers.point, betas,
             state.parameters,
@@ -184,7 +186,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         )
         acceptance = jnp.mean(chances, axis=1)
         adapted = jax.vmap(self.inner.adapt)(parameters, acceptance)
-        keep = lambda new, old: jnp.where(warm, new, old)
+        if_adapting = lambda new, old: jnp.where(is_adapting, new, old)
         statistics = state.statistics.restarted(state.step == self.num_adapt)
         if self.reaches_reference:
             statistics = statistics.with_walkers(walkers, betas)
@@ -199,12 +201,12 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         x = replicas.walker.point[0]
         spent = state.evaluations + jnp.sum(tuning) + evaluations
         new = TemperingState(
-            x, replicas, jax.tree.map(keep, adapted, parameters), betas,
+            x, replicas, jax.tree.map(if_adapting, adapted, parameters), betas,
             state.reference, statistics, spent, state.step + 1,
         )  # fmt: skip
         rejections = statistics.rejections
         info = TemperingInfo(
-            jnp.mean(before), acceptance[0],
+            jnp.mean(log_densities), acceptance[0],
             rms(x - state.particles), betas, rejections, jnp.sum(rejections),
             jnp.sum(replicas.round_trips), spent, undefined,
         )  # fmt: skip
@@ -251,7 +253,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         return fitted_normal(particles, self.inner.project)
 
     def _tunes(self, step: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether to tune: in the first step, and when the ladder was last moved."""
+        """Whether to tune: first, and after the ladder moves for the last time."""
         due = step == 0
         return due | (step == self.num_adapt // 2) if self.adapts_ladder else due
 
@@ -265,18 +267,18 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
     ) -> tuple[PathWalker, Float[Array, "temperature chain"], Array, Array]:
         """Move each chain; at the reference, draw it again."""
         num, chains = walkers.value.shape
-        moving = num - 1 if self.reaches_reference else num
+        num_moving = num - 1 if self.reaches_reference else num
         draw_key, key = jr.split(key)
-        some = lambda tree: jax.tree.map(lambda leaf: leaf[:moving], tree)
+        some = lambda tree: jax.tree.map(lambda leaf: leaf[:num_moving], tree)
         new, chances, spent, defined = jax.vmap(moved, (0, None, None, 0, 0, 0))(
-            jr.split(key, (moving, chains)), self.inner, path, some(walkers),
-            betas[:moving], some(parameters),
+            jr.split(key, (num_moving, chains)), self.inner, path, some(walkers),
+            betas[:num_moving], some(parameters),
         )  # fmt: skip
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
         undefined = jnp.sum(~defined)
         if not self.reaches_reference:
             return new, chances, spent, undefined
         drawn = path.start(draw_key, chains, walkers.point.dtype)
-        below = lambda leaf, last: jnp.concatenate([leaf, last[None]])
-        new = jax.tree.map(below, new, drawn)
-        return new, below(chances, jnp.ones_like(chances[0])), spent + 1, undefined
+        append = lambda leaf, last: jnp.concatenate([leaf, last[None]])
+        new = jax.tree.map(append, new, drawn)
+        return new, append(chances, jnp.ones_like(chances[0])), spent + 1, undefined

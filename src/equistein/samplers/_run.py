@@ -14,7 +14,7 @@ from jaxtyping import Array, Int, PyTree
 
 from equistein._arrays import as_keys
 from equistein._progress import progress_bar
-from equistein._sharding import check_agreed, checked_mesh, fetch, on_all
+from equistein._sharding import check_agreed, checked_mesh, fetch, replicate
 from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._samples import (
@@ -26,9 +26,9 @@ from equistein.samplers._samples import (
 )
 from equistein.samplers._scan import (
     CHUNK,
-    Progress,
     record_steps,
     record_steps_of_runs,
+    RunStatus,
 )
 from equistein.samplers._validation import (
     callback_errors,
@@ -37,21 +37,25 @@ from equistein.samplers._validation import (
     check_sampler,
     check_signature,
     check_state,
-    check_values,
+    check_stored_values,
     checked_start,
     errors_at_the_start,
     num_runs,
-    of_runs,
-    Schedule,
+    over_runs,
+    RunLength,
 )
-from equistein.samplers._warnings import lost_symmetry, with_warnings, zero_scores
+from equistein.samplers._warnings import (
+    symmetry_warnings,
+    with_warnings,
+    zero_score_warnings,
+)
 
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
 _LENGTH = 2 * _NUM_RECORDS // _NUM_CALLS  # records a call, for any number of steps
 
-Result = tuple[Progress, dict[str, Array], Array]
-"""What a compiled call returns: the progress, the records, which were made."""
+Result = tuple[RunStatus, dict[str, Array], Array]
+"""What a compiled call returns: the status, the records, and which were made."""
 
 
 def run(
@@ -79,14 +83,14 @@ def run(
         key: The source of randomness, `jax.random.key(0)` or an integer; step i uses
             `fold_in(key, i)`. An array of keys for as many runs.
         sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once,
-            for any `num_steps`; a custom schedule, once each.
+            for any `num_steps`; each custom schedule function, once more.
         log_density: The unnormalized log density of one point; or `Minibatched`, whose
             batch of data each step draws.
-        particles: The start, stacked on axis 0, floating point; of several runs on
-            axis 1, and the runs on axis 0.
+        particles: The start, floating point, of shape (n, *shape); of several runs
+            (r, n, *shape).
         num_steps: The number of steps to take.
-        tol: Stop once the root mean square update is below this, in the units of the
-            points; None takes all steps. Each of several runs stops by itself.
+        tol: Stop once the root mean square length of the updates is below this, in the
+            units of the points; None takes all steps. Several runs stop one by one.
         record_every: The number of steps between two entries of the history; by
             default a hundredth of `num_steps`.
         keep: The number of particles, the first ones, whose positions the history holds
@@ -112,11 +116,11 @@ def run(
             far.
     """
     keys = as_keys(key)
-    schedule = Schedule(num_steps, tol, record_every, keep)
+    schedule = RunLength(num_steps, tol, record_every, keep)
     setup = _validate(keys, sampler, log_density, schedule, mesh, check)
     start = _initialize(setup, particles, initial_state)
-    progress_, records, error = _loop(setup, start.state, progress)
-    return _finish(setup, start, progress_, records, error)
+    status, records, error = _loop(setup, start.state, progress)
+    return _finish(setup, start, status, records, error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +130,7 @@ class _Setup:
     keys: Keys
     sampler: AbstractSampler
     log_density: LogDensity
-    schedule: Schedule
+    schedule: RunLength
     runs: int | None
     every: int
     mesh: Mesh | None
@@ -147,14 +151,14 @@ def _validate(
     keys: Keys,
     sampler: AbstractSampler,
     log_density: LogDensity,
-    schedule: Schedule,
+    schedule: RunLength,
     mesh: Mesh | None,
     check: bool,
 ) -> _Setup:
     check_sampler(sampler, log_density)
     if mesh is not None:
         mesh = checked_mesh("run", mesh)
-        sampler = sampler.on(mesh)
+        sampler = sampler.sharded(mesh)
     every = schedule.record_every or max(1, schedule.num_steps // _NUM_RECORDS)
     return _Setup(
         keys, sampler, log_density, schedule, num_runs(keys), every, mesh, check
@@ -173,13 +177,13 @@ def _initialize(
     setup.schedule.check_history(state.particles, runs, setup.every)
     warnings = ()
     if setup.check:
-        points = _of_all_runs(runs, fetch(state.particles))
+        points = _merge_runs(runs, fetch(state.particles))
         scores = check_density(log_density, points, "particles")
         if initial_state is not None:
-            stored = of_runs(runs, sampler.log_densities)(state)
+            stored = over_runs(runs, sampler.log_densities)(state)
             stored = None if stored is None else np.ravel(np.asarray(fetch(stored)))
-            check_values(stored, log_density, points)
-        warnings = zero_scores(np.asarray(points), scores)
+            check_stored_values(stored, log_density, points)
+        warnings = zero_score_warnings(np.asarray(points), scores)
         try:
             sampler.check(log_density, points)
         except ValueError as error:
@@ -195,7 +199,7 @@ def _on_devices(setup: _Setup) -> _Setup:
     if setup.mesh is None:
         return setup
     arrays = setup.keys, setup.sampler, setup.log_density
-    keys, sampler, log_density = on_all(arrays, setup.mesh)
+    keys, sampler, log_density = replicate(arrays, setup.mesh)
     return dataclasses.replace(
         setup, keys=keys, sampler=sampler, log_density=log_density
     )
@@ -225,29 +229,29 @@ def _first_state(
 
 @eqx.filter_jit
 def _initial_state(runs, sampler, log_density, particles):
-    return of_runs(runs, lambda x: sampler.init(x, log_density))(particles)
+    return over_runs(runs, lambda x: sampler.init(x, log_density))(particles)
 
 
 def _loop(
     setup: _Setup, state: PyTree, show_progress: bool
-) -> tuple[Progress, list, Callable[[Samples], BaseException] | None]:
+) -> tuple[RunStatus, list, Callable[[Samples], BaseException] | None]:
     """Take the steps.
 
-    Returns the progress, the records of each call, and what makes the error that ended
+    Returns the status, the records of each call, and what makes the error that ended
     the run early, if one did.
     """
     done, num_steps = int(jnp.min(state.step)), setup.schedule.num_steps
     setup = _on_devices(setup)
     if setup.mesh is not None:
-        state = on_all(state, setup.mesh)
-    no = jnp.zeros(() if setup.runs is None else setup.runs, bool)
-    progress, records = Progress(state, no, no), []
+        state = replicate(state, setup.mesh)
+    false = jnp.zeros(() if setup.runs is None else setup.runs, bool)
+    status, records = RunStatus(state, converged=false, failed=false), []
     bar = progress_bar(total=num_steps, disable=not show_progress, unit="step")
     try:
         with callback_errors(), bar:
-            for result in _results(setup, progress, _ends(setup, done)):
-                progress, *record = result
-                ended = progress.state.step, progress.failed, progress.converged
+            for result in _results(setup, status, _ends(setup, done)):
+                status, *record = result
+                ended = status.state.step, status.failed, status.converged
                 # One transfer: separate ones would each wait for the device.
                 record, ended = jax.device_get(fetch((tuple(record), ended)))
                 records.append(record)
@@ -256,19 +260,19 @@ def _loop(
                 if np.any(failed) or np.all(converged):
                     break
     except KeyboardInterrupt:
-        return progress, records, RunInterrupted
+        return status, records, RunInterrupted
     except CallbackError as error:
-        return progress, records, functools.partial(EvaluationFailed, str(error))
-    return progress, records, None
+        return status, records, functools.partial(EvaluationFailed, str(error))
+    return status, records, None
 
 
 def _results(
-    setup: _Setup, progress: Progress, all_ends: list[Int[Array, " record"]]
+    setup: _Setup, status: RunStatus, all_ends: list[Int[Array, " record"]]
 ) -> Iterator[Result]:
-    """Yield the result of each compiled call after the next one has been dispatched.
+    """Yield the result of each compiled call once the next one is dispatched.
 
-    So the device never waits for the host. A run that failed or converged takes no step
-    in the call that was dispatched before the host saw it.
+    So the device never waits for the host. If a call ended the run, the next one, which
+    is dispatched before the host knows, takes no steps.
     """
     record = record_steps if setup.runs is None else record_steps_of_runs
     schedule, previous = setup.schedule, None
@@ -276,7 +280,7 @@ def _results(
     for ends in all_ends:
         try:
             result = record(
-                progress, setup.keys, setup.sampler, setup.log_density, ends, tol,
+                status, setup.keys, setup.sampler, setup.log_density, ends, tol,
                 schedule.keep,
             )  # fmt: skip
         except (KeyboardInterrupt, RuntimeError, ValueError):
@@ -285,7 +289,7 @@ def _results(
             raise
         if previous is not None:
             yield previous
-        progress, previous = result[0], result
+        status, previous = result[0], result
     if previous is not None:
         yield previous
 
@@ -293,7 +297,7 @@ def _results(
 def _ends(setup: _Setup, done: int) -> list[Int[Array, " record"]]:
     """Split the steps to record at into the ends of a few calls of equal length.
 
-    Steps are not repeated: an end that was reached before adds no record.
+    The last end is repeated to fill a call: reached before, it adds no record.
     """
     num_steps, every = setup.schedule.num_steps, setup.every
     least = 1 if setup.schedule.record_every else _LENGTH
@@ -309,34 +313,34 @@ def _ends(setup: _Setup, done: int) -> list[Int[Array, " record"]]:
 
 
 def _finish(
-    setup: _Setup, start: _Start, progress: Progress, records: list, error: Any
+    setup: _Setup, start: _Start, status: RunStatus, records: list, error: Any
 ) -> Samples:
     """Return the samples with their warnings, or raise with the samples so far."""
     runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
-    state, converged = fetch((progress.state, progress.converged))
-    summary = of_runs(runs, sampler.summary)(state)
+    state, converged = fetch((status.state, status.converged))
+    summary = over_runs(runs, sampler.summary)(state)
     samples = collected(state, converged, records, summary, start.step)
     if error is not None:
         raise error(samples)
-    if bool(jnp.any(progress.failed)):
-        raise _failure(setup, progress, samples)
+    if bool(jnp.any(status.failed)):
+        raise _failure(setup, status, samples)
     warnings = start.warnings
     if setup.check:
-        ends = _of_all_runs(runs, samples.particles)
-        warnings += lost_symmetry(sampler, log_density, ends)
+        ends = _merge_runs(runs, samples.particles)
+        warnings += symmetry_warnings(sampler, log_density, ends)
     return with_warnings(samples, start.particles, warnings, type(sampler).__name__)
 
 
-def _failure(setup: _Setup, progress: Progress, samples: Samples) -> NonFiniteError:
+def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteError:
     """Replay from the last good state to find the step that failed."""
     setup = _on_devices(setup)
-    key, good, where = setup.keys, progress.state, ""
+    key, good, where = setup.keys, status.state, ""
     if setup.runs is not None:
-        failed = int(jnp.argmax(progress.failed))
+        failed = int(jnp.argmax(status.failed))
         key, good, where = key[failed], samples[failed].state, f" of run {failed}"
-    no = jnp.zeros((), bool)
+    false = jnp.zeros((), bool)
     replay, _, _ = record_steps(
-        Progress(good, no, no), key, setup.sampler, setup.log_density,
+        RunStatus(good, false, false), key, setup.sampler, setup.log_density,
         jnp.arange(1, CHUNK + 1) + good.step, None, 0,
     )  # fmt: skip
     step = int(replay.state.step) + 1
@@ -358,6 +362,6 @@ def _failure(setup: _Setup, progress: Progress, samples: Samples) -> NonFiniteEr
     )
 
 
-def _of_all_runs(runs: int | None, particles: Any) -> Any:
+def _merge_runs(runs: int | None, particles: Any) -> Any:
     """Return the particles of all runs, stacked on axis 0."""
     return particles if runs is None else particles.reshape(-1, *particles.shape[2:])

@@ -14,7 +14,7 @@ from equistein._gate import gate
 from equistein._serialization import load_arrays, save_arrays
 from equistein._types import Particles
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._validation import run_of, state_like
+from equistein.samplers._validation import select_run, state_like
 
 _KIND = "samples"
 
@@ -63,7 +63,7 @@ class Samples(eqx.Module):
             own(self.history),
             int(self.num_steps[index]),
             bool(np.asarray(self.converged)[index]),
-            None if self.state is None else run_of(self.state, index),
+            None if self.state is None else select_run(self.state, index),
             own(self.summary),
             self.warnings,
         )

@@ -12,7 +12,7 @@ from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._cond import cond_if_any
-from equistein.samplers._minibatched import density_of_step
+from equistein.samplers._minibatched import with_batch
 
 State = TypeVar("State")
 
@@ -47,7 +47,7 @@ def advance(
     return _advance(key, sampler, log_density, state, until, tol)[0]
 
 
-class Progress(eqx.Module):
+class RunStatus(eqx.Module):
     """The last state known to be finite, and whether the run has ended."""
 
     state: PyTree
@@ -65,17 +65,17 @@ class _Carry(eqx.Module):
 
 
 def _record_steps(
-    progress: Progress,
+    status: RunStatus,
     key: Key,
     sampler: AbstractSampler,
     log_density: LogDensity,
     ends: Int[Array, " record"],
     tol: float | None,
     keep: int,
-) -> tuple[Progress, dict[str, Array], Bool[Array, " record"]]:
-    """Step to each of `ends` in turn and record the info of the last step before it.
+) -> tuple[RunStatus, dict[str, Array], Bool[Array, " record"]]:
+    """Step until the number of steps is each of `ends`, and record that last step.
 
-    Returns the progress, the records, and which of the records were made.
+    Returns the status, the records, and which of the records were made.
     """
     arrays_of = lambda tree: eqx.filter(tree, eqx.is_array)
 
@@ -83,14 +83,14 @@ def _record_steps(
         state = carry.state
         last = jnp.minimum(state.step + CHUNK, end - 1)
         state, converged = _advance(key, sampler, log_density, state, last, tol)
-        return _checked(carry, state, converged)
+        return _carry_if_finite(carry, state, converged)
 
     def recorded_step(carry):
         state, info = _step(key, sampler, log_density, carry.state)
         converged = carry.converged
         if tol is not None:
             converged = converged | (info.update_norm < tol)
-        carry = _checked(carry, state, converged, info.log_density)
+        carry = _carry_if_finite(carry, state, converged, info.log_density)
         record = {"step": state.step} | vars(info)
         if keep:
             record["particles"] = carry.good.particles[:keep]
@@ -117,10 +117,10 @@ def _record_steps(
         ended = carry.converged | carry.failed
         return segment(carry, jnp.where(ended, carry.state.step, end))
 
-    state = progress.state
-    carry = _Carry(state, state, progress.converged, progress.failed)
+    state = status.state
+    carry = _Carry(state, state, status.converged, status.failed)
     carry, (records, made) = jax.lax.scan(unless_ended, carry, ends)
-    return Progress(carry.good, carry.converged, carry.failed), records, made
+    return RunStatus(carry.good, carry.converged, carry.failed), records, made
 
 
 record_steps = eqx.filter_jit(_record_steps)
@@ -139,16 +139,16 @@ def _advance(
     until: int | Int[Array, ""],
     tol: float | Scalar | None,
 ) -> tuple[State, Bool[Array, ""]]:
-    """Take steps until number `until` or an update below `tol`; return whether it was.
+    """Take steps until number `until`, or until converged: an update below `tol`.
 
     Without `tol` the infos are not used, and the compiler removes them.
     """
-    no = jnp.zeros((), bool)
+    never = jnp.zeros((), bool)
     taken: Array = state.step  # type: ignore[attr-defined]
     until = jnp.asarray(until, taken.dtype)
     if tol is None:
         body = lambda _, state: _step(key, sampler, log_density, state)[0]
-        return jax.lax.fori_loop(taken, until, body, state), no
+        return jax.lax.fori_loop(taken, until, body, state), never
 
     def unfinished(carry):
         state, converged = carry
@@ -158,16 +158,16 @@ def _advance(
         state, info = _step(key, sampler, log_density, carry[0])
         return state, info.update_norm < tol
 
-    return jax.lax.while_loop(unfinished, body_with_info, (state, no))
+    return jax.lax.while_loop(unfinished, body_with_info, (state, never))
 
 
 def _step(key: Key, sampler: AbstractSampler, log_density: LogDensity, state: PyTree):
     step_key = jr.fold_in(key, state.step)
-    step_key, density = density_of_step(step_key, log_density)
+    step_key, density = with_batch(step_key, log_density)
     return sampler.step(step_key, state, density)
 
 
-def _checked(
+def _carry_if_finite(
     carry: _Carry,
     state: PyTree,
     converged: Bool[Array, ""],

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._arrays import check_particles
 from equistein._gate import gate, keyed
 from equistein._numbers import check_score_clip
-from equistein._sharding import split_rows
+from equistein._sharding import map_rows
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import (
     AbstractBandwidth,
@@ -58,8 +58,8 @@ class SVGDInfo(eqx.Module):
     """What a step was like, before it moved the particles.
 
     Norms are root mean squares over the particles, in the units of the points for the
-    update and of the score for the force; `evaluations` counts those of the score at
-    each particle so far.
+    update and of the score for the force; `evaluations` counts score evaluations per
+    particle so far.
     """
 
     log_density: Scalar
@@ -75,11 +75,13 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     r"""Move particles along the kernelized Stein force.
 
     $$x_i \leftarrow x_i + \varepsilon\, \psi(x_i), \qquad
-      \psi(x) = \frac1n \sum_j K(x, x_j)\, \beta s(x_j) + \mathrm{div}_{x_j} K(x, x_j)$$
+      \psi(x) = \frac1n \sum_j
+      \bigl[K(x, x_j)\, \beta s(x_j) + \mathrm{div}_{x_j} K(x, x_j)\bigr]$$
 
     The optimizer is fed with $-\psi$, so `optax.sgd(step)` is the equation above. The
     kernel decides what the particles see of each other, and whether the flow is
-    equivariant; `optax.adam` ties it to the axes all the same, `vector_adam` does not.
+    equivariant; `optax.adam` scales each coordinate and breaks rotations, `vector_adam`
+    does not.
 
     Args:
         kernel: What turns scores into forces.
@@ -88,8 +90,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             such as `Geometric(1_000)`; 1 by default.
         langevin: The step size $\eta$ of an unadjusted Langevin step
             $x + \eta \beta s(x) + \sqrt{2\eta}\, \xi$ taken with each step, a number or
-            a function like `annealing`; 0 by default. It mends the lack of spread that
-            few particles have in many dimensions.
+            a function like `annealing`; 0 by default. It corrects the lack of spread
+            of few particles in many dimensions.
         score_clip: The largest norm of a point's score; longer ones are shortened.
         project: What puts points and updates onto the linear subspace the particles
             live on; by default that of the kernel.
@@ -116,7 +118,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     mesh: Mesh | None = eqx.field(init=False, static=True)
 
     def __post_init__(self):
-        self.factor = self.mesh = None  # until `scaled` and `on`
+        self.factor = self.mesh = None  # `scaled` and `sharded` set them
 
     def __check_init__(self):
         check_step_size("SVGD", "langevin", self.langevin, zero=True)
@@ -138,7 +140,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             return other
         return _replaced(other, "langevin", scaled(self.langevin, factor))
 
-    def on(self, mesh: Mesh) -> "SVGD":
+    def sharded(self, mesh: Mesh) -> "SVGD":
         """Return this sampler with its sums and scores split over devices.
 
         Each device holds all particles, and computes the score and the force of its
@@ -166,15 +168,15 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         x, dtype = state.particles, state.particles.dtype
         beta = inverse_temperature(self.annealing, state.step, dtype)
         settings = log_density, self.kernel, beta, self.score_clip
-        values, scores, prepared = split_rows(self.mesh, _prepare, x, *settings)
+        values, scores, prepared = map_rows(self.mesh, _prepare, x, *settings)
         bandwidth = self._bandwidth(state, scores)
         if self.repellers is not None:
             repellers = self._projected(self.repellers.astype(dtype))
-            _, _, fixed = split_rows(self.mesh, _prepare, repellers, *settings)
+            _, _, fixed = map_rows(self.mesh, _prepare, repellers, *settings)
             join = lambda *parts: jnp.concatenate(parts)
             prepared = jax.tree.map(join, prepared, fixed)
         kernel = self.kernel.with_bandwidth(bandwidth)
-        force = split_rows(self.mesh, _force, x, kernel, prepared)
+        force = map_rows(self.mesh, _force, x, kernel, prepared)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
@@ -231,7 +233,7 @@ def _prepare(
     beta: Scalar,
     score_clip: float | Scalar | None,
 ) -> tuple[Array, Particles, PyTree]:
-    """Return log densities, scores, and what the kernel prepares of such sources."""
+    """Return log densities, scores (tempered and clipped), and `kernel.prepare`."""
     values, scores = jax.vmap(jax.value_and_grad(log_density))(points)
     scores = beta * clipped(scores, score_clip)
     return values, scores, kernel.prepare(points, scores)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from equistein._arrays import check_particles
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
@@ -23,7 +23,7 @@ _COPIES = 2  # of the history, while its parts are joined
 
 
 @dataclasses.dataclass(frozen=True)
-class Schedule:
+class RunLength:
     """How long a run is and what it records; see `run`."""
 
     num_steps: int
@@ -43,7 +43,7 @@ class Schedule:
         particles = particles if runs is None else particles[0]
         records = -(-self.num_steps // every)
         recorded = min(self.keep, len(particles)) * particles[0].nbytes
-        check_made(
+        check_memory(
             f"The history of `run`, {records} records of {self.keep} particles",
             _COPIES * (runs or 1) * records * (_RECORD + recorded),
             "give a larger `record_every` or a smaller `keep`",
@@ -51,10 +51,11 @@ class Schedule:
 
 
 def check_sampler(sampler: Any, log_density: Any) -> None:
-    """Raise `ValueError` unless the sampler is one, and takes such a density."""
+    """Raise `ValueError` unless `sampler` is a sampler that takes this density."""
     if not isinstance(sampler, AbstractSampler):
         raise ValueError(
-            f"`sampler` must be one such as SVGD(kernel, optimizer), but got {sampler}."
+            "`sampler` must be a sampler such as SVGD(kernel, optimizer), but got "
+            f"{sampler!r}."
         )
     if not callable(log_density):
         raise ValueError(
@@ -70,7 +71,7 @@ def check_sampler(sampler: Any, log_density: Any) -> None:
 
 
 def num_runs(key: Keys) -> int | None:
-    """Return how many runs the keys are for, None for a key that is one."""
+    """Return how many runs the keys are for, None for a single key."""
     single = 0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1
     axes = key.shape[: key.ndim - single]
     if len(axes) > 1 or 0 in axes:
@@ -106,7 +107,7 @@ def check_state(runs: int | None, sampler: AbstractSampler, state: PyTree) -> No
             "`initial_state` must be of as many runs as there are keys: its steps have "
             f"shape {step.shape}, the keys {shape}."  # type: ignore
         )
-    one = state if runs is None else run_of(state, 0)
+    one = state if runs is None else select_run(state, 0)
     try:
         expected = state_like(sampler, one.particles)
         fits = jax.tree.structure(expected) == jax.tree.structure(one)
@@ -119,7 +120,7 @@ def check_state(runs: int | None, sampler: AbstractSampler, state: PyTree) -> No
         )
 
 
-def check_values(
+def check_stored_values(
     stored: np.ndarray | None, log_density: LogDensity, particles: Particles
 ) -> None:
     """Raise `ValueError` if a state holds values of another density.
@@ -145,17 +146,17 @@ def state_like(
 ) -> PyTree:
     """Return the shapes of a sampler's state, whatever the density."""
     flat = lambda point: 0 * jnp.sum(point)
-    init = of_runs(runs, lambda particles: sampler.init(particles, flat))
+    init = over_runs(runs, lambda particles: sampler.init(particles, flat))
     return eqx.filter_eval_shape(init, particles)
 
 
-def of_runs(runs: int | None, function: Any) -> Any:
-    """Return a function of one run's state as one of the states of all runs."""
+def over_runs(runs: int | None, function: Any) -> Any:
+    """Return a function vmapped over runs, if there are several."""
     return function if runs is None else eqx.filter_vmap(function)
 
 
-def run_of(tree: PyTree, index: int) -> PyTree:
-    """Return the part of one run, of what has a leading axis of runs."""
+def select_run(tree: PyTree, index: int) -> PyTree:
+    """Return the part of one run of a tree with a leading axis of runs."""
     return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)
 
 

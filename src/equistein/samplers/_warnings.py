@@ -38,14 +38,14 @@ def warn_of_samples(text: str, stacklevel: int = 2) -> None:
     warnings.warn(text, SamplingWarning, stacklevel=stacklevel + 1)
 
 
-def zero_scores(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
+def zero_score_warnings(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
     """Return a warning if the score vanishes at most particles, in several places."""
     reason = "a density that is constant or rounded there guides no particle."
     text = _unguided(particles, scores, "at the start", reason)
     return (text,) if text else ()
 
 
-def lost_symmetry(
+def symmetry_warnings(
     sampler: AbstractSampler, log_density: LogDensity, ends: Particles
 ) -> tuple[str, ...]:
     """Return a warning if what the sampler relies on is lost where particles ended."""

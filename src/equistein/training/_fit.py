@@ -13,9 +13,9 @@ import optax
 from jax.sharding import Mesh
 
 from equistein._arrays import as_keys, check_particles
-from equistein._limits import check_made
+from equistein._limits import check_memory
 from equistein._numbers import check_integers
-from equistein._sharding import agreed, check_agreed, checked_mesh, on_all
+from equistein._sharding import agreed, check_agreed, checked_mesh, replicate
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergies
 from equistein.samplers import Normal
@@ -107,7 +107,7 @@ def fit(
     state = trainer.init(key, energy, checked)
     watching = tuple(map(as_callback, callbacks))
     columns = _columns(trainer, state, checked, watching)
-    check_made(
+    check_memory(
         f"The history of {num_epochs} epochs", _BYTES * num_epochs * len(columns),
         "take a smaller `num_epochs`",
     )  # fmt: skip
@@ -124,7 +124,7 @@ def fit(
     }
     if mesh is not None:
         check_agreed("fit", (), json.dumps(header))
-        trainer = trainer.on(mesh)
+        trainer = trainer.sharded(mesh)
     box = Box(checked.points, energy.group(shape))
     loop = Loop(
         trainer, _feed(source, preview[0], energy, checked, mesh), state,
@@ -206,7 +206,7 @@ def _feed(
     mesh: Mesh | None,
 ) -> Callable[[int], tuple[Particles, Labels]]:
     """Return what gives an epoch's points on the energy's subspace and the devices."""
-    place = (lambda tree: tree) if mesh is None else lambda tree: on_all(tree, mesh)
+    place = (lambda tree: tree) if mesh is None else lambda tree: replicate(tree, mesh)
     project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
     everything = place((checked.points, checked.labels))
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from equistein._progress import progress_bar
-from equistein._sharding import fetch, on_all
+from equistein._sharding import fetch, replicate
 from equistein.samplers import Normal
 from equistein.training._callbacks import AbstractCallback
 from equistein.training._checkpoint import load_checkpoint, Rows, save_checkpoint
@@ -139,7 +139,7 @@ class Loop:
 
     def _placed(self, tree: PyTree) -> PyTree:
         mesh = self.trainer.mesh
-        return tree if mesh is None else on_all(tree, mesh)
+        return tree if mesh is None else replicate(tree, mesh)
 
     def _should_stop(self) -> bool:
         epochs = int(self.state.epoch)

@@ -17,10 +17,10 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
-from equistein._sharding import keep_split
+from equistein._sharding import shard_rows
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
-from equistein.samplers import canonical_optimizer, on_mesh
+from equistein.samplers import canonical_optimizer, shard_samplers
 from equistein.training._batch import Batch, Labels
 from equistein.training._objectives import AbstractObjective
 
@@ -200,9 +200,9 @@ class Trainer(eqx.Module):
     precision: Precision | None = eqx.field(static=True, default=None)
     mesh: Mesh | None = eqx.field(static=True, default=None)
 
-    def on(self, mesh: Mesh) -> "Trainer":
+    def sharded(self, mesh: Mesh) -> "Trainer":
         """Return this trainer with its work split over the devices of a mesh."""
-        objective = on_mesh(self.objective, mesh)
+        objective = shard_samplers(self.objective, mesh)
         return dataclasses.replace(self, objective=objective, mesh=mesh)
 
     def init(self, key: Key, energy: AbstractEnergies, data: Batch) -> TrainState:
@@ -252,8 +252,8 @@ class Trainer(eqx.Module):
     ) -> tuple[TrainState, dict[str, Array]]:
         before = state.objective_state
         if self.mesh is not None:
-            before = keep_split(before, self.mesh)
-            points, labels, rows = keep_split(
+            before = shard_rows(before, self.mesh)
+            points, labels, rows = shard_rows(
                 (batch.points, batch.labels, batch.rows), self.mesh, self.batch_size
             )
             batch = Batch(points, labels, rows, batch.step_scale)
@@ -262,7 +262,7 @@ class Trainer(eqx.Module):
         def loss(energy):
             value, after, info = self.objective.loss(key, energy, before, batch)
             if self.mesh is not None:
-                after = keep_split(after, self.mesh)
+                after = shard_rows(after, self.mesh)
             return value, (after, info)
 
         rounded = contextlib.nullcontext()
