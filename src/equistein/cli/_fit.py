@@ -16,7 +16,7 @@ from equistein._limits import check_drawn, check_memory
 from equistein._sharding import device_mesh
 from equistein.cli._options import Distributed, fit_settings, FitOptions, SETTINGS
 from equistein.cli._output import answer, say
-from equistein.cli._signals import attempt
+from equistein.cli._signals import run_locked
 from equistein.models import AbstractSettings, Dataset, Model, Problem
 from equistein.molecules import formula
 from equistein.runs import RunFolder, UserError
@@ -24,7 +24,7 @@ from equistein.samplers import NonFiniteError
 from equistein.training import DivergenceError, Fitted
 
 _TRAINING = "checkpoint/training.npz"
-_EPOCH = 200  # bytes of its history
+_BYTES_PER_EPOCH = 200  # of the history
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,11 +36,11 @@ class Fit:
             any; a table, .csv, .tsv or .parquet; molecules, .xyz, .extxyz, .xyz.gz,
             .traj, .db or .pdb; or a folder of images, with a subfolder for each class
             if there are any.
-        problem: What is fitted to what.
+        problem: The symmetry, which columns and labels are used, and the network.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.
         distributed: Which other processes share the work.
-        options: How; what is left out depends on the network.
+        options: Settings of training and sampling; others are the network's defaults.
     """
 
     data: Annotated[pathlib.Path, tyro.conf.Positional]
@@ -119,7 +119,7 @@ def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Task:
-    """A fit whose data and settings, with the network and the batch, are checked."""
+    """A fit that is ready to run: the data are read, and everything is checked."""
 
     data: pathlib.Path
     problem: Problem
@@ -129,7 +129,7 @@ class _Task:
 
     @property
     def description(self) -> str:
-        """What is fitted to what, and what becomes of energies and forces."""
+        """The energy, the symmetry, the data, and the use of energies and forces."""
         data, num_held_out = self.dataset, self.dataset.num_held_out
         kind = (
             "A joint energy of points and classes" if data.num_classes else "An energy"
@@ -166,7 +166,7 @@ class _Task:
             self._fit(folder)
             return 0
         runs.write_environment(folder)
-        return attempt(folder, lambda: self._fit_and_judge(folder))
+        return run_locked(folder, lambda: self._fit_and_judge(folder))
 
     def _fit(self, folder: RunFolder) -> Fitted:
         _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
@@ -194,9 +194,9 @@ class _Task:
             )  # fmt: skip
         except DivergenceError as error:
             history, events = error.fitted.history, error.fitted.events
-            none = np.zeros((0, 1))
-            epochs = runs.seed_outcome({}, none, history=history, events=events)
-            runs.write_history(folder, {"model": epochs})
+            no_samples = np.zeros((0, 1))
+            diverged = runs.seed_outcome({}, no_samples, history=history, events=events)
+            runs.write_history(folder, {"model": diverged})
             error.add_note(f"Every epoch is in {folder.path / 'history.jsonl'}.")
             raise
         except NonFiniteError as error:
@@ -228,7 +228,9 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     model.check(jr.key(problem.seed), train.points, train.labels)
     check_drawn(problem.num_samples, dataset.points.shape[1:])
     what = f"The history of {model.num_epochs} epochs"
-    check_memory(what, _EPOCH * model.num_epochs, "take a smaller `num_epochs`")
+    check_memory(
+        what, _BYTES_PER_EPOCH * model.num_epochs, "take a smaller `num_epochs`"
+    )
     return _Task(data.resolve(), problem, settings, dataset, model)
 
 

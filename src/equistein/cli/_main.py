@@ -16,7 +16,7 @@ from typing import Any
 from equistein.cli._signals import end_by_signals, INTERRUPTED, was_signaled
 
 ABOUT = "Sample and learn probability densities that have a symmetry."
-COMMANDS = {  # the module of each, imported only for it, and its help
+COMMANDS = {  # name: its module, which is imported when it is called, and its help
     "fit": ("_fit", "Learn an invariant energy from data, and draw new points."),
     "sample": ("_sample", "Draw new samples from a learned energy."),
     "score": ("_score", "Compare samples of a particle system with exact ones."),
@@ -26,26 +26,27 @@ COMMANDS = {  # the module of each, imported only for it, and its help
     "doctor": ("_doctor", "Show versions, devices, extras, data and folders."),
 }
 _CLOSED_PIPE = 141  # as a shell reports a command whose reader went away
-_FLAGS = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
-_COMPILED = 2**30  # bytes of compiled programs that are cached
+_CPU_FEATURES = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
+_MAX_CACHE_BYTES = 2**30  # of compiled programs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     Args:
-        arguments: The words after `equistein`; None is those of the process, which
-            signals then end in order.
+        arguments: The words after `equistein`; None is `sys.argv`, and then signals
+            stop the process with its work kept.
 
     Returns:
         0 when done, 2 for a mistake in the arguments or the input, 130 when stopped
-        with Ctrl-C or SIGTERM, 1 when the numbers broke down.
+        with Ctrl-C or SIGTERM, 141 when the reader of a pipe went away, 1 when
+        training or sampling diverged or memory ran out.
     """
     if arguments is not None:
-        return _execute(list(arguments))
+        return _run_and_print(list(arguments))
     end_by_signals()
     try:
-        status = _execute(sys.argv[1:])
+        status = _run_and_print(sys.argv[1:])
     except KeyboardInterrupt:
         status = _stopped()
     if was_signaled():  # do not wait for what JAX's threads still compute
@@ -55,14 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _execute(words: list[str]) -> int:
+def _run_and_print(words: list[str]) -> int:
     from equistein.cli._output import close, set_output
 
     quiet, json = "--quiet" in words, "--json" in words
     words = [word for word in words if word not in ("--quiet", "--json")]
     set_output(quiet=quiet, json=json)
     try:
-        status = _status(words)
+        status = _run_command(words)
         close(status)
         sys.stdout.flush()
         return status
@@ -72,7 +73,7 @@ def _execute(words: list[str]) -> int:
         return _CLOSED_PIPE
 
 
-def _status(words: list[str]) -> int:
+def _run_command(words: list[str]) -> int:
     from equistein.cli._output import answer, fail, print_sampling_warnings
 
     if words == ["--version"]:
@@ -171,12 +172,12 @@ def _cache_compiled_programs() -> None:
         return
     # Programs of one kind of CPU may use instructions that others lack.
     cpu, info = platform.processor(), pathlib.Path("/proc/cpuinfo")
-    if info.is_file() and (flags := re.search(_FLAGS, info.read_text())):
+    if info.is_file() and (flags := re.search(_CPU_FEATURES, info.read_text())):
         cpu = flags.group()
     name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
     folder = cache_folder() / "compiled" / name
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_compilation_cache_max_size", _COMPILED)
+    jax.config.update("jax_compilation_cache_max_size", _MAX_CACHE_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     # A cache that cannot be read or written only costs time.
     ignored = "Error (reading|writing) persistent compilation cache"

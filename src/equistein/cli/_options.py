@@ -28,7 +28,7 @@ _SECONDS: Any = {
 
 
 def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
-    """Return the option of a setting: None if it is not given.
+    """Return a dataclass field for a setting, which is None if it is not given.
 
     Its help is from the docstring of its class, with its default for each network.
     """
@@ -64,8 +64,8 @@ def fit_settings(problem: Problem, options: Any) -> AbstractSettings:
     other = [f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)]
     if other:
         raise UserError(
-            f"{', '.join(other)}: no setting of --network {problem.network}, which "
-            "this fit takes."
+            f"{', '.join(other)}: not a setting of the network {problem.network}, "
+            "which this fit uses."
         )
     return dataclasses.replace(settings, **chosen)
 

@@ -17,10 +17,11 @@ class _Signal:
 
 
 def end_by_signals() -> None:
-    """Let a signal end the process: in order inside `attempt`, at once elsewhere.
+    """Let signals end the process.
 
-    In order means that it raises `KeyboardInterrupt`, and a second one ends the process
-    at once. What a process was started to ignore, as by nohup, it ignores.
+    Inside `run_locked` a first one raises `KeyboardInterrupt`, so that work is kept; a
+    second one, or any elsewhere, ends the process at once. What a process was started
+    to ignore, as by nohup, it ignores.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has not all of them
@@ -37,10 +38,10 @@ def was_signaled() -> bool:
     return _Signal.number is not None
 
 
-def attempt(folder: Any, work: Callable[[], int]) -> int:
+def run_locked(folder: Any, work: Callable[[], int]) -> int:
     """Do the work of a run folder, locked meanwhile, and return the exit status."""
     folder.hold()
-    # Elsewhere signals do not raise, which imports of libraries do not withstand.
+    # Only here: an exception in an import could leave a library half loaded.
     _Signal.raises = True
     try:
         return work()

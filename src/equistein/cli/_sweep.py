@@ -22,7 +22,7 @@ from equistein import runs
 from equistein._progress import progress_bar
 from equistein.cli._fit import default_folder
 from equistein.cli._output import answer, say
-from equistein.cli._signals import attempt
+from equistein.cli._signals import run_locked
 from equistein.runs import RunFolder, UserError
 
 _FINISHED = "finished.json"
@@ -144,7 +144,7 @@ def run_members(folder: RunFolder) -> int:
             print(f"equistein: run {name} failed: see {jobs}.", file=sys.stderr)
         return int(len(done) < len(members))
 
-    return attempt(folder, work)
+    return run_locked(folder, work)
 
 
 def _run_all(

@@ -1,4 +1,4 @@
-"""A network made an energy."""
+"""An energy made from a network."""
 
 from equistein._gate import gate
 from equistein._types import Point, Scalar

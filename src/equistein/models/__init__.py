@@ -1,4 +1,4 @@
-"""What suits a symmetry and data: energies, their training, generators, judgement."""
+"""Ready-made models for a group and data; reading, judging and reporting them."""
 
 from equistein.models._contrastive import contrastive_model as contrastive_model
 from equistein.models._dataset import Dataset as Dataset, read_dataset as read_dataset

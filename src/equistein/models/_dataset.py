@@ -180,7 +180,7 @@ def _check(good: bool | np.bool_, otherwise: str) -> None:
 
 
 def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset:
-    """Return the points of a file, in its order, but of molecules."""
+    """Return the points of a file, not of molecules, in its order."""
     labels = columns = classes = None
     if path.is_dir():
         points, labels = read_image_folder(path)

@@ -59,31 +59,31 @@ def judge(
     Annealed importance sampling of log Z has `ais_steps` temperatures.
 
     Returns:
-        Numbers, samples and history of the `model`, with those of the floor: one half
-        of the data, compared with the other as the samples are; and figures by name.
+        The outcomes of the `model`, its samples, and of the floor, one half of the
+        data; both are compared with the other half. And figures by name.
     """
     from equistein.models._figures import figures  # matplotlib is not always needed
 
-    sample_key, score_key, class_key, split_key, turn_key = jr.split(key, 5)
+    sample_key, metrics_key, class_key, split_key, turn_key = jr.split(key, 5)
     with collect_warnings() as reasons:
         samples = fitted.sample(sample_key, num_samples, progress=progress)
     for text in reasons:
         warn_of_samples(text)
     warned = [{"event": WARNING, "text": text} for text in reasons]
     data = jax.vmap(fitted.group.project)(dataset.points)
-    described = _description(turn_key, fitted)
+    feature_map = _feature_map(turn_key, fitted)
     split, half = jr.permutation(split_key, len(data)), len(data) // 2
     first, others = (data[split[:half]], data[split[half:]]) if half else (data, data)
     # The same numbers of points on both sides, so that the rows can be compared.
     num = min(len(first), len(samples))
     numbers, floor = (
-        _compared(fitted.energy, described, points[:num], others)
+        _compared(fitted.energy, feature_map, points[:num], others)
         for points in (samples, first)
     )
-    numbers |= _scores(score_key, fitted, dataset, ais_steps)
+    numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
     numbers |= force_errors(fitted.energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
-    features = {"data": described(data), "samples": described(samples)}
+    features = {"data": feature_map(data), "samples": feature_map(samples)}
     if dataset.species is not None:
         more, least, panels = report_molecules(
             dataset.species, shown["data"][:_KNOWN], shown["samples"]
@@ -101,28 +101,28 @@ def judge(
     return outcomes, pictures
 
 
-def _description(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
+def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
     """Return what describes points: their invariant features.
 
     Coordinates tell orientations apart, so each point is moved at random before.
     """
     features, group = features_of(fitted.energy), fitted.group
-    described = jax.jit(jax.vmap(features))
+    feature_map = jax.jit(jax.vmap(features))
     if not isinstance(features, Coordinates):
-        return described
+        return feature_map
 
     def of_moved(points):
         elements = group.sample(key, len(points))
-        return described(jax.vmap(group.act)(elements, points))
+        return feature_map(jax.vmap(group.act)(elements, points))
 
     return of_moved
 
 
 def _compared(
-    energy: AbstractEnergies, described: Callable, points: Any, others: Any
+    energy: AbstractEnergies, feature_map: Callable, points: Any, others: Any
 ) -> dict[str, Any]:
     """Return how far points are from others, in their invariant features."""
-    mine, theirs = described(points), described(others)
+    mine, theirs = feature_map(points), feature_map(others)
     gaps = [wasserstein_1d(a, b) for a, b in zip(mine.T, theirs.T, strict=True)]
     return {
         "energy_distance_of_features": energy_distance(mine, theirs),
@@ -143,7 +143,7 @@ def _of_classes(
     return found
 
 
-def _scores(
+def _held_out_metrics(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, Any]:
     """Return how good a learned density is on data that was held out.
@@ -175,8 +175,8 @@ def _likelihood(
 ) -> dict[str, Any]:
     """Return log-likelihoods and AUROC.
 
-    The error is two standard errors over the points and the bound of that of log Z,
-    found by annealing both ways.
+    The error adds two standard errors of the mean over the points to the bound of the
+    error of log Z, which is found by annealing both ways.
     """
     normalizer_key, box_key = jr.split(key)
     train, held_out = dataset.train().points, dataset.held_out().points

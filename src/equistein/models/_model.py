@@ -16,7 +16,7 @@ from equistein.training import (
     AbstractObjective,
     AbstractSource,
     adam,
-    checked_batch,
+    checked_data,
     fit,
     Fitted,
     InMemory,
@@ -73,7 +73,7 @@ class Model:
         Raises:
             ValueError: If the data or the labels do not fit.
         """
-        everything = checked_batch(
+        everything = checked_data(
             self.energy, data, self.objective, labels, self.batch_size
         )
         self.objective.init(key, self.energy, everything)

@@ -26,7 +26,7 @@ FIT_METRICS: Mapping[str, Metric] = {
     "validity": Metric("valid molecules", "higher"),
     "molecule_stability": Metric("molecules of stable atoms alone", "higher"),
     "energy_distance_of_features": Metric("energy distance of features", "lower"),
-    "w1_of_a_feature": Metric("distance of an invariant feature (W1)", "lower"),
+    "w1_of_a_feature": Metric("mean W1 distance over features", "lower"),
     "calibration_error": Metric("expected calibration error", "lower"),
     "atom_stability": Metric("atoms with the bonds of their valence", "higher"),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
@@ -36,9 +36,10 @@ _NUM_HEADLINES = 5  # the first of these metrics that there are
 
 _LIKELIHOOD = (
     "Samples from fresh starts are compared with one half of the data by their "
-    "invariant features. The held-out log-likelihood uses log Z by annealed importance "
-    "sampling, whose error bound is beside it. AUROC is the probability that a "
-    "held-out point scores higher than one drawn uniformly from the data's box."
+    "features, invariant or of randomly moved points. The held-out log-likelihood uses "
+    "log Z by annealed importance sampling, whose error bound is beside it. AUROC is "
+    "the probability that a held-out point scores higher than one drawn uniformly from "
+    "the data's box."
 )
 _DENOISING = (
     "Samples by reverse diffusion are compared with one half of the data by a smooth "
@@ -96,8 +97,8 @@ def fit_text(
         notes={"model": note},
         captions=_CAPTIONS,
         floor="data",
-        floor_note="The floor compares as many points of the other half of the data "
-        "with the same half.",
+        floor_note="The floor: as many data points as samples, from one half of the "
+        "data, compared with the other half in the same way.",
         headlines=[name for name in FIT_METRICS if name in metrics][:_NUM_HEADLINES],
     )
 

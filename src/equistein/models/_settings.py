@@ -1,4 +1,4 @@
-"""What is fitted to what, and the settings of the models that the library makes."""
+"""The learning problem, and the settings of the models that the library makes."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ _BELOW = {"ema": 1, "held_out": 1, "seed": 2**63}
 @gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What is fitted to what.
+    """The symmetry, which columns and labels are used, and the network.
 
     Attributes:
         group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3, permutations:3,
@@ -34,7 +34,8 @@ class Problem:
         network: What the energy is made of: `graph`, for a point cloud, a graph network
             with an energy for each noise level; `unet`, for images, a U-shaped network
             with the same; or `features`, a perceptron of invariant features, or
-            convolutions. None is `graph` for clouds without classes, `unet` for images.
+            convolutions. By default `graph` for clouds without classes,
+            `unet` for images, and `features` for everything else.
         labels: Whether classes in the file, or its energies at a temperature, are
             learned too.
         columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
@@ -75,8 +76,8 @@ class AbstractSettings:
 
     Attributes:
         num_epochs: The number of epochs; None is as many as suit.
-        epoch_batches: Batches an epoch; None is one pass over the data.
-        batch_size: Data points a batch; at most all of them.
+        epoch_batches: Batches per epoch; None is one pass over the data.
+        batch_size: Data points per batch; at most all of them.
         learning_rate: Adam's, decaying to 1 % of it along a cosine.
         warm_up: The number of updates over which it rises from 0.
         gradient_clip: The largest norm of the gradient of all weights.
@@ -134,9 +135,9 @@ class ContrastiveSettings(AbstractParticleSettings):
         negatives: `persistent` particles, or `reweighted` ones, Metropolis-adjusted
             chains with weights: exact in a few dimensions, with kernel `none`. New
             samples then come from annealed sequential Monte Carlo.
-        num_particles: The negatives of every batch.
+        num_particles: Particles that are moved in each batch, samples of the model.
         buffer_size: Particles kept between batches; None keeps `num_particles`.
-        num_steps: Sampler steps a batch.
+        num_steps: Sampler steps per batch.
         reset_probability: The chance, for each particle and batch, to restart.
         reset_to_data: The fraction of these that start at data points.
         initial: Where particles and new samples start: `box`, uniformly around the

@@ -148,7 +148,7 @@ class RunFolder:
         return value
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the settings, to which results belong.
+        """Return the SHA-256 of the settings, which tells whose results those are.
 
         Raises:
             UserError: If config.json is missing or damaged.

@@ -34,7 +34,7 @@ class ReportText:
         notes: For an entry, a sentence that its numbers need.
         labels: What figures call entries, where that is not their name.
         captions: For a figure, by its name, what it shows.
-        floor: What the row of the floor is of.
+        floor: What the row of the floor is called.
         floor_note: What the floor is.
         headlines: The metrics that it begins with; by default the first few.
     """

@@ -81,7 +81,7 @@ def _headline(metrics: Metrics, text: Any, name: str) -> dict[str, str]:
     nearest = "" if level is None else f"best is nearest to {text.floor}"
     first, notes = [best], [_BETTER.get(better, nearest)]
     if level is not None and better == "lower":
-        # Below the floor nothing is better: it is as good as exact samples.
+        # Below the floor nothing is better: it is as good as the floor.
         equal = [entry for entry in values if values[entry] <= level]
         if len(equal) > 1:
             first, notes = equal, ["all as good as the floor", *notes]

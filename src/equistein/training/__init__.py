@@ -18,7 +18,7 @@ from equistein.training._contrastive_divergence import (
     PersistentState as PersistentState,
     ReplayBuffer as ReplayBuffer,
 )
-from equistein.training._fit import checked_batch as checked_batch, fit as fit
+from equistein.training._fit import checked_data as checked_data, fit as fit
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
     Fitted as Fitted,

@@ -15,15 +15,16 @@ Labels = Int[Array, " point"] | Float[Array, " point"] | None
 
 
 class Batch:
-    """Data points, what is known of them, and which rows of the data they are.
+    """Data points, their labels, and their indices in the data.
 
-    What an energy is at the points is computed once, however many objectives ask.
+    The energies of the points are computed once and shared by the objectives. A batch
+    lives within one trace; it is no pytree.
 
     Args:
         points: The points, stacked on axis 0.
         labels: The class or the known energy of each, or None.
-        rows: Their numbers in the data.
-        step_scale: What a sampler's steps are multiplied with, after roll-backs.
+        rows: Their indices in the data.
+        step_scale: What multiplies a sampler's step sizes, after roll-backs.
     """
 
     def __init__(
@@ -39,20 +40,20 @@ class Batch:
 
     def evaluate(self, energy: AbstractEnergy) -> Evaluation:
         """Return an energy at all points."""
-        for known, evaluation in self._evaluated:
-            if known is energy:
+        for earlier, evaluation in self._evaluated:
+            if earlier is energy:
                 return evaluation
         evaluation = jax.vmap(energy.evaluate)(self.points)
         self._evaluated.append((energy, evaluation))
         return evaluation
 
-    def moved_to(self, points: Float[Array, "point *shape"]) -> "Batch":
+    def with_points(self, points: Float[Array, "point *shape"]) -> "Batch":
         """Return the same rows with other points, such as blurred ones."""
         return Batch(points, self.labels, self.rows, self.step_scale)
 
 
 def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> Labels:
-    """Return labels as an array of classes or of known energies, one a data point."""
+    """Return labels as an array of classes or of known energies, one per data point."""
     if labels is None:
         return None
     values = np.asarray(labels)

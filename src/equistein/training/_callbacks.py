@@ -144,7 +144,7 @@ class OnEpoch(AbstractCallback):
 
 
 def as_callback(callback: Any) -> AbstractCallback:
-    """Return a callback, of a function one that calls it."""
+    """Return a callback; a function becomes `OnEpoch`."""
     if isinstance(callback, AbstractCallback):
         return callback
     if isinstance(callback, type) or not callable(callback):

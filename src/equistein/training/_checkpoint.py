@@ -14,7 +14,7 @@ from equistein._serialization import load_arrays, save_arrays
 
 _KIND, _COLUMN = "checkpoint", "history/"
 _ROWS = 2**16  # of an array that are hashed together; it may be on disk
-Rows = dict[str, list[float]]
+History = dict[str, list[float]]
 
 
 class CheckpointError(ValueError):
@@ -22,7 +22,7 @@ class CheckpointError(ValueError):
 
 
 def save_checkpoint(
-    path: pathlib.Path, state: Any, header: dict, rows: Rows, events: list[dict]
+    path: pathlib.Path, state: Any, header: dict, rows: History, events: list[dict]
 ) -> None:
     """Write the arrays of a training state with its history and its fingerprint."""
     leaves = filter(_is_array, jax.tree.leaves(state))
@@ -33,7 +33,7 @@ def save_checkpoint(
 
 def load_checkpoint(
     path: pathlib.Path, like: Any, header: dict
-) -> tuple[Any, Rows, list[dict]]:
+) -> tuple[Any, History, list[dict]]:
     """Return state, history and events in a file, or raise `CheckpointError`."""
     remedy = "delete it, and the run starts from its beginning"
     try:
@@ -46,7 +46,7 @@ def load_checkpoint(
         different = [n for n in names if expected.get(n) != fit.get(n)]
         raise CheckpointError(
             f"{path} was written with other settings ({', '.join(different)}): resume "
-            "with the settings it was started with, or choose another folder."
+            "with the settings it was started with, or choose another file."
         )
     columns = [name for name in arrays if name.startswith(_COLUMN)]
     rows = {n.removeprefix(_COLUMN): arrays.pop(n).tolist() for n in columns}
@@ -70,7 +70,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 def described(part: Any, within: tuple[int, ...] = ()) -> Any:
-    """Return JSON that differs for parts of a fit that differ, compared on resume.
+    """Return JSON that identifies a part of a fit, to be compared on resume.
 
     For a function its name, its constants and what it encloses. `within` holds the
     identities of the parts around it, since functions may contain themselves.

@@ -21,9 +21,9 @@ from equistein.training._initial import AbstractInitial
 from equistein.training._objectives import AbstractObjective, Loss
 
 Drawn = tuple[Particles, Any, dict[str, Scalar]]
-"""Negatives, the next state, and numbers to follow."""
+"""Negatives, the next state, and numbers to log."""
 
-_ONE_SCORE_IN = 8
+_SCORE_EVERY = 8
 _LARGEST_ENERGY = 1e6  # where particles start, before anything is learned
 
 
@@ -40,9 +40,9 @@ class AbstractNegatives(eqx.Module):
 
     @abc.abstractmethod
     def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
-        """Return negatives, the next state, and numbers to follow.
+        """Return negatives, the next state, and numbers to log.
 
-        The sampler takes steps of `batch.step_scale` times those set.
+        The step sizes of the sampler are multiplied by `batch.step_scale`.
         """
 
 
@@ -81,23 +81,26 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         return self.negatives.init(key, energy, data)
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
-        drawn, state, info = self.negatives.draw(key, fixed(energy), state, batch)
-        above, below = batch.evaluate(energy).energy, jax.vmap(energy)(drawn)
-        positive, negative = jnp.mean(above), jnp.mean(below)
+        negatives, state, info = self.negatives.draw(key, fixed(energy), state, batch)
+        of_data, of_negatives = (
+            batch.evaluate(energy).energy,
+            jax.vmap(energy)(negatives),
+        )
+        positive, negative = jnp.mean(of_data), jnp.mean(of_negatives)
         loss = positive - negative
         if self.regularization:
-            squares = jnp.mean(above**2) + jnp.mean(below**2)
+            squares = jnp.mean(of_data**2) + jnp.mean(of_negatives**2)
             loss += self.regularization * squares
-        largest = jnp.maximum(jnp.max(jnp.abs(above)), jnp.max(jnp.abs(below)))
+        energies = jnp.concatenate([of_data, of_negatives])
         info |= {
             "positive_energy": positive,
             "negative_energy": negative,
-            "largest_energy": largest,
+            "largest_energy": jnp.max(jnp.abs(energies)),
         }
         return loss, state, info
 
 
-def move_numbers(
+def movement_info(
     energy: AbstractEnergy, before: Particles, after: Particles
 ) -> dict[str, Scalar]:
     """Return root mean squares: of scores, and of how far particles moved.
@@ -105,7 +108,7 @@ def move_numbers(
     The scores are those of an eighth of the particles, as a mean over the batches of an
     epoch needs only some of each.
     """
-    scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _ONE_SCORE_IN)])
+    scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _SCORE_EVERY)])
     return {
         "score_norm": jnp.sqrt(jnp.sum(scores**2) / len(scores)),
         "displacement": jnp.sqrt(jnp.sum((after - before) ** 2) / len(after)),
@@ -162,7 +165,7 @@ class FromData(AbstractNegatives):
         sampler = self.sampler.scaled(batch.step_scale)
         start = sampler.init(batch.points, energy.log_density)
         moved = advance(key, sampler, energy.log_density, start, self.num_steps)
-        info = move_numbers(energy, batch.points, moved.particles)
+        info = movement_info(energy, batch.points, moved.particles)
         return moved.particles, state, info
 
 
@@ -247,7 +250,7 @@ class Persistent(AbstractNegatives):
         )  # fmt: skip
         after = moved.particles
         steps = {"sampler_steps": moved.step.astype(after.dtype)}
-        info = move_numbers(energy, before, after) | steps
+        info = movement_info(energy, before, after) | steps
         return after, PersistentState(after, state.count + 1), info
 
     def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:

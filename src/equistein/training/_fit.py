@@ -30,7 +30,7 @@ from equistein.training._objectives import AbstractObjective
 from equistein.training._sources import AbstractSource, as_source, InMemory
 from equistein.training._trainer import Optimization, Trainer, TrainState
 
-_BYTES = 24  # of a number of the history, with its copy for a checkpoint
+_BYTES_PER_NUMBER = 24  # of the history, with its copy for a checkpoint
 Callback = AbstractCallback | Callable[[dict[str, float]], object]
 
 
@@ -53,33 +53,33 @@ def fit(
     """Fit an energy to data by minimizing an objective.
 
     A fit that diverges goes back to its last good state and tries again with half the
-    steps and new randomness, a few times; each time it issues a warning.
+    step sizes and new randomness, a few times; each time it issues a warning.
 
     Args:
         key: The source of randomness, `jax.random.key(0)` or an integer.
         energy: The energy to train; `es.models.for_data` makes one, and an objective
             and a generator, that suit a group and data.
         data: The data, stacked on axis 0; or an array on disk, such as
-            `es.data.map_points(path)`, of which an epoch reads only its points; or a
-            source that sets the batches of an epoch too: `es.training.InMemory`,
-            `OnDisk`, or `Stream` for an iterable such as a data loader.
+            `es.data.map_points(path)`, from which an epoch reads only its points; or a
+            source, which can also set the number of batches per epoch:
+            `es.training.InMemory`, `OnDisk`, or `Stream` for a data loader.
         objective: What is minimized, such as `ContrastiveDivergence(negatives)`;
             objectives add and scale.
         num_epochs: The number of epochs; each is a pass over the data in random order,
-            unless the source says otherwise.
-        batch_size: Data points a batch; at most all of them.
+            without what does not fill a batch, unless the source says otherwise.
+        batch_size: Data points per batch; at most all of them.
         labels: For each point its class, -1 where it is unknown; or its known energy,
             NaN where it is unknown; as the objective needs them.
         optimizer: An Optax transformation, by default `adam` from 2e-3 down; or an
             `es.training.Optimization`, which also sets the running mean of the weights,
-            the precision of products and the roll-backs.
+            the precision of matrix products and the roll-backs.
         generator: How new samples are drawn from the learned density.
         checkpoint: A file written after each epoch. If it exists, the fit continues
             from it, to the same numbers as without the interruption.
         callbacks: What looks at each epoch, such as `Monitor(function)`, or a function
             of a dictionary of floats that returns True to end the fit there.
         mesh: The devices that share each batch and the negatives, such as
-            `es.device_mesh()`; None is one. A checkpoint fits any number of them.
+            `es.device_mesh()`; None is one. A checkpoint goes on with any number.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -94,23 +94,22 @@ def fit(
     key = as_keys(key)
     if not isinstance(energy, AbstractEnergies):
         raise ValueError(
-            "`fit` needs `energy`, such as es.models.for_data(...).energy, but got one "
-            f"of {type(energy)}. Of a custom network, a subclass of "
-            "es.networks.AbstractNetwork, it is es.energies.PlainEnergy(network)."
+            "`fit` needs `energy`, such as es.models.for_data(...).energy, but got a "
+            f"{type(energy).__name__}. A custom network, a subclass of "
+            "es.networks.AbstractNetwork, becomes one by es.energies.PlainEnergy."
         )
     mesh = None if mesh is None else checked_mesh("fit", mesh)
     how = optimizer if isinstance(optimizer, Optimization) else Optimization(optimizer)
     source = as_source(data, labels)
-    preview = source.preview(batch_size)
-    checked = checked_batch(energy, preview[0], objective, preview[1], batch_size)
+    preview, preview_labels = source.preview(batch_size)
+    checked = checked_data(energy, preview, objective, preview_labels, batch_size)
     trainer = _trainer(source, objective, how, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
     watching = tuple(map(as_callback, callbacks))
     columns = _columns(trainer, state, checked, watching)
-    check_memory(
-        f"The history of {num_epochs} epochs", _BYTES * num_epochs * len(columns),
-        "take a smaller `num_epochs`",
-    )  # fmt: skip
+    needed = _BYTES_PER_NUMBER * num_epochs * len(columns)
+    what = f"The history of {num_epochs} epochs"
+    check_memory(what, needed, "take a smaller `num_epochs`")
     shape, num = checked.points.shape[1:], trainer.num_batches * batch_size
     source.open(key, num, energy.num_classes(shape))
     header = {
@@ -127,7 +126,7 @@ def fit(
         trainer = trainer.sharded(mesh)
     box = Box(checked.points, energy.group(shape))
     loop = Loop(
-        trainer, _feed(source, preview[0], energy, checked, mesh), state,
+        trainer, _epoch_data(source, preview, energy, checked, mesh), state,
         {name: [] for name in columns}, how.rollback, generator,
         Normal(box.center, box.reach / 2, box.group), watching, num_epochs,
         None if checkpoint is None else pathlib.Path(checkpoint), header,
@@ -135,22 +134,24 @@ def fit(
     if loop.checkpoint is not None:
         loop.checkpoint.parent.mkdir(exist_ok=True)
         exists = loop.checkpoint.exists()
-        if exists if mesh is None else agreed(exists):
+        if mesh is not None:
+            exists = agreed(exists)
+        if exists:
             loop.restore(loop.checkpoint)
     return loop.run(progress)
 
 
-def checked_batch(
+def checked_data(
     energy: AbstractEnergies,
     data: Any,
     objective: AbstractObjective,
     labels: Any,
     batch_size: int,
 ) -> Batch:
-    """Return the data on the energy's subspace, with labels, both checked.
+    """Return the data, projected by the group of the energy, and labels, checked.
 
     Raises:
-        ValueError: If labels or data do not fit, there is less than a batch, or no
+        ValueError: If labels or data are invalid, there is less than a batch, or no
             objective takes labels.
         InvarianceError: If the energy lacks the symmetry it declares.
     """
@@ -166,8 +167,8 @@ def checked_batch(
             "`fit` needs `objective`, such as "
             f"es.objectives.ContrastiveDivergence(negatives), but got {objective!r}."
         )
-    known = as_labels(labels, data)
-    if known is not None and not objective.uses_labels:
+    labels = as_labels(labels, data)
+    if labels is not None and not objective.uses_labels:
         raise ValueError(
             "`labels` were given, but the objective makes no use of them: add "
             "CrossEntropy() for classes or SquaredError() for known energies, or leave "
@@ -175,7 +176,7 @@ def checked_batch(
         )
     data = jax.vmap(energy.group(data.shape[1:]).project)(data)
     energy.check_symmetry(data)
-    return Batch(data, known, jnp.arange(len(data)))
+    return Batch(data, labels, jnp.arange(len(data)))
 
 
 def _trainer(
@@ -187,7 +188,7 @@ def _trainer(
 ) -> Trainer:
     if objective.uses_rows and not isinstance(source, InMemory):
         raise ValueError(
-            "`objective` knows the points by their rows, as ForceMatching does: give "
+            "`objective` looks values up by the rows of points, as ForceMatching: give "
             "`data` as an array in memory."
         )
     batches = source.num_batches(batch_size)
@@ -198,25 +199,25 @@ def _trainer(
     )  # fmt: skip
 
 
-def _feed(
+def _epoch_data(
     source: AbstractSource,
     preview: Any,
     energy: AbstractEnergies,
     checked: Batch,
     mesh: Mesh | None,
 ) -> Callable[[int], tuple[Particles, Labels]]:
-    """Return what gives an epoch's points on the energy's subspace and the devices."""
+    """Return a function that loads, projects and places the data of an epoch."""
     place = (lambda tree: tree) if mesh is None else lambda tree: replicate(tree, mesh)
     project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
     everything = place((checked.points, checked.labels))
 
-    def feed(number):
+    def epoch_data(number):
         points, labels = source.epoch(number)
-        if points is preview:  # all of the data, which is there already
+        if points is preview:  # an InMemory source returns the very array
             return everything
         return place((project(jnp.asarray(points)), as_labels(labels, points)))
 
-    return feed
+    return epoch_data
 
 
 def _columns(

@@ -31,11 +31,13 @@ class Fitted(eqx.Module):
     r"""A learned density, $p(x) = e^{-E(x)} / Z$.
 
     Attributes:
-        energy: The running mean of the trained energies.
-        history: One entry an epoch: the means over its batches.
-        events: The roll-backs: the epoch that failed, why, and the steps' scale then.
+        energy: The energy with the running mean of its weights.
+        history: For each name a value per epoch: the mean over its batches, or of
+            `largest_...` the maximum, of `num_...` the sum.
+        events: The roll-backs: the epoch that failed, why, and the step sizes then.
         generator: How samples are drawn, or None.
-        reference: A normal distribution as wide as the data's box, on its subspace.
+        reference: A normal distribution at the center of the data, whose box reaches
+            two standard deviations.
         about: What is saved with it, such as the atomic numbers.
     """
 
@@ -181,7 +183,7 @@ class Fitted(eqx.Module):
             ValueError: If the data are other points, or no generator draws samples.
             OSError: If the file cannot be written.
         """
-        # What suits the data is known a level above, which is reached by name.
+        # `models` is a level above, so it is imported where it is needed.
         key = as_keys(key)
         models = importlib.import_module("equistein.models")
         models.write_fit_report(pathlib.Path(path), self, data, key, num_samples)

@@ -17,7 +17,7 @@ from equistein._progress import progress_bar
 from equistein._sharding import fetch, replicate
 from equistein.samplers import Normal
 from equistein.training._callbacks import AbstractCallback
-from equistein.training._checkpoint import load_checkpoint, Rows, save_checkpoint
+from equistein.training._checkpoint import History, load_checkpoint, save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._generators import AbstractGenerator
 from equistein.training._trainer import RollBack, Trainer, TrainState
@@ -28,15 +28,16 @@ class Loop:
     """A fit in progress; its parts are those of `fit`.
 
     Attributes:
-        points: From how many epochs were computed before, an epoch's points and labels.
-        rows: The history, a column of the epochs that were done each.
+        epoch_data: A function of the number of epochs run so far, discarded ones
+            included, that returns the points and labels of the next.
+        history: For each name a value per epoch that was kept.
         header: The fingerprint of this fit, for its checkpoint.
     """
 
     trainer: Trainer
-    points: Callable[[int], tuple]
+    epoch_data: Callable[[int], tuple]
     state: TrainState
-    rows: Rows
+    history: History
     rollback: RollBack
     generator: AbstractGenerator | None
     reference: Normal
@@ -47,84 +48,92 @@ class Loop:
 
     def __post_init__(self):
         self.trainer, self.state = self._placed((self.trainer, self.state))
-        self.good, self.events = self.state, []
-        self.writer, self.written = concurrent.futures.ThreadPoolExecutor(1), None
+        self.last_good, self.events = self.state, []
+        self.writer, self.pending = concurrent.futures.ThreadPoolExecutor(1), None
 
     def restore(self, path: pathlib.Path) -> None:
         """Continue from the checkpoint, or raise `CheckpointError`."""
-        like = (self.state, self.good)
-        states, self.rows, self.events = load_checkpoint(path, like, self.header)
-        self.state, self.good = self._placed(states)
+        like = (self.state, self.last_good)
+        states, self.history, self.events = load_checkpoint(path, like, self.header)
+        self.state, self.last_good = self._placed(states)
 
     def run(self, progress: bool) -> Fitted:
         """Train to the last epoch, or until a callback ends the fit."""
-        last, done = self.num_epochs, int(self.state.epoch)
-        bar = progress_bar(initial=done, total=last, disable=not progress, unit="epoch")
+        num, done = self.num_epochs, int(self.state.epoch)
+        bar = progress_bar(initial=done, total=num, disable=not progress, unit="epoch")
         try:
             with bar:
-                while int(self.state.epoch) < last and not self._should_stop():
-                    row = self._epoch()
-                    text = "" if row else f"The fit diverged {self.events[-1]['text']}"
+                while int(self.state.epoch) < num and not self._should_stop():
+                    row = self._train_epoch()
                     if row is not None:
                         bar.set_postfix(_shown(row), refresh=False)
-                    elif progress:
-                        bar.write(text)
                     else:
-                        warnings.warn(text, RuntimeWarning, stacklevel=3)
+                        text = f"The fit diverged {self.events[-1]['text']}"
+                        if progress:
+                            bar.write(text)
+                        else:
+                            warnings.warn(text, RuntimeWarning, stacklevel=3)
                     bar.update(int(self.state.epoch) - bar.n)
         finally:
             self._wait()
         return self._fitted(self.state)
 
-    def _epoch(self) -> dict[str, float] | None:
+    def _train_epoch(self) -> dict[str, float] | None:
         """Train an epoch and keep it; or go back, and return None."""
+        # Here, so that a fit that is resumed from its checkpoint raises it too.
         if len(self.events) > self.rollback.max_rollbacks:
             verdict = self.rollback.verdict(self.events)
-            raise DivergenceError(verdict, self._fitted(self.good))
+            raise DivergenceError(verdict, self._fitted(self.last_good))
         number = int(self.state.epoch)
-        lost = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
-        new, infos = self.trainer.epoch(self.state, *self.points(number + lost))
-        infos, scale = jax.device_get(fetch((infos, new.scale)))  # once an epoch
-        row = means(infos)
+        discarded = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
+        new, infos = self.trainer.epoch(
+            self.state, *self.epoch_data(number + discarded)
+        )
+        # The only transfer to the host in an epoch.
+        infos, scale = jax.device_get(fetch((infos, new.scale)))
+        row = epoch_numbers(infos)
         reason = self.rollback.trouble(infos, row)
         if reason is not None:
             self._go_back(number + 1, reason, row)
             return None
-        # The effect of an epoch's last update shows in the next: the state before is
-        # the last one known to be good.
+        # A finite epoch shows that the state it began with is good, not the one after
+        # its last update. A roll-back goes back by up to a twentieth of the fit.
         if number % max(1, self.num_epochs // 20) == 0:
-            self.good = self.state
+            self.last_good = self.state
         self.state = new
         row["scale"] = float(scale)
         if self.callbacks:
-            average, last = fetch(new.average), number + 1 == self.num_epochs
+            average, is_last = fetch(new.average), number + 1 == self.num_epochs
             for callback in self.callbacks:
-                row |= callback(number + 1, average, row, last=last)
-        for name, value in (dict.fromkeys(self.rows, np.nan) | row).items():
-            self.rows[name].append(float(value))
+                row |= callback(number + 1, average, row, last=is_last)
+        for name, value in (dict.fromkeys(self.history, np.nan) | row).items():
+            self.history[name].append(float(value))
         self._save()
         return row
 
     def _go_back(self, epoch: int, reason: str, row: Mapping[str, float]) -> None:
-        """Return to the last good state, with half the steps and a new key."""
-        good, last = self.good, len(self.events) == self.rollback.max_rollbacks
+        """Return to the last good state, with half the step sizes and a new key."""
+        good, gives_up = self.last_good, len(self.events) == self.rollback.max_rollbacks
         back, scale = int(good.epoch), float(good.scale) / 2
-        largest, then = row.get("largest_energy", np.nan), "It gives up."
+        largest, consequence = row.get("largest_energy", np.nan), "It gives up."
         event: dict[str, Any] = {
-            "event": "stop" if last else "roll-back", "epoch": epoch, "reason": reason,
+            "event": "stop" if gives_up else "roll-back",
+            "epoch": epoch,
+            "reason": reason,
             "largest_energy": largest if np.isfinite(largest) else None,
-        }  # fmt: skip
-        if not last:
+        }
+        if not gives_up:
             event |= {"back_to_epoch": back, "scale": scale}
-            then = (
-                f"It goes back to epoch {back}, with steps {scale:g} times those set."
+            consequence = (
+                f"It goes back to epoch {back}, with step sizes {scale:g} times those "
+                "that were set."
             )
-            for column in self.rows.values():
+            for column in self.history.values():
                 del column[back:]
-        event["text"] = f"in epoch {epoch}: {reason}. {then}"
+        event["text"] = f"in epoch {epoch}: {reason}. {consequence}"
         self.events.append(event)
         key = jr.fold_in(jr.wrap_key_data(good.key), len(self.events))
-        self.state = self.good = eqx.tree_at(
+        self.state = self.last_good = eqx.tree_at(
             lambda s: (s.scale, s.key), good, (good.scale / 2, jr.key_data(key))
         )
         self._save()
@@ -132,9 +141,10 @@ class Loop:
     def _fitted(self, state: TrainState) -> Fitted:
         """Return the learned density of a state."""
         average, scale = fetch((state.average, state.scale))
+        # Samples are drawn with the step sizes that training was stable with.
         generator = self.generator and self.generator.scaled(scale)
-        history = {"epoch": np.arange(1, len(self.rows["scale"]) + 1)}
-        history |= {name: np.array(self.rows[name]) for name in sorted(self.rows)}
+        history = {"epoch": np.arange(1, len(self.history["scale"]) + 1)}
+        history |= {name: np.array(self.history[name]) for name in sorted(self.history)}
         return Fitted(average, history, self.events, generator, self.reference)
 
     def _placed(self, tree: PyTree) -> PyTree:
@@ -145,29 +155,29 @@ class Loop:
         epochs = int(self.state.epoch)
         if not epochs or not self.callbacks:
             return False
-        rows = {name: np.array(column[:epochs]) for name, column in self.rows.items()}
-        return any(each.wants_to_stop(rows) for each in self.callbacks)
+        history = {k: np.array(column[:epochs]) for k, column in self.history.items()}
+        return any(each.wants_to_stop(history) for each in self.callbacks)
 
     def _save(self) -> None:
         """Begin to write the checkpoint; with several processes the first does."""
         if self.checkpoint is None:
             return
-        states = fetch((self.state, self.good))
+        states = fetch((self.state, self.last_good))
         if self.trainer.mesh is None or jax.process_index() == 0:
             self._wait()
-            rows = {name: list(column) for name, column in self.rows.items()}
-            parts = (self.checkpoint, states, self.header, rows, list(self.events))
-            self.written = self.writer.submit(save_checkpoint, *parts)
+            history = {name: list(column) for name, column in self.history.items()}
+            parts = (self.checkpoint, states, self.header, history, list(self.events))
+            self.pending = self.writer.submit(save_checkpoint, *parts)
 
     def _wait(self) -> None:
         """Wait until the checkpoint is on disk; raise `OSError` if it cannot be."""
-        written, self.written = self.written, None
-        if written is not None:
-            written.result()
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            pending.result()
 
 
-def means(infos: Mapping[str, Any]) -> dict[str, float]:
-    """Return an epoch's numbers from those of its batches, by their names."""
+def epoch_numbers(infos: Mapping[str, Any]) -> dict[str, float]:
+    """Return the means of the batches' numbers, or by name their maxima or sums."""
     row = {}
     for name, value in infos.items():
         values = np.asarray(value, float)

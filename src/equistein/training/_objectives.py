@@ -17,8 +17,8 @@ from equistein.energies import Energies
 from equistein.training._batch import Batch
 
 Loss = tuple[Scalar, Any, dict[str, Scalar]]
-"""The loss of a batch, the next state, and numbers by name. Over an epoch their mean is
-kept, leaving out NaN; of `largest_...` the largest, of `num_...` the sum."""
+"""The loss of a batch, the next state, and numbers by name. The history has their mean
+over an epoch (without NaN), of `largest_...` the maximum, of `num_...` the sum."""
 
 
 class AbstractObjective(eqx.Module, Generic[Energies]):
@@ -34,7 +34,7 @@ class AbstractObjective(eqx.Module, Generic[Energies]):
         Args:
             key: The source of randomness.
             energy: The energy to train.
-            data: All of the data, for checks and shapes.
+            data: All data in memory, or the preview of another source.
 
         Raises:
             ValueError: If the energy or the data lacks what the loss needs.
@@ -42,7 +42,7 @@ class AbstractObjective(eqx.Module, Generic[Energies]):
 
     @abc.abstractmethod
     def loss(self, key: Key, energy: Energies, state: Any, batch: Batch) -> Loss:
-        """Return the loss, the next state, and numbers to follow.
+        """Return the loss, the next state, and numbers to log.
 
         The loss is differentiated in the weights of `energy`; what must not be, such as
         negatives, is made from `es.energies.fixed(energy)`.
@@ -60,7 +60,7 @@ class AbstractObjective(eqx.Module, Generic[Energies]):
 
     @property
     def uses_rows(self) -> bool:
-        """Whether row numbers make a difference: all of the data is in memory then."""
+        """Whether it uses the indices of points, for which all are in memory."""
         return any(part.uses_rows for part in self.parts)
 
     def __add__(self, other: "AbstractObjective") -> "Sum":
@@ -166,7 +166,7 @@ class Blurred(AbstractObjective[Any]):
         project = energy.group(points.shape[1:]).project
         noise = jr.normal(noise_key, points.shape, points.dtype)
         blurred = points + self.noise * jax.vmap(project)(noise)
-        return self.objective.loss(key, energy, state, batch.moved_to(blurred))
+        return self.objective.loss(key, energy, state, batch.with_points(blurred))
 
     @property
     def parts(self) -> tuple[AbstractObjective, ...]:
@@ -210,7 +210,7 @@ class Phases(AbstractObjective[Any]):
         count, states = state
 
         def loss_of(number: int, names: Iterable[str] = ()) -> Loss:
-            mine = batch.moved_to(batch.points)  # what it remembers is its own
+            mine = batch.with_points(batch.points)  # what it remembers is its own
             objective, before = self.parts[number], states[number]
             value, after, info = objective.loss(key, energy, before, mine)
             # There is nothing to count and nothing large where nothing was looked at.

@@ -25,7 +25,7 @@ from equistein.training._contrastive_divergence import (
     check_probability,
     check_start,
     Drawn,
-    move_numbers,
+    movement_info,
     where_rows,
 )
 
@@ -114,7 +114,7 @@ class Reweighted(AbstractNegatives):
         moved = advance(move_key, sampler, energy.log_density, moved, self.num_steps)
         after = moved.particles
         picked = systematic_resampling(pick_key, jnp.exp(log_weights))
-        info = move_numbers(energy, before, after) | {"ess_fraction": fraction}
+        info = movement_info(energy, before, after) | {"ess_fraction": fraction}
         state = ReweightedState(after, log_weights, values_now(after))
         return after[picked], state, info
 

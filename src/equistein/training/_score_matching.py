@@ -24,13 +24,12 @@ _LAST = 1e-3  # of the way to the data, where paths end
 
 @gate
 class ScoreMatching(AbstractObjective[AbstractEnergy]):
-    r"""The mean of $\tfrac12 |s(x)|^2 + \mathrm{div}\, s(x)$ a coordinate.
+    r"""The mean of $\tfrac12 |s(x)|^2 + \mathrm{div}\, s(x)$ per coordinate.
 
     With $s = -\nabla E$ it is least where s is the score of the data. The divergence is
-    taken along one random direction a point, $\xi^T \nabla s\, \xi$ with normal $\xi$
-    on the subspace of the energy's group. It takes a smooth energy of low dimension, or
-    one that was learned with noise before: it narrows onto single points where data is
-    scarce.
+    taken along one random direction per point, $\xi^T \nabla s\, \xi$ with normal $\xi$
+    on the subspace of the energy's group. Use it for smooth energies in few dimensions,
+    or after training with noise: where data is scarce the energy narrows onto points.
 
     References:
         Hyvärinen (2005), Estimation of non-normalized statistical models by score
@@ -43,19 +42,19 @@ class ScoreMatching(AbstractObjective[AbstractEnergy]):
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
         points, project = batch.points, energy.group(batch.points.shape[1:]).project
-        drawn = jax.vmap(project)(jr.normal(key, points.shape, points.dtype))
+        directions = jax.vmap(project)(jr.normal(key, points.shape, points.dtype))
 
         def value(point, xi):
-            score, slope = jax.jvp(jax.grad(energy.log_density), (point,), (xi,))
-            return jnp.mean(score**2 / 2 + xi * slope)
+            score, change = jax.jvp(jax.grad(energy.log_density), (point,), (xi,))
+            return jnp.mean(score**2 / 2 + xi * change)
 
-        loss = jnp.mean(jax.vmap(value)(points, drawn))
+        loss = jnp.mean(jax.vmap(value)(points, directions))
         return loss, state, {"score_matching_loss": loss}
 
 
 @gate
 class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
-    r"""The mean of $|\sigma_0^2 s(x + \sigma \xi) / \sigma + \xi|^2$ a coordinate.
+    r"""The mean of $|\sigma_0^2 s(x + \sigma \xi) / \sigma + \xi|^2$ per coordinate.
 
     With $s = -\nabla E$, normal $\xi$ and $\sigma = \sigma_0$ alone it is least where s
     is the score of the data blurred by $\sigma_0$. No negatives are needed; the weights
@@ -103,13 +102,13 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
         points, project = batch.points, energy.group(batch.points.shape[1:]).project
         ratios = self._ratios(key, len(points), points.dtype)
-        drawn = jax.vmap(project)(jr.normal(key, points.shape, points.dtype))
+        directions = jax.vmap(project)(jr.normal(key, points.shape, points.dtype))
 
         def squares(point, xi, ratio):
             score = jax.grad(energy.log_density)(point + self.sigma_min * ratio * xi)
             return jnp.mean((self.sigma_min / ratio * score + xi) ** 2)
 
-        losses = jax.vmap(squares)(points, drawn, ratios)
+        losses = jax.vmap(squares)(points, directions, ratios)
         if self.sigma_max is not None:
             size, least = jax.lax.stop_gradient(state), self.sigma_min**2
             losses *= (size + least * ratios**2) / (size + least)

@@ -18,7 +18,7 @@ from equistein.training._checkpoint import described
 
 SEEN = 8_192  # points of an array on disk that checks and initial particles use
 _CHUNK = 2**24  # numbers read at a time
-Points = tuple[Any, Any]
+PointsAndLabels = tuple[Any, Any]
 """Points, and their labels or None."""
 
 
@@ -26,7 +26,7 @@ class AbstractSource(abc.ABC):
     """Where the points of each epoch come from.
 
     Attributes:
-        epoch_batches: Batches an epoch; None is one pass over the data.
+        epoch_batches: Batches per epoch; None is one pass over the data.
     """
 
     epoch_batches: int | None = None
@@ -34,11 +34,11 @@ class AbstractSource(abc.ABC):
     _labels: Any = None
 
     @abc.abstractmethod
-    def preview(self, batch_size: int) -> Points:
+    def preview(self, batch_size: int) -> PointsAndLabels:
         """Return points, and their labels, to check before the first epoch."""
 
     @abc.abstractmethod
-    def epoch(self, number: int) -> Points:
+    def epoch(self, number: int) -> PointsAndLabels:
         """Return the points, and labels, that an epoch makes its batches of.
 
         Args:
@@ -56,32 +56,33 @@ class AbstractSource(abc.ABC):
         self._check_classes(self._labels)
 
     def fingerprint(self) -> Any:
-        """Return JSON that differs for other data beyond the preview."""
+        """Return JSON that identifies the data beyond the preview, or None."""
         return None
 
     def _check_classes(self, labels: Any) -> None:
-        if self._num_classes and np.asarray(labels).dtype.kind in "iu":
+        is_class = labels is not None and np.asarray(labels).dtype.kind in "iu"
+        if self._num_classes and is_class:
             check_range(labels, self._num_classes)
 
 
 @gate
 class InMemory(AbstractSource):
-    """Arrays in memory, all of which every epoch has.
+    """Arrays in memory; every epoch gets all of them.
 
     Args:
         data: The points, stacked on axis 0.
         labels: As for `fit`.
-        epoch_batches: Batches an epoch; None is one pass over the data.
+        epoch_batches: Batches per epoch; None is one pass over the data.
     """
 
     def __init__(self, data: Any, labels: Any = None, epoch_batches: int | None = None):
         self._data, self._labels = data, labels
         self.epoch_batches = epoch_batches
 
-    def preview(self, batch_size: int) -> Points:
+    def preview(self, batch_size: int) -> PointsAndLabels:
         return self._data, self._labels
 
-    def epoch(self, number: int) -> Points:
+    def epoch(self, number: int) -> PointsAndLabels:
         return self._data, self._labels
 
 
@@ -95,7 +96,7 @@ class OnDisk(AbstractSource):
     Args:
         data: The array, such as `np.load(path, mmap_mode="r")`.
         labels: As for `fit`.
-        epoch_batches: Batches an epoch; None is one pass over the data.
+        epoch_batches: Batches per epoch; None is one pass over the data.
 
     Raises:
         ValueError: If it is no array of finite points.
@@ -111,10 +112,10 @@ class OnDisk(AbstractSource):
         self._reader = concurrent.futures.ThreadPoolExecutor(1)
         self._ahead: dict[int, concurrent.futures.Future] = {}
 
-    def preview(self, batch_size: int) -> Points:
+    def preview(self, batch_size: int) -> PointsAndLabels:
         return self._at(spread_rows(len(self._data), max(SEEN, batch_size)))
 
-    def epoch(self, number: int) -> Points:
+    def epoch(self, number: int) -> PointsAndLabels:
         pending = self._ahead.pop(number, None) or self._read(number)
         self._ahead = {number + 1: self._read(number + 1)}
         return pending.result()
@@ -126,7 +127,7 @@ class OnDisk(AbstractSource):
         """Begin to read the points of an epoch; a disk is read forwards."""
         return self._reader.submit(lambda: self._at(np.sort(self.rows(number))))
 
-    def _at(self, rows: np.ndarray) -> Points:
+    def _at(self, rows: np.ndarray) -> PointsAndLabels:
         labels = None if self._labels is None else self._labels[rows]
         return np.asarray(self._data[rows], float_type()), labels
 
@@ -158,7 +159,7 @@ class Stream(AbstractSource):
     Args:
         arrays: An iterable of arrays of points, or of pairs of points and labels, of
             any number each. One that can begin again does so at its end.
-        epoch_batches: Batches an epoch.
+        epoch_batches: Batches per epoch.
 
     Raises:
         ValueError: If it gives no finite points of one shape, or too few.
@@ -168,13 +169,13 @@ class Stream(AbstractSource):
         self._items, self._ahead = _items(arrays), []
         self._num_epochs, self.epoch_batches = 0, epoch_batches
 
-    def preview(self, batch_size: int) -> Points:
+    def preview(self, batch_size: int) -> PointsAndLabels:
         num = min(max(SEEN, batch_size), self.num_batches(batch_size) * batch_size)
         points = self._take(num)
         self._ahead.insert(0, points)
         return points
 
-    def epoch(self, number: int) -> Points:
+    def epoch(self, number: int) -> PointsAndLabels:
         for _ in range(self._num_epochs, number):
             self._take(self._num)
         points, labels = self._take(self._num)
@@ -182,7 +183,7 @@ class Stream(AbstractSource):
         self._check_classes(labels)
         return points, labels
 
-    def _take(self, num: int) -> Points:
+    def _take(self, num: int) -> PointsAndLabels:
         """Return the next points; the rest of the last array comes after them."""
         while sum(len(points) for points, _ in self._ahead) < num:
             self._ahead.append(next(self._items))
@@ -194,7 +195,7 @@ class Stream(AbstractSource):
         return part(slice(num))
 
 
-def _items(arrays: Iterable[Any]) -> Iterator[Points]:
+def _items(arrays: Iterable[Any]) -> Iterator[PointsAndLabels]:
     """Yield checked points and labels, beginning again at the end."""
     taken, before, like = 0, -1, None
     while taken > before:
@@ -229,10 +230,10 @@ def _items(arrays: Iterable[Any]) -> Iterator[Points]:
 
 
 def as_source(data: Any, labels: Any) -> AbstractSource:
-    """Return the source of an array or a memory map; raise `ValueError` otherwise."""
+    """Return data as a source, or raise `ValueError`."""
     if isinstance(data, AbstractSource):
         if labels is not None:
-            raise ValueError("`labels` belong into the source, InMemory(data, labels).")
+            raise ValueError("`labels` belong in the source, InMemory(data, labels).")
         return data
     if isinstance(data, str | pathlib.Path):
         raise ValueError(

@@ -35,13 +35,14 @@ _LEARNING_RATE = 2e-3
 class RollBack:
     """When a fit returns to its last good state, and how often.
 
-    An epoch is discarded if an energy or a weight is not finite, or an energy is beyond
-    the limit. The fit continues from the last good state, with half the steps of the
-    optimizer and of the sampler, and new randomness.
+    An epoch is discarded if the loss, a weight or the state of the objective is not
+    finite, or if the objective reports a `largest_energy` above the limit. The fit
+    continues from the last good state, with half the step sizes of the optimizer and of
+    the sampler, and new randomness.
 
     Attributes:
         max_rollbacks: How often, before the fit gives up.
-        energy_limit: The size of an energy from which on a fit is diverging.
+        energy_limit: The largest absolute value of an energy that is accepted.
     """
 
     max_rollbacks: int = 3
@@ -54,7 +55,7 @@ class RollBack:
     def trouble(self, infos: Mapping[str, Any], row: Mapping[str, float]) -> str | None:
         """Return why an epoch must be discarded, or None."""
         if not np.all(infos["is_finite"]):
-            return "an energy or a weight was not finite"
+            return "the loss, a weight or a particle was not finite"
         largest = row.get("largest_energy", 0.0)
         if largest > self.energy_limit:
             return f"an energy reached {largest:.3g}, beyond `energy_limit`"
@@ -65,8 +66,9 @@ class RollBack:
         return (
             f"The fit diverged {len(events)} times, at last in epoch "
             f"{events[-1]['epoch']}, where {events[-1]['reason']}; `max_rollbacks` "
-            f"allows {self.max_rollbacks}. Take a smaller learning rate or step size "
-            "of the sampler, a larger `regularization`, or a smaller gradient clip."
+            f"allows {self.max_rollbacks}. Take a smaller learning rate or gradient "
+            "clip; with contrastive divergence also a smaller step size of the sampler "
+            "or a larger `regularization`."
         )
 
 
@@ -169,9 +171,9 @@ class TrainState(eqx.Module):
     average: AbstractEnergies  # the running mean of its weights
     opt_state: PyTree
     objective_state: PyTree  # such as persistent particles
-    key: UInt32[Array, "..."]  # the words of the key of all epochs
+    key: UInt32[Array, "..."]  # the data of the key of all epochs
     epoch: Int[Array, ""]  # the number of epochs done
-    update: Int[Array, ""]
+    num_updates: Int[Array, ""]
     scale: Scalar  # of updates and of a sampler's steps: halved by each roll-back
 
 
@@ -229,9 +231,9 @@ class Trainer(eqx.Module):
 
         def body(arrays, inputs):
             rows, key = inputs
-            known = None if labels is None else labels[rows]
+            some = None if labels is None else labels[rows]
             before = eqx.combine(arrays, static)
-            batch = Batch(data[rows], known, rows, before.scale)
+            batch = Batch(data[rows], some, rows, before.scale)
             after, info = self._step(key, before, batch)
             return eqx.filter(after, eqx.is_array), info
 
@@ -241,7 +243,7 @@ class Trainer(eqx.Module):
         return eqx.tree_at(lambda s: s.epoch, state, state.epoch + 1), infos
 
     def _rows(self, key: Key, num: int) -> Int[Array, "batch point"]:
-        """Return which data each batch has: all of it, as often as it takes."""
+        """Return the indices of each batch: random passes, cut to whole batches."""
         count = self.num_batches * self.batch_size
         passes = jr.split(key, max(1, -(-count // num)))
         orders = jax.vmap(lambda key: jr.permutation(key, num))(passes)
@@ -265,10 +267,10 @@ class Trainer(eqx.Module):
                 after = shard_rows(after, self.mesh)
             return value, (after, info)
 
-        rounded = contextlib.nullcontext()
+        precision = contextlib.nullcontext()
         if self.precision is not None:
-            rounded = jax.default_matmul_precision(self.precision)
-        with rounded:
+            precision = jax.default_matmul_precision(self.precision)
+        with precision:
             (value, (after, info)), gradient = loss(state.energy)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
@@ -276,20 +278,20 @@ class Trainer(eqx.Module):
                 gradient, state.opt_state, weights
             )
         updates = jax.tree.map(lambda u: u * state.scale.astype(u.dtype), updates)
-        energy, update = eqx.apply_updates(state.energy, updates), state.update + 1
-        decay = jnp.minimum(self.ema, update / (update + 9))  # a shorter mean at first
+        energy, num = eqx.apply_updates(state.energy, updates), state.num_updates + 1
+        decay = jnp.minimum(self.ema, num / (num + 9))  # a shorter mean at first
         blend = functools.partial(_blend, decay)
         average = jax.tree.map(blend, state.average, energy)
         finite = _all_finite((energy, after, value))
         state = TrainState(
-            energy, average, opt_state, after, state.key, state.epoch, update,
+            energy, average, opt_state, after, state.key, state.epoch, num,
             state.scale,
         )  # fmt: skip
         return state, {"loss": value, "is_finite": finite} | info
 
 
 def _strong(leaf: PyTree) -> PyTree:
-    """Return an array without a weak type: an epoch gives none, and would recompile."""
+    """Return an array without a weak type, as epochs return; others would recompile."""
     return jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf
 
 

@@ -18,7 +18,7 @@ from equistein.models import energy_for
 from equistein.training import (
     AbstractObjective,
     adam,
-    checked_batch,
+    checked_data,
     CrossEntropy,
     OnEpoch,
     SquaredError,
@@ -163,7 +163,7 @@ def test_what_is_no_objective_is_refused(objective, key, unchecked):
 def test_data_are_taken_as_arrays_of_points(key):
     data = np.asarray(jr.normal(key, (10, 2)))
     objective = divergence_of(jnp.asarray(data))
-    points = checked_batch(bowl(), data, objective, None, 8).points
+    points = checked_data(bowl(), data, objective, None, 8).points
     assert isinstance(points, jax.Array)
     assert np.array_equal(points, data)
 
