@@ -45,7 +45,8 @@ def check_read_size(what: str, needed: int, remedy: str = "") -> None:
 def check_memory(what: str, needed: int, remedy: str = "") -> None:
     """Raise `LimitError` unless arrays about to be made fit into memory.
 
-    They may need a quarter of the machine's memory, since only the user asks for them.
+    They may need a quarter of the machine's memory: these sizes come from the user, not
+    from a file.
     """
     _check(what, needed, remedy, _variable() or _machine() // 4)
 

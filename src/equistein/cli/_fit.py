@@ -169,6 +169,7 @@ class _Task:
         return run_locked(folder, lambda: self._fit_and_judge(folder))
 
     def _fit(self, folder: RunFolder) -> Fitted:
+        # The key itself is that of the weights and of what is held out.
         _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
         train = self.dataset.train()
         return self.model.fit(

@@ -13,7 +13,7 @@ from equistein._limits import check_read_size, LimitError
 from equistein.data._array_files import DataError
 
 TABLES = (".csv", ".tsv", ".parquet")
-_LONGEST = 2**20  # letters of the line that tells the names
+_LONGEST = 2**20  # characters of the header line
 _GROWTH = 4  # bytes of memory for a letter of text
 _REMEDY = "leave rows out, or write them by np.save"
 _DELIMITERS = ",;\t|"
@@ -122,7 +122,8 @@ def _frame(path: pathlib.Path) -> Any:
         separator, words = _first_line(path)
         named = not all(map(_is_number, words))
         names = words if named else [str(i) for i in range(1, len(words) + 1)]
-        with warnings.catch_warnings():  # values of no column would be left out
+        # pandas only warns of rows that are longer than the header.
+        with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             return pandas.read_csv(
                 path, sep=separator, names=[name.strip() for name in names],

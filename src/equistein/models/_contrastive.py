@@ -172,7 +172,7 @@ class CoolingStep(eqx.Module):
 
 
 def descent(step_size: Scalar) -> optax.GradientTransformation:
-    """Return `optax.sgd(step_size)`, whose step is an input of compiled code."""
+    """Return `optax.sgd(step_size)`, whose step size is an input of compiled code."""
     return optax.GradientTransformation(
         no_state,
         eqx.Partial(descend, step_size),  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ from equistein.networks import (
 )
 from equistein.training import check_classes
 
-_MAX_COPIES = 120  # five labels
+_MAX_COPIES = 120  # elements to average over: the permutations of five labels
 _NUM_CENTERS = 12  # of the histogram that the kernel of a graph network sees
 
 
@@ -97,7 +97,8 @@ def energy_for(
 def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
     # Features are smoothed well below the size of the data, whatever its unit.
     size = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
-    epsilon = 2.0 ** round(math.log2(size))  # other data rarely needs other code
+    # A power of two, so that other data rarely need other compiled code.
+    epsilon = 2.0 ** round(math.log2(size))
     if isinstance(group, PointCloud):
         if not group.reflections:
             raise ValueError(

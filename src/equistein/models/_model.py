@@ -88,7 +88,7 @@ def model_of(
     num_epochs: int,
     epoch_batches: int,
 ) -> Model:
-    """Return a model trained as the settings say, by default for so many epochs."""
+    """Return a model to be trained as settings say, by default for `num_epochs`."""
     num_epochs = settings.num_epochs or num_epochs
     optimizer = adam(
         settings.learning_rate, num_epochs * epoch_batches,

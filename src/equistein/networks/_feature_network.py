@@ -23,7 +23,7 @@ class FeatureNetwork(AbstractNetwork):
 
     The mean m, the scale s and the range [a, b] are those of the data's features. The
     walls, one standard deviation wide, keep the density normalizable. With invariant
-    features the network is invariant; with `Coordinates` it is the plain twin.
+    features the network is invariant; with `Coordinates` it has no symmetry.
 
     Args:
         network: The function $h$ of the standardized features.

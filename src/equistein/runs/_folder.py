@@ -24,7 +24,7 @@ from equistein._limits import check_read_size, JSON_GROWTH, LimitError
 
 _LOCK = ".lock"
 _PATIENCE = 3  # seconds in which a process that was killed lets go
-_MOVABLE = ("data",)  # may be edited: where data are, whose checksum is stored
+_MOVABLE = ("data",)  # may be edited: data may move, whose checksum is stored
 _PACKAGES = (
     "equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib",
     "blackjax", "numpyro", "rdkit",
