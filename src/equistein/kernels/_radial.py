@@ -57,7 +57,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         sources: Sources,
         scores: Sources,
     ) -> Targets:
-        """Return the force, with points shifted so that the mean of `particles` is 0."""
+        """Return the force of points that are shifted by the mean of `particles`."""
         x, y = centered(flatten(targets), flatten(sources), flatten(particles))
         total = sum_blocks(self._block_sum, x, y, flatten(scores))
         return (total / len(y)).reshape(targets.shape)
