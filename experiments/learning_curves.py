@@ -115,7 +115,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
 
 
 _QUICK = LearningCurvesConfig()
-_SIZES = (*_QUICK.sizes, 10, 20)
+_SIZES = (10, *_QUICK.sizes)
 
 LEARNING_CURVES = Experiment(
     name="learning-curves",
@@ -123,7 +123,7 @@ LEARNING_CURVES = Experiment(
     summary="what a symmetry buys in data: learned densities by the number of points",
     presets={
         "smoke": LearningCurvesConfig(
-            num_seeds=1, sizes=(10, 20), seconds=1e-3, num_test=20, num_samples=16,
+            num_seeds=1, sizes=(10, 100), seconds=1e-3, num_test=20, num_samples=16,
             fit=dataclasses.replace(
                 _QUICK.fit, num_particles=16, num_steps=2, batch_size=10, widths=(4,)
             ),

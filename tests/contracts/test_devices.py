@@ -47,10 +47,12 @@ def process(num_devices, *arguments):
     """Begin a part in a process of its own, of some devices, in double precision."""
     flags = f"--xla_force_host_platform_device_count={num_devices} "
     flags += os.environ.get("XLA_FLAGS", "")
+    here = pathlib.Path(__file__).parent
+    paths = os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])
+    added = {"XLA_FLAGS": flags, "JAX_ENABLE_X64": "1", "PYTHONPATH": paths}
     return subprocess.Popen(
         [sys.executable, "on_eight_devices.py", *arguments], text=True,
-        env=os.environ | {"XLA_FLAGS": flags, "JAX_ENABLE_X64": "1"},
-        cwd=pathlib.Path(__file__).parent, stdout=subprocess.PIPE,
+        env=os.environ | added, cwd=here, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )  # fmt: skip
 

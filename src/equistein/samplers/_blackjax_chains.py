@@ -91,7 +91,7 @@ class BlackJAXChains(AbstractMarkovChains):
     inverse_mass_matrix: Float[Array, "..."] | None
     acceptance: float
     project: Callable[[Point], Point]
-    num_adapt: int | Scalar = 0  # the warm-up does it
+    num_adapt: int | Int[Array, ""] = 0  # the warm-up does it
 
     def scaled(self, factor: float | Scalar) -> "BlackJAXChains":
         """Return these chains with their first step size multiplied."""

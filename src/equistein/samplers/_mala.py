@@ -59,7 +59,7 @@ class MALA(AbstractMarkovChains):
 
     step_size: float | Scalar
     _: dataclasses.KW_ONLY
-    num_adapt: int | Scalar = 0
+    num_adapt: int | Int[Array, ""] = 0
     acceptance: float = 0.574
     annealing: Schedule | None = None
     score_clip: float | Scalar | None = None

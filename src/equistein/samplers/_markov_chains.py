@@ -78,7 +78,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     """
 
     project: eqx.AbstractVar[Callable[[Point], Point]]
-    num_adapt: eqx.AbstractVar[int | Scalar]
+    num_adapt: eqx.AbstractVar[int | Int[Array, ""]]
     acceptance: eqx.AbstractVar[float]
 
     @abc.abstractmethod
