@@ -8,13 +8,7 @@ import numpy as np
 
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import PointCloud, Trivial
-from equistein.models import (
-    Dataset,
-    DenoisingSettings,
-    for_data,
-    for_dataset,
-    Problem,
-)
+from equistein.models import Dataset, DenoisingSettings, for_data, for_dataset, Problem
 from equistein.networks import AbstractNoiseNetwork
 
 GROUP = PointCloud("COO", 3)

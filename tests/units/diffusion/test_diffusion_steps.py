@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 from molecules_by_hand import clouds, energy_of, normal_energy
 
-from equistein.diffusion import (
-    DiffusionSteps,
-    ReverseDiffusion,
-    StepSizes,
-)
+from equistein.diffusion import DiffusionSteps, ReverseDiffusion, StepSizes
 from equistein.groups import PointCloud
 from equistein.kernels import Pullback
 from equistein.models import denoising_model, DenoisingSettings, kernel_for

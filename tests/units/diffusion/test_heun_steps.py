@@ -3,12 +3,7 @@ import numpy as np
 import pytest
 from molecules_by_hand import known, normal_energy
 
-from equistein.diffusion import (
-    DiffusionSteps,
-    HeunSteps,
-    ReverseDiffusion,
-    StepSizes,
-)
+from equistein.diffusion import DiffusionSteps, HeunSteps, ReverseDiffusion, StepSizes
 
 NONE = jnp.zeros(())
 CLIP = jnp.array(1e3)

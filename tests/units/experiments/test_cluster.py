@@ -6,12 +6,7 @@ import pytest
 
 from equistein.runs import seed_outcome
 from experiments import experiment
-from experiments.cluster import (
-    CLUSTER,
-    ClusterConfig,
-    compare,
-    mean_with_error,
-)
+from experiments.cluster import CLUSTER, ClusterConfig, compare, mean_with_error
 
 
 @pytest.mark.parametrize(

@@ -30,22 +30,10 @@ def test_no_stein_force_is_a_setting(name):
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        (
-            "c4-gaussians",
-            {"num_steps": 0},
-            "`num_steps`",
-        ),
-        (
-            "two-circles",
-            {"radii": (4.0, -8.0)},
-            "`radii`",
-        ),
+        ("c4-gaussians", {"num_steps": 0}, "`num_steps`"),
+        ("two-circles", {"radii": (4.0, -8.0)}, "`radii`"),
         ("particle-sampling", {"start_inverse_temperature": 1.5}, "at most 1"),
-        (
-            "particle-sampling",
-            {"num_particles": 1},
-            "`num_particles`",
-        ),
+        ("particle-sampling", {"num_particles": 1}, "`num_particles`"),
         ("particle-sampling", {"pair_budget": 1}, "`pair_budget`"),
         ("particle-sampling", {"budgets": ()}, "`budgets`"),
         ("particle-sampling", {"samplers": ("gibbs",)}, "`samplers`"),

@@ -13,13 +13,7 @@ import pytest
 
 import equistein as es
 from equistein.energies import AbstractEnergy, PlainEnergy
-from equistein.groups import (
-    Cyclic,
-    ImageRotations,
-    Orthogonal,
-    PointCloud,
-    Trivial,
-)
+from equistein.groups import Cyclic, ImageRotations, Orthogonal, PointCloud, Trivial
 from equistein.kernels import RBF
 from equistein.models import ContrastiveSettings, DenoisingSettings, for_data
 from equistein.networks import AbstractNetwork, MLP

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from equistein.samplers import (
-    Langevin,
-    MALA,
-    Normal,
-    run,
-    suppress_warnings,
-)
+from equistein.samplers import Langevin, MALA, Normal, run, suppress_warnings
 from equistein.targets import DoubleWell, LennardJones
 
 CHAINS = 4_000

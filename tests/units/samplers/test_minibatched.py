@@ -104,11 +104,7 @@ def test_data_may_be_a_tree(key):
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    [
-        es.MALA(0.1),
-        es.ParallelTempering(es.MALA(0.1), num_temperatures=2),
-    ],
+    "sampler", [es.MALA(0.1), es.ParallelTempering(es.MALA(0.1), num_temperatures=2)]
 )
 def test_samplers_that_compare_densities_are_refused(sampler, posterior):
     with pytest.raises(ValueError, match="take SVGD or Langevin"):

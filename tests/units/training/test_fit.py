@@ -3,13 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import (
-    bowl,
-    divergence_of,
-    fit,
-    generator_of,
-    two_clusters,
-)
+from by_hand import bowl, divergence_of, fit, generator_of, two_clusters
 
 import equistein as es
 from equistein.energies import AbstractEnergy

@@ -7,16 +7,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from by_hand import (
-    batch_of,
-    bowl,
-    divergence_of,
-    epochs,
-    fit,
-    Ramps,
-    Slope,
-    STILL,
-)
+from by_hand import batch_of, bowl, divergence_of, epochs, fit, Ramps, Slope, STILL
 
 from equistein.energies import JointEnergy, KnownEnergy, TemperedEnergy
 from equistein.samplers import Langevin

@@ -4,11 +4,7 @@ import pytest
 from by_hand import bowl, epochs, STILL, svgd
 
 from equistein.groups import Trivial
-from equistein.training import (
-    Box,
-    ContrastiveDivergence,
-    ReplayBuffer,
-)
+from equistein.training import Box, ContrastiveDivergence, ReplayBuffer
 
 FEW = {"num_particles": 5, "num_steps": 1, "reset_probability": 0.0}
 

@@ -4,17 +4,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from by_hand import (
-    batch_of,
-    Bowl,
-    bowl,
-    divergence_of,
-    epochs,
-    fit,
-    Jump,
-    Slope,
-    STILL,
-)
+from by_hand import batch_of, Bowl, bowl, divergence_of, epochs, fit, Jump, Slope, STILL
 
 from equistein.training import AbstractObjective, OnEpoch, Trainer
 
