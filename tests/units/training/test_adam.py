@@ -1,7 +1,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from equistein.training import adam
 
@@ -51,24 +50,3 @@ def test_the_gradient_is_clipped():
 def test_the_same_arguments_give_the_same_object():
     assert adam(0.01, 10, warm_up=2) is adam(0.01, 10, warm_up=2)
     assert adam(0.01, 10) is not adam(0.01, 20)
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"learning_rate": 0.0}, "`learning_rate`"),
-        ({"learning_rate": float("nan")}, "`learning_rate`"),
-        ({"num_updates": 0}, "`num_updates`"),
-        ({"gradient_clip": float("inf")}, "`gradient_clip`"),
-        ({"gradient_clip": -1.0}, "`gradient_clip`"),
-        ({"warm_up": -1}, "`warm_up`"),
-        ({"warm_up": 1.5}, "`warm_up`"),
-        ({"factors": {0: 0.5}}, "`factors`"),
-        ({"factors": {3: 0.0}}, "`factors`"),
-        ({"factors": {3: float("inf")}}, "`factors`"),
-    ],
-)
-def test_wrong_arguments_are_named(option, words, unchecked):
-    given = {"learning_rate": 0.01, "num_updates": 10} | option
-    with pytest.raises(ValueError, match=words):
-        adam(**given)

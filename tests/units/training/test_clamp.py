@@ -54,17 +54,11 @@ def test_a_clamp_holds_positions_relative_to_each_other(key):
 
 
 def test_a_clamp_refuses_what_does_not_fit():
-    values = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="`mask`"):
-        Clamp(values, [True, False])
-    with pytest.raises(ValueError, match=r"some of 6 .* holds 0\."):
-        Clamp(values, [False] * 3)
-    with pytest.raises(ValueError, match=r"some of 6 .* holds 6\."):
-        Clamp(values, [True] * 3)
+    values, first = np.zeros((3, 2)), [True, False, False]
+    for mask in ([True, False], [False] * 3, [True] * 3, [1, 0, 0]):
+        with pytest.raises(ValueError, match="mask"):
+            Clamp(values, mask)
     with pytest.raises(ValueError, match="finite where they are held, but 2 of 2"):
-        Clamp(np.full((3, 2), np.nan), [True, False, False])
-    with pytest.raises(ValueError, match="`mask` of truth values"):
-        Clamp(values, [1, 0, 0])
-    clamp = Clamp(values, [True, False, False])
-    with pytest.raises(ValueError, match=r"outside the points.*\(3, 2\).*\(2,\)"):
-        generator_of().sample(jax.random.key(0), bowl(), 4, clamp)
+        Clamp(np.full((3, 2), np.nan), first)
+    with pytest.raises(ValueError, match="outside the points"):
+        generator_of().sample(jax.random.key(0), bowl(), 4, Clamp(values, first))

@@ -127,16 +127,3 @@ def test_chains_from_data_begin_there(key):
     drawn, _, info = FromData(STILL, num_steps=3).draw(key, bowl(1.0), None, batch)
     assert np.allclose(drawn, points, atol=1e-8)
     assert info["displacement"] < 1e-8
-
-
-def test_phases_and_matching_refuse_what_does_not_do():
-    with pytest.raises(ValueError, match="`phases`"):
-        Phases([(0, ScoreMatching())])
-    with pytest.raises(ValueError, match="`phases`"):
-        Phases([])
-    with pytest.raises(ValueError, match="temperature"):
-        EnergyMatching(0.0)
-    with pytest.raises(ValueError, match="sigma_max"):
-        DenoisingScoreMatching(0.3, 0.1)
-    with pytest.raises(ValueError, match="num_steps"):
-        FromData(STILL, num_steps=0)

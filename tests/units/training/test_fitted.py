@@ -37,12 +37,8 @@ def test_its_log_density_is_minus_the_energy():
 
 def test_it_says_what_it_is(key):
     fitted = fit(key, bowl(), jr.normal(key, (8, 2)), num_epochs=2)
-    told = repr(fitted)
-    assert told.startswith(
-        "Fitted(Bowl with symmetry Trivial(); points of shape (2,); 2"
-    )
-    assert f"loss {fitted.history['loss'][-1]:.4g} at the end" in told
-    assert told.endswith("no generator)")
+    for said in ("Bowl", "Trivial()", "(2,)", f"{fitted.history['loss'][-1]:.4g}"):
+        assert said in repr(fitted)
     assert "0 epochs" in repr(fitted_bowl())
 
 

@@ -41,15 +41,10 @@ def test_without_data_there_is_what_is_known(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (np.zeros((8, 3)), "`data`"),
-        (np.zeros((3, 2)), "`data`"),
-        (np.full((8, 2), np.nan), "`data`"),
-    ],
+    "data", [np.zeros((8, 3)), np.zeros((3, 2)), np.full((8, 2), np.nan)]
 )
-def test_data_unlike_those_learned_from_are_refused(tmp_path, data, said):
-    with pytest.raises(ValueError, match=said):
+def test_data_unlike_those_learned_from_are_refused(tmp_path, data):
+    with pytest.raises(ValueError, match="`data`"):
         learned()[0].report(tmp_path / "fit.html", data=data)
     assert not (tmp_path / "fit.html").exists()
 
@@ -57,7 +52,6 @@ def test_data_unlike_those_learned_from_are_refused(tmp_path, data, said):
 def test_data_without_a_generator_are_refused(tmp_path):
     data = jr.normal(jr.key(1), (8, 2))
     bare = fit(jr.key(0), bowl(), data)
-    with pytest.raises(ValueError, match="`generator`"):
-        bare.report(tmp_path / "fit.html", data=data)
-    with pytest.raises(ValueError, match="`num_samples`"):
-        bare.report(tmp_path / "fit.html", num_samples=0)
+    for name, options in {"generator": {"data": data}, "num_samples": {}}.items():
+        with pytest.raises(ValueError, match=f"`{name}`"):
+            bare.report(tmp_path / "fit.html", **{"num_samples": 0} | options)

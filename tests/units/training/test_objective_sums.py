@@ -14,7 +14,6 @@ from equistein.training import (
     Batch,
     Blurred,
     CrossEntropy,
-    DenoisingScoreMatching,
     SquaredError,
     Sum,
 )
@@ -134,12 +133,6 @@ def test_noise_blurs_the_data_of_each_batch(key):
     assert abs(np.mean(energies) / 0.33**2 - 1) > 5 / 4_000**0.5
 
 
-def test_without_noise_the_data_are_themselves(key):
-    data = jnp.ones((8, 2))
-    _, (info,) = epochs(key, bowl(), data, divergence_of(data, STILL))
-    assert np.allclose(info["positive_energy"], 1.0)
-
-
 def test_noise_stays_on_the_subspace_and_labels_stay_with_their_points(key):
     seen = []
 
@@ -165,11 +158,3 @@ def test_noise_stays_on_the_subspace_and_labels_stay_with_their_points(key):
     assert np.array_equal(seen[0].labels, batch.labels)
     assert np.array_equal(seen[0].rows, batch.rows)
     assert seen[0].step_scale == 0.25
-
-
-@pytest.mark.parametrize("noise", [0.0, -1.0, float("nan"), float("inf")])
-def test_noise_that_is_none_is_refused(noise):
-    with pytest.raises(ValueError, match="`noise`"):
-        Blurred(CrossEntropy(), noise)
-    with pytest.raises(ValueError, match="`sigma_min`"):
-        DenoisingScoreMatching(noise)

@@ -15,7 +15,6 @@ from equistein.targets import DoubleWell
 from equistein.training import (
     Batch,
     Blurred,
-    ContrastiveDivergence,
     CrossEntropy,
     ForceMatching,
     Phases,
@@ -82,18 +81,6 @@ def test_particles_feel_the_temperature(temperature, key):
     fits = [abs(found * (1 - 0.1 / (2 * t)) / t - 1) for t in (temperature, 1.0)]
     limit = 5 * (2 / 4_000) ** 0.5
     assert [gap < limit for gap in fits] == [True, False]
-
-
-@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
-def test_a_wrong_regularization_is_refused(weight, key):
-    data = jr.normal(key, (8, 2))
-    with pytest.raises(ValueError, match="`regularization`"):
-        divergence_of(data, regularization=weight)
-
-
-def test_contrastive_divergence_needs_negatives(unchecked):
-    with pytest.raises(ValueError, match="`negatives`"):
-        ContrastiveDivergence(None)
 
 
 # ------------------------------------------------------------ labels

@@ -10,8 +10,6 @@ from by_hand import (
     divergence_of,
     epochs,
     fit,
-    generator_of,
-    Jump,
     persistent,
     STILL,
     svgd,
@@ -19,7 +17,7 @@ from by_hand import (
 
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
-from equistein.samplers import Langevin, MALA, SVGD
+from equistein.samplers import Langevin, SVGD
 from equistein.training import Batch, Box, Persistent, PersistentState, ReplayBuffer
 
 
@@ -153,48 +151,12 @@ def test_data_may_repel_the_particles(repel, key):
     assert apart == repel
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [svgd(0.1, 1e-3), SVGD(Equivariant(RBF(1.0), Cyclic(4)), optax.sgd(0.1)),
-     Langevin(0.1), MALA(0.1)],
-    ids=["svgd", "equivariant", "langevin", "mala"],
-)  # fmt: skip
-def test_each_kind_of_sampler_climbs_the_density(sampler, key):
-    data = jr.normal(key, (8, 2))
-    particles = 30.0 + jr.normal(key, (5, 2))
-    negatives = persistent(data, sampler, num_steps=30)
-    state, info = moved(key, negatives, particles)
-    assert np.linalg.norm(state.particles) < np.linalg.norm(particles)
-    assert info["displacement"] > 0
-    assert info["sampler_steps"] == 30
-
-
-def test_the_displacement_is_how_far_particles_moved(key):
-    data, particles = jr.normal(key, (8, 2)), jr.normal(key, (5, 2))
-    state, info = moved(key, persistent(data), particles)
-    gaps = np.sum(np.asarray(state.particles - particles) ** 2, axis=1)
-    assert np.isclose(info["displacement"], np.mean(gaps) ** 0.5)
-
-
 def test_the_norm_of_scores_is_told_of_an_eighth_of_the_particles(key):
     data = jr.normal(key, (8, 2))
     negatives = persistent(data, num_particles=9)
     state, info = moved(key, negatives, jr.normal(key, (9, 2)), bowl(3.0))
     some = state.particles[:2]
     assert np.allclose(info["score_norm"], 3 * np.sqrt(np.sum(some**2) / 2))
-
-
-@pytest.mark.slow
-def test_any_sampler_may_move_the_negatives(key):
-    data = jr.normal(key, (8, 2))
-    (_, new), (info,) = epochs(key, bowl(3.0), data, divergence_of(data, Jump(2.0)))
-    assert np.array_equal(new.objective_state.particles, jnp.full((5, 2), 2.0))
-    assert np.allclose(info["negative_energy"], 0.5 * 3 * 8)
-    fitted = fit(
-        key, bowl(), data, divergence_of(data, Jump(3.0)),
-        generator=generator_of(data, Jump(4.0)),
-    )  # fmt: skip
-    assert np.array_equal(fitted.sample(key, 3), jnp.full((3, 2), 4.0))
 
 
 def test_energies_far_too_large_at_the_start_are_refused(key):
@@ -208,24 +170,3 @@ def test_a_sampler_of_other_points_is_refused(key):
     sampler = SVGD(Equivariant(RBF(1.0), Cyclic(4)), optax.sgd(0.1))
     with pytest.raises(ValueError, match="shape"):
         fit(key, bowl(), data, divergence_of(data, sampler))
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"num_particles": 0}, "`num_particles`"),
-        ({"num_particles": 2.0}, "`num_particles`"),
-        ({"num_steps": True}, "`num_steps`"),
-        ({"reset_probability": 1.5}, "`reset_probability`"),
-        ({"reset_probability": float("nan")}, "`reset_probability`"),
-        ({"reset_to_data": -0.1}, "`reset_to_data`"),
-        ({"tolerance": 0.0}, "`tolerance`"),
-        ({"sampler": "svgd"}, "`sampler`"),
-        ({"initial": None}, "`initial`"),
-        ({"repel": True, "sampler": STILL}, "`repel`"),
-    ],
-)
-def test_wrong_arguments_are_named(option, words, unchecked):
-    given = {"sampler": svgd(), "initial": Box(jnp.ones((3, 2)), Trivial())} | option
-    with pytest.raises(ValueError, match=words):
-        Persistent(**given)

