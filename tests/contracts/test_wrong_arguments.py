@@ -118,7 +118,7 @@ REFUSED = {  # values of an argument that are refused by its name
         "score_clip": [0.0, -2.0],
     },
     "es.samplers.ParallelTempering": {
-        "inner": [es.SVGD(es.kernels.RBF(1.0), None)], "num_temperatures": [1],
+        "inner": [es.Langevin(0.1)], "num_temperatures": [1],
         "num_adapt": [0], "reference": [jnp.sum],
     },
     "es.samplers.AnnealedSMC": {

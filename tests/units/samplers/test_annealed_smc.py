@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from equistein.samplers import _annealed_smc, AnnealedSMC, MALA, Normal, run
+from equistein.samplers._annealed_smc import next_temperature, systematic_resampling
 
 LOG_Z, WEIGHT = 2.0, 0.3
 SAMPLER = AnnealedSMC(
@@ -86,21 +87,27 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     assert error_of_share(broken) > 4.5
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_runs": 0}, "`num_runs`"),
-        ({"num_moves": 0}, "`num_moves`"),
-        ({"ess_fraction": 1.0}, "`ess_fraction`"),
-        ({"ess_fraction": 0.0}, "`ess_fraction`"),
-        ({"reference": two_modes}, "`reference`"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(options, message, unchecked):
-    with pytest.raises(ValueError, match=message):
-        AnnealedSMC(MALA(0.1), **options)
-
-
 def test_particles_must_divide_among_the_runs(key):
     with pytest.raises(ValueError, match="`particles`"):
         run(key, SAMPLER, two_modes, jr.normal(key, (20, 2)), num_steps=1)
+
+
+def test_next_temperature_meets_the_conditional_effective_share(key):
+    ratios, log_weights = 30 * jr.normal(key, (256,)), jnp.full(256, -jnp.log(256.0))
+    beta = next_temperature(ratios, log_weights, jnp.array(0.2), 0.9)
+    weights = np.exp((beta - 0.2) * ratios)
+    assert np.isclose(weights.mean() ** 2 / (weights**2).mean(), 0.9, atol=1e-6)
+    flat = next_temperature(0.01 * ratios, log_weights, jnp.array(0.2), 0.9)
+    assert flat == 1
+
+
+def test_systematic_choice_is_by_weight(key):
+    weights = np.repeat([0.5, 0.0, 0.3, 0.2], 5) / 5
+    counts = np.zeros(20)
+    for k in jr.split(key, 200):
+        chosen = np.asarray(systematic_resampling(k, jnp.asarray(weights)))
+        each = np.bincount(chosen, minlength=20)
+        assert np.all(np.abs(each - 20 * weights) < 1)
+        counts += each
+    assert np.allclose(counts / 200 / 20, weights, atol=0.02)
+    assert np.all(counts[5:10] == 0)

@@ -15,9 +15,6 @@ def test_it_is_hot_at_first_and_at_the_target_for_the_last_fifth():
     assert np.isclose(sampler.annealing(jnp.asarray(0.0)), 0.01)
     assert sampler.annealing(jnp.asarray(79.0)) < 1
     assert sampler.annealing(jnp.asarray(80.0)) == 1
-
-
-def test_it_takes_another_annealing_and_what_svgd_takes():
     annealing = Geometric(10, start=0.5)
     sampler = annealed_svgd(RBF(1.0), 100, 0.1, annealing, score_clip=3.0)
     assert sampler.annealing is annealing

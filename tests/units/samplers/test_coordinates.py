@@ -44,15 +44,15 @@ def test_a_basis_is_found_while_compiling(key):
 
 
 @pytest.mark.parametrize(
-    ("project", "words"),
+    "project",
     [
-        (jnp.sin, "linear orthogonal"),
-        (lambda x: x + 1, "linear orthogonal"),
-        (lambda x: 0.5 * x, "linear orthogonal"),
-        (lambda x: x.at[0].add(x[1]).at[1].set(0.0), "linear orthogonal"),
-        (lambda x: 0 * x, "nothing but the origin"),
+        jnp.sin,
+        lambda x: x + 1,
+        lambda x: 0.5 * x,
+        lambda x: x.at[0].add(x[1]).at[1].set(0.0),
+        lambda x: 0 * x,
     ],
 )
-def test_what_has_no_coordinates_is_refused(project, words):
-    with pytest.raises(ValueError, match=f"HMC .*{words}"):
+def test_what_has_no_coordinates_is_refused(project):
+    with pytest.raises(ValueError, match="HMC.*`project`"):
         coordinates_on("HMC", project, (3,))

@@ -300,16 +300,10 @@ def test_sequential_monte_carlo_finds_both_modes(key):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "words"),
-    [
-        (blackjax.mclmc, "blackjax.mclmc: of others the moves are not exact"),
-        (blackjax.rmh, "a step size and an inverse mass matrix"),
-        (blackjax.nuts(bowl, 0.1, np.ones(2)), "itself and not what it returns"),
-        ("nuts", "blackjax.hmc, .* got 'nuts'"),
-    ],
+    "algorithm", [blackjax.mclmc, blackjax.rmh, blackjax.nuts(bowl, 0.1, 1), "nuts"]
 )
-def test_other_algorithms_are_refused_with_the_reason(algorithm, words):
-    with pytest.raises(ValueError, match=words):
+def test_other_algorithms_are_refused(algorithm):
+    with pytest.raises(ValueError, match="blackjax"):
         from_blackjax(algorithm, step_size=0.1)
 
 
@@ -320,51 +314,43 @@ def test_the_package_to_install_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("name", "value"),
     [
-        ({"num_warmup": 0}, "`step_size`"),
-        ({"num_warmup": 5}, "`num_warmup`"),
-        ({"num_warmup": 10.5}, "`num_warmup`"),
-        ({"step_size": 0.0}, "`step_size`"),
-        ({"step_size": float("nan")}, "`step_size`"),
-        ({"acceptance": 1.0}, "`acceptance`"),
-        ({"inverse_mass_matrix": [1.0, np.nan]}, "`inverse_mass_matrix`"),
-        ({"max_num_doublings": 3}, "has the options integrator, .* max_num_doublings"),
-        ({"num_integration_steps": None}, "`num_integration_steps`"),
-        ({"integrator": integrators.implicit_midpoint}, "one of velocity_verlet"),
+        ("num_warmup", 0),
+        ("num_warmup", 5),
+        ("step_size", 0.0),
+        ("step_size", float("nan")),
+        ("acceptance", 1.0),
+        ("inverse_mass_matrix", [1.0, np.nan]),
+        ("max_num_doublings", 3),
+        ("integrator", integrators.implicit_midpoint),
     ],
-)  # fmt: skip
-def test_wrong_arguments_are_refused(options, words, unchecked):
-    options = {"step_size": 0.1} | HMC | options
-    if "num_warmup" in options:
-        del options["step_size"]
-    if options["num_integration_steps"] is None:
-        del options["num_integration_steps"]
-    with pytest.raises(ValueError, match=words):
-        from_blackjax(**options)
+)
+def test_wrong_arguments_are_refused(name, value, unchecked):
+    start = {} if name == "num_warmup" else {"step_size": 0.1}
+    with pytest.raises(ValueError, match=name if value else "step_size"):
+        from_blackjax(**start | HMC | {name: value})
+
+
+def test_a_number_of_steps_is_needed():
+    with pytest.raises(ValueError, match="`num_integration_steps`"):
+        from_blackjax(blackjax.hmc, step_size=0.1)
 
 
 @pytest.mark.parametrize(
-    ("sampler", "shape", "words"),
+    ("options", "shape", "words"),
     [
-        (from_blackjax(blackjax.adjusted_mclmc, step_size=1.0), (1,), "two dimensions"),
+        ({"algorithm": blackjax.adjusted_mclmc}, (1,), "two dimensions"),
         (
-            from_blackjax(
-                **HMC, step_size=1.0, inverse_mass_matrix=[1.0] * 8,
-                project=CLOUD.project,
-            ),
-            (4, 2), r"shape \(6,\) or \(6, 6\), .* got shape \(8,\)",
+            HMC | {"inverse_mass_matrix": [1.0] * 8, "project": CLOUD.project},
+            (4, 2),
+            r"shape \(6,\) or \(6, 6\)",
         ),
-        (
-            from_blackjax(**HMC, step_size=1.0, project=jnp.tanh), (2,),
-            "linear orthogonal projection",
-        ),
-        (
-            from_blackjax(**HMC, step_size=1.0, project=CLOUD.project), (3, 2),
-            "`species`",
-        ),
+        (HMC | {"project": jnp.tanh}, (2,), "projection"),
+        (HMC | {"project": CLOUD.project}, (3, 2), "`species`"),
     ],
-)  # fmt: skip
-def test_points_that_do_not_fit_are_refused(sampler, shape, words, key):
+)
+def test_points_that_do_not_fit_are_refused(options, shape, words, key):
+    sampler = from_blackjax(**options, step_size=1.0)
     with pytest.raises(ValueError, match=words):
         run(key, sampler, bowl, jr.normal(key, (5, *shape)), num_steps=1)
