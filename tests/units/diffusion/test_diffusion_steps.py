@@ -80,19 +80,13 @@ def width_at_the_end(key, steps, num=4_000):
     start = energy.start(key, num, (3, 3))
     particles = run(jr.fold_in(key, 1), energy, steps, start)
     assert np.allclose(jnp.mean(particles, axis=1), 0, atol=1e-9)
-    expected = (
-        (energy.sigma_min**2 + energy.scale**2) * 2 / 3
-    )  # the center is taken off
+    # The center is taken off.
+    expected = (energy.sigma_min**2 + energy.scale**2) * 2 / 3
     return float(jnp.mean(particles**2) / expected)
 
 
 @pytest.mark.parametrize(
-    "langevin",
-    [
-        pytest.param(1e-6, marks=pytest.mark.slow),
-        0.2,
-        pytest.param(1.0, marks=pytest.mark.slow),
-    ],
+    "langevin", [0.2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1e-6, 1.0))]
 )
 def test_particles_end_with_the_variance_of_a_normal_density(langevin, key):
     steps = steps_of(normal_energy(), langevin * 0.25)
@@ -116,13 +110,8 @@ def test_molecules_are_drawn_cold_and_other_clouds_are_not(key):
             assert steps.temperature == expected
 
 
-def test_wrong_temperatures_are_refused():
-    with pytest.raises(ValueError, match="`temperature`"):
-        steps_of(normal_energy(), temperature=0.0)
-
-
 @pytest.mark.slow
-def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key, unchecked):
+def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key):
     energy = normal_energy()
     wide, noise = float(energy.scale**2), float(energy.sigma_min**2)
     error = 4 * np.sqrt(2 / (6 * 4_000)) + 0.01
@@ -133,8 +122,6 @@ def test_the_flow_keeps_the_width_of_the_data_and_the_mean_does_not(key, uncheck
         points = generator.sample(key, energy, 4_000)
         found = float(jnp.mean(points**2)) / (wide * 2 / 3)
         assert abs(found / expected - 1) < error
-    with pytest.raises(ValueError, match="`ending`"):
-        ReverseDiffusion(steps_of(energy), (3, 3), 4, "middle")
 
 
 def test_fresh_noise_in_every_step_is_too_hot(key, monkeypatch):

@@ -112,7 +112,10 @@ CHANGES = {
     "other roll-backs": ({"rollback": RollBack(energy_limit=1e5)}, "rollback"),
     "another energy": ({"energy": bowl(2.0)}, "energy"),
     "another temperature": ({"energy": TemperedEnergy(bowl(), 2.0)}, "energy"),
-    "a monitor": ({"callbacks": [Monitor(lambda energy: {})]}, "columns"),
+    "a monitor": (
+        {"callbacks": [Monitor(lambda e: {"precision": e.precision})]},
+        "columns",
+    ),
 }
 NEGATIVES = {
     "another step size": {"sampler": svgd(0.2)},
