@@ -107,6 +107,9 @@ def test_every_molecule_needs_its_formula(change, all_of_it, key):
         es.fit(key, energy, data, NoiseConditionalScoreMatching(), **options)
     with pytest.raises(ValueError, match="`labels`"):
         energy.at(energy.sigma_min)
+    for label in (2, -1):
+        with pytest.raises(ValueError, match="`label`"):
+            energy.given(label)
 
 
 @pytest.mark.slow

@@ -300,7 +300,8 @@ def test_sequential_monte_carlo_finds_both_modes(key):
 
 
 @pytest.mark.parametrize(
-    "algorithm", [blackjax.mclmc, blackjax.rmh, blackjax.nuts(bowl, 0.1, 1), "nuts"]
+    "algorithm",
+    [blackjax.mclmc, blackjax.rmh, blackjax.nuts(bowl, 0.1, np.ones(2)), "nuts"],
 )
 def test_other_algorithms_are_refused(algorithm):
     with pytest.raises(ValueError, match="blackjax"):
