@@ -5,25 +5,15 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from modes_by_hand import LOG_Z, two_modes, WEIGHT
 
 from equistein.samplers import _annealed_smc, AnnealedSMC, MALA, Normal, run
 from equistein.samplers._annealed_smc import next_temperature, systematic_resampling
 
-LOG_Z, WEIGHT = 2.0, 0.3
 SAMPLER = AnnealedSMC(
     MALA(0.3), reference=Normal(jnp.zeros(2), 4.0), num_runs=8, num_moves=2
 )
 NUM, STEPS = 2_048, 24
-
-
-def two_modes(x):
-    """Two normals of widths 1 and .6, far apart; 30 % of the mass are in the first."""
-    log_p = [
-        jnp.log(weight / (2 * jnp.pi * scale**2))
-        - jnp.sum((x - at) ** 2) / 2 / scale**2
-        for weight, scale, at in ((WEIGHT, 1.0, 4.0), (1 - WEIGHT, 0.6, -4.0))
-    ]
-    return jnp.logaddexp(*log_p) + LOG_Z
 
 
 def annealed(seed, num_steps=STEPS, sampler=SAMPLER):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from modes_by_hand import GAP, LOG_Z, two_modes, WEIGHT
 
 from equistein.groups import PointCloud
 from equistein.samplers import (
@@ -23,21 +24,10 @@ from equistein.samplers import (
     suppress_warnings,
 )
 
-WEIGHT, GAP, LOG_Z = 0.3, 4.0, 2.0
 SAMPLER = ParallelTempering(
     MALA(0.3), num_temperatures=5, num_adapt=256, reference=Normal(jnp.zeros(2), 4.0)
 )
 CHAINS, STEPS = 128, 512
-
-
-def two_modes(x):
-    """Two normals of widths 1 and .6, far apart; 30 % of the mass are in the first."""
-    log_p = [
-        jnp.log(weight / (2 * jnp.pi * scale**2))
-        - jnp.sum((x - at) ** 2) / 2 / scale**2
-        for weight, scale, at in ((WEIGHT, 1.0, GAP), (1 - WEIGHT, 0.6, -GAP))
-    ]
-    return jnp.logaddexp(*log_p) + LOG_Z
 
 
 def starts(key):

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import optax
 
 from equistein.energies import AbstractEnergy
@@ -131,16 +130,6 @@ def generator_of(data, sampler=None, num_steps=4, num_at_once=5):
     return SamplingGenerator(
         sampler or svgd(), start, num_steps=num_steps, num_at_once=num_at_once
     )
-
-
-def same(first, second):
-    """Whether two trees hold the same arrays, bit for bit; NaN is itself."""
-    first, second = (eqx.filter(tree, eqx.is_array_like) for tree in (first, second))
-
-    def equal(a, b):
-        return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
-
-    return jax.tree.all(jax.tree.map(equal, first, second))
 
 
 def two_clusters(key):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import bowl, divergence_of, fit, same
+from by_hand import bowl, divergence_of, fit
 
 from equistein.training import (
     AbstractCallback,
@@ -15,6 +15,7 @@ from equistein.training import (
     OnEpoch,
     TensorBoard,
 )
+from short_fits import same
 
 
 @pytest.fixture

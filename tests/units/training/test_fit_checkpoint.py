@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from by_hand import batch_of, bowl, divergence_of, generator_of, same, svgd
+from by_hand import batch_of, bowl, divergence_of, generator_of, svgd
 
 from equistein.energies import TemperedEnergy
 from equistein.groups import Cyclic, Trivial
@@ -30,7 +30,7 @@ from equistein.training import (
     RollBack,
 )
 from equistein.training._checkpoint import described, load_checkpoint, save_checkpoint
-from short_fits import fit
+from short_fits import fit, same, stop_after
 
 ADAM = optax.adam(0.01)
 
@@ -47,14 +47,6 @@ def run(data, key=7, energy=None, objective=None, **options):
         "optimizer": ADAM,
     } | options  # fmt: skip
     return fit(jr.key(key), energy or bowl(), data, objective, **options)
-
-
-def stop_after(epoch):
-    def stop(row):
-        if row["epoch"] == epoch:
-            raise KeyboardInterrupt
-
-    return OnEpoch(stop)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import generator_of, persistent, same
+from by_hand import generator_of, persistent
 
 from equistein.energies import AbstractEnergy
 from equistein.groups import Trivial
@@ -13,10 +13,9 @@ from equistein.training import (
     adam,
     ContrastiveDivergence,
     DivergenceError,
-    OnEpoch,
     RollBack,
 )
-from short_fits import fit
+from short_fits import fit, same, stop_after
 
 
 class Steep(AbstractEnergy):
@@ -154,14 +153,6 @@ def test_each_attempt_has_its_own_randomness(key):
     one, other = fitted.history, calm.history
     assert one["loss"][0] == other["loss"][0]
     assert one["negative_energy"][2] != other["negative_energy"][2]
-
-
-def stop_after(epoch):
-    def stop(row):
-        if row["epoch"] == epoch:
-            raise KeyboardInterrupt
-
-    return OnEpoch(stop)
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 4])

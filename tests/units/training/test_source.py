@@ -7,6 +7,7 @@ import pytest
 import equistein as es
 from equistein.groups import Cyclic
 from equistein.training import InMemory, OnDisk, Stream
+from short_fits import stop_after
 
 
 @pytest.fixture
@@ -108,10 +109,6 @@ def test_an_iterable_is_cut_into_epochs_and_begins_again(key):
     assert np.array_equal(again.epoch(2)[1], rows[10:])  # as after resuming
 
 
-class Stopped(Exception):
-    pass
-
-
 @pytest.mark.parametrize("kind", ["disk", "iterable"])
 def test_a_fit_that_is_interrupted_goes_on_with_the_points_that_are_left(
     kind, on_disk, tmp_path, key
@@ -119,14 +116,9 @@ def test_a_fit_that_is_interrupted_goes_on_with_the_points_that_are_left(
     values = jr.normal(key, (30, 2))
     data = on_disk(values) if kind == "disk" else Loader(values, 7)
     whole = fitted(data)
-
-    def stop(row):
-        if row["epoch"] == 3:
-            raise Stopped
-
     path = tmp_path / "state.npz"
-    with pytest.raises(Stopped):
-        fitted(data, checkpoint=path, callbacks=[es.training.OnEpoch(stop)])
+    with pytest.raises(KeyboardInterrupt):
+        fitted(data, checkpoint=path, callbacks=[stop_after(3)])
     again = fitted(data, checkpoint=path)
     assert np.array_equal(again.history["loss"], whole.history["loss"])
 

@@ -5,13 +5,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from by_hand import same
 
 from equistein._serialization import load_arrays, save_arrays
 from equistein.groups import PointCloud
 from equistein.networks import MLP
 from equistein.training import FileFormatError
 from equistein.training._tree_file import load_tree, save_tree
+from short_fits import same
 
 
 class Mine(eqx.Module):
