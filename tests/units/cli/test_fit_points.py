@@ -40,6 +40,20 @@ def test_the_report_of_a_fit_says_what_was_learned(whole_fit):
     assert (whole_fit / "report.html").read_bytes() == before
 
 
+def test_a_file_in_the_way_is_kept_and_a_damaged_model_is_an_error(
+    whole_fit, tmp_path, capsys
+):
+    new, run = tmp_path / "new.npz", shutil.copytree(whole_fit, tmp_path / "run")
+    new.write_text("mine")
+    assert status("sample", run, "--out", new) == 2
+    assert "there already" in capsys.readouterr().err
+    assert new.read_text() == "mine"
+    model = run / "checkpoint/model.eqx"
+    model.write_bytes(model.read_bytes()[:-100])
+    assert status("sample", run, "--out", tmp_path / "a.npy") == 2
+    assert "damaged" in capsys.readouterr().err
+
+
 def test_points_of_one_class_are_drawn(whole_fit, tmp_path):
     drawn = {}
     for label in (0, 1):
@@ -119,19 +133,3 @@ def test_a_mistake_in_sampling_writes_nothing(
     assert said in caught.err + caught.out
     assert "Traceback" not in caught.err
     assert not list(tmp_path.iterdir())
-
-
-def test_a_damaged_model_is_an_error(whole_fit, tmp_path, capsys):
-    run = shutil.copytree(whole_fit, tmp_path / "run")
-    model = run / "checkpoint/model.eqx"
-    model.write_bytes(model.read_bytes()[:-100])
-    assert status("sample", run, "--out", tmp_path / "a.npy") == 2
-    assert "damaged" in capsys.readouterr().err
-
-
-def test_a_file_in_the_way_is_kept(whole_fit, tmp_path, capsys):
-    new = tmp_path / "new.npz"
-    new.write_text("mine")
-    assert status("sample", whole_fit, "--out", new) == 2
-    assert "there already" in capsys.readouterr().err
-    assert new.read_text() == "mine"

@@ -21,12 +21,6 @@ def test_resuming_a_fit_whose_data_changed_is_refused(whole_fit, tmp_path, capsy
     assert "is gone" in capsys.readouterr().err
 
 
-def test_a_finished_fit_says_that_it_was_finished_before(whole_fit, capsys):
-    assert status("resume", whole_fit) == 0
-    told = capsys.readouterr().out
-    assert f"Finished before. Report: {whole_fit / 'report.html'}" in told
-
-
 @pytest.mark.parametrize(
     "change",
     [

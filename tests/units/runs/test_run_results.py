@@ -152,15 +152,15 @@ def test_a_report_is_made_of_the_folder(folder, monkeypatch):
     monkeypatch.setattr("sys.argv", ["/x/mine/__main__.py", "a b", "--seed=1"])
     configure(folder, experiment="<mine>")
     write_environment(folder)
-    with pytest.raises(UserError, match="metrics.json"):
-        write_report(folder)
-    write_results(folder, {"vanilla": outcome(), FLOOR: outcome(5)}, [4, 5], ABOUT)
     folder.write("figures/rings.png", b"no picture")
     text = ReportText(
         title="Two & two", lead="Rings.", notes={"vanilla": "Plain.", "other": "No."},
         captions={"rings": "Both rings."}, floor="data",
     )  # fmt: skip
     write_text(folder, text)
+    with pytest.raises(UserError, match="metrics.json"):
+        write_report(folder)
+    write_results(folder, {"vanilla": outcome(), FLOOR: outcome(5)}, [4, 5], ABOUT)
     page = write_report(folder).read_text()
     for said in ("Two &amp; two", "Rings.", "Plain.", "Both rings.", "floor: data",
                  "Mean over 2 seeds", "2.0 ± 1.4", "&lt;mine&gt;",

@@ -53,9 +53,6 @@ def one_step(sampler, key, state, density):
     return sampler.step(key, state, density)
 
 
-# ------------------------------------------------------------ the law
-
-
 @slow
 @pytest.mark.parametrize(
     ("options", "passes"),
@@ -135,9 +132,6 @@ def test_a_point_without_density_is_never_entered(key):
     assert scipy.stats.kstest(x, "uniform").statistic * CHAINS**0.5 < 2.2
 
 
-# ------------------------------------------------------------ a step by hand
-
-
 def by_hand(key, density, point, step_size, mass):
     """Return the point and the rate of acceptance after BlackJAX's own HMC."""
     algorithm: Any = blackjax.hmc(density, step_size, mass, num_integration_steps=3)
@@ -195,9 +189,6 @@ def test_evaluations_are_those_of_the_integrator(options, each, key):
     assert np.array_equal(samples.history["evaluations"], [1 + 2 * each, 1 + 4 * each])
 
 
-# ------------------------------------------------------------ the warm-up
-
-
 @slow
 @pytest.mark.parametrize(
     ("options", "each"),
@@ -246,9 +237,6 @@ def test_adapted_step_follows_the_acceptance():
     assert np.isclose(sizes[1], 0.5)
 
 
-# ------------------------------------------------------------ two modes
-
-
 def two_modes(x):
     centers = jnp.array([[-4.0, 0.0], [4.0, 0.0]])
     weights = jnp.log(jnp.array([0.3, 0.7]))
@@ -294,9 +282,6 @@ def test_sequential_monte_carlo_finds_both_modes(key):
     error = samples.summary["log_z_error"]
     assert error < 0.15
     assert abs(samples.summary["log_z"] - LOG_Z) < 5 * error
-
-
-# ------------------------------------------------------------ refusals
 
 
 @pytest.mark.parametrize(

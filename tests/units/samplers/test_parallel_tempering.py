@@ -89,9 +89,6 @@ def test_points_travel_to_the_reference_and_back(tempered):
     assert trips.mean() > STEPS / 50
 
 
-# ------------------------------------------------------------ broken twins
-
-
 def wrong_sign(walkers, betas):
     ratio = walkers.log_ratio
     gain = (betas[:-1] - betas[1:])[:, None] * (ratio[:-1] - ratio[1:])
@@ -147,9 +144,6 @@ def test_values_of_a_walker_hold_at_every_temperature(tempered):
     )
 
 
-# ------------------------------------------------------------ going on, files
-
-
 @pytest.mark.slow
 def test_another_density_is_evaluated_anew(tempered):
     shifted = lambda x: two_modes(x) - 7.0
@@ -203,9 +197,6 @@ def test_walls_are_kept(key):
     found = samples.summary
     exact = np.log(np.pi)  # half of 2 pi
     assert abs(found["log_z"] - exact) < 4 * found["log_z_error"] + 0.02
-
-
-# ------------------------------------------------------------ refusals
 
 
 @pytest.mark.parametrize(

@@ -37,18 +37,6 @@ class Bowl(AbstractEnergy):
         return Trivial()
 
 
-class Slope(AbstractEnergy):
-    r"""$E(x) = w \cdot x$, whose gradient in w is x."""
-
-    weight: jax.Array
-
-    def __call__(self, point):
-        return jnp.sum(self.weight * point)
-
-    def group(self, shape):
-        return Trivial()
-
-
 class Ramps(AbstractNetwork):
     """Logits that are linear in the point."""
 

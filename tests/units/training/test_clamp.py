@@ -5,21 +5,13 @@ import pytest
 from by_hand import bowl
 
 import equistein as es
-from equistein.energies import AbstractEnergy
+from equistein.energies import KnownEnergy
 from equistein.groups import PointCloud, Trivial
 from equistein.training import Clamp, Normals, SamplingGenerator
 
 CLOUD = PointCloud("COO", 2)
-
-
-class Correlated(AbstractEnergy):
-    """Two coordinates; given one, the other has 0.75 of its mean, and variance 1/2."""
-
-    def __call__(self, point):
-        return point[0] ** 2 + point[1] ** 2 - 1.5 * point[0] * point[1]
-
-    def group(self, shape):
-        return Trivial()
+# Two coordinates; given one, the other has 0.75 of its mean, and variance 1/2.
+CORRELATED = KnownEnergy(lambda x: 1.5 * x[0] * x[1] - jnp.sum(x**2), Trivial())
 
 
 def generator_of(shape=(2,)):
@@ -28,7 +20,7 @@ def generator_of(shape=(2,)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("energy", "right"), [(Correlated(), True), (bowl(), False)])
+@pytest.mark.parametrize(("energy", "right"), [(CORRELATED, True), (bowl(), False)])
 def test_held_coordinates_condition_the_others(energy, right, key):
     clamp = Clamp([2.0, np.nan], [True, False])
     points = generator_of().sample(key, energy, 512, clamp)

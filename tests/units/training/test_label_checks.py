@@ -4,11 +4,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import bowl, divergence_of, fit, generator_of, Ramps
+from by_hand import bowl, divergence_of, fit, Ramps
 
 from equistein.energies import JointEnergy
-from equistein.samplers import Normal
-from equistein.training import check_classes, CrossEntropy, Fitted, SquaredError
+from equistein.training import check_classes, CrossEntropy, SquaredError
 
 CLASSES = [0, 1, 2, 1, -1, 0]
 
@@ -69,9 +68,6 @@ def test_wrong_classes_are_refused_before_the_fit_begins(
 def test_wrong_energies_are_refused_before_the_fit_begins(labels, key, data, never):
     with pytest.raises(ValueError, match="labels"):
         fit(key, bowl(), data, SquaredError(), labels=labels, batch_size=4)
-
-
-def test_an_energy_without_classes_has_no_cross_entropy(key, data, never):
     with pytest.raises(ValueError, match="JointEnergy"):
         fit(key, bowl(), data, CrossEntropy(), labels=CLASSES, batch_size=4)
 
@@ -83,15 +79,6 @@ def test_right_classes_are_taken_in_any_form(kind, key, data, energy):
     found = fit(key, energy, data, CrossEntropy(), labels=kind(CLASSES), batch_size=6)
     assert np.isfinite(found.history["cross_entropy"]).all()
     assert found.history["num_labels"] == 5
-
-
-@pytest.mark.parametrize("label", [-1, 3, 1.0, True, "a"])
-def test_a_class_that_is_none_is_not_drawn_from(label, key, data, energy, unchecked):
-    normal = Normal(jnp.zeros(2), 1.0)
-    fitted = Fitted(energy, {}, [], generator_of(data), normal)
-    assert fitted.sample(key, 2, label=np.int64(2)).shape == (2, 2)
-    with pytest.raises(ValueError, match="`label`"):
-        fitted.sample(key, 2, label=label)
 
 
 def test_the_number_of_classes_is_the_largest_plus_one():

@@ -4,7 +4,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from by_hand import batch_of, Bowl, bowl, divergence_of, epochs, fit, Jump, Slope, STILL
+from by_hand import batch_of, Bowl, bowl, divergence_of, epochs, fit, Jump, STILL
 
 from equistein.training import AbstractObjective, OnEpoch, Trainer
 
@@ -31,19 +31,16 @@ def rows_of(info):
 def test_the_running_mean_lags_behind_the_weights(key):
     data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
     objective = divergence_of(data)
-    (_, new), _ = epochs(key, Slope(weight), data, objective, rate=0.5, ema=0.05)
-    # The first update's decay is at most 1 / 10.
-    expected = 0.05 * weight + 0.95 * new.energy.weight
-    assert np.allclose(new.average.weight, expected)
-    (_, new), _ = epochs(key, Slope(weight), data, objective, rate=0.5, ema=0.9)
-    expected = 0.1 * weight + 0.9 * new.energy.weight
-    assert np.allclose(new.average.weight, expected)
+    for ema, decay in ((0.05, 0.05), (0.9, 0.1)):  # the first is at most 1 / 10
+        (_, new), _ = epochs(key, bowl(0.0, weight), data, objective, rate=0.5, ema=ema)
+        expected = decay * weight + (1 - decay) * new.energy.slope
+        assert np.allclose(new.average.slope, expected)
 
 
 def test_rows_tell_which_points_a_batch_has(key):
     data = jnp.arange(12.0)[:, None]
     _, infos = epochs(
-        key, Slope(jnp.ones(1)), data, Rows(), num=2, batch_size=4,
+        key, bowl(0.0, 1.0), data, Rows(), num=2, batch_size=4,
         labels=jnp.arange(12) // 4,
     )  # fmt: skip
     seen = [rows_of(info) for info in infos]
@@ -59,14 +56,16 @@ def test_epochs_of_more_than_a_pass_see_all_before_any_comes_again(key):
     data = jnp.arange(10.0)[:, None]
     for batches in (1, 7):  # less than a pass over the data, and more
         fitted = fit(
-            key, Slope(jnp.ones(1)), data, Rows(), num_epochs=2, batch_size=4,
+            key, bowl(0.0, 1.0), data, Rows(), num_epochs=2, batch_size=4,
             epoch_batches=batches,
         )  # fmt: skip
         assert len(fitted.history["loss"]) == 2
-    rows = np.asarray(Trainer(Rows(), optax.sgd(0.0), 4, 7, 0.0)._rows(key, 10)).ravel()
-    seen = [np.sort(part) for part in (rows[:10], rows[10:20])]
-    assert all(np.array_equal(part, np.arange(10)) for part in seen)
+    trainer = Trainer(Rows(), optax.sgd(0.0), 4, 7, 0.0)
+    state = trainer.init(key, bowl(0.0, 1.0), batch_of(data))
+    rows = rows_of(trainer.epoch(state, data)[1]).ravel()
     assert len(rows) == 28
+    for part in (rows[:10], rows[10:20]):
+        assert np.array_equal(np.sort(part), np.arange(10))
 
 
 def test_an_epoch_is_compiled_once(key):
@@ -89,12 +88,11 @@ def test_an_epoch_is_compiled_once(key):
 
 
 def test_scaled_updates_are_smaller(key):
-
     data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
     trainer = Trainer(divergence_of(data, STILL), optax.sgd(0.5), 8, 1, 0.0)
-    state = trainer.init(key, Slope(weight), batch_of(data))
+    state = trainer.init(key, bowl(0.0, weight), batch_of(data))
     half = eqx.tree_at(lambda s: s.scale, state, state.scale / 2)
-    moves = [trainer.epoch(s, data)[0].energy.weight - weight for s in (state, half)]
+    moves = [trainer.epoch(s, data)[0].energy.slope - weight for s in (state, half)]
     assert np.allclose(moves[0], 2 * moves[1])
 
 

@@ -109,9 +109,6 @@ def key():
     return jax.random.key(0)
 
 
-# ------------------------------------------------------------ what is refused
-
-
 def test_a_class_that_is_not_known_is_named(path):
     save_tree(path, Mine(jnp.ones(2), "a"))
     with pytest.raises(FileFormatError, match=r"classes=\[Mine\]"):
