@@ -16,9 +16,8 @@ def test_a_cloud_and_its_classes_are_learned(whole_fit):
     assert numbers["num_samples"] == {"model": 6}
     assert numbers["floor"]["w1_of_a_feature"] > 0
     metrics = numbers["entries"]["model"]
-    assert 0 <= metrics["held_out_accuracy"] <= 1
-    assert 0 <= metrics["calibration_error"] <= 1
-    assert 0 <= metrics["auroc_by_log_density"] <= 1
+    for name in ("held_out_accuracy", "calibration_error", "auroc_by_log_density"):
+        assert 0 <= metrics[name] <= 1
     assert 1 <= metrics["num_held_out_labels"] <= 4
     assert metrics["log_normalizer_error"] > 0
     assert np.isfinite(metrics["held_out_log_likelihood"])

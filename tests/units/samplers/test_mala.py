@@ -15,11 +15,7 @@ def bowl(x):
 
 
 def far_from_normal(samples):
-    """Return how far the chains' law is from the standard normal one.
-
-    Its variance in standard errors, and Kolmogorov's distance in units in which 2.2 is
-    passed once in 8 000 times.
-    """
+    """Return errors of variance, and Kolmogorov's distance: 2.2 is 1 of 8 000 times."""
     x = np.asarray(samples.particles).ravel()
     variance = abs(np.mean(x**2) - 1) / (2 / len(x)) ** 0.5
     return variance, scipy.stats.kstest(x, "norm").statistic * len(x) ** 0.5

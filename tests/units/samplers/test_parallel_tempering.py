@@ -23,6 +23,8 @@ from equistein.samplers import (
     run,
     suppress_warnings,
 )
+from equistein.samplers._geometric_path import ess_fraction, unvalued
+from equistein.samplers._ladder import _arrived, equal_rejection, first_ladder, Replicas
 
 SAMPLER = ParallelTempering(
     MALA(0.3), num_temperatures=5, num_adapt=256, reference=Normal(jnp.zeros(2), 4.0)
@@ -42,10 +44,7 @@ def tempered():
 
 
 def share_of_the_first(points):
-    """Return the share of the lighter mode and its standard error over the chains.
-
-    The points are of shape (record, chain, 2).
-    """
+    """Return the lighter mode's share and error, of points (record, chain, 2)."""
     shares = np.mean(np.asarray(points)[..., 0] > 0, axis=0)
     return shares.mean(), shares.std(ddof=1) / len(shares) ** 0.5
 
@@ -232,3 +231,38 @@ def test_what_cannot_be_walked_is_refused_before_work_begins(key):
     bowl = lambda x: -0.5 * jnp.sum(x**2)
     with pytest.raises(ValueError, match="on the subspace of its chains"):
         run(key, other, bowl, jnp.array([[[1.0], [-1.0]]] * 4), num_steps=1)
+
+
+def test_a_ladder_of_equal_rejection_divides_the_barrier():
+    # The barrier is 0, .3, .4; its half is two thirds of the way to .5.
+    found = equal_rejection(jnp.array([1.0, 0.5, 0.0]), jnp.array([0.3, 0.1]))
+    assert np.allclose(found, [1, 2 / 3, 0])
+    # The first one is closest at the hot end.
+    assert np.allclose(first_ladder(3), [1, 1 / 16, 0])
+
+
+def test_the_effective_share_of_equal_weights_is_all_of_them():
+    assert np.allclose(ess_fraction(jnp.zeros(5)), 1)
+    one = jnp.array([0.0, -jnp.inf, -jnp.inf, -jnp.inf])
+    assert np.allclose(ess_fraction(one), 1 / 4)
+
+
+def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
+    heading = jnp.array([[0, 2, 1], [1, 0, 2], [0, 1, 2]])
+    trips = jnp.array([[0, 3, 1], [1, 0, 0], [0, 0, 5]])
+    walker = unvalued(jnp.zeros((3, 3, 2)))
+    found = _arrived(Replicas(walker, heading, trips))
+    assert np.array_equal(found.heading, [[1, 1, 1], [1, 0, 2], [0, 2, 2]])
+    assert np.array_equal(found.round_trips, [[0, 4, 1], [1, 0, 0], [0, 0, 5]])
+    walker = unvalued(jnp.zeros((1, 3, 2)))
+    alone = _arrived(Replicas(walker, heading[:1], trips[:1]))
+    assert np.array_equal(alone.heading, [[1, 1, 1]])
+
+
+def test_chains_are_tuned_first_and_when_the_ladder_was_last_moved():
+    steps = range(12)
+    adaptive = ParallelTempering(MALA(0.1), num_temperatures=3, num_adapt=10)
+    fixed = ParallelTempering(MALA(0.1), [1.0, 0.5, 0.0], num_adapt=10)
+    for sampler, due in ((adaptive, [0, 5]), (fixed, [0])):
+        found = [step for step in steps if sampler._tunes(jnp.asarray(step))]
+        assert found == due

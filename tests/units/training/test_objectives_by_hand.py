@@ -183,12 +183,12 @@ def test_forces_on_blurred_points_are_those_of_the_blurred_density(key):
     points = jr.normal(key, (20_000, 1))  # E = x^2 / 2, so that F / kT = -x
     objective = Blurred(ForceMatching(-points), 1.0)
 
+    batch = batch_of(points)
+
     @jax.jit
+    @jax.grad
     def slope(precision):
-        batch = batch_of(points)
-        return jax.grad(lambda a: objective.loss(key, bowl(a), None, batch)[0])(
-            precision
-        )
+        return objective.loss(key, bowl(precision), None, batch)[0]
 
     # The blurred density has variance 2, precision 1/2; the clean one 1.
     assert abs(slope(0.5)) < 5 * 4 / 20_000**0.5

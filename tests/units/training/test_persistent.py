@@ -18,7 +18,14 @@ from by_hand import (
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
 from equistein.samplers import Langevin, SVGD
-from equistein.training import Batch, Box, Persistent, PersistentState, ReplayBuffer
+from equistein.training import (
+    Batch,
+    Box,
+    ContrastiveDivergence,
+    Persistent,
+    PersistentState,
+    ReplayBuffer,
+)
 
 
 def moved(key, negatives, particles, energy=None, points=None, count=0):
@@ -170,3 +177,37 @@ def test_a_sampler_of_other_points_is_refused(key):
     sampler = SVGD(Equivariant(RBF(1.0), Cyclic(4)), optax.sgd(0.1))
     with pytest.raises(ValueError, match="shape"):
         fit(key, bowl(), data, divergence_of(data, sampler))
+
+
+FEW = {"num_particles": 5, "num_steps": 1, "reset_probability": 0.0}
+
+
+def buffer(data, size=12, sampler=None, **options):
+    start = Box(data, Trivial())
+    return ReplayBuffer(sampler or svgd(), start, size, **FEW | options)
+
+
+def test_only_the_particles_drawn_from_the_buffer_move(key):
+    data = jr.normal(key, (8, 2))
+    objective = ContrastiveDivergence(buffer(data), 0.0)
+    states, infos = epochs(key, bowl(), data, objective, num=20)
+    kept = [state.objective_state for state in states]
+    assert kept[0].particles.shape == (12, 2)
+    for old, new in zip(kept[:-1], kept[1:], strict=True):
+        moved = np.any(np.asarray(new.particles != old.particles), axis=1)
+        assert np.sum(moved) == 5
+        assert new.count == old.count + 1
+    moved = np.any(np.asarray(kept[-1].particles != kept[0].particles), axis=1)
+    assert np.all(moved)  # the chance that one of them is never drawn is 12 (7/12)^20
+    # The loss is that of the five, which went back into the buffer.
+    moved = np.any(np.asarray(kept[1].particles != kept[0].particles), axis=1)
+    squares = np.sum(np.asarray(kept[1].particles)[moved] ** 2, axis=1)
+    assert np.allclose(infos[0]["negative_energy"], 0.5 * np.mean(squares))
+
+
+def test_particles_of_the_buffer_are_reset_when_they_are_drawn(key):
+    data = jr.normal(key, (8, 2))
+    negatives = buffer(data, sampler=STILL, reset_probability=1.0)
+    (old, new), _ = epochs(key, bowl(), data, ContrastiveDivergence(negatives, 0.0))
+    old, new = (np.asarray(s.objective_state.particles) for s in (old, new))
+    assert np.sum(np.any(np.abs(old - new) > 1e-6, axis=1)) == 5

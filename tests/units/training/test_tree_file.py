@@ -95,18 +95,14 @@ def test_what_no_file_can_hold_is_refused_by_its_place(part, path):
     assert not path.exists()
 
 
-def test_a_header_can_be_read_and_names_no_module(path):
-    save_tree(path, Mine(jnp.ones(2), "a", (mine_too, eqx.nn.Linear(1, 1, key=key()))))
+def test_a_header_can_be_read_and_names_no_module(path, key):
+    save_tree(path, Mine(jnp.ones(2), "a", (mine_too, eqx.nn.Linear(1, 1, key=key))))
     header, _ = load_arrays(path, "model")
     assert header["tree"]["class"] == "Mine"
     assert header["tree"]["fields"]["label"] == "a"
     function, linear = header["tree"]["fields"]["inner"]["tuple"]
     assert function == {"function": "mine_too"}
     assert linear["class"] == "equinox.Linear"
-
-
-def key():
-    return jax.random.key(0)
 
 
 def test_a_class_that_is_not_known_is_named(path):
