@@ -134,6 +134,7 @@ def test_the_warning_of_a_sampler_is_printed_once_and_others_pass(capsys):
         (["resume", "nowhere"], "not a run folder"),
         (["resume"], "PATH"),
         (["report"], "RUN_DIR"),
+        (["sample", "pretrained:benzene", "--out", "new.xyz"], "only c5h8o"),
         (["fit", "nowhere.npy", "--group", "cyclic:4"], "no file"),
         (["fit", "nowhere.npy"], "--group"),
     ],

@@ -197,7 +197,7 @@ class Round(AbstractNetwork):
 
 
 def test_an_unknown_continuous_group_has_neither_network_nor_kernel(key):
-    group = Direct(((SpecialOrthogonal(2), (2,)), (Trivial(), (1,))))
+    group = Direct((SpecialOrthogonal(2), (2,)), (Trivial(), (1,)))
     for make in (energy_for, for_data):
         with pytest.raises(ValueError, match="No invariant features are known"):
             make(key, group, data_for((3,)))
