@@ -60,7 +60,8 @@ PACKAGES = {  # what is changed, and the tests that must notice
         "contracts/test_wrong_arguments.py"],
     ),
     "training": (
-        ["training"], ["units/training", "contracts/test_training_parts.py"],
+        ["training"], ["units/training", "contracts/test_training_parts.py",
+        "contracts/test_wrong_arguments.py"],
     ),
     "readers": (
         ["data", "molecules/_xyz.py", "molecules/_extended_comment.py", "_limits.py"],

@@ -1,7 +1,11 @@
-"""Fits in one call, as tests write them."""
+"""Fits in one call, as tests write them, and what they compare of them."""
+
+import equinox as eqx
+import jax
+import numpy as np
 
 import equistein as es
-from equistein.training import InMemory, Optimization
+from equistein.training import InMemory, OnEpoch, Optimization
 
 
 def fit(
@@ -14,3 +18,20 @@ def fit(
     more = {} if rollback is None else {"rollback": rollback}
     how = Optimization(optimizer, ema=ema, precision=precision, **more)
     return es.fit(key, energy, data, objective, labels=labels, optimizer=how, **options)
+
+
+def same(first, second):
+    """Whether two trees hold the same arrays, bit for bit; NaN is itself."""
+    first, second = (eqx.filter(tree, eqx.is_array_like) for tree in (first, second))
+    equal = lambda a, b: np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
+    return jax.tree.all(jax.tree.map(equal, first, second))
+
+
+def stop_after(epoch):
+    """Return a callback that interrupts a fit."""
+
+    def stop(row):
+        if row["epoch"] == epoch:
+            raise KeyboardInterrupt
+
+    return OnEpoch(stop)

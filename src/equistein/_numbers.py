@@ -41,7 +41,7 @@ def check_positive(
     """Raise `ValueError` unless numbers are finite and positive, or zero if allowed."""
     meaning = meaning and f", {meaning}"
     for name, number in numbers.items():
-        good = is_number(number) and 0 <= number < math.inf
+        good = is_number(number) and 0 <= float(number) < math.inf
         if not good or (number == 0 and not zero):
             raise ValueError(
                 f"{owner} needs `{name}` {'>=' if zero else '>'} 0{meaning}, but got "

@@ -107,7 +107,9 @@ def training():
     def flops(model, data, mesh):
         """Return the operations of a step on each device, and on one alone."""
         num, found = model.batch_size, []
-        plain = Trainer(model.objective, model.optimizer, num, 3, 0.9)
+        plain = Trainer(
+            model.objective, model.optimization.transformation(3), num, 3, 0.9
+        )
         for trainer in (plain.sharded(mesh), plain):
             everything = Batch(data, None, jnp.arange(len(data)))
             state = trainer.init(jr.key(0), model.energy, everything)

@@ -216,7 +216,7 @@ def test_a_generator_refuses_conditions_that_are_none(
     make, energy, conditions, key, unchecked
 ):
     generator, energy = make(), energy()
-    wrong = [0] if conditions == [None] else [-1, 1.0, True, "a"]
+    wrong = [0] if conditions == [None] else [-1, 2, 1.0, True, "a"]
     for condition in wrong:
         with pytest.raises(ValueError, match="`label`"):
             generator.sample(key, energy, 2, condition)

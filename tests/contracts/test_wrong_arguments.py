@@ -113,6 +113,59 @@ REFUSED = {  # values of an argument that are refused by its name
         "score_clip": [0.0], "langevin": [-0.1],
     },
     "es.samplers.Langevin": {"step_size": [0.0, -0.1, NAN], "score_clip": [0.0]},
+    "es.samplers.MALA": {
+        "step_size": [0.0, -0.1, INF], "acceptance": [0.0, 1.0], "num_adapt": [-1],
+        "score_clip": [0.0, -2.0],
+    },
+    "es.samplers.ParallelTempering": {
+        "inner": [es.Langevin(0.1)], "num_temperatures": [1],
+        "num_adapt": [0], "reference": [jnp.sum],
+    },
+    "es.samplers.AnnealedSMC": {
+        "num_runs": [0], "num_moves": [0], "ess_fraction": [0.0, 1.0],
+        "reference": [jnp.sum],
+    },
+    "es.samplers.Normal": {"scale": [0.0, -1.0, NAN, INF]},
+    "es.samplers.Geometric": {"num_steps": [0], "start": [0.0, 2.0]},
+    "es.samplers.Power": {"num_steps": [-1], "power": [0.0]},
+    "es.samplers.Minibatched": {
+        "batch_size": [0], "data": [(jnp.ones(3), jnp.ones(4)), 1.0]
+    },
+    "es.training.adam": {
+        "learning_rate": [0.0, NAN], "num_updates": [0], "gradient_clip": [INF, -1.0],
+        "warm_up": [-1, 1.5], "factors": [{0: 0.5}, {3: 0.0}, {3: INF}],
+    },
+    "es.training.fit": {"num_epochs": [0, 2.0], "batch_size": [0, -1]},
+    "es.training.Monitor": {"every": [0, -1, 2.0, True]},
+    "es.training.EarlyStopping": {"patience": [0, -1]},
+    "es.training.RollBack": {"max_rollbacks": [-1, 1.0], "energy_limit": [0.0, NAN]},
+    "es.training.SamplingGenerator": {
+        "num_steps": [0], "num_at_once": [2.0], "sampler": [None]
+    },
+    "es.training.Reweighted": {
+        "sampler": [None], "reference": [jnp.sum], "num_steps": [0],
+        "ess_fraction": [0], "reset_probability": [1.5],
+    },
+    "es.negatives.Persistent": {
+        "num_particles": [0, 2.0], "num_steps": [True], "tolerance": [0.0],
+        "reset_probability": [1.5, NAN], "reset_to_data": [-0.1], "sampler": ["svgd"],
+        "initial": [None], "repel": [True],
+    },
+    "es.negatives.ReplayBuffer": {"size": [3, 0, 12.0, None], "tolerance": [-1.0]},
+    "es.negatives.FromData": {"num_steps": [0]},
+    "es.objectives.ContrastiveDivergence": {
+        "negatives": [None], "regularization": [-1.0, NAN, INF]
+    },
+    "es.objectives.DenoisingScoreMatching": {
+        "sigma_min": [0.0, -1.0, NAN, INF], "sigma_max": [0.05]
+    },
+    "es.objectives.EnergyMatching": {"temperature": [0.0]},
+    "es.objectives.Blurred": {"noise": [0.0, -1.0, NAN, INF]},
+    "es.objectives.Phases": {"phases": [[(0, es.objectives.ScoreMatching())], []]},
+    "es.diffusion.DiffusionSteps": {"temperature": [0.0]},
+    "es.diffusion.HeunSteps": {"num_steps": [0]},
+    "es.diffusion.ReverseDiffusion": {"ending": ["middle"]},
+    "es.diffusion.NoiseEnergy": {"sigma_min": [0.0, -1.0, NAN, 100.0]},
     "es.networks.EGNN": {
         "species": ["C"], "width": [0], "depth": [0], "num_centers": [1],
         "reach": [0.0, NAN], "atomic_numbers": [(6, 8)],

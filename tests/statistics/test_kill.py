@@ -21,11 +21,7 @@ FILES = ("checkpoint/training.eqx", "checkpoint/model.eqx")
 
 
 class Runner:
-    """Starts the command line in processes of its own.
-
-    Args:
-        folder: Where compiled programs are kept, so that each process is short.
-    """
+    """Starts the command line in processes that share compiled programs."""
 
     def __init__(self, folder: pathlib.Path):
         self.environment = os.environ | {

@@ -105,7 +105,7 @@ class Optimization:
             )
 
     def transformation(self, num_updates: int) -> optax.GradientTransformation:
-        """Return the optimizer of so many updates; equal ones are the same object."""
+        """Return the optimizer of a fit; equal settings give the same object."""
         if self.optimizer is None:
             return adam(_LEARNING_RATE, num_updates)
         return canonical_optimizer(self.optimizer)

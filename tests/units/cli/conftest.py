@@ -9,10 +9,7 @@ from equistein.molecules import write_xyz
 
 @pytest.fixture(scope="session")
 def begin_fit(tmp_path_factory):
-    """The command that fits triangles of two classes, all but the folder.
-
-    There are forty, five of them without their class.
-    """
+    """The command that fits forty triangles of two classes, all but the folder."""
     rng = np.random.default_rng(0)
     corners = np.array([[0, 0], [1, 0], [0, 2]]) + 0.1 * rng.normal(size=(40, 3, 2))
     classes = np.arange(40) % 2

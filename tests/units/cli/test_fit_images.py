@@ -10,15 +10,11 @@ from PIL import Image
 from equistein.data import read_image_folder
 
 
-def save_images(path, shape):
-    rng = np.random.default_rng(0)
-    np.savez(path, x=rng.random((40, *shape)), y=np.arange(40) % 2)
-
-
 @pytest.mark.slow
 def test_images_are_fitted_and_drawn(tmp_path, capsys):
-    save_images(tmp_path / "images.npz", (6, 6))
     data, group = tmp_path / "images.npz", "image-rotations"
+    images = np.random.default_rng(0).random((40, 6, 6))
+    np.savez(data, x=images, y=np.arange(40) % 2)
     arguments = ["fit", data, "--group", group, *TINY_IMAGES, "--network", "features"]
     out = tmp_path / "run"
     assert status(*arguments, "--initial", "normals", "--out", out) == 0
@@ -50,10 +46,8 @@ def test_a_folder_of_images_is_fitted_by_an_energy_made_for_densities(tmp_path):
     with np.load(new) as stored:
         assert stored["x"].shape == (3, 6, 6, 1)
         assert np.all(np.isfinite(stored["x"]))
-    folder = tmp_path / "new"
-    assert (
-        status("sample", out, "--label", "b", "--num-samples", 3, "--out", folder) == 0
-    )
+    folder, few = tmp_path / "new", ["--num-samples", 3]
+    assert status("sample", out, "--label", "b", *few, "--out", folder) == 0
     assert read_image_folder(folder)[0].shape == (3, 6, 6, 1)
     assert status("sample", out, "--label", "c", "--out", tmp_path / "other") == 2
     assert status("sample", out, "--out", folder) == 2  # it is there already

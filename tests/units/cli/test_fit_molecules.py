@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from command_line import lines_of, status, TINY_GRAPH
 
-import equistein as es
 from equistein.molecules import read_xyz, write_xyz
 
 
@@ -36,21 +35,9 @@ def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
     plain = tmp_path / "new.npy"
     assert status("sample", molecular_run, "--num-samples", 5, "--out", plain) == 0
     assert np.allclose(np.load(plain), positions, atol=1e-6)
+    other = tmp_path / "other.xyz"
+    assert status("sample", molecular_run, "--label", 0, "--out", other) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.npy", "new.xyz"]
-
-
-def test_a_model_that_does_not_come_with_the_package_is_refused(tmp_path, capsys):
-    new = tmp_path / "new.xyz"
-    assert status("sample", "pretrained:benzene", "--out", new) == 2
-    assert "no pretrained model 'benzene', only c5h8o" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_molecules_have_no_classes_to_draw_from(molecular_run, tmp_path, capsys):
-    new = tmp_path / "new.xyz"
-    assert status("sample", molecular_run, "--label", 0, "--out", new) == 2
-    assert "has no classes" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
@@ -70,7 +57,7 @@ def test_molecules_of_several_formulas_share_a_fit(tmp_path, far_atoms, capsys):
         assert stored["model"].shape == (6, 2, 3)
     draw = ["sample", run, "--num-samples", 3, "--out", new]
     assert status(*draw, "--formula", "CH4") == 2
-    assert "CH4 has C, but this fit knows" in capsys.readouterr().err
+    assert "CH4 has C" in capsys.readouterr().err
     assert status(*draw[:-1], tmp_path / "F2.xyz", "--formula", "F2") == 0
     told = capsys.readouterr().out
     assert "Training never saw F2, but FH, FHO" in told
@@ -91,36 +78,13 @@ def test_atoms_are_held(molecular_run, tmp_path, capsys):
         assert np.allclose(frame.positions[0], [1.9, 2.0, 3.0])
     new.unlink()
     capsys.readouterr()
-    mistakes = {
-        ("0,2",): "different numbers from 0 to 1, such as 0,1,2, but got '0,2'",
-        ("0,0",): "different numbers",
-        ("a",): "different numbers",
-        (): "--hold has all 2 atoms",
-    }
-    for atoms, message in mistakes.items():
-        assert status(*held, *(["--hold-atoms", *atoms] if atoms else [])) == 2
+    for atoms in ("0,2", "0,0", "a"):
+        assert status(*held, "--hold-atoms", atoms) == 2
+        assert "different numbers" in capsys.readouterr().err
+    for wrong in (held, [*draw, "--hold-atoms", "0"]):  # all atoms, and those of none
+        assert status(*wrong) == 2
+        assert "--hold" in capsys.readouterr().err
+    for num, message in ((2, "holds 2"), (1, "more H")):
+        write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]] * num))
+        assert status(*held) == 2
         assert message in capsys.readouterr().err
-    assert status(*draw, "--hold-atoms", "0") == 2
-    assert "needs --hold" in capsys.readouterr().err
-    write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]] * 2))
-    assert status(*held) == 2
-    assert "must hold one molecule, but holds 2" in capsys.readouterr().err
-    write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]]))
-    assert status(*held) == 2
-    assert "--hold has more H than FH has." in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["new.traj", "new.db", "new.extxyz", "new.xyz.gz", "new.pdb"]
-)
-def test_molecules_go_out_and_in_by_ase(name, molecular_run, tmp_path):
-    read = pytest.importorskip("ase.io").read
-    out = tmp_path / name
-    assert status("sample", molecular_run, "--num-samples", 20, "--out", out) == 0
-    frames = read(out, index=":")
-    assert [each.get_chemical_formula() for each in frames] == ["HF"] * 20
-    problem = es.models.Problem(group="point-cloud")
-    dataset = es.models.read_dataset(out, problem, batch_size=4)
-    assert set(dataset.species) == {"F", "H"}
-    assert dataset.points.shape == (20, 2, 3)

@@ -16,9 +16,8 @@ def test_a_cloud_and_its_classes_are_learned(whole_fit):
     assert numbers["num_samples"] == {"model": 6}
     assert numbers["floor"]["w1_of_a_feature"] > 0
     metrics = numbers["entries"]["model"]
-    assert 0 <= metrics["held_out_accuracy"] <= 1
-    assert 0 <= metrics["calibration_error"] <= 1
-    assert 0 <= metrics["auroc_by_log_density"] <= 1
+    for name in ("held_out_accuracy", "calibration_error", "auroc_by_log_density"):
+        assert 0 <= metrics[name] <= 1
     assert 1 <= metrics["num_held_out_labels"] <= 4
     assert metrics["log_normalizer_error"] > 0
     assert np.isfinite(metrics["held_out_log_likelihood"])
@@ -38,6 +37,20 @@ def test_the_report_of_a_fit_says_what_was_learned(whole_fit):
     before = (whole_fit / "report.html").read_bytes()
     assert status("report", whole_fit) == 0
     assert (whole_fit / "report.html").read_bytes() == before
+
+
+def test_a_file_in_the_way_is_kept_and_a_damaged_model_is_an_error(
+    whole_fit, tmp_path, capsys
+):
+    new, run = tmp_path / "new.npz", shutil.copytree(whole_fit, tmp_path / "run")
+    new.write_text("mine")
+    assert status("sample", run, "--out", new) == 2
+    assert "there already" in capsys.readouterr().err
+    assert new.read_text() == "mine"
+    model = run / "checkpoint/model.eqx"
+    model.write_bytes(model.read_bytes()[:-100])
+    assert status("sample", run, "--out", tmp_path / "a.npy") == 2
+    assert "damaged" in capsys.readouterr().err
 
 
 def test_points_of_one_class_are_drawn(whole_fit, tmp_path):
@@ -62,7 +75,6 @@ def test_points_of_all_classes_are_drawn_without_a_label(whole_fit, tmp_path):
     assert status("sample", whole_fit, "--num-samples", 7, "--out", new) == 0
     with np.load(new, allow_pickle=False) as stored:
         assert set(stored) == {"x"}
-    assert status("sample", whole_fit, "--out", new) == 2  # it is there already
 
 
 @pytest.mark.slow
@@ -103,11 +115,9 @@ def test_a_file_that_stays_on_disk_is_fitted_and_judged(begin_fit, tmp_path, cap
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--label", "2", "--out", "new.npz"], "a class from 0 to 1, but got 2"),
-        (["--label", "-1", "--out", "new.npz"], "a class from 0 to 1, but got -1"),
+        (["--label", "2", "--out", "new.npz"], "from 0 to 1"),
+        (["--label", "-1", "--out", "new.npz"], "from 0 to 1"),
         (["--label", "one", "--out", "new.npz"], "--label"),
-        (["--out", "new.xyz"], "need data with elements"),
-        (["--out", "new.csv"], "must end in one of .npy, .npz"),
         (["--out", "nowhere/new.npz"], "no folder"),
         (["--num-samples", "0", "--out", "new.npz"], "at least 1"),
         (["--seed", "-1", "--out", "new.npz"], "from 0 to"),
@@ -122,19 +132,3 @@ def test_a_mistake_in_sampling_writes_nothing(
     assert said in caught.err + caught.out
     assert "Traceback" not in caught.err
     assert not list(tmp_path.iterdir())
-
-
-def test_a_damaged_model_is_an_error(whole_fit, tmp_path, capsys):
-    run = shutil.copytree(whole_fit, tmp_path / "run")
-    model = run / "checkpoint/model.eqx"
-    model.write_bytes(model.read_bytes()[:-100])
-    assert status("sample", run, "--out", tmp_path / "a.npy") == 2
-    assert "damaged" in capsys.readouterr().err
-
-
-def test_a_file_in_the_way_is_kept(whole_fit, tmp_path, capsys):
-    new = tmp_path / "new.npz"
-    new.write_text("mine")
-    assert status("sample", whole_fit, "--out", new) == 2
-    assert "there already" in capsys.readouterr().err
-    assert new.read_text() == "mine"

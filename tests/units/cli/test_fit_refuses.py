@@ -27,8 +27,8 @@ def npz(**arrays):
     return lambda path: np.savez(path, **arrays)
 
 
-def npy(array, **options):
-    return lambda path: np.save(path, array, **options)
+def npy(array):
+    return lambda path: np.save(path, array)
 
 
 def text(content):
@@ -50,94 +50,48 @@ def with_classes(classes):
     return ("x.npz", npz(x=POINTS, y=classes), [])
 
 
-BAD = {
-    "classes of the wrong length": (
-        *with_classes(CLASSES[:-1]), "one class for each of its 40 points",
-    ),
-    "a table of classes": (
-        *with_classes(np.stack([CLASSES] * 2, 1)), "one class for each",
-    ),
-    "a class below -1": (*with_classes(changed(CLASSES, 7, -2)), "first -2 at index 7"),
+CLOUD = ["--group", "point-cloud"]
+BAD = {  # what the tests of readers and of settings do not have
+    "classes of the wrong length": (*with_classes(CLASSES[:-1]), "one class for each"),
     "a class that is a fraction": (
         *with_classes(changed(CLASSES.astype(float), 7, 0.5)), "whole numbers",
     ),
-    "a class that is NaN": (
-        *with_classes(changed(CLASSES.astype(float), 7, np.nan)), "whole numbers",
-    ),
     "a class that is text": (*with_classes(CLASSES.astype(str)), "whole numbers"),
-    "a class that is huge": (
-        *with_classes(changed(CLASSES, 7, 10**6)), "number the classes from 0 on",
-    ),
+    "a class that is huge": (*with_classes(changed(CLASSES, 7, 10**6)), "from 0 on"),
     "classes beyond integers": (
         *with_classes(changed(CLASSES.astype(float), 7, 1e30)), "whole numbers",
     ),
-    "one class only": (*with_classes(np.zeros(40, int)), "the class 0 alone"),
     "no class known": (*with_classes(np.full(40, -1)), "hold none"),
-    "pickled classes": (
-        *with_classes(np.array([{}] * 40, object)), "no NumPy file of plain numbers",
-    ),
-    "NaN": ("x.npy", npy(changed(POINTS, (3, 1), np.nan)), [], "first at index 3"),
-    "infinity": ("x.npy", npy(changed(POINTS, (3, 1), np.inf)), [], "at index 3"),
+    "NaN": ("x.npy", npy(changed(POINTS, (3, 1), np.nan)), [], "at index 3"),
     "a constant column": (
-        "x.npy", npy(changed(POINTS, (slice(None), 1), 2.0)), [],
-        "constant, the first at index 1",
+        "x.npy", npy(changed(POINTS, (slice(None), 1), 2.0)), [], "constant",
     ),
-    "points that coincide": ("x.npy", npy(np.ones((40, 2))), [], "constant"),
-    "fewer points than a batch": (
-        "x.npy", npy(POINTS[:8]), [], "7 are left for training, fewer than a batch",
-    ),
+    "fewer points than a batch": ("x.npy", npy(POINTS[:8]), [], "fewer than a batch"),
     "one point": ("x.npy", npy(POINTS[:1]), [], "at least two points"),
-    "no points": ("x.npy", npy(POINTS[:0]), [], "at least two points"),
-    "a line of numbers": ("x.npy", npy(POINTS[:, 0]), [], "at least two points"),
-    "an archive by the name of an array": (
-        "x.npy", text("PK\x03\x04 no archive"), [], "damaged",
-    ),
     "an array by the name of an archive": ("x.npz", text("\x93NUMPY"), [], "damaged"),
-    "text by the name of an array": ("x.npy", text("0 1\n2 3\n"), [], "damaged"),
     "an array by the name of molecules": (
-        "x.xyz", lambda path: path.write_bytes(b"\x93NUMPY\xff\xfe"),
-        ["--group", "point-cloud"], "expected the number of atoms",
+        "x.xyz", lambda path: path.write_bytes(b"\x93NUMPY\xff\xfe"), CLOUD, "atoms",
     ),
     "another kind of file": ("x.txt", text("0,1\n2,3\n"), [], "must be an .npy file"),
-    "words in a table": (
-        "x.csv", text("a,b\n1,two\n3,four\n"), [], "has 'two' in row 1",
-    ),
-    "an empty file": ("x.npy", text(""), [], "damaged"),
-    "a pickled array": (
-        "x.npy", npy(np.array([[{}]] * 40, object), allow_pickle=True), [], "damaged",
-    ),
-    "an archive without points": ("x.npz", npz(positions=POINTS), [], "positions"),
+    "words in a table": ("x.csv", text("a,b\n1,two\n3,four\n"), [], "'two'"),
     "a folder": ("x.npy", lambda path: path.mkdir(), [], "two images"),
     "molecules without their group": ("x.xyz", text(2 * WATER), [], "point-cloud"),
-    "one molecule": (
-        "x.xyz", text(WATER), ["--group", "point-cloud"], "at least two molecules",
-    ),
+    "one molecule": ("x.xyz", text(WATER), CLOUD, "at least two molecules"),
     "molecules of two formulas": (
         "x.xyz", text(WATER + WATER.replace("O", "S")),
-        ["--group", "point-cloud", "--network", "features"], "of 2 formulas, which",
+        [*CLOUD, "--network", "features"], "of 2 formulas",
     ),
     "species for molecules": (
-        "x.xyz", text(2 * WATER), ["--group", "point-cloud", "--species", "O H H"],
-        "leave --species out",
+        "x.xyz", text(2 * WATER), [*CLOUD, "--species", "O H H"], "--species",
     ),
     "a molecule of one atom": (
-        "x.xyz", text(WATER + "1\n\nO 0 0 0\n"), ["--group", "point-cloud"],
-        "2 to 200 atoms, but molecule 2 has 1",
+        "x.xyz", text(WATER + "1\n\nO 0 0 0\n"), CLOUD, "molecule 2 has 1",
     ),
     "too many atoms": (
-        "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"),
-        ["--group", "point-cloud"], "2 to 200 atoms, but molecule 2 has 201",
-    ),
-    "a graph network of what is no cloud": (
-        "x.npy", npy(POINTS), ["--group", "trivial", "--network", "graph"],
-        "for the symmetry of a PointCloud",
-    ),
-    "a temperature of zero": (
-        "x.xyz", text(2 * HF), ["--group", "point-cloud", "--kelvin", "0"],
-        "`kelvin` must be a finite number above 0",
+        "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"), CLOUD, "2 has 201",
     ),
     "a temperature of what has no energy": (
-        "x.xyz", text(9 * WATER), AT_300, "--kelvin is for molecules with",
+        "x.xyz", text(9 * WATER), AT_300, "--kelvin",
     ),
     "a temperature of points": (
         "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "for molecules with",
@@ -146,57 +100,31 @@ BAD = {
         "x.xyz", text(9 * HF.replace(":forces:", ":other:")), FEATURES, "all alike",
     ),
     "energies alone for a graph network": (
-        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), AT_300,
-        "for molecules with forces",
+        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), AT_300, "with forces",
     ),
     "forces that are all zero": (
         "x.xyz", text(9 * HF.replace("0 0 1", "0 0 0").replace("-1\n", "0\n")),
         AT_300, "unknown or all alike",
     ),
     "forces of several formulas": (
-        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "of 2 formulas, which",
+        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "of 2 formulas",
     ),
-    "a truncated molecule": (
-        "x.xyz", text(WATER + WATER[:-8]), ["--group", "point-cloud"], "x.xyz, line 6",
-    ),
-    "held out beyond all": ("x.npy", npy(POINTS), ["--held-out", "1"], "held_out"),
     "more held out than is left": (
-        "x.npy", npy(POINTS), ["--held-out", "0.9"], "--batch-size or --held-out",
+        "x.npy", npy(POINTS), ["--held-out", "0.9"], "--held-out",
     ),
-    "no layers": ("x.npy", npy(POINTS), ["--widths", "0"], "width"),
     "a setting out of range": (
         "x.npy", npy(POINTS), ["--temperature", "0"], "temperature",
     ),
-    "steps of size zero alone": (
-        "x.npy", npy(POINTS), ["--kernel", "none", "--langevin-step-size", "0"],
-        "no particle moves",
-    ),
-    "a buffer smaller than the particles": (
-        "x.npy", npy(POINTS), ["--buffer-size", "2"], "buffer_size",
-    ),
-    "a cloud without its dimension": (
-        "x.npy", npy(POINTS), ["--group", "point-cloud"], "--dim",
-    ),
-    "a dimension that does not divide": (
-        "x.npy", npy(POINTS), ["--group", "point-cloud", "--dim", "4"],
-        "do not divide",
-    ),
+    "a cloud without its dimension": ("x.npy", npy(POINTS), CLOUD, "--dim"),
+    "a dimension without a cloud": ("x.npy", npy(POINTS), ["--dim", "2"], "--dim"),
     "species for other particles": (
-        "x.npy", npy(TRIANGLES),
-        ["--group", "point-cloud", "--dim", "2", "--species", "C C"], "species",
+        "x.npy", npy(TRIANGLES), [*CLOUD, "--dim", "2", "--species", "C C"], "species",
     ),
-    "a group of other points": ("x.npy", npy(POINTS), ["--group", "so:3"], "acts on"),
     "an unknown group": ("x.npy", npy(POINTS), ["--group", "square"], "no group"),
-    "a group of no elements": (
-        "x.npy", npy(POINTS), ["--group", "cyclic:0"], "`order`, an integer >= 1",
-    ),
-    "no epochs": ("x.npy", npy(POINTS), ["--num-epochs", "0"], "num_epochs"),
     "images that are not square": (
         "x.npy", npy(np.random.default_rng(0).random((40, 6, 5))),
-        ["--group", "image-rotations", "--network", "features"],
-        "acts on points of shape",
+        ["--group", "image-rotations", "--network", "features"], "shape",
     ),
-    "a dimension without a cloud": ("x.npy", npy(POINTS), ["--dim", "2"], "--dim"),
 }  # fmt: skip
 
 
@@ -232,8 +160,8 @@ def test_a_file_that_is_too_large_is_refused(tmp_path, monkeypatch, capsys):
     [
         (["--num-particles", "1000000000"], "`num_particles`"),
         (["--widths", "100000", "100000"], "`widths`"),
-        (["--num-samples", "1000000000"], "Drawing 1000000000 samples would need"),
-        (["--num-epochs", "1000000000"], "The history of 1000000000 epochs"),
+        (["--num-samples", "1000000000"], "1000000000 samples"),
+        (["--num-epochs", "1000000000"], "1000000000 epochs"),
         (["--num-epochs", "10000000000"], "no setting raises that"),
     ],
 )

@@ -1,5 +1,4 @@
 import json
-import pathlib
 import shutil
 
 import numpy as np
@@ -17,15 +16,9 @@ def test_resuming_a_fit_whose_data_changed_is_refused(whole_fit, tmp_path, capsy
     (run / "config.json").write_text(json.dumps(described | {"data": str(other)}))
     assert status("resume", run) == 2
     assert "is not what" in capsys.readouterr().err
-    pathlib.Path(other).unlink()
+    other.unlink()
     assert status("resume", run) == 2
     assert "is gone" in capsys.readouterr().err
-
-
-def test_a_finished_fit_says_that_it_was_finished_before(whole_fit, capsys):
-    assert status("resume", whole_fit) == 0
-    told = capsys.readouterr().out
-    assert f"Finished before. Report: {whole_fit / 'report.html'}" in told
 
 
 @pytest.mark.parametrize(
@@ -58,3 +51,19 @@ def test_a_fit_whose_description_was_changed_by_hand_is_not_resumed(
     assert caught.err.startswith("equistein: ")
     after = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     assert after == before
+
+
+def test_report_compares_runs(tmp_path, whole_fit, capsys):
+    runs = [shutil.copytree(whole_fit, tmp_path / name) for name in "ab"]
+    for run in runs:
+        (run / "report.html").unlink()
+    assert status("report", *runs) == 0
+    page = tmp_path / "compared.html"
+    assert str(page) in capsys.readouterr().out
+    assert "a: model" in page.read_text()
+    page.write_text("mine")
+    assert status("report", *runs) == 2
+    assert "compared.html" in capsys.readouterr().err
+    assert page.read_text() == "mine"
+    reports = [(run / "report.html").read_text() for run in (whole_fit, *runs)]
+    assert reports == reports[:1] * 3

@@ -8,13 +8,7 @@ import numpy as np
 
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import PointCloud, Trivial
-from equistein.models import (
-    Dataset,
-    DenoisingSettings,
-    for_data,
-    for_dataset,
-    Problem,
-)
+from equistein.models import Dataset, DenoisingSettings, for_data, for_dataset, Problem
 from equistein.networks import AbstractNoiseNetwork
 
 GROUP = PointCloud("COO", 3)
@@ -34,11 +28,7 @@ def energy_of(key, data, group=GROUP, atomic_numbers=None, **settings):
 
 
 class Known(AbstractNoiseNetwork):
-    """A network of three atoms that is a factor times a known one.
-
-    With 1 the energy is that of one cloud at the origin, blurred; with 0 that of a
-    normal density.
-    """
+    """Of three atoms: with 1 one cloud at the origin, blurred; with 0 a normal law."""
 
     factor: float
     scale: jax.Array

@@ -3,12 +3,7 @@ import numpy as np
 import pytest
 from molecules_by_hand import known, normal_energy
 
-from equistein.diffusion import (
-    DiffusionSteps,
-    HeunSteps,
-    ReverseDiffusion,
-    StepSizes,
-)
+from equistein.diffusion import DiffusionSteps, HeunSteps, ReverseDiffusion, StepSizes
 
 NONE = jnp.zeros(())
 CLIP = jnp.array(1e3)
@@ -55,8 +50,3 @@ def test_a_generator_takes_them(key):
     energy = known(normal_energy(), factor=1.0)
     points = ReverseDiffusion(HeunSteps(4, CLIP), (3, 3)).sample(key, energy, 5)
     assert points.shape == (5, 3, 3)
-
-
-def test_there_is_at_least_one_step():
-    with pytest.raises(ValueError, match="num_steps"):
-        HeunSteps(0, CLIP)

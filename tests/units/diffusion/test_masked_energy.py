@@ -50,10 +50,9 @@ def test_a_formula_that_fills_all_rows_is_itself(all_of_it):
 
 def test_points_are_projected_as_each_formula_s_are(all_of_it):
     energy, data, _ = all_of_it
-    moved = energy.project(data[0] + 1.0, jnp.asarray(0))
-    assert np.allclose(moved, data[0], atol=1e-12)
-    moved = energy.project(data[7] + 1.0, jnp.asarray(1))
-    assert np.allclose(moved, data[7], atol=1e-12)
+    for point, label in ((data[0], 0), (data[7], 1)):
+        moved = energy.project(point + 1.0, jnp.asarray(label))
+        assert np.allclose(moved, point, atol=1e-12)
 
 
 def test_the_mask_tells_which_rows_count(all_of_it):
@@ -92,29 +91,25 @@ def test_denoising_loss_is_the_mean_over_the_formulas(all_of_it, key):
     assert np.isclose(loss, np.mean(parts))
 
 
-@pytest.mark.parametrize("label", [2, -1, 1.0, True, "a", None])
-def test_a_formula_that_is_none_is_refused(label, all_of_it, unchecked):
-    with pytest.raises(ValueError, match="`label`"):
-        all_of_it[0].given(label)
-
-
 @pytest.mark.parametrize(
-    ("change", "words"),
+    "change",
     [
-        (lambda labels: None, "`labels`"),
-        (lambda labels: labels.at[0].set(-1), "formula of every molecule, from 0 to 1"),
-        (lambda labels: labels.at[3].set(2), "formula of every molecule"),
-        (lambda labels: labels.astype(float), "formula of every molecule"),
+        lambda labels: None,
+        lambda labels: labels.at[0].set(-1),
+        lambda labels: labels.at[3].set(2),
+        lambda labels: labels.astype(float),
     ],
 )
-def test_every_molecule_needs_its_formula(change, words, all_of_it, key):
+def test_every_molecule_needs_its_formula(change, all_of_it, key):
     energy, data, labels = all_of_it
-    objective = NoiseConditionalScoreMatching()
-    with pytest.raises(ValueError, match=words):
-        es.fit(key, energy, data, objective, labels=change(labels), num_epochs=1,
-               batch_size=4)  # fmt: skip
+    options = {"labels": change(labels), "num_epochs": 1, "batch_size": 4}
+    with pytest.raises(ValueError, match="`labels`|formula of every molecule"):
+        es.fit(key, energy, data, NoiseConditionalScoreMatching(), **options)
     with pytest.raises(ValueError, match="`labels`"):
         energy.at(energy.sigma_min)
+    for label in (2, -1):
+        with pytest.raises(ValueError, match="`label`"):
+            energy.given(label)
 
 
 @pytest.mark.slow
@@ -138,13 +133,9 @@ def test_one_formula_of_several_is_drawn(tmp_path):
         assert np.array_equal(one.sample(jr.key(4), 2), samples)
         assert np.array_equal(loaded.sample(jr.key(4), 2, label=number), samples)
     assert of_formula(fitted, 1).about == {"atomic_numbers": [6, 1, 8]}
-    with pytest.raises(ValueError, match="`label`"):
-        fitted.sample(jr.key(4), 2)
-    with pytest.raises(ValueError, match="number of a formula, from 0 to 1, but got 2"):
-        fitted.sample(jr.key(4), 2, label=2)
     with pytest.raises(ValueError, match="number of a formula"):
         of_formula(fitted, 2)
-    with pytest.raises(ValueError, match="the fit of a MaskedNoiseEnergy, but got"):
+    with pytest.raises(ValueError, match="MaskedNoiseEnergy"):
         of_formula(of_formula(fitted, 0), 0)
     _check_new_formulas(loaded)
 
@@ -160,11 +151,9 @@ def _check_new_formulas(fitted):
     assert samples.shape == (2, 3, 3)
     assert np.allclose(jnp.mean(samples, axis=1), 0, atol=1e-6)
     again = of_formula(of_formula(fitted, 0), "CO2")
-    with pytest.raises(ValueError, match="CO2 has O, but .* the elements C, of two"):
-        of_formula(of_formula(again, "C2"), "CO2")
-    with pytest.raises(ValueError, match="CHN has N, but this fit .* C, H, O,"):
-        of_formula(fitted, "CHN")
-    with pytest.raises(ValueError, match="has one atom only, but"):
-        of_formula(fitted, "C")
-    with pytest.raises(ValueError, match="A formula is like C5H8O"):
-        of_formula(fitted, "c5")
+    for one, asked, said in (
+        (of_formula(again, "C2"), "CO2", "has O"), (fitted, "CHN", "has N"),
+        (fitted, "C", "one atom"), (fitted, "c5", "A formula is like"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            of_formula(one, asked)

@@ -49,10 +49,6 @@ def test_the_objective_is_this_loss_at_random_levels(energy, key):
 
 
 def test_an_energy_without_levels_is_refused(key, unchecked):
-    data = clouds(key)
-    plain = PlainEnergy(MLP(9, widths=(2,), key=key))
-    with pytest.raises(ValueError, match="a NoiseEnergy, but got PlainEnergy: take"):
-        es.fit(
-            key, plain, data, NoiseConditionalScoreMatching(), num_epochs=1,
-            batch_size=4,
-        )  # fmt: skip
+    plain, objective = PlainEnergy(MLP(9, key=key)), NoiseConditionalScoreMatching()
+    with pytest.raises(ValueError, match="NoiseEnergy"):
+        es.fit(key, plain, clouds(key), objective, num_epochs=1, batch_size=4)

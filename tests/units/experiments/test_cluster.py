@@ -1,39 +1,10 @@
 import dataclasses
-import importlib.util
 
 import numpy as np
 import pytest
 
 from equistein.runs import seed_outcome
-from experiments import experiment
-from experiments.cluster import (
-    CLUSTER,
-    ClusterConfig,
-    compare,
-    mean_with_error,
-)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"elements": ("Fe",)}, "`elements`"),
-        ({"elements": ()}, "`elements`"),
-        ({"ladder": (0.9, 0.5)}, "`ladder`"),
-        ({"ladder": (1.0, 1.0)}, "`ladder`"),
-        ({"num_chains": 1}, "at least 2"),
-        ({"container": 0.0}, "`container`"),
-    ],
-)
-def test_settings_that_do_not_do_are_refused(wrong, said):
-    with pytest.raises(ValueError, match=said):
-        dataclasses.replace(ClusterConfig(), **wrong)
-
-
-def test_without_ase_the_command_that_installs_it_is_told(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install 'equistein\[ase\]'"):
-        experiment("cluster").stages(ClusterConfig(), 0)
+from experiments.cluster import CLUSTER, ClusterConfig, compare, mean_with_error
 
 
 def test_the_error_is_that_of_independent_chains():

@@ -13,13 +13,7 @@ import pytest
 
 from equistein.runs import FLOOR, load_part, Metric, seed_outcome, UserError
 from equistein.samplers import warn_of_samples
-from experiments._engine import (
-    AbstractConfig,
-    Entry,
-    Experiment,
-    open_folder,
-    perform,
-)
+from experiments._engine import AbstractConfig, Entry, Experiment, open_folder, perform
 from experiments._figures import boxes, configurations, curves, histograms
 
 
@@ -144,18 +138,15 @@ def test_an_interrupted_run_writes_what_is_finished_and_continues(tmp_path):
 def test_the_same_command_continues_a_run_and_another_is_refused(tmp_path):
     opened(experiment(), tmp_path).release()
     opened(experiment(), tmp_path).release()
-    with pytest.raises(UserError, match="other settings"):
-        open_folder(experiment(), Config(size=2.0), "quick", 0, tmp_path)
-    with pytest.raises(UserError, match="other settings"):
-        open_folder(experiment(), Config(), "quick", 1, tmp_path)
+    for config, seed in ((Config(size=2.0), 0), (Config(), 1)):
+        with pytest.raises(UserError, match="other settings"):
+            open_folder(experiment(), config, "quick", seed, tmp_path)
 
 
 def test_the_report_keeps_names_as_they_are_written():
     text = experiment().text(Config(size=2.0), "quick")
-    assert text.lead == (
-        "Throws FashionMNIST. Appendix E.1 of Jaini, Holdijk and Welling (2021); "
-        "preset quick."
-    )
+    assert text.lead.startswith("Throws FashionMNIST. Appendix E.1 of")
+    assert text.lead.endswith("preset quick.")
     assert text.notes == {"model": "It is."}
     assert text.captions["loss"] == "F."
     assert (text.floor, text.floor_note) == ("data", "A floor.")
@@ -172,15 +163,12 @@ def test_a_color_is_that_of_the_entry_whatever_else_is_there():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("name", "value"),
     [
-        ({"size": 0.0}, "`size`"),
-        ({"size": float("inf")}, "`size`"),
-        ({"size": float("nan")}, "`size`"),
-        ({"noise": -1.0}, "`noise`"),
-        ({"num_seeds": 0}, "`num_seeds`"),
+        ("size", 0.0), ("size", float("inf")), ("size", float("nan")),
+        ("noise", -1.0), ("num_seeds", 0),
     ],
-)
-def test_wrong_settings_are_refused(wrong, said):
-    with pytest.raises(ValueError, match=said):
-        Config(**wrong)
+)  # fmt: skip
+def test_wrong_settings_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"`{name}`"):
+        Config(**{name: value})

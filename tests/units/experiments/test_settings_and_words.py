@@ -28,50 +28,42 @@ def test_no_stein_force_is_a_setting(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "said"),
+    ("name", "field", "value"),
     [
-        (
-            "c4-gaussians",
-            {"num_steps": 0},
-            "`num_steps`",
-        ),
-        (
-            "two-circles",
-            {"radii": (4.0, -8.0)},
-            "`radii`",
-        ),
-        ("particle-sampling", {"start_inverse_temperature": 1.5}, "at most 1"),
-        (
-            "particle-sampling",
-            {"num_particles": 1},
-            "`num_particles`",
-        ),
-        ("particle-sampling", {"pair_budget": 1}, "`pair_budget`"),
-        ("particle-sampling", {"budgets": ()}, "`budgets`"),
-        ("particle-sampling", {"samplers": ("gibbs",)}, "`samplers`"),
-        ("hard-mixture", {"num_smc_particles": 17}, "a multiple of it, but got 17 for"),
-        ("hard-mixture", {"num_steps": 399}, "`num_records`"),
-        ("mixture", {"every": 2_000}, "`num_steps`"),
-        ("images", {"models": ("convolutional",)}, "`models`"),
-        ("images", {"fields": (2, 2)}, "`fields`"),
-        ("images", {"models": ()}, "`models`"),
-        ("objectives", {"objectives": ("guess",)}, "`objectives`"),
+        ("c4-gaussians", "num_steps", 0),
+        ("cluster", "container", 0.0),
+        ("cluster", "elements", ("Fe",)),
+        ("cluster", "elements", ()),
+        ("cluster", "ladder", (0.9, 0.5)),
+        ("cluster", "ladder", (1.0, 1.0)),
+        ("cluster", "num_chains", 1),
+        ("two-circles", "radii", (4.0, -8.0)),
+        ("particle-sampling", "start_inverse_temperature", 1.5),
+        ("particle-sampling", "num_particles", 1),
+        ("particle-sampling", "pair_budget", 1),
+        ("particle-sampling", "budgets", ()),
+        ("particle-sampling", "samplers", ("gibbs",)),
+        ("hard-mixture", "num_smc_particles", 17),
+        ("hard-mixture", "num_steps", 399),
+        ("mixture", "every", 2_000),
+        ("images", "models", ("convolutional",)),
+        ("images", "fields", (2, 2)),
+        ("images", "models", ()),
+        ("objectives", "objectives", ("guess",)),
     ],
 )
-def test_settings_are_refused_where_they_are_built(name, wrong, said):
+def test_settings_are_refused_where_they_are_built(name, field, value):
     quick = configurations(name)[1]
+    said = {"every": "num_steps", "num_chains": "at least 2"}.get(field, field)
     with pytest.raises(ValueError, match=said):
-        dataclasses.replace(quick, **wrong)
+        dataclasses.replace(quick, **{field: value})
 
 
-def test_a_formula_that_cannot_be_compared_is_refused():
+def test_what_cannot_run_is_refused(monkeypatch):
     molecules = experiment("molecules")
-    config = dataclasses.replace(molecules.presets["smoke"], formula="CH4O")
+    other = dataclasses.replace(molecules.presets["smoke"], formula="CH4O")
     with pytest.raises(ValueError, match="`formula` must be of|needs RDKit"):
-        molecules.check(config)
-
-
-def test_samplers_of_which_none_can_run_are_refused(monkeypatch):
+        molecules.check(other)
     sampling = experiment("particle-sampling")
     config = dataclasses.replace(
         sampling.presets["smoke"]["lj55"], samplers=("hmc", "smc")
@@ -79,6 +71,9 @@ def test_samplers_of_which_none_can_run_are_refused(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"equistein\[bayes\]"):
         sampling.check(config)
+    cluster = experiment("cluster")
+    with pytest.raises(ValueError, match=r"pip install 'equistein\[ase\]'"):
+        cluster.stages(cluster.presets["smoke"], 0)
 
 
 @pytest.mark.parametrize("name", MODULES)

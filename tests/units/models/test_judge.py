@@ -24,15 +24,6 @@ def fitted_with(step_size, points):
 @pytest.mark.usefixtures("single_precision")
 def test_samples_that_no_step_has_moved_are_told():
     points = jr.normal(jr.key(1), (12, 2))
-    with pytest.warns(SamplingWarning, match="6 of 6 particles stand exactly where"):
-        fitted_with(1e-30, points).sample(0, 6)
-    assert fitted_with(0.1, points).sample(0, 6).shape == (6, 2)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("single_precision")
-def test_what_drawing_warns_of_is_in_the_judgement():
-    points = jr.normal(jr.key(1), (12, 2))
     dataset = Dataset(points, None, Trivial())
     with pytest.warns(SamplingWarning, match="6 of 6 particles stand exactly where"):
         outcomes, _ = judge(
@@ -41,3 +32,4 @@ def test_what_drawing_warns_of_is_in_the_judgement():
     (event,) = outcomes["model"].events
     assert event["event"] == "warning"
     assert "stand exactly where they began" in event["text"]
+    assert fitted_with(0.1, points).sample(0, 6).shape == (6, 2)

@@ -20,7 +20,7 @@ def test_a_model_comes_with_the_package(single_precision):
 
 
 def test_a_model_that_does_not_come_with_the_package_is_refused():
-    with pytest.raises(ValueError, match="no pretrained model 'benzene', only c5h8o"):
+    with pytest.raises(ValueError, match="benzene.*c5h8o"):
         pretrained("benzene")
 
 

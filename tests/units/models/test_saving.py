@@ -12,14 +12,8 @@ import optax
 import pytest
 
 import equistein as es
-from equistein.energies import AbstractEnergy, PlainEnergy
-from equistein.groups import (
-    Cyclic,
-    ImageRotations,
-    Orthogonal,
-    PointCloud,
-    Trivial,
-)
+from equistein.energies import PlainEnergy
+from equistein.groups import Cyclic, ImageRotations, Orthogonal, PointCloud, Trivial
 from equistein.kernels import RBF
 from equistein.models import ContrastiveSettings, DenoisingSettings, for_data
 from equistein.networks import AbstractNetwork, MLP
@@ -31,7 +25,7 @@ from equistein.training import (
     SamplingGenerator,
 )
 from equistein.training._tree_file import save_tree
-from short_fits import fit
+from short_fits import fit, same
 
 SMALL = {"num_epochs": 1, "batch_size": 8, "sample_steps": 3, "sample_at_once": 4}
 CONTRASTIVE = ContrastiveSettings(**SMALL, widths=(4,), num_particles=4, num_steps=1)
@@ -54,12 +48,6 @@ MODELS = {  # a group, the shape of a point, labels, and how it is made
         {"settings": DENOISING, "network": "graph", "atomic_numbers": (6, 8, 8)},
     ),
 }  # fmt: skip
-
-
-def same(first, second):
-    first, second = (eqx.filter(tree, eqx.is_array_like) for tree in (first, second))
-    equal = lambda a, b: np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
-    return jax.tree.all(jax.tree.map(equal, first, second))
 
 
 @pytest.mark.usefixtures("single_precision")
@@ -117,23 +105,10 @@ class Mine(AbstractNetwork):
         return Trivial()
 
 
-class Hill(AbstractEnergy):
-    weight: jax.Array
-
-    def __call__(self, point):
-        return self.weight * jnp.sum(point**2)
-
-    def group(self, shape):
-        return Trivial()
-
-
 def own_fit(key, network, **options):
     data = jr.normal(key, (8, 2))
-    energy = PlainEnergy(network) if isinstance(network, Mine) else network
-    return fit(
-        key, energy, data, DenoisingScoreMatching(0.3), num_epochs=1, batch_size=8,
-        **options,
-    )  # fmt: skip
+    energy, objective = PlainEnergy(network), DenoisingScoreMatching(0.3)
+    return fit(key, energy, data, objective, num_epochs=1, batch_size=8, **options)
 
 
 def test_classes_and_functions_of_one_s_own_are_given(key, tmp_path):
@@ -145,9 +120,7 @@ def test_classes_and_functions_of_one_s_own_are_given(key, tmp_path):
     fitted = own_fit(key, network, generator=generator)
     fitted.save(path)
     for classes, missing in (((), "Mine"), ((wave,), "Mine"), ((Mine,), "wave")):
-        with pytest.raises(
-            FileFormatError, match=rf"'{missing}'.*classes=\[{missing}\]"
-        ):
+        with pytest.raises(FileFormatError, match=rf"classes=\[{missing}\]"):
             es.load(path, classes)
     loaded = es.load(path, classes=[Mine, wave])
     assert isinstance(loaded.energy.network, Mine)
@@ -157,28 +130,23 @@ def test_classes_and_functions_of_one_s_own_are_given(key, tmp_path):
 def test_a_lambda_is_refused_by_its_place(key, tmp_path):
     network = Mine(MLP(2, widths=(3,), key=key), lambda x: jnp.sin(x))
     fitted = own_fit(key, network)
-    with pytest.raises(
-        ValueError, match=r"Fitted\.energy\.network\.activation is .*lambda.*module or"
-    ):
+    with pytest.raises(ValueError, match=r"Fitted\.energy\.network\.activation"):
         fitted.save(tmp_path / "model.eqx")
     assert not list(tmp_path.iterdir())
-
-
-def test_an_optimizer_of_closures_is_refused_with_what_to_take(key, tmp_path):
+    # Nor is an optimizer of closures taken.
     data = jr.normal(key, (8, 2))
     sampler = SVGD(RBF(1.0), optax.sgd(0.1))
     generator = SamplingGenerator(sampler, Box(data, Trivial()), num_steps=2)
-    fitted = own_fit(key, Hill(jnp.ones(())), generator=generator)
+    fitted = own_fit(key, Mine(MLP(2, widths=(3,), key=key)), generator=generator)
     with pytest.raises(ValueError, match="generator.sampler.optimizer"):
         fitted.save(tmp_path / "model.eqx")
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / "model.eqx"
-    with pytest.raises(FileFormatError, match="There is no file .*model.eqx"):
-        es.load(path)
-    with pytest.raises(FileFormatError, match="There is no file .*checkpoint/model"):
-        es.load(tmp_path)  # of a run in which nothing was learned
+    for missing in (path, tmp_path):  # a run in which nothing was learned
+        with pytest.raises(FileFormatError, match="There is no file"):
+            es.load(missing)
     save_tree(path, RBF(1.0))
     with pytest.raises(FileFormatError, match="holds RBF, not a learned density"):
         es.load(path)

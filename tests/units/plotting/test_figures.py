@@ -1,11 +1,13 @@
 import inspect
 import io
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from equistein import plotting
+from equistein.plotting import figure_file
 
 RANDOM = np.random.default_rng(0)
 CLOUDS = {name: RANDOM.normal(size=(num, 4, 2)) for name, num in (("a", 3), ("b", 2))}
@@ -137,17 +139,6 @@ def test_a_viewer_comes_with_its_script_or_says_what_is_missing(monkeypatch):
     assert "pip install 'equistein[molecules]'" in page.html
 
 
-def test_a_series_keeps_the_color_of_its_name():
-    values = {"a": np.arange(3.0), "b": np.ones(3)}
-    alone = plotting.boxes({"b": values["b"]}, "y", colors={"b": 1})
-    both = plotting.boxes(values, "y")
-    shades = [
-        figure.axes[0].collections[-1].get_facecolor().tolist()
-        for figure in (alone, both)
-    ]
-    assert shades[0] == shades[1]
-
-
 def test_more_curves_than_colors_are_told_apart_by_their_lines():
     values = np.ones((2, 3))
     series = {str(i): (np.arange(3), values) for i in range(12)}
@@ -163,3 +154,19 @@ def test_a_curve_of_one_point_is_seen():
     series = {"a": (np.array([3.0]), np.ones((2, 1)))}
     (panel,) = plotting.curves(series, "y").axes
     assert panel.lines[0].get_marker() == "o"
+
+
+def drawn():
+    figure, axes = plt.subplots()
+    axes.plot(np.arange(5.0), label="a line")
+    axes.fill_between(np.arange(5.0), 0.5)
+    axes.legend()
+    plt.close(figure)
+    return figure
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_the_same_figure_gives_the_same_bytes(suffix, begins):
+    first, second = figure_file(drawn(), suffix), figure_file(drawn(), suffix)
+    assert first.startswith(begins)
+    assert first == second

@@ -1,11 +1,13 @@
 import concurrent.futures
+import dataclasses
+import json
 import shutil
 
 import numpy as np
 import pytest
 
 from equistein._files import write_whole
-from equistein.runs import RunFolder, UserError
+from equistein.runs import RunFolder, settings_from_json, settings_to_json, UserError
 
 
 def test_a_new_folder_is_made_and_one_in_use_refused(tmp_path):
@@ -26,16 +28,20 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="Cannot write"):
         RunFolder.create(tmp_path / "file" / "x")
+    with pytest.raises(TypeError):
+        write_whole(tmp_path / "x", "a text")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_folder_without_a_config_is_no_run(tmp_path):
-    with pytest.raises(UserError, match="is not a run folder"):
-        RunFolder.open(tmp_path)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1, 2]", '"text"', "\udcff"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[1, 2]", '"text"', "\udcff", "[" * 100_000, '{"version": NaN}'],
+    ids=range(7),
+)
 def test_a_damaged_config_is_told_with_its_path(content, tmp_path):
     path = tmp_path / "config.json"
+    with pytest.raises(UserError, match="is not a run folder"):
+        RunFolder.open(tmp_path)
     path.write_bytes(content.encode(errors="surrogateescape"))
     with pytest.raises(UserError, match="config.json"):
         RunFolder.open(tmp_path).read_json("config.json")
@@ -99,23 +105,51 @@ def test_processes_that_write_one_file_do_not_meet(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
-    with pytest.raises(TypeError):
-        write_whole(tmp_path / "x", "a text")
-    assert list(tmp_path.iterdir()) == []
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Inner:
+    rate: float = 0.1
+    epochs: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    num_steps: int = 3
+    radii: tuple[float, ...] = (1.0, 4.0)
+    models: tuple[str, ...] = ("plain",)
+    quick: bool = False
+    width: int | None = None
+    inner: Inner = Inner()
+
+    def __post_init__(self):
+        if self.num_steps < 1:
+            raise ValueError(f"`num_steps` must be positive, but got {self.num_steps}.")
 
 
 @pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("[" * 100_000, "recursion"),
-        ('{"version": NaN}', "NaN, which is no number"),
-        ("[1]", "should hold a JSON object"),
-        ("\udcff", "Cannot read"),
-        ("", "Cannot read"),
-    ],
+    "config",
+    [Config(), Config(width=2, radii=(), inner=Inner(rate=1.0, epochs=(3, 4)))],
 )
-def test_json_that_does_not_do_is_told(text, match, tmp_path):
-    (tmp_path / "config.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(UserError, match=match):
-        RunFolder.open(tmp_path).read_json("config.json")
+def test_a_config_survives_its_json(config):
+    values = json.loads(json.dumps(settings_to_json(config)))
+    assert settings_from_json(Config, values) == config
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_steps", "many"), ("num_steps", 2.5), ("num_steps", True),
+        ("num_steps", -1), ("radii", 4.0), ("radii", [1.0, "two"]), ("quick", 1),
+        ("width", {}), ("wheels", 3), ("inner", {"rate": 0.5}), ("inner", 3),
+    ],
+)  # fmt: skip
+def test_a_config_that_does_not_fit_is_refused(name, value):
+    with pytest.raises(ValueError, match=name):
+        settings_from_json(Config, settings_to_json(Config()) | {name: value})
+
+
+def test_what_is_no_object_and_no_finite_number_is_refused():
+    for values in (None, [], "text"):
+        with pytest.raises(ValueError, match="Config"):
+            settings_from_json(Config, values)
+    with pytest.raises(ValueError, match="Inner must be finite"):
+        settings_to_json(Inner(rate=float("inf")))

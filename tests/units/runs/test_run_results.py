@@ -28,14 +28,14 @@ from equistein.runs import (
 ABOUT = {"w1": Metric("distance", "lower", "nats")}
 
 
-def configured(path, **settings):
-    folder = RunFolder.create(path)
-    configure(folder, **settings)
+def configure(folder, **settings):
+    folder.write_json("config.json", {"command": "experiment", "seed": 0} | settings)
     return folder
 
 
-def configure(folder, **settings):
-    folder.write_json("config.json", {"command": "experiment", "seed": 0} | settings)
+@pytest.fixture
+def folder(tmp_path):
+    return configure(RunFolder.create(tmp_path))
 
 
 def outcome(num=3):
@@ -56,8 +56,7 @@ def lines_of(folder):
     return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
 
 
-def test_a_finished_stage_is_found_again(tmp_path):
-    folder = configured(tmp_path)
+def test_a_finished_stage_is_found_again(folder):
     assert load_part(folder, "vanilla") is None
     save_part(folder, "vanilla", outcome())
     again = load_part(folder, "vanilla")
@@ -73,8 +72,7 @@ def test_a_finished_stage_is_found_again(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"noise", 300])
-def test_a_damaged_stage_is_an_error_of_one_line(content, tmp_path):
-    folder = configured(tmp_path)
+def test_a_damaged_stage_is_an_error_of_one_line(content, folder, tmp_path):
     save_part(folder, "vanilla", outcome())
     path = tmp_path / "checkpoint/vanilla.npz"
     truncated = isinstance(content, int)
@@ -83,8 +81,20 @@ def test_a_damaged_stage_is_an_error_of_one_line(content, tmp_path):
         load_part(folder, "vanilla")
 
 
-def test_results_are_the_contract_s_files(tmp_path):
-    folder = RunFolder.create(tmp_path)
+def test_a_stage_that_was_edited_or_has_no_header_is_refused(folder, tmp_path):
+    save_part(folder, "vanilla", outcome())
+    path = tmp_path / "checkpoint/vanilla.npz"
+    with np.load(path) as stored:
+        np.savez(path, **dict(stored) | {"samples": np.ones((3, 2))})
+    with pytest.raises(UserError, match="vanilla.npz.*delete it and resume"):
+        load_part(folder, "vanilla")
+    for header in ({}, {"settings_sha256": 1, "events": "x"}):
+        save_arrays(path, "finished part", header, {"samples": np.ones(2)})
+        with pytest.raises(UserError):
+            load_part(folder, "vanilla")
+
+
+def test_results_are_the_contract_s_files(folder, tmp_path):
     write_results(folder, {"vanilla": outcome(), FLOOR: outcome(5)}, [4, 5], ABOUT)
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     spread = {"w1": 2.0, "w1_sd": 2**0.5, "w1_min": 1.0, "w1_max": 3.0}
@@ -103,8 +113,7 @@ def test_results_are_the_contract_s_files(tmp_path):
     assert {name: x.shape for name, x in samples.items()} == {"vanilla": (3, 2)}
 
 
-def test_a_history_holds_null_where_a_value_is_infinite(tmp_path):
-    folder = RunFolder.create(tmp_path)
+def test_a_history_holds_null_where_a_value_is_infinite(folder):
     diverged = dataclasses.replace(
         outcome(),
         history={
@@ -128,10 +137,7 @@ def test_what_is_not_finite_is_null():
     assert found.pop("w1_num_finite") == 2
     assert found == pytest.approx(spread)
     assert summarize({"w1": np.array([np.nan])}) == {"w1": None}
-
-
-def test_one_seed_has_no_spread():
-    assert summarize({"w1": np.array([2.0])}) == {"w1": 2.0}
+    assert summarize({"w1": np.array([2.0])}) == {"w1": 2.0}  # one seed has no spread
 
 
 def test_the_seeds_of_a_model_are_join_seeds():
@@ -142,17 +148,19 @@ def test_the_seeds_of_a_model_are_join_seeds():
     assert [event["seed_index"] for event in both["plain"].events] == [0, 1]
 
 
-def test_a_report_is_made_of_the_folder(tmp_path, monkeypatch):
+def test_a_report_is_made_of_the_folder(folder, monkeypatch):
     monkeypatch.setattr("sys.argv", ["/x/mine/__main__.py", "a b", "--seed=1"])
-    folder = configured(tmp_path, experiment="<mine>")
+    configure(folder, experiment="<mine>")
     write_environment(folder)
-    write_results(folder, {"vanilla": outcome(), FLOOR: outcome(5)}, [4, 5], ABOUT)
     folder.write("figures/rings.png", b"no picture")
     text = ReportText(
         title="Two & two", lead="Rings.", notes={"vanilla": "Plain.", "other": "No."},
         captions={"rings": "Both rings."}, floor="data",
     )  # fmt: skip
     write_text(folder, text)
+    with pytest.raises(UserError, match="metrics.json"):
+        write_report(folder)
+    write_results(folder, {"vanilla": outcome(), FLOOR: outcome(5)}, [4, 5], ABOUT)
     page = write_report(folder).read_text()
     for said in ("Two &amp; two", "Rings.", "Plain.", "Both rings.", "floor: data",
                  "Mean over 2 seeds", "2.0 ± 1.4", "&lt;mine&gt;",
@@ -161,15 +169,7 @@ def test_a_report_is_made_of_the_folder(tmp_path, monkeypatch):
     assert "No." not in page
 
 
-def test_a_report_without_results_is_refused(tmp_path):
-    folder = configured(tmp_path)
-    write_text(folder, ReportText(title="nothing"))
-    with pytest.raises(UserError, match="metrics.json"):
-        write_report(folder)
-
-
-def test_a_resumed_run_keeps_the_environment_it_started_in(tmp_path):
-    folder = configured(tmp_path)
+def test_a_resumed_run_keeps_the_environment_it_started_in(folder, tmp_path):
     write_environment(folder)
     before = (tmp_path / "environment.json").read_text()
     versions = json.loads(before)["versions"]
@@ -180,8 +180,7 @@ def test_a_resumed_run_keeps_the_environment_it_started_in(tmp_path):
     assert (tmp_path / "environment.json").read_text() == before
 
 
-def test_a_stage_of_other_settings_is_told(tmp_path):
-    folder = configured(tmp_path)
+def test_a_stage_of_other_settings_is_told(folder):
     save_part(folder, "vanilla", outcome())
     configure(folder, seed=1)
     with pytest.raises(UserError, match="was made with other settings"):
@@ -190,9 +189,9 @@ def test_a_stage_of_other_settings_is_told(tmp_path):
     assert load_part(folder, "vanilla") is not None
 
 
-def test_settings_that_were_changed_are_told(tmp_path):
+def test_settings_that_were_changed_are_told(folder):
     """Where the data are may change, for their checksum is kept."""
-    folder = configured(tmp_path, data="/here")
+    configure(folder, data="/here")
     check_settings(folder)  # nothing has begun
     write_environment(folder)
     check_settings(folder)
@@ -203,29 +202,7 @@ def test_settings_that_were_changed_are_told(tmp_path):
         check_settings(folder)
 
 
-def test_an_edited_part_is_refused(tmp_path):
-    folder = configured(tmp_path)
-    save_part(folder, "vanilla", outcome())
-    path = tmp_path / "checkpoint/vanilla.npz"
-    with np.load(path) as stored:
-        parts = {name: stored[name] for name in stored.files}
-    np.savez(path, **parts | {"samples": np.ones((3, 2))})
-    with pytest.raises(UserError, match="vanilla.npz.*delete it and resume"):
-        load_part(folder, "vanilla")
-
-
-@pytest.mark.parametrize("header", [{}, {"settings_sha256": 1, "events": "x"}])
-def test_a_part_without_its_header_is_refused(header, tmp_path):
-    folder = configured(tmp_path)
-    (tmp_path / "checkpoint").mkdir()
-    path = tmp_path / "checkpoint/vanilla.npz"
-    save_arrays(path, "finished part", header, {"samples": np.ones(2)})
-    with pytest.raises(UserError):
-        load_part(folder, "vanilla")
-
-
-def test_what_would_not_fit_into_memory_is_not_read(tmp_path, monkeypatch):
-    folder = configured(tmp_path)
+def test_what_would_not_fit_into_memory_is_not_read(folder, monkeypatch):
     many = dataclasses.replace(outcome(), samples=np.zeros((50_000, 2)))
     save_part(folder, "vanilla", many)
     folder.write_json("metrics.json", {"w1": [1.0] * 10_000})

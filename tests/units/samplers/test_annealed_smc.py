@@ -5,24 +5,15 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from modes_by_hand import LOG_Z, two_modes, WEIGHT
 
 from equistein.samplers import _annealed_smc, AnnealedSMC, MALA, Normal, run
+from equistein.samplers._annealed_smc import next_temperature, systematic_resampling
 
-LOG_Z, WEIGHT = 2.0, 0.3
 SAMPLER = AnnealedSMC(
     MALA(0.3), reference=Normal(jnp.zeros(2), 4.0), num_runs=8, num_moves=2
 )
 NUM, STEPS = 2_048, 24
-
-
-def two_modes(x):
-    """Two normals of widths 1 and .6, far apart; 30 % of the mass are in the first."""
-    log_p = [
-        jnp.log(weight / (2 * jnp.pi * scale**2))
-        - jnp.sum((x - at) ** 2) / 2 / scale**2
-        for weight, scale, at in ((WEIGHT, 1.0, 4.0), (1 - WEIGHT, 0.6, -4.0))
-    ]
-    return jnp.logaddexp(*log_p) + LOG_Z
 
 
 def annealed(seed, num_steps=STEPS, sampler=SAMPLER):
@@ -86,21 +77,27 @@ def test_resampling_without_weights_is_noticed(monkeypatch, fresh_code):
     assert error_of_share(broken) > 4.5
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_runs": 0}, "`num_runs`"),
-        ({"num_moves": 0}, "`num_moves`"),
-        ({"ess_fraction": 1.0}, "`ess_fraction`"),
-        ({"ess_fraction": 0.0}, "`ess_fraction`"),
-        ({"reference": two_modes}, "`reference`"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(options, message, unchecked):
-    with pytest.raises(ValueError, match=message):
-        AnnealedSMC(MALA(0.1), **options)
-
-
 def test_particles_must_divide_among_the_runs(key):
     with pytest.raises(ValueError, match="`particles`"):
         run(key, SAMPLER, two_modes, jr.normal(key, (20, 2)), num_steps=1)
+
+
+def test_next_temperature_meets_the_conditional_effective_share(key):
+    ratios, log_weights = 30 * jr.normal(key, (256,)), jnp.full(256, -jnp.log(256.0))
+    beta = next_temperature(ratios, log_weights, jnp.array(0.2), 0.9)
+    weights = np.exp((beta - 0.2) * ratios)
+    assert np.isclose(weights.mean() ** 2 / (weights**2).mean(), 0.9, atol=1e-6)
+    flat = next_temperature(0.01 * ratios, log_weights, jnp.array(0.2), 0.9)
+    assert flat == 1
+
+
+def test_systematic_choice_is_by_weight(key):
+    weights = np.repeat([0.5, 0.0, 0.3, 0.2], 5) / 5
+    counts = np.zeros(20)
+    for k in jr.split(key, 200):
+        chosen = np.asarray(systematic_resampling(k, jnp.asarray(weights)))
+        each = np.bincount(chosen, minlength=20)
+        assert np.all(np.abs(each - 20 * weights) < 1)
+        counts += each
+    assert np.allclose(counts / 200 / 20, weights, atol=0.02)
+    assert np.all(counts[5:10] == 0)

@@ -23,9 +23,10 @@ from equistein.samplers import (
     run,
     SamplingWarning,
 )
+from equistein.samplers._blackjax_chains import coordinates_on
 
 CHAINS = 4_000
-CLOUD = PointCloud("CCCC", 2)
+CLOUD, SMALL = PointCloud("CCCC", 2), PointCloud("CCO", 2)
 HMC = {"algorithm": blackjax.hmc, "num_integration_steps": 3}
 SCALES = np.array([1.0, 0.8, 1.4])
 slow = pytest.mark.slow
@@ -51,9 +52,6 @@ UNADJUSTED = functools.partial(hmc.hmc_proposal, sample_proposal=always)
 @eqx.filter_jit
 def one_step(sampler, key, state, density):
     return sampler.step(key, state, density)
-
-
-# ------------------------------------------------------------ the law
 
 
 @slow
@@ -135,9 +133,6 @@ def test_a_point_without_density_is_never_entered(key):
     assert scipy.stats.kstest(x, "uniform").statistic * CHAINS**0.5 < 2.2
 
 
-# ------------------------------------------------------------ a step by hand
-
-
 def by_hand(key, density, point, step_size, mass):
     """Return the point and the rate of acceptance after BlackJAX's own HMC."""
     algorithm: Any = blackjax.hmc(density, step_size, mass, num_integration_steps=3)
@@ -195,9 +190,6 @@ def test_evaluations_are_those_of_the_integrator(options, each, key):
     assert np.array_equal(samples.history["evaluations"], [1 + 2 * each, 1 + 4 * each])
 
 
-# ------------------------------------------------------------ the warm-up
-
-
 @slow
 @pytest.mark.parametrize(
     ("options", "each"),
@@ -244,9 +236,6 @@ def test_adapted_step_follows_the_acceptance():
     ]
     assert sizes[0] < 0.5 < sizes[2]
     assert np.isclose(sizes[1], 0.5)
-
-
-# ------------------------------------------------------------ two modes
 
 
 def two_modes(x):
@@ -296,20 +285,12 @@ def test_sequential_monte_carlo_finds_both_modes(key):
     assert abs(samples.summary["log_z"] - LOG_Z) < 5 * error
 
 
-# ------------------------------------------------------------ refusals
-
-
 @pytest.mark.parametrize(
-    ("algorithm", "words"),
-    [
-        (blackjax.mclmc, "blackjax.mclmc: of others the moves are not exact"),
-        (blackjax.rmh, "a step size and an inverse mass matrix"),
-        (blackjax.nuts(bowl, 0.1, np.ones(2)), "itself and not what it returns"),
-        ("nuts", "blackjax.hmc, .* got 'nuts'"),
-    ],
+    "algorithm",
+    [blackjax.mclmc, blackjax.rmh, blackjax.nuts(bowl, 0.1, np.ones(2)), "nuts"],
 )
-def test_other_algorithms_are_refused_with_the_reason(algorithm, words):
-    with pytest.raises(ValueError, match=words):
+def test_other_algorithms_are_refused(algorithm):
+    with pytest.raises(ValueError, match="blackjax"):
         from_blackjax(algorithm, step_size=0.1)
 
 
@@ -320,51 +301,91 @@ def test_the_package_to_install_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("name", "value"),
     [
-        ({"num_warmup": 0}, "`step_size`"),
-        ({"num_warmup": 5}, "`num_warmup`"),
-        ({"num_warmup": 10.5}, "`num_warmup`"),
-        ({"step_size": 0.0}, "`step_size`"),
-        ({"step_size": float("nan")}, "`step_size`"),
-        ({"acceptance": 1.0}, "`acceptance`"),
-        ({"inverse_mass_matrix": [1.0, np.nan]}, "`inverse_mass_matrix`"),
-        ({"max_num_doublings": 3}, "has the options integrator, .* max_num_doublings"),
-        ({"num_integration_steps": None}, "`num_integration_steps`"),
-        ({"integrator": integrators.implicit_midpoint}, "one of velocity_verlet"),
+        ("num_warmup", 0),
+        ("num_warmup", 5),
+        ("step_size", 0.0),
+        ("step_size", float("nan")),
+        ("acceptance", 1.0),
+        ("inverse_mass_matrix", [1.0, np.nan]),
+        ("max_num_doublings", 3),
+        ("integrator", integrators.implicit_midpoint),
     ],
-)  # fmt: skip
-def test_wrong_arguments_are_refused(options, words, unchecked):
-    options = {"step_size": 0.1} | HMC | options
-    if "num_warmup" in options:
-        del options["step_size"]
-    if options["num_integration_steps"] is None:
-        del options["num_integration_steps"]
-    with pytest.raises(ValueError, match=words):
-        from_blackjax(**options)
+)
+def test_wrong_arguments_are_refused(name, value, unchecked):
+    start = {} if name == "num_warmup" else {"step_size": 0.1}
+    with pytest.raises(ValueError, match=name if value else "step_size"):
+        from_blackjax(**start | HMC | {name: value})
+
+
+def test_a_number_of_steps_is_needed():
+    with pytest.raises(ValueError, match="`num_integration_steps`"):
+        from_blackjax(blackjax.hmc, step_size=0.1)
 
 
 @pytest.mark.parametrize(
-    ("sampler", "shape", "words"),
+    ("options", "shape", "words"),
     [
-        (from_blackjax(blackjax.adjusted_mclmc, step_size=1.0), (1,), "two dimensions"),
+        ({"algorithm": blackjax.adjusted_mclmc}, (1,), "two dimensions"),
         (
-            from_blackjax(
-                **HMC, step_size=1.0, inverse_mass_matrix=[1.0] * 8,
-                project=CLOUD.project,
-            ),
-            (4, 2), r"shape \(6,\) or \(6, 6\), .* got shape \(8,\)",
+            HMC | {"inverse_mass_matrix": [1.0] * 8, "project": CLOUD.project},
+            (4, 2),
+            r"shape \(6,\) or \(6, 6\)",
         ),
-        (
-            from_blackjax(**HMC, step_size=1.0, project=jnp.tanh), (2,),
-            "linear orthogonal projection",
-        ),
-        (
-            from_blackjax(**HMC, step_size=1.0, project=CLOUD.project), (3, 2),
-            "`species`",
-        ),
+        (HMC | {"project": jnp.tanh}, (2,), "projection"),
+        (HMC | {"project": CLOUD.project}, (3, 2), "`species`"),
     ],
-)  # fmt: skip
-def test_points_that_do_not_fit_are_refused(sampler, shape, words, key):
+)
+def test_points_that_do_not_fit_are_refused(options, shape, words, key):
+    sampler = from_blackjax(**options, step_size=1.0)
     with pytest.raises(ValueError, match=words):
         run(key, sampler, bowl, jr.normal(key, (5, *shape)), num_steps=1)
+
+
+def test_the_basis_is_orthonormal_and_spans_the_image(key):
+    coordinates = coordinates_on("HMC", SMALL.project, (3, 2))
+    assert coordinates.dim == 4
+    basis = np.asarray(coordinates.basis)
+    assert np.allclose(basis.T @ basis, np.eye(4), atol=1e-12)
+    point = jr.normal(key, (3, 2))
+    there = coordinates.point(coordinates.of(point))
+    assert np.allclose(there, SMALL.project(point), atol=1e-12)
+    z = coordinates.of(point)
+    assert np.isclose(jnp.sum(z**2), jnp.sum(there**2))
+    assert np.allclose(coordinates.of(there), z, atol=1e-12)
+
+
+def test_without_a_projection_coordinates_are_the_point(key):
+    coordinates = coordinates_on("HMC", lambda x: x, (2, 3))
+    point = jr.normal(key, (2, 3), jnp.float32)
+    assert coordinates.basis is None
+    assert np.array_equal(coordinates.of(point), point.ravel())
+    assert np.array_equal(coordinates.point(coordinates.of(point)), point)
+
+
+def test_a_basis_is_found_while_compiling(key):
+    point = jr.normal(key, (3, 2), jnp.float32)
+
+    @jax.jit
+    def there(point):
+        coordinates = coordinates_on("HMC", SMALL.project, point.shape)
+        return coordinates.point(coordinates.of(point))
+
+    assert there(point).dtype == jnp.float32
+    assert np.allclose(there(point), SMALL.project(point), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        jnp.sin,
+        lambda x: x + 1,
+        lambda x: 0.5 * x,
+        lambda x: x.at[0].add(x[1]).at[1].set(0.0),
+        lambda x: 0 * x,
+    ],
+)
+def test_what_has_no_coordinates_is_refused(project):
+    with pytest.raises(ValueError, match="HMC.*`project`"):
+        coordinates_on("HMC", project, (3,))

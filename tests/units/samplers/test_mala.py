@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from equistein.samplers import (
-    Langevin,
-    MALA,
-    Normal,
-    run,
-    suppress_warnings,
-)
+from equistein.samplers import Langevin, MALA, Normal, run, suppress_warnings
 from equistein.targets import DoubleWell, LennardJones
 
 CHAINS = 4_000
@@ -21,11 +15,7 @@ def bowl(x):
 
 
 def far_from_normal(samples):
-    """Return how far the chains' law is from the standard normal one.
-
-    Its variance in standard errors, and Kolmogorov's distance in units in which 2.2 is
-    passed once in 8 000 times.
-    """
+    """Return errors of variance, and Kolmogorov's distance: 2.2 is 1 of 8 000 times."""
     x = np.asarray(samples.particles).ravel()
     variance = abs(np.mean(x**2) - 1) / (2 / len(x)) ** 0.5
     return variance, scipy.stats.kstest(x, "norm").statistic * len(x) ** 0.5
@@ -90,12 +80,6 @@ def test_adapted_acceptance_is_the_one_asked_for(acceptance, step_size, key):
     assert len(set(sizes[:300])) > 200
 
 
-def test_steps_stay_without_adaptation(key):
-    start = jr.normal(key, (16, 2))
-    samples = run(key, MALA(0.3), bowl, start, num_steps=5, record_every=1)
-    assert np.allclose(samples.history["step_size"], 0.3)
-
-
 @pytest.mark.slow
 def test_number_of_adapting_steps_may_be_traced(key):
     start = jr.normal(key, (16, 2))
@@ -123,6 +107,7 @@ def test_first_move_by_hand(key):
     sampler = MALA(0.4)
     state, info = sampler.step(key, sampler.init(x, bowl), bowl)
     assert info.log_density == bowl(x[0])
+    assert np.isclose(info.step_size, 0.4)
     noise_key, accept_key = jr.split(jr.split(jr.split(key)[1], 1)[0])
     noise = 0.8**0.5 * jr.normal(noise_key, (2,))
     there = 0.6 * x[0] + noise
@@ -183,22 +168,3 @@ def test_a_clipped_drift_comes_down_from_overlaps(score_clip, passes, key):
         samples = run(key, sampler, target.log_density, start, num_steps=300)
     assert (samples.history["log_density"][-1] > 0) == passes
     assert bool(samples.warnings) != passes
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"step_size": 0.0}, "`step_size`"),
-        ({"step_size": -0.1}, "`step_size`"),
-        ({"step_size": float("inf")}, "`step_size`"),
-        ({"step_size": float("nan")}, "`step_size`"),
-        ({"acceptance": 0.0}, "`acceptance`"),
-        ({"acceptance": 1.0}, "`acceptance`"),
-        ({"num_adapt": -1}, "`num_adapt`"),
-        ({"score_clip": 0.0}, "`score_clip`"),
-        ({"score_clip": -2.0}, "`score_clip`"),
-    ],
-)
-def test_a_wrong_sampler_is_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        MALA(**{"step_size": 0.1} | options)

@@ -104,29 +104,8 @@ def test_data_may_be_a_tree(key):
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    [
-        es.MALA(0.1),
-        es.ParallelTempering(es.MALA(0.1), num_temperatures=2),
-    ],
+    "sampler", [es.MALA(0.1), es.ParallelTempering(es.MALA(0.1), num_temperatures=2)]
 )
 def test_samplers_that_compare_densities_are_refused(sampler, posterior):
     with pytest.raises(ValueError, match="take SVGD or Langevin"):
         es.run(jr.key(0), sampler, posterior, jnp.ones((4, 2)), num_steps=1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 0}, "batch_size"),
-        ({"data": (jnp.ones(3), jnp.ones(4))}, "as many rows each"),
-        ({"data": 1.0}, "as many rows each"),
-    ],
-)
-def test_bad_arguments_are_refused(options, message):
-    defaults = {
-        "log_prior": log_prior, "log_likelihood": log_likelihood,
-        "data": jnp.ones((4, 2)), "batch_size": 2,
-    }  # fmt: skip
-    with pytest.raises(ValueError, match=message):
-        es.Minibatched(**defaults | options)

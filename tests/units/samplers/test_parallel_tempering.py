@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 import pytest
+from modes_by_hand import GAP, LOG_Z, two_modes, WEIGHT
 
 from equistein.groups import PointCloud
-from equistein.kernels import RBF
 from equistein.samplers import (
     _ladder,
     Geometric,
@@ -23,24 +22,14 @@ from equistein.samplers import (
     PathWalker,
     run,
     suppress_warnings,
-    SVGD,
 )
+from equistein.samplers._geometric_path import ess_fraction, unvalued
+from equistein.samplers._ladder import _arrived, equal_rejection, first_ladder, Replicas
 
-WEIGHT, GAP, LOG_Z = 0.3, 4.0, 2.0
 SAMPLER = ParallelTempering(
     MALA(0.3), num_temperatures=5, num_adapt=256, reference=Normal(jnp.zeros(2), 4.0)
 )
 CHAINS, STEPS = 128, 512
-
-
-def two_modes(x):
-    """Two normals of widths 1 and .6, far apart; 30 % of the mass are in the first."""
-    log_p = [
-        jnp.log(weight / (2 * jnp.pi * scale**2))
-        - jnp.sum((x - at) ** 2) / 2 / scale**2
-        for weight, scale, at in ((WEIGHT, 1.0, GAP), (1 - WEIGHT, 0.6, -GAP))
-    ]
-    return jnp.logaddexp(*log_p) + LOG_Z
 
 
 def starts(key):
@@ -55,10 +44,7 @@ def tempered():
 
 
 def share_of_the_first(points):
-    """Return the share of the lighter mode and its standard error over the chains.
-
-    The points are of shape (record, chain, 2).
-    """
+    """Return the lighter mode's share and error, of points (record, chain, 2)."""
     shares = np.mean(np.asarray(points)[..., 0] > 0, axis=0)
     return shares.mean(), shares.std(ddof=1) / len(shares) ** 0.5
 
@@ -100,9 +86,6 @@ def test_points_travel_to_the_reference_and_back(tempered):
     trips = tempered.summary["round_trips"]
     assert trips.shape == (CHAINS,)
     assert trips.mean() > STEPS / 50
-
-
-# ------------------------------------------------------------ broken twins
 
 
 def wrong_sign(walkers, betas):
@@ -160,9 +143,6 @@ def test_values_of_a_walker_hold_at_every_temperature(tempered):
     )
 
 
-# ------------------------------------------------------------ going on, files
-
-
 @pytest.mark.slow
 def test_samples_that_were_saved_go_on_as_if_they_had_not(tempered, tmp_path):
     path = tmp_path / "samples.npz"
@@ -210,32 +190,19 @@ def test_walls_are_kept(key):
     assert abs(found["log_z"] - exact) < 4 * found["log_z_error"] + 0.02
 
 
-# ------------------------------------------------------------ refusals
-
-
 @pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: ParallelTempering(SVGD(RBF(), optax.sgd(0.1))), "`inner`"),
-        (lambda: ParallelTempering(MALA(0.1, annealing=Geometric(9))), "`annealing`"),
-        (lambda: ParallelTempering(MALA(0.1), [1.0]), "at least two numbers that fall"),
-        (lambda: ParallelTempering(MALA(0.1), [1.0, 1.0, 0.0]), "that fall from 1"),
-        (lambda: ParallelTempering(MALA(0.1), [0.9, 0.0]), "that fall from 1"),
-        (lambda: ParallelTempering(MALA(0.1), [1.0, float("nan")]), "that fall from"),
-        (lambda: ParallelTempering(MALA(0.1), num_temperatures=1), "num_temperatures"),
-        (lambda: ParallelTempering(MALA(0.1), num_adapt=0), "`num_adapt`"),
-        (
-            lambda: ParallelTempering(
-                MALA(0.1), [1.0, 0.5], reference=Normal(jnp.zeros(2), 1.0)
-            ),
-            "never reaches",
-        ),
-        (lambda: ParallelTempering(MALA(0.1), reference=two_modes), "`reference`"),
-    ],
+    "ladder", [[1.0], [1.0, 1.0, 0.0], [0.9, 0.0], [1.0, float("nan")]]
 )
-def test_settings_that_make_no_sense_are_refused(make, message, unchecked):
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_ladders_that_make_no_sense_are_refused(ladder):
+    with pytest.raises(ValueError, match="inverse_temperatures"):
+        ParallelTempering(MALA(0.1), ladder)
+
+
+def test_settings_that_do_not_go_together_are_refused():
+    with pytest.raises(ValueError, match="`annealing`"):
+        ParallelTempering(MALA(0.1, annealing=Geometric(9)))
+    with pytest.raises(ValueError, match="reference"):
+        ParallelTempering(MALA(0.1), [1.0, 0.5], reference=Normal(jnp.zeros(2), 1.0))
 
 
 def test_what_cannot_be_walked_is_refused_before_work_begins(key):
@@ -256,3 +223,38 @@ def test_what_cannot_be_walked_is_refused_before_work_begins(key):
     bowl = lambda x: -0.5 * jnp.sum(x**2)
     with pytest.raises(ValueError, match="on the subspace of its chains"):
         run(key, other, bowl, jnp.array([[[1.0], [-1.0]]] * 4), num_steps=1)
+
+
+def test_a_ladder_of_equal_rejection_divides_the_barrier():
+    # The barrier is 0, .3, .4; its half is two thirds of the way to .5.
+    found = equal_rejection(jnp.array([1.0, 0.5, 0.0]), jnp.array([0.3, 0.1]))
+    assert np.allclose(found, [1, 2 / 3, 0])
+    # The first one is closest at the hot end.
+    assert np.allclose(first_ladder(3), [1, 1 / 16, 0])
+
+
+def test_the_effective_share_of_equal_weights_is_all_of_them():
+    assert np.allclose(ess_fraction(jnp.zeros(5)), 1)
+    one = jnp.array([0.0, -jnp.inf, -jnp.inf, -jnp.inf])
+    assert np.allclose(ess_fraction(one), 1 / 4)
+
+
+def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
+    heading = jnp.array([[0, 2, 1], [1, 0, 2], [0, 1, 2]])
+    trips = jnp.array([[0, 3, 1], [1, 0, 0], [0, 0, 5]])
+    walker = unvalued(jnp.zeros((3, 3, 2)))
+    found = _arrived(Replicas(walker, heading, trips))
+    assert np.array_equal(found.heading, [[1, 1, 1], [1, 0, 2], [0, 2, 2]])
+    assert np.array_equal(found.round_trips, [[0, 4, 1], [1, 0, 0], [0, 0, 5]])
+    walker = unvalued(jnp.zeros((1, 3, 2)))
+    alone = _arrived(Replicas(walker, heading[:1], trips[:1]))
+    assert np.array_equal(alone.heading, [[1, 1, 1]])
+
+
+def test_chains_are_tuned_first_and_when_the_ladder_was_last_moved():
+    steps = range(12)
+    adaptive = ParallelTempering(MALA(0.1), num_temperatures=3, num_adapt=10)
+    fixed = ParallelTempering(MALA(0.1), [1.0, 0.5, 0.0], num_adapt=10)
+    for sampler, due in ((adaptive, [0, 5]), (fixed, [0])):
+        found = [step for step in steps if sampler._tunes(jnp.asarray(step))]
+        assert found == due

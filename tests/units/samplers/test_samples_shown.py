@@ -31,10 +31,8 @@ def two():
 
 
 def test_samples_say_what_they_are(one, two):
-    assert repr(one).startswith(
-        "Samples(5 particles of shape (2,), float64, after 4 steps; history of 4 "
-        "records: "
-    )
+    for said in ("5 particles of shape (2,)", "float64", "4 steps", "4 records"):
+        assert said in repr(one)
     assert "2 runs, each of 5 particles of shape (2,)" in repr(two)
     assert len(repr(two)) < 300
 

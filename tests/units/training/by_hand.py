@@ -38,18 +38,6 @@ class Bowl(AbstractEnergy):
         return Trivial()
 
 
-class Slope(AbstractEnergy):
-    r"""$E(x) = w \cdot x$, whose gradient in w is x."""
-
-    weight: jax.Array
-
-    def __call__(self, point):
-        return jnp.sum(self.weight * point)
-
-    def group(self, shape):
-        return Trivial()
-
-
 class Ramps(AbstractNetwork):
     """Logits that are linear in the point."""
 
@@ -131,16 +119,6 @@ def generator_of(data, sampler=None, num_steps=4, num_at_once=5):
     return SamplingGenerator(
         sampler or svgd(), start, num_steps=num_steps, num_at_once=num_at_once
     )
-
-
-def same(first, second):
-    """Whether two trees hold the same arrays, bit for bit; NaN is itself."""
-    first, second = (eqx.filter(tree, eqx.is_array_like) for tree in (first, second))
-
-    def equal(a, b):
-        return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
-
-    return jax.tree.all(jax.tree.map(equal, first, second))
 
 
 def two_clusters(key):

@@ -5,21 +5,13 @@ import pytest
 from by_hand import bowl
 
 import equistein as es
-from equistein.energies import AbstractEnergy
+from equistein.energies import KnownEnergy
 from equistein.groups import PointCloud, Trivial
 from equistein.training import Clamp, Normals, SamplingGenerator
 
 CLOUD = PointCloud("COO", 2)
-
-
-class Correlated(AbstractEnergy):
-    """Two coordinates; given one, the other has 0.75 of its mean, and variance 1/2."""
-
-    def __call__(self, point):
-        return point[0] ** 2 + point[1] ** 2 - 1.5 * point[0] * point[1]
-
-    def group(self, shape):
-        return Trivial()
+# Two coordinates; given one, the other has 0.75 of its mean, and variance 1/2.
+CORRELATED = KnownEnergy(lambda x: 1.5 * x[0] * x[1] - jnp.sum(x**2), Trivial())
 
 
 def generator_of(shape=(2,)):
@@ -28,7 +20,7 @@ def generator_of(shape=(2,)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("energy", "right"), [(Correlated(), True), (bowl(), False)])
+@pytest.mark.parametrize(("energy", "right"), [(CORRELATED, True), (bowl(), False)])
 def test_held_coordinates_condition_the_others(energy, right, key):
     clamp = Clamp([2.0, np.nan], [True, False])
     points = generator_of().sample(key, energy, 512, clamp)
@@ -54,17 +46,11 @@ def test_a_clamp_holds_positions_relative_to_each_other(key):
 
 
 def test_a_clamp_refuses_what_does_not_fit():
-    values = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="`mask`"):
-        Clamp(values, [True, False])
-    with pytest.raises(ValueError, match=r"some of 6 .* holds 0\."):
-        Clamp(values, [False] * 3)
-    with pytest.raises(ValueError, match=r"some of 6 .* holds 6\."):
-        Clamp(values, [True] * 3)
+    values, first = np.zeros((3, 2)), [True, False, False]
+    for mask in ([True, False], [False] * 3, [True] * 3, [1, 0, 0]):
+        with pytest.raises(ValueError, match="mask"):
+            Clamp(values, mask)
     with pytest.raises(ValueError, match="finite where they are held, but 2 of 2"):
-        Clamp(np.full((3, 2), np.nan), [True, False, False])
-    with pytest.raises(ValueError, match="`mask` of truth values"):
-        Clamp(values, [1, 0, 0])
-    clamp = Clamp(values, [True, False, False])
-    with pytest.raises(ValueError, match=r"outside the points.*\(3, 2\).*\(2,\)"):
-        generator_of().sample(jax.random.key(0), bowl(), 4, clamp)
+        Clamp(np.full((3, 2), np.nan), first)
+    with pytest.raises(ValueError, match="outside the points"):
+        generator_of().sample(jax.random.key(0), bowl(), 4, Clamp(values, first))

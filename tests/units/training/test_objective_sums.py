@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from by_hand import batch_of, bowl, divergence_of, epochs, fit, Ramps, STILL
 
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.energies import AbstractEnergy, JointEnergy, KnownEnergy
 from equistein.groups import PointCloud, Trivial
 from equistein.training import (
     AbstractObjective,
     Batch,
     Blurred,
     CrossEntropy,
-    DenoisingScoreMatching,
     SquaredError,
     Sum,
 )
@@ -76,14 +75,14 @@ def test_a_sum_uses_labels_if_a_part_does():
 def test_two_objectives_that_report_the_same_name_are_refused(key):
     data = jr.normal(key, (8, 2))
     twice = Level("a") + Level("b") + 0.5 * Level("a")
-    with pytest.raises(ValueError, match="both report a: add one of each kind"):
+    with pytest.raises(ValueError, match="both report a"):
         fit(key, bowl(), data, twice)
 
 
-@pytest.mark.parametrize("weight", [float("nan"), float("inf"), "a", None])
-def test_a_weight_that_is_no_number_is_refused(weight, unchecked):
-    with pytest.raises((ValueError, TypeError)):
-        Sum(((weight, Level("a")),))
+def test_a_weight_that_is_no_number_is_refused(unchecked):
+    for weight in (float("nan"), float("inf"), "a", None):
+        with pytest.raises((ValueError, TypeError)):
+            Sum(((weight, Level("a")),))
     with pytest.raises(ValueError, match="`terms`|finite"):
         Sum(((1.0, "not an objective"),))
 
@@ -119,9 +118,6 @@ def test_an_energy_is_evaluated_once_on_a_batch_by_several_objectives(key):
     assert len(calls) == 3
 
 
-# ------------------------------------------------------------ blurred data
-
-
 def test_noise_blurs_the_data_of_each_batch(key):
     data = jnp.zeros((4_000, 2))
     objective = Blurred(divergence_of(data + 1.0, STILL), 0.3)
@@ -132,12 +128,6 @@ def test_noise_blurs_the_data_of_each_batch(key):
     gap = abs(np.mean(energies) / 0.3**2 - 1)
     assert gap < 5 / 4_000**0.5
     assert abs(np.mean(energies) / 0.33**2 - 1) > 5 / 4_000**0.5
-
-
-def test_without_noise_the_data_are_themselves(key):
-    data = jnp.ones((8, 2))
-    _, (info,) = epochs(key, bowl(), data, divergence_of(data, STILL))
-    assert np.allclose(info["positive_energy"], 1.0)
 
 
 def test_noise_stays_on_the_subspace_and_labels_stay_with_their_points(key):
@@ -151,25 +141,11 @@ def test_noise_stays_on_the_subspace_and_labels_stay_with_their_points(key):
             seen.append(batch)
             return jnp.zeros(()), state, {}
 
-    class Cloud(AbstractEnergy):
-        def __call__(self, point):
-            return jnp.sum(point**2)
-
-        def group(self, shape):
-            return PointCloud((0, 0, 0), 2)
-
+    cloud = KnownEnergy(lambda point: -jnp.sum(point**2), PointCloud((0, 0, 0), 2))
     batch = Batch(jnp.zeros((5, 3, 2)), jnp.arange(5), jnp.arange(5), 0.25)
-    Blurred(Watching(), 0.5).loss(key, Cloud(), None, batch)
+    Blurred(Watching(), 0.5).loss(key, cloud, None, batch)
     assert np.allclose(jnp.mean(seen[0].points, axis=1), 0)
     assert np.std(seen[0].points) > 0.2
     assert np.array_equal(seen[0].labels, batch.labels)
     assert np.array_equal(seen[0].rows, batch.rows)
     assert seen[0].step_scale == 0.25
-
-
-@pytest.mark.parametrize("noise", [0.0, -1.0, float("nan"), float("inf")])
-def test_noise_that_is_none_is_refused(noise):
-    with pytest.raises(ValueError, match="`noise`"):
-        Blurred(CrossEntropy(), noise)
-    with pytest.raises(ValueError, match="`sigma_min`"):
-        DenoisingScoreMatching(noise)

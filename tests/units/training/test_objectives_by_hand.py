@@ -7,16 +7,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from by_hand import (
-    batch_of,
-    bowl,
-    divergence_of,
-    epochs,
-    fit,
-    Ramps,
-    Slope,
-    STILL,
-)
+from by_hand import batch_of, bowl, divergence_of, epochs, fit, Ramps, STILL
 
 from equistein.energies import JointEnergy, KnownEnergy, TemperedEnergy
 from equistein.samplers import Langevin
@@ -24,14 +15,11 @@ from equistein.targets import DoubleWell
 from equistein.training import (
     Batch,
     Blurred,
-    ContrastiveDivergence,
     CrossEntropy,
     ForceMatching,
     Phases,
     SquaredError,
 )
-
-# ------------------------------------------------------------ contrastive divergence
 
 
 def test_its_gradient_lowers_the_data_and_lifts_the_particles(key):
@@ -57,10 +45,12 @@ def test_its_gradient_lowers_the_data_and_lifts_the_particles(key):
 
 def test_the_weights_follow_the_means_of_data_and_particles(key):
     data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
-    (_, new), (info,) = epochs(key, Slope(weight), data, divergence_of(data), rate=0.5)
+    (_, new), (info,) = epochs(
+        key, bowl(0.0, weight), data, divergence_of(data), rate=0.5
+    )
     particles = new.objective_state.particles
     mean = np.mean(data, axis=0) - np.mean(particles, axis=0)
-    assert np.allclose(new.energy.weight, weight - 0.5 * mean)
+    assert np.allclose(new.energy.slope, weight - 0.5 * mean)
     above, below = np.mean(data, axis=0) @ weight, np.mean(particles, axis=0) @ weight
     assert np.allclose(info["positive_energy"], above)
     assert np.allclose(info["negative_energy"], below)
@@ -72,7 +62,7 @@ def test_the_weights_follow_the_means_of_data_and_particles(key):
 def test_regularization_adds_the_mean_squares_of_the_energies(key):
     data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
     objective = divergence_of(data, regularization=0.1)
-    (_, new), (info,) = epochs(key, Slope(weight), data, objective)
+    (_, new), (info,) = epochs(key, bowl(0.0, weight), data, objective)
     above, below = data @ weight, new.objective_state.particles @ weight
     square = np.mean(above**2) + np.mean(below**2)
     loss = np.mean(above) - np.mean(below) + 0.1 * square
@@ -91,21 +81,6 @@ def test_particles_feel_the_temperature(temperature, key):
     fits = [abs(found * (1 - 0.1 / (2 * t)) / t - 1) for t in (temperature, 1.0)]
     limit = 5 * (2 / 4_000) ** 0.5
     assert [gap < limit for gap in fits] == [True, False]
-
-
-@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
-def test_a_wrong_regularization_is_refused(weight, key):
-    data = jr.normal(key, (8, 2))
-    with pytest.raises(ValueError, match="`regularization`"):
-        divergence_of(data, regularization=weight)
-
-
-def test_contrastive_divergence_needs_negatives(unchecked):
-    with pytest.raises(ValueError, match="`negatives`"):
-        ContrastiveDivergence(None)
-
-
-# ------------------------------------------------------------ labels
 
 
 def ramps(key):
@@ -166,9 +141,6 @@ def test_squared_error_passes_over_unknown_energies(key):
     assert np.isnan(info["squared_error"])
 
 
-# ------------------------------------------------------------ forces
-
-
 def loss_of_forces(energy, points, scores):
     batch, objective = batch_of(points), ForceMatching(scores)
     assert objective.init(jr.key(0), energy, batch) is None
@@ -191,6 +163,10 @@ def test_forces_of_a_harmonic_energy(key):
     assert info["num_forces"] == 4
     slope = jax.grad(lambda a: loss_of_forces(bowl(a), points, scores)[0])(1.0)
     assert np.isclose(slope, -some)  # d/da (a - 3)^2 |x|^2 is -1 times it at a = 1
+    batch = Batch(points[4:5], None, jnp.array([4]))  # of which none is known
+    value, _, info = ForceMatching(scores).loss(key, bowl(), None, batch)
+    assert value == 0
+    assert np.isnan(info["force_matching_loss"])
 
 
 def test_forces_of_dw4(key):
@@ -203,39 +179,26 @@ def test_forces_of_dw4(key):
     assert loss_of_forces(broken, points, scores)[0] > 0.1
 
 
-def test_forces_of_a_batch_without_any_are_not_told():
-    scores = jnp.array([[jnp.nan], [1.0]])
-    batch = Batch(jnp.ones((1, 1)), None, jnp.array([0]))
-    value, _, info = ForceMatching(scores).loss(jr.key(0), bowl(), None, batch)
-    assert value == 0
-    assert np.isnan(info["force_matching_loss"])
-
-
 def test_forces_on_blurred_points_are_those_of_the_blurred_density(key):
     points = jr.normal(key, (20_000, 1))  # E = x^2 / 2, so that F / kT = -x
     objective = Blurred(ForceMatching(-points), 1.0)
 
+    batch = batch_of(points)
+
     @jax.jit
+    @jax.grad
     def slope(precision):
-        loss = lambda a: objective.loss(
-            key, bowl(a), None, batch_of(points)
-        )[0]  # fmt: skip
-        return jax.grad(loss)(precision)
+        return objective.loss(key, bowl(precision), None, batch)[0]
 
     # The blurred density has variance 2, precision 1/2; the clean one 1.
     assert abs(slope(0.5)) < 5 * 4 / 20_000**0.5
     assert slope(1.0) > 1
 
 
-@pytest.mark.parametrize(
-    "scores", [np.full((4, 2), np.nan), np.full((4, 2), np.inf), np.ones(4)]
-)
-def test_scores_that_are_none_are_refused(scores):
-    with pytest.raises(ValueError, match="ForceMatching"):
-        ForceMatching(scores)
-
-
 def test_scores_of_other_data_are_refused(key, tmp_path):
+    for scores in (np.full((4, 2), np.nan), np.full((4, 2), np.inf), np.ones(4)):
+        with pytest.raises(ValueError, match="ForceMatching"):
+            ForceMatching(scores)
     data, objective = jr.normal(key, (16, 2)), ForceMatching(np.ones((15, 2)))
     with pytest.raises(ValueError, match=r"of the shape of the data, \(16, 2\)"):
         fit(key, bowl(), data, objective)

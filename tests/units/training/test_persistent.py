@@ -10,8 +10,6 @@ from by_hand import (
     divergence_of,
     epochs,
     fit,
-    generator_of,
-    Jump,
     persistent,
     STILL,
     svgd,
@@ -19,8 +17,15 @@ from by_hand import (
 
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
-from equistein.samplers import Langevin, MALA, SVGD
-from equistein.training import Batch, Box, Persistent, PersistentState, ReplayBuffer
+from equistein.samplers import Langevin, SVGD
+from equistein.training import (
+    Batch,
+    Box,
+    ContrastiveDivergence,
+    Persistent,
+    PersistentState,
+    ReplayBuffer,
+)
 
 
 def moved(key, negatives, particles, energy=None, points=None, count=0):
@@ -153,48 +158,12 @@ def test_data_may_repel_the_particles(repel, key):
     assert apart == repel
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [svgd(0.1, 1e-3), SVGD(Equivariant(RBF(1.0), Cyclic(4)), optax.sgd(0.1)),
-     Langevin(0.1), MALA(0.1)],
-    ids=["svgd", "equivariant", "langevin", "mala"],
-)  # fmt: skip
-def test_each_kind_of_sampler_climbs_the_density(sampler, key):
-    data = jr.normal(key, (8, 2))
-    particles = 30.0 + jr.normal(key, (5, 2))
-    negatives = persistent(data, sampler, num_steps=30)
-    state, info = moved(key, negatives, particles)
-    assert np.linalg.norm(state.particles) < np.linalg.norm(particles)
-    assert info["displacement"] > 0
-    assert info["sampler_steps"] == 30
-
-
-def test_the_displacement_is_how_far_particles_moved(key):
-    data, particles = jr.normal(key, (8, 2)), jr.normal(key, (5, 2))
-    state, info = moved(key, persistent(data), particles)
-    gaps = np.sum(np.asarray(state.particles - particles) ** 2, axis=1)
-    assert np.isclose(info["displacement"], np.mean(gaps) ** 0.5)
-
-
 def test_the_norm_of_scores_is_told_of_an_eighth_of_the_particles(key):
     data = jr.normal(key, (8, 2))
     negatives = persistent(data, num_particles=9)
     state, info = moved(key, negatives, jr.normal(key, (9, 2)), bowl(3.0))
     some = state.particles[:2]
     assert np.allclose(info["score_norm"], 3 * np.sqrt(np.sum(some**2) / 2))
-
-
-@pytest.mark.slow
-def test_any_sampler_may_move_the_negatives(key):
-    data = jr.normal(key, (8, 2))
-    (_, new), (info,) = epochs(key, bowl(3.0), data, divergence_of(data, Jump(2.0)))
-    assert np.array_equal(new.objective_state.particles, jnp.full((5, 2), 2.0))
-    assert np.allclose(info["negative_energy"], 0.5 * 3 * 8)
-    fitted = fit(
-        key, bowl(), data, divergence_of(data, Jump(3.0)),
-        generator=generator_of(data, Jump(4.0)),
-    )  # fmt: skip
-    assert np.array_equal(fitted.sample(key, 3), jnp.full((3, 2), 4.0))
 
 
 def test_energies_far_too_large_at_the_start_are_refused(key):
@@ -210,22 +179,35 @@ def test_a_sampler_of_other_points_is_refused(key):
         fit(key, bowl(), data, divergence_of(data, sampler))
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"num_particles": 0}, "`num_particles`"),
-        ({"num_particles": 2.0}, "`num_particles`"),
-        ({"num_steps": True}, "`num_steps`"),
-        ({"reset_probability": 1.5}, "`reset_probability`"),
-        ({"reset_probability": float("nan")}, "`reset_probability`"),
-        ({"reset_to_data": -0.1}, "`reset_to_data`"),
-        ({"tolerance": 0.0}, "`tolerance`"),
-        ({"sampler": "svgd"}, "`sampler`"),
-        ({"initial": None}, "`initial`"),
-        ({"repel": True, "sampler": STILL}, "`repel`"),
-    ],
-)
-def test_wrong_arguments_are_named(option, words, unchecked):
-    given = {"sampler": svgd(), "initial": Box(jnp.ones((3, 2)), Trivial())} | option
-    with pytest.raises(ValueError, match=words):
-        Persistent(**given)
+FEW = {"num_particles": 5, "num_steps": 1, "reset_probability": 0.0}
+
+
+def buffer(data, size=12, sampler=None, **options):
+    start = Box(data, Trivial())
+    return ReplayBuffer(sampler or svgd(), start, size, **FEW | options)
+
+
+def test_only_the_particles_drawn_from_the_buffer_move(key):
+    data = jr.normal(key, (8, 2))
+    objective = ContrastiveDivergence(buffer(data), 0.0)
+    states, infos = epochs(key, bowl(), data, objective, num=20)
+    kept = [state.objective_state for state in states]
+    assert kept[0].particles.shape == (12, 2)
+    for old, new in zip(kept[:-1], kept[1:], strict=True):
+        moved = np.any(np.asarray(new.particles != old.particles), axis=1)
+        assert np.sum(moved) == 5
+        assert new.count == old.count + 1
+    moved = np.any(np.asarray(kept[-1].particles != kept[0].particles), axis=1)
+    assert np.all(moved)  # the chance that one of them is never drawn is 12 (7/12)^20
+    # The loss is that of the five, which went back into the buffer.
+    moved = np.any(np.asarray(kept[1].particles != kept[0].particles), axis=1)
+    squares = np.sum(np.asarray(kept[1].particles)[moved] ** 2, axis=1)
+    assert np.allclose(infos[0]["negative_energy"], 0.5 * np.mean(squares))
+
+
+def test_particles_of_the_buffer_are_reset_when_they_are_drawn(key):
+    data = jr.normal(key, (8, 2))
+    negatives = buffer(data, sampler=STILL, reset_probability=1.0)
+    (old, new), _ = epochs(key, bowl(), data, ContrastiveDivergence(negatives, 0.0))
+    old, new = (np.asarray(s.objective_state.particles) for s in (old, new))
+    assert np.sum(np.any(np.abs(old - new) > 1e-6, axis=1)) == 5

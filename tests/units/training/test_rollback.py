@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import generator_of, persistent, same
+from by_hand import generator_of, persistent
 
 from equistein.energies import AbstractEnergy
 from equistein.groups import Trivial
@@ -13,10 +13,9 @@ from equistein.training import (
     adam,
     ContrastiveDivergence,
     DivergenceError,
-    OnEpoch,
     RollBack,
 )
-from short_fits import fit
+from short_fits import fit, same, stop_after
 
 
 class Steep(AbstractEnergy):
@@ -37,11 +36,7 @@ def narrow_data(key):
 
 
 def try_fit(key, factor=4_000.0, *, batch_size=5, rate=0.01, rollback=None, **options):
-    """Return a fit and what it warned of.
-
-    Two good epochs; then steps `factor` times as large. Of steps of 40 a quarter stays
-    below the limit.
-    """
+    """Return a fit of two good epochs, then larger steps, and what it warned of."""
     data = narrow_data(key)
     batches = 20 // batch_size
     objective = ContrastiveDivergence(
@@ -133,11 +128,6 @@ def test_a_fit_that_diverges_too_often_gives_up_with_its_last_good_state(
     assert again.fitted.events == fitted.events
 
 
-def test_without_rollbacks_the_first_divergence_ends_the_fit(key):
-    error = failed(key, rollback=RollBack(max_rollbacks=0))
-    assert len(error.fitted.events) == 1
-
-
 def test_a_last_update_of_an_epoch_that_diverges_is_undone_too(key):
     # With one batch an epoch nothing in the epoch sees what its update did.
     fitted, _ = try_fit(key, 1.0, batch_size=20, rate=20.0)
@@ -146,22 +136,15 @@ def test_a_last_update_of_an_epoch_that_diverges_is_undone_too(key):
 
 
 def test_each_attempt_has_its_own_randomness(key):
-    error = failed(key, 1e9)
-    assert len(error.fitted.events) == 4
+    assert len(failed(key, 1e9).fitted.events) == 4
+    alone = failed(key, rollback=RollBack(max_rollbacks=0))
+    assert len(alone.fitted.events) == 1
     fitted, _ = try_fit(key)
     # The first epochs are the same numbers; those after a roll-back are others.
     calm, _ = try_fit(key, 1.0)
     one, other = fitted.history, calm.history
     assert one["loss"][0] == other["loss"][0]
     assert one["negative_energy"][2] != other["negative_energy"][2]
-
-
-def stop_after(epoch):
-    def stop(row):
-        if row["epoch"] == epoch:
-            raise KeyboardInterrupt
-
-    return OnEpoch(stop)
 
 
 @pytest.mark.parametrize("epoch", [1, 3, 4])
@@ -194,17 +177,3 @@ def test_a_fit_stopped_right_after_a_rollback_resumes_to_the_same_bytes(
                 try_fit(key, checkpoint=parts)
     try_fit(key, checkpoint=parts)
     assert parts.read_bytes() == whole.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"max_rollbacks": -1}, "`max_rollbacks`"),
-        ({"max_rollbacks": 1.0}, "`max_rollbacks`"),
-        ({"energy_limit": 0.0}, "`energy_limit`"),
-        ({"energy_limit": float("nan")}, "`energy_limit`"),
-    ],
-)
-def test_wrong_settings_are_named(option, words, unchecked):
-    with pytest.raises(ValueError, match=words):
-        RollBack(**option)

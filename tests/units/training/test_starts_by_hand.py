@@ -7,7 +7,7 @@ import pytest
 from by_hand import Ramps
 
 from equistein.energies import JointEnergy
-from equistein.groups import Cyclic, PointCloud, Trivial
+from equistein.groups import Cyclic, Trivial
 from equistein.samplers import Langevin
 from equistein.training import Box, Normals, SamplingGenerator
 
@@ -30,8 +30,6 @@ def test_box_holds_the_data(key):
     around_the_origin = Box(data, Cyclic(4))
     assert np.array_equal(around_the_origin.center, [0.0, 0.0])
     assert np.isclose(around_the_origin.reach, np.max(np.abs(data)))
-    clouds = Box(data.reshape(25, 2, 2), PointCloud((0, 0), 2)).sample(key, 10)
-    assert np.allclose(np.mean(clouds, axis=1), 0, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -70,13 +68,6 @@ def test_normals_are_moved_by_the_group(key):
     assert np.all(np.abs(shares - 0.25) < 5 * (0.25 * 0.75 / 4_000) ** 0.5)
 
 
-@pytest.mark.slow
-def test_normals_stay_on_the_subspace_of_clouds(key):
-    group = PointCloud((0, 0, 0), 2)
-    drawn = Normals(jr.normal(key, (20, 3, 2)), group).sample(key, 10)
-    assert np.allclose(np.asarray(drawn).mean(axis=1), 0)
-
-
 def test_a_class_without_examples_starts_like_all(key):
     labels, data = two_classes(key, 96)
     start = Normals(data, Trivial(), labels, 3)
@@ -94,21 +85,3 @@ def test_samples_of_a_class_start_in_it(key):
         drawn = generator.sample(key, energy, 6, label)
         assert np.allclose(drawn, place, atol=1.0)
         assert np.array_equal(generator.sample(key, energy, 6, np.int64(label)), drawn)
-
-
-# ------------------------------------------------------------ drawing from them
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"num_steps": 0}, "`num_steps`"),
-        ({"num_at_once": 2.0}, "`num_at_once`"),
-        ({"sampler": None}, "`sampler`"),
-    ],
-)
-def test_wrong_arguments_of_a_generator_are_named(option, words, key, unchecked):
-    start = Box(jr.normal(key, (8, 2)), Trivial())
-    given = {"sampler": Langevin(0.1), "initial": start} | option
-    with pytest.raises(ValueError, match=words):
-        SamplingGenerator(**given)

@@ -5,13 +5,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from by_hand import same
 
 from equistein._serialization import load_arrays, save_arrays
 from equistein.groups import PointCloud
 from equistein.networks import MLP
 from equistein.training import FileFormatError
 from equistein.training._tree_file import load_tree, save_tree
+from short_fits import same
 
 
 class Mine(eqx.Module):
@@ -48,9 +48,6 @@ def test_plain_values_come_back_as_they_were(tree, path):
     found = again(tree, path)
     assert found == tree
     assert type(found) is type(tree)
-
-
-def test_nan_comes_back(path):
     assert np.isnan(again(float("nan"), path))
 
 
@@ -98,8 +95,8 @@ def test_what_no_file_can_hold_is_refused_by_its_place(part, path):
     assert not path.exists()
 
 
-def test_a_header_can_be_read_and_names_no_module(path):
-    save_tree(path, Mine(jnp.ones(2), "a", (mine_too, eqx.nn.Linear(1, 1, key=key()))))
+def test_a_header_can_be_read_and_names_no_module(path, key):
+    save_tree(path, Mine(jnp.ones(2), "a", (mine_too, eqx.nn.Linear(1, 1, key=key))))
     header, _ = load_arrays(path, "model")
     assert header["tree"]["class"] == "Mine"
     assert header["tree"]["fields"]["label"] == "a"
@@ -108,16 +105,9 @@ def test_a_header_can_be_read_and_names_no_module(path):
     assert linear["class"] == "equinox.Linear"
 
 
-def key():
-    return jax.random.key(0)
-
-
-# ------------------------------------------------------------ what is refused
-
-
 def test_a_class_that_is_not_known_is_named(path):
     save_tree(path, Mine(jnp.ones(2), "a"))
-    with pytest.raises(FileFormatError, match=r"made of 'Mine'.*classes=\[Mine\]"):
+    with pytest.raises(FileFormatError, match=r"classes=\[Mine\]"):
         load_tree(path, (MLP,))
 
 
@@ -131,7 +121,7 @@ def test_a_class_with_other_fields_is_refused(path):
         old: int
 
     save_tree(path, Once(jnp.ones(2), 3))
-    with pytest.raises(FileFormatError, match=r"Once has other fields .*\(old\)"):
+    with pytest.raises(FileFormatError, match="Once.*old"):
         load_tree(path, (globals()["Once"],))
 
 
