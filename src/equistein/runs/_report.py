@@ -29,7 +29,6 @@ class ReportText:
     Attributes:
         title: The title.
         lead: What was run, in a sentence or two.
-        conclusion: What was found, in a sentence.
         unfinished: What is still to be done, of an interrupted run.
         notes: For an entry, a sentence that its numbers need.
         labels: What figures call entries, where that is not their name.
@@ -41,7 +40,6 @@ class ReportText:
 
     title: str
     lead: str = ""
-    conclusion: str = ""
     unfinished: str = ""
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
