@@ -72,7 +72,7 @@ def test_a_page_has_numbers_pictures_and_settings(tmp_path):
     page = tmp_path / "fit.html"
     fitted.report(page, data=data, num_samples=32)
     text = page.read_text()
-    for said in ("distance of an invariant feature", "32 samples", "floor: data",
+    for said in ("mean W1 distance over features", "32 samples", "floor: data",
                  "Trivial()", "SamplingGenerator", "Bowl"):  # fmt: skip
         assert said in text, said
     assert "data:image/png" in text
