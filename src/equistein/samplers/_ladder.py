@@ -19,7 +19,7 @@ from equistein.samplers._markov_chains import AbstractMarkovChains
 from equistein.samplers._reference import AbstractReference
 
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
-_LEAST = 1e-3  # rejection of a pair, or temperatures would coincide
+_MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
 _NUM_LOOKED_AT = 64  # samples of the reference
 _BYTES = 256  # of a temperature's own state, about
 
@@ -53,7 +53,7 @@ def equal_rejection(
     References:
         Syed et al. (2022), Non-reversible parallel tempering, algorithm 2.
     """
-    barrier = jnp.cumsum(jnp.maximum(rejections, _LEAST))
+    barrier = jnp.cumsum(jnp.maximum(rejections, _MIN_REJECTION))
     barrier = jnp.concatenate([jnp.zeros_like(barrier[:1]), barrier])
     wanted = barrier[-1] * jnp.linspace(0, 1, len(betas), dtype=betas.dtype)
     return jnp.interp(wanted, barrier, betas).at[0].set(1).at[-1].set(betas[-1])

@@ -18,7 +18,7 @@ from equistein.samplers._cond import cond_if_any
 from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
 from equistein.samplers._scores import rms
 
-_GAIN = 0.2  # of the step's logarithm, for a whole unit of acceptance
+_ADAPTATION_RATE = 0.2  # of the step's logarithm, for a whole unit of acceptance
 
 Move: TypeAlias = tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]
 
@@ -121,7 +121,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
     def adapt(self, parameters: ChainParameters, rate: Scalar) -> ChainParameters:
         """Return the parameters after moves that were accepted at this rate."""
-        size = parameters.log_step_size + _GAIN * (rate - self.acceptance)
+        size = parameters.log_step_size + _ADAPTATION_RATE * (rate - self.acceptance)
         return ChainParameters(size, parameters.inverse_mass_matrix)
 
     def inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:

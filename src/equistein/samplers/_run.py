@@ -25,7 +25,7 @@ from equistein.samplers._samples import (
     Samples,
 )
 from equistein.samplers._scan import (
-    CHUNK,
+    CHECK_EVERY,
     record_steps,
     record_steps_of_runs,
     RunStatus,
@@ -52,7 +52,8 @@ from equistein.samplers._warnings import (
 
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
-_LENGTH = 2 * _NUM_RECORDS // _NUM_CALLS  # records a call, for any number of steps
+# Twice, as steps between records are rounded down: one compiled length for all runs.
+_RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
 
 Result = tuple[RunStatus, dict[str, Array], Array]
 """What a compiled call returns: the status, the records, and which were made."""
@@ -119,8 +120,8 @@ def run(
     schedule = RunLength(num_steps, tol, record_every, keep)
     setup = _validate(keys, sampler, log_density, schedule, mesh, check)
     start = _initialize(setup, particles, initial_state)
-    status, records, error = _loop(setup, start.state, progress)
-    return _finish(setup, start, status, records, error)
+    status, records, make_error = _loop(setup, start.state, progress)
+    return _finish(setup, start, status, records, make_error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,11 +252,11 @@ def _loop(
         with callback_errors(), bar:
             for result in _results(setup, status, _ends(setup, done)):
                 status, *record = result
-                ended = status.state.step, status.failed, status.converged
+                flags = status.state.step, status.failed, status.converged
                 # One transfer: separate ones would each wait for the device.
-                record, ended = jax.device_get(fetch((tuple(record), ended)))
+                record, flags = jax.device_get(fetch((tuple(record), flags)))
                 records.append(record)
-                step, failed, converged = ended
+                step, failed, converged = flags
                 bar.update(int(np.min(step)) - done - bar.n)
                 if np.any(failed) or np.all(converged):
                     break
@@ -300,7 +301,7 @@ def _ends(setup: _Setup, done: int) -> list[Int[Array, " record"]]:
     The last end is repeated to fill a call: reached before, it adds no record.
     """
     num_steps, every = setup.schedule.num_steps, setup.every
-    least = 1 if setup.schedule.record_every else _LENGTH
+    least = 1 if setup.schedule.record_every else _RECORDS_PER_CALL
     ends = np.arange(done + every, done + num_steps + 1, every)
     if num_steps % every:
         ends = np.append(ends, done + num_steps)
@@ -313,15 +314,15 @@ def _ends(setup: _Setup, done: int) -> list[Int[Array, " record"]]:
 
 
 def _finish(
-    setup: _Setup, start: _Start, status: RunStatus, records: list, error: Any
+    setup: _Setup, start: _Start, status: RunStatus, records: list, make_error: Any
 ) -> Samples:
     """Return the samples with their warnings, or raise with the samples so far."""
     runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
     summary = over_runs(runs, sampler.summary)(state)
     samples = collected(state, converged, records, summary, start.step)
-    if error is not None:
-        raise error(samples)
+    if make_error is not None:
+        raise make_error(samples)
     if bool(jnp.any(status.failed)):
         raise _failure(setup, status, samples)
     warnings = start.warnings
@@ -341,7 +342,7 @@ def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteErr
     false = jnp.zeros((), bool)
     replay, _, _ = record_steps(
         RunStatus(good, false, false), key, setup.sampler, setup.log_density,
-        jnp.arange(1, CHUNK + 1) + good.step, None, 0,
+        jnp.arange(1, CHECK_EVERY + 1) + good.step, None, 0,
     )  # fmt: skip
     step = int(replay.state.step) + 1
     content = "the last good particles of each run"

@@ -198,28 +198,28 @@ def collected(
     `records` has, of each call, arrays of shape (*run, record, ...) and which of the
     records were made; `done` is the number of steps taken before.
     """
-    one = converged.ndim == 0
+    is_single = converged.ndim == 0
     joined = {}
     if records:
-        axis = 0 if one else 1
+        axis = 0 if is_single else 1
         joined = jax.tree.map(lambda *parts: np.concatenate(parts, axis), *records)
-        joined = _made(joined[0], joined[1], one)
+        joined = _made(joined[0], joined[1], is_single)
     steps = np.asarray(state.step) - done
     return Samples(
         state.particles,
         joined,
-        int(steps) if one else steps,
-        bool(converged) if one else np.asarray(converged),
+        int(steps) if is_single else steps,
+        bool(converged) if is_single else np.asarray(converged),
         state,
         {name: np.asarray(value) for name, value in summary.items()},
     )
 
 
 def _made(
-    history: dict[str, np.ndarray], made: np.ndarray, one: bool
+    history: dict[str, np.ndarray], made: np.ndarray, is_single: bool
 ) -> dict[str, np.ndarray]:
     """Return the records that were made, in some run; others repeat their last."""
-    if one:
+    if is_single:
         return {name: value[made] for name, value in history.items()}
     some = np.any(made, axis=0)
     last = np.maximum.accumulate(np.where(made, np.arange(made.shape[1]), 0), axis=1)

@@ -16,7 +16,7 @@ from equistein.samplers._minibatched import with_batch
 
 State = TypeVar("State")
 
-CHUNK = 64
+CHECK_EVERY = 64
 """Steps between two checks that all numbers are finite."""
 
 
@@ -81,7 +81,7 @@ def _record_steps(
 
     def unrecorded_steps(carry, end):
         state = carry.state
-        last = jnp.minimum(state.step + CHUNK, end - 1)
+        last = jnp.minimum(state.step + CHECK_EVERY, end - 1)
         state, converged = _advance(key, sampler, log_density, state, last, tol)
         return _carry_if_finite(carry, state, converged)
 
@@ -108,18 +108,18 @@ def _record_steps(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
             eqx.filter_eval_shape(recorded_step, carry)[1],
         )
-        before = arrays_of(carry), blank
-        arrays, record = cond_if_any(due, lambda: recorded_step(carry), before)
+        unchanged = arrays_of(carry), blank
+        arrays, record = cond_if_any(due, lambda: recorded_step(carry), unchanged)
         carry = eqx.combine(arrays, carry)
         return carry, (record, due & ~carry.failed)
 
-    def unless_ended(carry, end):
+    def segment_if_running(carry, end):
         ended = carry.converged | carry.failed
         return segment(carry, jnp.where(ended, carry.state.step, end))
 
     state = status.state
     carry = _Carry(state, state, status.converged, status.failed)
-    carry, (records, made) = jax.lax.scan(unless_ended, carry, ends)
+    carry, (records, made) = jax.lax.scan(segment_if_running, carry, ends)
     return RunStatus(carry.good, carry.converged, carry.failed), records, made
 
 

@@ -131,11 +131,11 @@ def scaled(step_size: StepSize, factor: float | Scalar) -> StepSize:
     return step_size * factor
 
 
-def step_size_at(step_size: StepSize, number: Scalar) -> Scalar:
-    """Return the step size in step `number`, never below zero."""
-    value = step_size(number) if callable(step_size) else step_size
+def step_size_at(step_size: StepSize, step: Scalar) -> Scalar:
+    """Return the step size in a step, never below zero."""
+    value = step_size(step) if callable(step_size) else step_size
     # By rounding, a schedule that falls to zero may pass it.
-    return jnp.maximum(jnp.asarray(value, number.dtype), 0)
+    return jnp.maximum(jnp.asarray(value, step.dtype), 0)
 
 
 def check_step_size(name: str, argument: str, value: Any, *, zero: bool) -> None:

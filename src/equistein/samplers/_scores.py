@@ -33,12 +33,12 @@ def inverse_temperature(
 
 def langevin_update(
     key: Key,
-    number: Scalar,
+    step: Scalar,
     scores: Particles,
     step_size: StepSize,
 ) -> Particles:
     r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle, to be projected."""
-    rate = step_size_at(step_size, number)
+    rate = step_size_at(step_size, step)
     noise = jr.normal(key, scores.shape, scores.dtype)
     return rate * scores + jnp.sqrt(2 * rate) * noise
 

@@ -18,8 +18,8 @@ from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._minibatched import Minibatched
 
-_RECORD = 128  # bytes of a record without particles, about
-_COPIES = 2  # of the history, while its parts are joined
+_BYTES_PER_RECORD = 128  # bytes of a record without particles, about
+_HISTORY_COPIES = 2  # of the history, while its parts are joined
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RunLength:
         recorded = min(self.keep, len(particles)) * particles[0].nbytes
         check_memory(
             f"The history of `run`, {records} records of {self.keep} particles",
-            _COPIES * (runs or 1) * records * (_RECORD + recorded),
+            _HISTORY_COPIES * (runs or 1) * records * (_BYTES_PER_RECORD + recorded),
             "give a larger `record_every` or a smaller `keep`",
         )
 

@@ -92,6 +92,11 @@ def fit(
             state, and so does the checkpoint.
     """
     key = as_keys(key)
+    if jr.key_data(key).shape != jr.key_data(jr.key(0)).shape:
+        raise ValueError(
+            "`fit` needs one `key` of JAX's default kind, such as jax.random.key(0), "
+            f"but got {key}."
+        )
     if not isinstance(energy, AbstractEnergies):
         raise ValueError(
             "`fit` needs `energy`, such as es.models.for_data(...).energy, but got a "

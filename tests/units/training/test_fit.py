@@ -112,6 +112,12 @@ def test_wrong_numbers_are_named(option, value, key, unchecked):
         fit(key, bowl(), jr.normal(key, (10, 2)), **{option: value})
 
 
+@pytest.mark.parametrize("other", [jr.key(0, impl="rbg"), jr.split(jr.key(0), 3)])
+def test_several_keys_and_those_of_another_kind_are_refused(other, unchecked):
+    with pytest.raises(ValueError, match="`key`"):
+        fit(other, bowl(), jnp.ones((10, 2)))
+
+
 @pytest.mark.parametrize("objective", [None, "cd", CrossEntropy])
 def test_what_is_no_objective_is_refused(objective, key, unchecked):
     data = jr.normal(key, (10, 2))
