@@ -106,7 +106,7 @@ class Trial:
         name: The entry's name and the index, such as `plain@0`.
         index: The place among the entry's seeds, from 0.
         seed: The number that all randomness comes from.
-        folder: Where training keeps its state, in files `NAME*.training`, or None.
+        folder: Where training keeps its state, in the file `NAME.training`, or None.
     """
 
     name: str
@@ -327,8 +327,8 @@ def perform(
                 parts[name] = stage()
                 if folder is not None:
                     save_part(folder, name, parts[name])
-                    for state in (folder.path / "checkpoint").glob(f"{name}*.training"):
-                        state.unlink()
+                    state = folder.path / "checkpoint" / f"{name}.training"
+                    state.unlink(missing_ok=True)
                 say(f"{label}: {time.perf_counter() - start:.1f} s")
             else:
                 parts[name] = done

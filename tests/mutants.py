@@ -64,7 +64,7 @@ PACKAGES = {  # what is changed, and the tests that must notice
         "contracts/test_wrong_arguments.py"],
     ),
     "readers": (
-        ["data", "molecules/_xyz.py", "molecules/_extended_comment.py", "_limits.py"],
+        ["data", "molecules/_files.py", "_limits.py"],
         ["units/data", "units/molecules/test_xyz.py", "units/test_bad_input.py",
         "units/test_limits.py"],
     ),

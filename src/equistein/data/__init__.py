@@ -3,7 +3,6 @@
 from equistein.data._array_files import (
     as_particles as as_particles,
     DataError as DataError,
-    has_labels as has_labels,
     map_points as map_points,
     read_labels as read_labels,
     read_points as read_points,

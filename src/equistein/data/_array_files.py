@@ -102,15 +102,6 @@ def _mapped(path: pathlib.Path) -> np.memmap:
         return np.memmap(path, dtype, "r", file.tell(), shape, order)
 
 
-def has_labels(path: pathlib.Path | str) -> bool:
-    """Whether a path is an .npz file with an array `y`, before it is read."""
-    path = pathlib.Path(path)
-    if path.suffix != ".npz" or not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return "y.npy" in archive.namelist()
-
-
 def read_labels(path: pathlib.Path, num: int) -> np.ndarray | None:
     """Return the classes in the array `y` of an .npz file, or None if it has none.
 

@@ -37,7 +37,7 @@ def local_file(path: str) -> pathlib.Path | None:
 def published_clouds(path: str, num_particles: int, dim: int) -> np.ndarray | None:
     """Return the clouds in a file of the folder `$EQUISTEIN_DATA`, centered.
 
-    None where the folder or the file, such as `dw4/fixed_DW4.npy`, is missing.
+    None where the folder or the file, such as `dw4/dimer_4particles.npy`, is missing.
 
     Raises:
         DataError: If the file does not hold clouds `(n, particle, dim)`.

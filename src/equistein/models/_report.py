@@ -11,6 +11,7 @@ from jaxtyping import ArrayLike
 from equistein._arrays import as_keys, check_particles
 from equistein._numbers import check_integers
 from equistein._types import Key
+from equistein.diffusion import MixtureNoiseEnergy
 from equistein.models._dataset import Dataset
 from equistein.models._judge import judge
 from equistein.molecules import symbols_of
@@ -49,6 +50,10 @@ _DENOISING = (
     "from up to 200 valid molecules, median and 90th percentile; displacement, in Å, "
     "is how far it moves their atoms. Bonds and angles are means, rings counts each."
 )
+_IMAGES = (
+    "Samples by reverse diffusion are compared with one half of the data by their "
+    "pixels, each image moved by the group at random."
+)
 _FORCES = (
     " Errors of forces (of a component) and of energies (without their constant) are "
     "mean absolute values over held-out frames; the error of zero is of no forces."
@@ -86,6 +91,8 @@ def fit_text(
     epochs = len(next(iter(fitted.history.values()), ()))
     is_denoised = "denoising_loss" in fitted.history
     note = _DENOISING if is_denoised else _LIKELIHOOD
+    if isinstance(fitted.energy, MixtureNoiseEnergy):
+        note = _IMAGES
     if kelvin is not None:
         note += _FORCES + (_BLURRED if is_denoised else "")
     return ReportText(

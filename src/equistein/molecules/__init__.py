@@ -25,7 +25,6 @@ from equistein.molecules._geometry import Geometry as Geometry, geometry as geom
 from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
-    drawings as drawings,
     from_bonds as from_bonds,
     graph_smiles as graph_smiles,
     has_rdkit as has_rdkit,

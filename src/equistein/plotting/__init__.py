@@ -1,7 +1,6 @@
 """Figures from arrays. The only importer of matplotlib."""
 
 from equistein.plotting._charts import (
-    bars as bars,
     boxes as boxes,
     curves as curves,
     error_bars as error_bars,
@@ -15,7 +14,6 @@ from equistein.plotting._histograms import (
 from equistein.plotting._images import (
     figure_file as figure_file,
     image_rows as image_rows,
-    picture as picture,
 )
 from equistein.plotting._molecules import (
     molecule_viewer as molecule_viewer,

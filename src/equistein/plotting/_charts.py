@@ -1,4 +1,4 @@
-"""Charts of numbers: curves, errors, boxes, bars and reliability."""
+"""Charts of numbers: curves, errors and boxes."""
 
 from collections.abc import Mapping
 
@@ -60,7 +60,6 @@ def error_bars(
     label: str,
     *,
     x_label: str,
-    marks: Mapping[str, float] | None = None,
     colors: Colors = None,
 ) -> Figure:
     """Draw values with their standard errors over a quantity.
@@ -70,7 +69,6 @@ def error_bars(
             error that is not finite is not drawn.
         label: What the values are.
         x_label: What the quantity is.
-        marks: Places to mark by a line, by name.
         colors: The number of each name's color; by default its place.
     """
     figure, panel = chart(label, height=3.8)
@@ -81,8 +79,6 @@ def error_bars(
             color=color_of(name, index, colors), linestyle=line, marker=marker,
             markersize=3, linewidth=1.2, capsize=2,
         )  # fmt: skip
-    for name, place in (marks or {}).items():
-        panel.axvline(place, color=EXACT, linewidth=1, linestyle="--", label=name)
     panel.set(xlabel=x_label)
     if all(places.dtype.kind == "i" for places, *_ in series.values()):
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -122,30 +118,4 @@ def boxes(
         shade = color_of(name, index, colors)
         panel.scatter(these, places, s=10, zorder=3, color=shade)
     legend(panel, exact, upright=True)
-    return figure
-
-
-def bars(
-    groups: Mapping[str, np.ndarray],
-    labels: list[str],
-    label: str,
-    *,
-    colors: Colors = None,
-) -> Figure:
-    """Draw the same few numbers for several models side by side.
-
-    Args:
-        groups: For each model its numbers.
-        labels: What each number belongs to.
-        label: What the numbers are.
-        colors: The number of each model's color; by default its place.
-    """
-    figure, panel = chart(label, width=7.0, height=3.2)
-    width = 0.8 / len(groups)
-    for index, (name, values) in enumerate(groups.items()):
-        places = np.arange(len(values)) + (index - (len(groups) - 1) / 2) * width
-        shade = color_of(name, index, colors)
-        panel.bar(places, values, width, color=shade, label=name)
-    panel.set_xticks(range(len(labels)), labels, fontsize=8)
-    legend(panel)
     return figure

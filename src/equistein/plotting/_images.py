@@ -1,4 +1,4 @@
-"""Images in rows, a picture as it is, and figures as files."""
+"""Images in rows, and figures as files."""
 
 import io
 from collections.abc import Mapping
@@ -36,19 +36,10 @@ def image_rows(
     return figure
 
 
-def picture(pixels: np.ndarray) -> Figure:
-    """Show a picture `(y, x, 3)` as it is."""
-    height, width = pixels.shape[:2]
-    figure, axes = grid(1, 1, width=width / 150, height=height / 150)
-    axes[0, 0].axis("off")
-    axes[0, 0].imshow(pixels)
-    return figure
-
-
-def figure_file(figure: Figure, suffix: Literal["png", "svg"], dpi: int = 150) -> bytes:
+def figure_file(figure: Figure, suffix: Literal["png", "svg"]) -> bytes:
     """Return the bytes of a figure's file: the same ones for the same figure."""
     drawn = io.BytesIO()
     undated = {"Date": None} if suffix == "svg" else None
     with matplotlib.rc_context({"svg.hashsalt": "equistein"}):
-        figure.savefig(drawn, format=suffix, dpi=dpi, metadata=undated)
+        figure.savefig(drawn, format=suffix, dpi=150, metadata=undated)
     return drawn.getvalue()

@@ -179,11 +179,13 @@ def run_figure(particles: np.ndarray, history: Mapping[str, np.ndarray]) -> Figu
     return figure
 
 
+_FRAMES_PER_SECOND = 12
+
+
 def run_animation(
     path: pathlib.Path | str,
     steps: np.ndarray,
     particles: np.ndarray,
-    frames_a_second: int = 12,
 ) -> None:
     """Write an animation of particles, their first two coordinates, as a .gif file.
 
@@ -191,7 +193,6 @@ def run_animation(
         path: The file.
         steps: The step of each frame.
         particles: `(frame, particle, *shape)`, with two coordinates or more.
-        frames_a_second: How fast it goes.
     """
     points = particles.reshape(*particles.shape[:2], -1)[..., :2]
     figure, axes = grid(1, 1, width=3.6, height=3.8)
@@ -209,4 +210,4 @@ def run_animation(
         return (dots,)
 
     animation = FuncAnimation(figure, draw, frames=len(points))
-    animation.save(path, writer=PillowWriter(fps=frames_a_second), dpi=100)
+    animation.save(path, writer=PillowWriter(fps=_FRAMES_PER_SECOND), dpi=100)

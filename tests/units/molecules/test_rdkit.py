@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from equistein.molecules import (
-    drawings,
     embed,
     from_bonds,
     geometry,
@@ -34,10 +33,9 @@ PROPANE = "CCC" + 8 * "H"
         lambda: isomers("CHHHH"),
         lambda: embed("C", "CHHHH"),
         lambda: relax(None),
-        lambda: drawings([None], [""]),
         lambda: score_molecules("OHH", WATER[None], ["O"]),
     ],
-    ids=["perceive", "bonds", "isomers", "embed", "relax", "drawings", "scores"],
+    ids=["perceive", "bonds", "isomers", "embed", "relax", "scores"],
 )
 def test_without_rdkit_one_is_told_how_to_install_it(call, monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
@@ -48,25 +46,6 @@ def test_without_rdkit_one_is_told_how_to_install_it(call, monkeypatch):
 
 def test_with_rdkit_it_is_found(chem):
     assert has_rdkit()
-
-
-def test_a_drawing_has_a_place_for_each_molecule(chem):
-    mol = perceive("CCHHHH", ETHENE).mol
-    picture = drawings([mol, None, mol], ["one", "", "three"], columns=2)
-    assert picture.shape == (2 * 140, 2 * 170, 3)
-    assert picture.dtype == np.uint8
-    upper, lower = picture[:140], picture[140:]
-    assert upper[:, :170].min() < 128
-    assert (upper[:, 170:] == 255).all()  # none
-    assert lower[:, :170].min() < 128
-    assert (lower[:, 170:] == 255).all()
-    assert mol.GetNumAtoms() == 6  # hydrogens and positions are kept
-    assert mol.GetNumConformers() == 1
-
-
-def test_no_drawings_are_refused(chem):
-    with pytest.raises(ValueError, match="at least one"):
-        drawings([], [])
 
 
 def test_a_relaxed_molecule_stays_where_it_is(chem):

@@ -21,7 +21,6 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         lambda f: f({name: (3 * STEPS, STEPS, STEPS[:3]) for name in ("u", "v")}),
         2,
     ),
-    "bars": (lambda f: f({"a": np.ones(3), "b": np.zeros(3)}, list("xyz"), "y"), 1),
     "boxes": (lambda f: f(VALUES, "energy", exact=(0.5, "exact")), 1),
     "configurations": (lambda f: f(CLOUDS, 2.0, np.zeros((2, 2), int)), 4),
     "curves": (
