@@ -39,7 +39,6 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
             {"a": (STEPS, STEPS, STEPS / 9), "b": (STEPS, -STEPS, np.inf * STEPS)},
             "heat capacity",
             x_label="temperature",
-            marks={"melting": 3.0},
         ),
         1,
     ),
@@ -65,7 +64,6 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
         3,
     ),
     "molecules": (lambda f: f("OHH", np.stack([WATER] * 9), np.stack([BONDS] * 9)), 16),
-    "picture": (lambda f: f(np.zeros((30, 50, 3))), 1),
     "planar_energies": (
         lambda f: f(
             {"a": [(GRID, None, "density"), (GRID, CLOUDS["a"][0], "boundary")]},
