@@ -17,7 +17,7 @@ SETTINGS += "--bandwidth 1 --buffer-size 20 --sample-at-once 8".split()
 # Each phase but the first needs those before it to be over, so they come in order.
 KILLS = ["import", "training", "training", "import", "training", "training"]
 KILLS += ["sampling", "import", "sampling", "sampling"]
-FILES = ("checkpoint/training.eqx", "checkpoint/model.eqx")
+FILES = ("checkpoint/training.npz", "checkpoint/model.eqx")
 
 
 class Runner:
