@@ -19,8 +19,20 @@ from equistein.groups._base import AbstractFiniteGroup
 from equistein.groups._labels import Labels
 
 
+class AbstractLabelGroup(AbstractFiniteGroup):
+    """A group that acts on the labels of a point's parts."""
+
+    labels: eqx.AbstractVar[Labels]
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self.labels.check_shape(type(self).__name__, shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.labels.described})"
+
+
 @gate
-class Permutations(AbstractFiniteGroup):
+class Permutations(AbstractLabelGroup):
     r"""All $n!$ orders of `num` labels.
 
     Acts on points whose leading axis has the labels, in equal blocks if it is a
@@ -77,15 +89,9 @@ class Permutations(AbstractFiniteGroup):
         order = jnp.argsort(self.labels.sort_keys(point))
         return self.labels.permuted(point, order)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.labels.check_shape("Permutations", shape)
-
-    def __repr__(self) -> str:
-        return f"Permutations({self.labels.described})"
-
 
 @gate
-class Signs(AbstractFiniteGroup):
+class Signs(AbstractLabelGroup):
     r"""The $2^n$ independent changes of sign of `num` labels.
 
     Acts on the points of `Permutations`; all coordinates of a label change their sign
@@ -135,12 +141,6 @@ class Signs(AbstractFiniteGroup):
         keys = self.labels.sort_keys(point)
         return self.labels.scaled(point, jnp.where(keys < 0, -1.0, 1.0))
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.labels.check_shape("Signs", shape)
-
-    def __repr__(self) -> str:
-        return f"Signs({self.labels.described})"
-
 
 class SignedPermutation(eqx.Module):
     """An element of `SignedPermutations`: reorder the labels, then change signs."""
@@ -150,7 +150,7 @@ class SignedPermutation(eqx.Module):
 
 
 @gate
-class SignedPermutations(AbstractFiniteGroup):
+class SignedPermutations(AbstractLabelGroup):
     r"""The $2^n n!$ orders of `num` labels with changes of their signs.
 
     Acts on the points of `Permutations`, $(g x)_i = \pm x_{g(i)}$: the hyperoctahedral
@@ -212,12 +212,6 @@ class SignedPermutations(AbstractFiniteGroup):
         keys = self.labels.sort_keys(point)
         point = self.labels.scaled(point, jnp.where(keys < 0, -1.0, 1.0))
         return self.labels.permuted(point, jnp.argsort(jnp.abs(keys)))
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.labels.check_shape("SignedPermutations", shape)
-
-    def __repr__(self) -> str:
-        return f"SignedPermutations({self.labels.described})"
 
 
 def _all_permutations(num: int) -> Int[np.ndarray, "order label"]:

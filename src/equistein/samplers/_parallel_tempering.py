@@ -149,12 +149,12 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         check_memory(what, COPIES * num * x.nbytes, "take fewer of either")
         reference, zero = self._reference_for(x), jnp.zeros((), int)
         walkers = jax.vmap(GeometricPath(log_density, reference).walker_at)(x)
-        at_all = jax.tree.map(
+        at_all_temperatures = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walkers
         )
         return TemperingState(
             x,
-            Replicas.at_start(at_all),
+            Replicas.at_start(at_all_temperatures),
             first_parameters(self.inner, x, num),
             self.inverse_temperatures.astype(x.dtype),
             eqx.filter(reference, eqx.is_array),

@@ -42,7 +42,7 @@ from equistein.samplers._validation import (
     errors_at_the_start,
     num_runs,
     over_runs,
-    RunLength,
+    RunSchedule,
 )
 from equistein.samplers._warnings import (
     symmetry_warnings,
@@ -117,7 +117,7 @@ def run(
             far.
     """
     keys = as_keys(key)
-    schedule = RunLength(num_steps, tol, record_every, keep)
+    schedule = RunSchedule(num_steps, tol, record_every, keep)
     setup = _validate(keys, sampler, log_density, schedule, mesh, check)
     start = _initialize(setup, particles, initial_state)
     status, records, make_error = _loop(setup, start.state, progress)
@@ -131,7 +131,7 @@ class _Setup:
     keys: Keys
     sampler: AbstractSampler
     log_density: LogDensity
-    schedule: RunLength
+    schedule: RunSchedule
     runs: int | None
     every: int
     mesh: Mesh | None
@@ -152,7 +152,7 @@ def _validate(
     keys: Keys,
     sampler: AbstractSampler,
     log_density: LogDensity,
-    schedule: RunLength,
+    schedule: RunSchedule,
     mesh: Mesh | None,
     check: bool,
 ) -> _Setup:

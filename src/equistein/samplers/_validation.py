@@ -23,7 +23,7 @@ _HISTORY_COPIES = 2  # of the history, while its parts are joined
 
 
 @dataclasses.dataclass(frozen=True)
-class RunLength:
+class RunSchedule:
     """How long a run is and what it records; see `run`."""
 
     num_steps: int

@@ -18,6 +18,7 @@ from equistein._numbers import check_integers
 from equistein._sharding import agreed, check_agreed, checked_mesh, replicate
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergies
+from equistein.groups import AbstractGroup
 from equistein.samplers import Normal
 from equistein.training._batch import as_labels, Batch, Labels
 from equistein.training._callbacks import AbstractCallback, as_callback
@@ -129,13 +130,19 @@ def fit(
     if mesh is not None:
         check_agreed("fit", (), json.dumps(header))
         trainer = trainer.sharded(mesh)
-    box = Box(checked.points, energy.group(shape))
     loop = Loop(
-        trainer, _epoch_data(source, preview, energy, checked, mesh), state,
-        {name: [] for name in columns}, how.rollback, generator,
-        Normal(box.center, box.reach / 2, box.group), watching, num_epochs,
-        None if checkpoint is None else pathlib.Path(checkpoint), header,
-    )  # fmt: skip
+        trainer=trainer,
+        epoch_data=_epoch_data(source, preview, energy, checked, mesh),
+        state=state,
+        history={name: [] for name in columns},
+        rollback=how.rollback,
+        generator=generator,
+        reference=_reference(checked.points, energy.group(shape)),
+        callbacks=watching,
+        num_epochs=num_epochs,
+        checkpoint=None if checkpoint is None else pathlib.Path(checkpoint),
+        header=header,
+    )
     if loop.checkpoint is not None:
         loop.checkpoint.parent.mkdir(exist_ok=True)
         exists = loop.checkpoint.exists()
@@ -202,6 +209,12 @@ def _trainer(
         objective, how.transformation(num_epochs * batches), batch_size, batches,
         float(how.ema), how.precision,
     )  # fmt: skip
+
+
+def _reference(points: Particles, group: AbstractGroup) -> Normal:
+    """Return a normal density; the box of the points reaches two of its deviations."""
+    box = Box(points, group)
+    return Normal(box.center, box.reach / 2, box.group)
 
 
 def _epoch_data(
