@@ -37,7 +37,7 @@ test: install
 	$(QUICKLY) -m "not slow and not gpu"
 
 test-slow: install
-	$(BIN)/python -m pip install $(PIP) --editable ".[ase,pymc,tensorboard]"
+	$(BIN)/python -m pip install $(PIP) --editable ".[ase,pymc]"
 	$(QUICKLY) -m "slow and not heavy"
 	$(PYTEST) -m heavy
 

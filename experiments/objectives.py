@@ -22,10 +22,8 @@ from equistein.training import (
     Batch,
     ContrastiveDivergence,
     DenoisingScoreMatching,
-    EnergyMatching,
     Fitted,
     FromData,
-    Phases,
     ScoreMatching,
     Trainer,
 )
@@ -44,16 +42,13 @@ def fit_within(
     data: Particles,
     seconds: float,
     learning_rate: float,
-    first: int = 0,
 ) -> tuple[Fitted, int]:
     """Fit a model in as many batches as take so long; return their number too.
 
     What is counted is the time of all processors, without compiling. The learning rate
-    falls over all batches; the first ones may take another time than the rest.
+    falls over all batches.
     """
-    early = -(-first // _EPOCH)
-    spent, each = _seconds_of_epochs(key, model, data, early)
-    epochs = early + max(2, round((seconds - spent) / each))
+    epochs = max(2, round(seconds / _seconds_of_epoch(key, model, data)))
     model = dataclasses.replace(
         model, num_epochs=epochs, epoch_batches=_EPOCH,
         optimization=dataclasses.replace(
@@ -63,21 +58,17 @@ def fit_within(
     return model.fit(key, data), epochs * _EPOCH
 
 
-def _seconds_of_epochs(
-    key: Key, model: Model, data: Particles, early: int
-) -> tuple[float, float]:
-    """Return how long the first epochs take together, and each one after them."""
+def _seconds_of_epoch(key: Key, model: Model, data: Particles) -> float:
+    """Return how long an epoch takes."""
     how = model.optimization
-    optimizer = how.transformation((early + 1) * _EPOCH)
+    optimizer = how.transformation(_EPOCH)
     trainer = Trainer(model.objective, optimizer, model.batch_size, _EPOCH, how.ema)
     everything = Batch(data, None, jnp.arange(len(data)))
     state = trainer.init(key, model.energy, everything)
     jax.block_until_ready(trainer.epoch(state, data))  # compiled
-    times = [time.process_time()]
-    for _ in range(early + 1):
-        state, _ = jax.block_until_ready(trainer.epoch(state, data))
-        times.append(time.process_time())
-    return times[-2] - times[0], max(times[-1] - times[-2], 1e-6)
+    start = time.process_time()
+    jax.block_until_ready(trainer.epoch(state, data))
+    return max(time.process_time() - start, 1e-6)
 
 
 NOTES = {
@@ -89,9 +80,6 @@ NOTES = {
     "denoising": "Denoising score matching at one level of noise.",
     "levels": "Denoising score matching of one energy over noise levels.",
     "score-matching": "Sliced score matching.",
-    "matching": "Energy matching by optimal transport from noise.",
-    "matching-cd": "Energy matching, and then contrastive divergence.",
-    "levels-cd": "Denoising over levels, and then contrastive divergence.",
 }
 """What each objective is, by its name."""
 
@@ -108,7 +96,6 @@ class ObjectivesConfig(AbstractConfig):
         num_data: Training points.
         num_test: Held-out points, where the density is known.
         num_samples: Samples drawn from each model, from fresh starts.
-        matching_batches: The batches of the first of two phases, where there are two.
         noise: The noise of denoising, or the least, and the width of the finest detail.
         sigma_max: The largest noise of denoising over levels.
         weighted_step_size: The Langevin step of chains with weights, which take a
@@ -124,7 +111,6 @@ class ObjectivesConfig(AbstractConfig):
     num_data: int = 1_000
     num_test: int = 2_000
     num_samples: int = 512
-    matching_batches: int = 200
     noise: float
     sigma_max: float
     weighted_step_size: float
@@ -211,19 +197,13 @@ def objectives_for(
     from_data = ContrastiveDivergence(
         FromData(chains, num_steps), config.fit.regularization
     )
-    matching = EnergyMatching(noise**2)
-    levels = DenoisingScoreMatching(noise, config.sigma_max)
-    first = config.matching_batches
     return {
         "persistent": model.objective,
         "reweighted": model.objective,
         "from-data": from_data,
         "denoising": DenoisingScoreMatching(noise),
-        "levels": levels,
+        "levels": DenoisingScoreMatching(noise, config.sigma_max),
         "score-matching": ScoreMatching(),
-        "matching": matching,
-        "matching-cd": Phases([(first, matching), (1, model.objective)]),
-        "levels-cd": Phases([(first, levels), (1, model.objective)]),
     }
 
 
@@ -240,9 +220,8 @@ def entries(config: ObjectivesConfig) -> list[Entry]:
         objective = objectives_for(config, model, group)[name]
         model = dataclasses.replace(model, objective=objective)
         fitted, batches = fit_within(
-            keys[1], model, data, config.seconds, config.fit.learning_rate,
-            first=config.matching_batches if name.endswith("-cd") else 0,
-        )  # fmt: skip
+            keys[1], model, data, config.seconds, config.fit.learning_rate
+        )
         samples = fitted.sample(keys[2], config.num_samples)
         return task.judge(keys[3], fitted.energy, samples, batches=batches)
 
@@ -269,8 +248,8 @@ def _presets(quick: ObjectivesConfig) -> dict[str, ObjectivesConfig]:
     )  # fmt: skip
     return {
         "smoke": dataclasses.replace(
-            quick, objectives=("levels", "matching-cd"), seconds=1e-3,
-            num_data=20, num_test=20, num_samples=16, matching_batches=5, fit=tiny,
+            quick, objectives=("levels", "from-data"), seconds=1e-3,
+            num_data=20, num_test=20, num_samples=16, fit=tiny,
         ),
         "quick": quick,
         "paper": dataclasses.replace(quick, num_seeds=5, seconds=60.0),

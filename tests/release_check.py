@@ -94,12 +94,6 @@ for name in ("a.csv", "a.parquet"):
     write_table(name, Table(np.ones((2, 2), np.float32), ("x", "y")))
     assert read_table(name).columns == ("x", "y")
 """,
-    "tensorboard": """
-import pathlib
-import equistein as es
-es.training.TensorBoard("curves")(0, None, {"loss": 1.0}, last=True)
-assert list(pathlib.Path("curves").iterdir())
-""",
 }
 
 

@@ -5,18 +5,17 @@ import jax
 import numpy as np
 
 import equistein as es
-from equistein.training import InMemory, OnEpoch, Optimization
+from equistein.training import InMemory, Optimization
 
 
 def fit(
     key, energy, data, objective, *, epoch_batches=None, labels=None, optimizer=None,
-    ema=0.995, precision=None, rollback=None, **options,
+    ema=0.995, precision=None, rollback=(), **options,
 ):  # fmt: skip
     """Fit, with the parts of a source and of an optimization as arguments."""
     if epoch_batches is not None:
         data, labels = InMemory(data, labels, epoch_batches), None
-    more = {} if rollback is None else {"rollback": rollback}
-    how = Optimization(optimizer, ema=ema, precision=precision, **more)
+    how = Optimization(optimizer, ema=ema, precision=precision, **dict(rollback))
     return es.fit(key, energy, data, objective, labels=labels, optimizer=how, **options)
 
 
@@ -34,4 +33,4 @@ def stop_after(epoch):
         if row["epoch"] == epoch:
             raise KeyboardInterrupt
 
-    return OnEpoch(stop)
+    return stop

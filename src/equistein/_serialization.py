@@ -35,20 +35,13 @@ def save_arrays(
 
     `kind` says what it holds, such as "samples"; reading asks for the same.
     """
-    write_whole(path, pack_arrays(kind, header, arrays))
-
-
-def pack_arrays(
-    kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> bytes:
-    """Return the content of the file that `save_arrays` writes."""
     text = json.dumps({"equistein": kind, "version": VERSION, "header": header})
     entries: dict[str, Any] = {k: np.asarray(value) for k, value in arrays.items()}
     entries[_HEADER] = np.frombuffer(text.encode(), np.uint8)
-    entries[_CHECKSUM] = np.array(checksum_of(entries))
+    entries[_CHECKSUM] = np.array(_checksum_of(entries))
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **entries)
-    return content.getvalue()
+    write_whole(path, content.getvalue())
 
 
 def load_arrays(
@@ -65,45 +58,37 @@ def load_arrays(
         LimitError: If it is larger than memory may hold.
         FileFormatError: If it is damaged, of another kind, or of another version.
     """
-    with open(path, "rb") as file:
-        return unpack_arrays(file, kind, str(path), remedy)
-
-
-def unpack_arrays(
-    file: Any, kind: str, name: str, remedy: str = ""
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and the arrays in an open file; as `load_arrays`."""
     remedy = remedy and f": {remedy}"
-    try:
-        entries = _unpacked(file, name)
-        stored = str(entries.pop(_CHECKSUM))
-        checksum = checksum_of(entries)
-        text = entries.pop(_HEADER).tobytes()
-        check_read_size(f"The header of {name}", JSON_GROWTH * len(text))
-        about = json.loads(text)
-        content, version = about["equistein"], about["version"]
-        header = about["header"]
-    except LimitError:
-        raise
-    except Exception as error:  # a damaged file may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        raise FileFormatError(
-            f"{name} is no file of equistein that holds a {kind}, or is damaged "
-            f"({reason}){remedy}."
-        ) from None
+    with open(path, "rb") as file:
+        try:
+            entries = _unpacked(file, str(path))
+            stored = str(entries.pop(_CHECKSUM))
+            checksum = _checksum_of(entries)
+            text = entries.pop(_HEADER).tobytes()
+            check_read_size(f"The header of {path}", JSON_GROWTH * len(text))
+            about = json.loads(text)
+            content, version = about["equistein"], about["version"]
+            header = about["header"]
+        except LimitError:
+            raise
+        except Exception as error:  # a damaged file may raise anything
+            raise FileFormatError(
+                f"{path} is no file of equistein that holds a {kind}, or is damaged "
+                f"({type(error).__name__}: {error}){remedy}."
+            ) from None
     if (content, version) != (kind, VERSION):
         raise FileFormatError(
-            f"{name} holds a {content} of version {version}, not a {kind} of version "
+            f"{path} holds a {content} of version {version}, not a {kind} of version "
             f"{VERSION}{remedy}."
         )
     if checksum != stored:
         raise FileFormatError(
-            f"{name} is damaged: its content does not match its checksum{remedy}."
+            f"{path} is damaged: its content does not match its checksum{remedy}."
         )
     return header, entries
 
 
-def checksum_of(arrays: Mapping[str, np.ndarray]) -> str:
+def _checksum_of(arrays: Mapping[str, np.ndarray]) -> str:
     """Return the SHA-256 of the names, shapes, types and numbers of arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):

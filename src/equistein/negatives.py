@@ -4,6 +4,5 @@ from equistein.training import (
     AbstractNegatives as AbstractNegatives,
     FromData as FromData,
     Persistent as Persistent,
-    ReplayBuffer as ReplayBuffer,
     Reweighted as Reweighted,
 )

@@ -23,7 +23,7 @@ CONTRACT = [
     "as_blackjax",
     "from_blackjax", "ParallelTempering", "AnnealedSMC",
     "objectives.ContrastiveDivergence", "negatives.Persistent",
-    "negatives.ReplayBuffer", "fit", "Fitted", "load", "models.for_data", "Model",
+    "fit", "Fitted", "load", "models.for_data", "Model",
     "check_invariance", "Parameters", "Posterior", "from_numpyro", "relabel",
     "to_arviz",
 ]  # fmt: skip

@@ -243,15 +243,12 @@ CALLS = {
         es.objectives,
         ContrastiveDivergence=dict(negatives=PERSISTENT, regularization=0.01),
         DenoisingScoreMatching=dict(sigma_min=0.1),
-        EnergyMatching=dict(temperature=1.0),
         Blurred=dict(objective=MATCHING, noise=0.1),
-        Phases=dict(phases=[(2, MATCHING), (2, MATCHING)]),
     ),
     **calls(
         es.negatives,
         Persistent=dict(sampler=LANGEVIN, initial=BOX, num_particles=4, num_steps=2),
         FromData=dict(sampler=LANGEVIN, num_steps=2),
-        ReplayBuffer=dict(sampler=LANGEVIN, initial=BOX, size=8, num_particles=4),
     ),
     **calls(
         es.training,
@@ -260,10 +257,8 @@ CALLS = {
         SamplingGenerator=dict(sampler=LANGEVIN, initial=BOX, num_steps=2),
         Reweighted=dict(sampler=MALA, reference=NORMAL, num_particles=4, num_steps=2),
         Monitor=dict(function=lambda fitted: {}, every=2),
-        OnEpoch=dict(function=lambda row: None),
         check_classes=dict(values=np.array([0, 1, 2, 1]), num_classes=3),
-        EarlyStopping=dict(column="loss", patience=3),
-        RollBack=dict(max_rollbacks=2, energy_limit=1e6),
+        Optimization=dict(max_rollbacks=2, energy_limit=1e6),
         adam=dict(learning_rate=0.1, num_updates=10),
         Clamp=dict(values=jnp.zeros(2), mask=jnp.array([True, False])),
         fit=dict(

@@ -10,7 +10,7 @@ from test_training_parts import tried
 from training_registry import batch_of, OBJECTIVES
 
 DRAWING = [  # which run samplers, one operation after the other
-    "contrastive divergence", "phases", "blurred", "sum", "all formulas",
+    "contrastive divergence", "blurred", "sum", "all formulas",
 ]  # fmt: skip
 
 

@@ -23,7 +23,6 @@ from equistein.training import (
     Batch,
     ContrastiveDivergence,
     DenoisingScoreMatching,
-    EnergyMatching,
     ForceMatching,
     FromData,
     ScoreMatching,
@@ -43,7 +42,6 @@ ONE_LEVEL = {
     "denoising": lambda data: DenoisingScoreMatching(0.3),
     "denoising over levels": lambda data: DenoisingScoreMatching(0.3, 2.0),
     "score matching": lambda data: ScoreMatching(),
-    "energy matching": lambda data: EnergyMatching(0.1),
     "force matching": lambda data: ForceMatching(-data),
     "squared error": lambda data: SquaredError(),
 }

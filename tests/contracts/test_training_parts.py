@@ -1,4 +1,4 @@
-"""What every objective, negatives, generator, start and callback does."""
+"""What every objective, negatives, generator and start does."""
 
 import equinox as eqx
 import jax
@@ -10,15 +10,11 @@ from registries import classes_of, some_slow
 from training_registry import (
     arrays,
     batch_of,
-    CALLBACKS,
     GENERATORS,
     GROUPS,
     NEGATIVES,
-    NUM,
     OBJECTIVES,
     plain,
-    points,
-    SGD,
     SHAPE,
     STARTS,
 )
@@ -26,15 +22,11 @@ from training_registry import (
 import equistein as es
 from equistein.energies import fixed
 from equistein.training import (
-    AbstractCallback,
     AbstractGenerator,
     AbstractInitial,
     AbstractNegatives,
     AbstractObjective,
-    DenoisingScoreMatching,
-    TensorBoard,
 )
-from short_fits import fit
 
 ALL = "equistein."
 every_objective = pytest.mark.parametrize(
@@ -61,8 +53,6 @@ def test_every_part_of_the_library_is_tried():
     assert kinds(OBJECTIVES.values()) == classes_of(AbstractObjective, ALL)
     assert kinds(NEGATIVES.values()) == classes_of(AbstractNegatives, ALL)
     assert kinds(GENERATORS.values()) == classes_of(AbstractGenerator, ALL)
-    tried = kinds(CALLBACKS.values()) | {TensorBoard}  # it needs its extra
-    assert tried == classes_of(AbstractCallback, ALL)
     starts = {type(make(GROUPS["none"])) for make in STARTS.values()}
     assert starts == classes_of(AbstractInitial, ALL)
 
@@ -253,24 +243,3 @@ def test_a_start_is_a_law_on_the_subspace(make, group, key):
     assert start.center.shape == SHAPE
     assert start.reach > 0
     assert start.sample(key, 2, 0).shape == (2, *SHAPE)
-
-
-# ------------------------------------------------------------ callbacks
-
-
-@pytest.mark.parametrize("make", CALLBACKS.values(), ids=CALLBACKS.keys())
-def test_a_callback_gives_the_columns_that_it_promises(make, key):
-    callback, energy = make(), plain()
-    row = {"loss": 1.0}
-    columns = callback.columns(energy)
-    for epoch, last in ((1, False), (2, False), (3, True)):
-        found = callback(epoch, energy, row, last=last)
-        assert set(found) <= set(columns)
-        assert all(isinstance(value, float) for value in found.values())
-    assert set(callback(3, energy, row, last=True)) == set(columns)
-    assert not callback.wants_to_stop({"loss": np.ones(3)})
-    fitted = fit(
-        key, energy, points(), DenoisingScoreMatching(0.3), num_epochs=1,
-        batch_size=NUM, optimizer=SGD, callbacks=[callback],
-    )  # fmt: skip
-    assert set(columns) <= set(fitted.history)

@@ -137,8 +137,9 @@ REFUSED = {  # values of an argument that are refused by its name
     },
     "es.training.fit": {"num_epochs": [0, 2.0], "batch_size": [0, -1]},
     "es.training.Monitor": {"every": [0, -1, 2.0, True]},
-    "es.training.EarlyStopping": {"patience": [0, -1]},
-    "es.training.RollBack": {"max_rollbacks": [-1, 1.0], "energy_limit": [0.0, NAN]},
+    "es.training.Optimization": {
+        "max_rollbacks": [-1, 1.0], "energy_limit": [0.0, NAN]
+    },
     "es.training.SamplingGenerator": {
         "num_steps": [0], "num_at_once": [2.0], "sampler": [None]
     },
@@ -149,9 +150,8 @@ REFUSED = {  # values of an argument that are refused by its name
     "es.negatives.Persistent": {
         "num_particles": [0, 2.0], "num_steps": [True], "tolerance": [0.0],
         "reset_probability": [1.5, NAN], "reset_to_data": [-0.1], "sampler": ["svgd"],
-        "initial": [None], "repel": [True],
+        "initial": [None], "repel": [True], "buffer_size": [3, 0, 12.0],
     },
-    "es.negatives.ReplayBuffer": {"size": [3, 0, 12.0, None], "tolerance": [-1.0]},
     "es.negatives.FromData": {"num_steps": [0]},
     "es.objectives.ContrastiveDivergence": {
         "negatives": [None], "regularization": [-1.0, NAN, INF]
@@ -159,9 +159,7 @@ REFUSED = {  # values of an argument that are refused by its name
     "es.objectives.DenoisingScoreMatching": {
         "sigma_min": [0.0, -1.0, NAN, INF], "sigma_max": [0.05]
     },
-    "es.objectives.EnergyMatching": {"temperature": [0.0]},
     "es.objectives.Blurred": {"noise": [0.0, -1.0, NAN, INF]},
-    "es.objectives.Phases": {"phases": [[(0, es.objectives.ScoreMatching())], []]},
     "es.diffusion.DiffusionSteps": {"temperature": [0.0]},
     "es.diffusion.HeunSteps": {"num_steps": [0]},
     "es.diffusion.ReverseDiffusion": {"ending": ["middle"]},

@@ -28,16 +28,10 @@ from equistein.training import (
     ContrastiveDivergence,
     CrossEntropy,
     DenoisingScoreMatching,
-    EarlyStopping,
-    EnergyMatching,
     ForceMatching,
     FromData,
-    Monitor,
     Normals,
-    OnEpoch,
     Persistent,
-    Phases,
-    ReplayBuffer,
     Reweighted,
     SamplingGenerator,
     ScoreMatching,
@@ -94,7 +88,7 @@ NEGATIVES = {  # adding negatives to the library means adding a line here
     "reweighted": lambda: Reweighted(
         MALA(0.1), Normal(jnp.zeros(SHAPE), 1.0), num_particles=4, num_steps=2
     ),
-    "buffer": lambda: ReplayBuffer(svgd(), start(), 9, **FEW),
+    "buffer": lambda: Persistent(svgd(), start(), buffer_size=9, **FEW),
 }
 
 
@@ -119,11 +113,7 @@ OBJECTIVES = {  # adding an objective to the library means adding a line here
     "denoising": (lambda: DenoisingScoreMatching(0.3), plain, None),
     "denoising over levels": (lambda: DenoisingScoreMatching(0.3, 2.0), plain, None),
     "score matching": (ScoreMatching, plain, None),
-    "energy matching": (lambda: EnergyMatching(0.1), plain, None),
     "force matching": (lambda: ForceMatching(-points()), plain, None),
-    "phases": (
-        lambda: Phases([(1, EnergyMatching(0.1)), (1, divergence())]), plain, None,
-    ),
     "blurred": (lambda: Blurred(divergence(), 0.1), plain, None),
     "sum": (lambda: divergence() + 0.1 * CrossEntropy(), joint, CLASSES),
     "all levels": (NoiseConditionalScoreMatching, levels, None),
@@ -164,13 +154,6 @@ GROUPS = {"none": Trivial(), "cyclic": Cyclic(4), "cloud": PointCloud("COO", 2)}
 
 def data_of(group):
     return jax.vmap(group.project)(points() + 1.0)
-
-
-CALLBACKS = {  # adding a callback to the library means adding a line here
-    "monitor": lambda: Monitor(lambda energy: {"number": jnp.ones(())}, every=2),
-    "early stopping": lambda: EarlyStopping("loss", 100),
-    "on epoch": lambda: OnEpoch(lambda row: None),
-}
 
 
 def batch_of(labels=None, dtype=None):

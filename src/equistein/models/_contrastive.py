@@ -35,7 +35,6 @@ from equistein.training import (
     CrossEntropy,
     Normals,
     Persistent,
-    ReplayBuffer,
     Reweighted,
     SamplingGenerator,
     SquaredError,
@@ -131,12 +130,10 @@ def _samplers(
 
     tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
     cooling = CoolingStep(langevin, settings.sample_steps - tail, tail)
-    options["reset_to_data"] = settings.reset_to_data
-    if settings.buffer_size is None:
-        negatives = Persistent(sampler(langevin), initial, **options)
-    else:
-        size = settings.buffer_size
-        negatives = ReplayBuffer(sampler(langevin), initial, size, **options)
+    negatives = Persistent(
+        sampler(langevin), initial, buffer_size=settings.buffer_size,
+        reset_to_data=settings.reset_to_data, **options,
+    )  # fmt: skip
     return negatives, sampler(cooling)
 
 

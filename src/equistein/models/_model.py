@@ -22,7 +22,6 @@ from equistein.training import (
     InMemory,
     OnDisk,
     Optimization,
-    RollBack,
 )
 
 
@@ -94,16 +93,12 @@ def model_of(
         settings.learning_rate, num_epochs * epoch_batches,
         warm_up=settings.warm_up, gradient_clip=settings.gradient_clip,
     )  # fmt: skip
-    rollback = RollBack(
-        max_rollbacks=settings.max_rollbacks, energy_limit=settings.energy_limit
-    )
-    optimization = Optimization(
-        optimizer, ema=settings.ema, precision=settings.precision, rollback=rollback
-    )
+    names = ("ema", "precision", "max_rollbacks", "energy_limit")
+    options = {name: getattr(settings, name) for name in names}
     return Model(
         energy=energy, objective=objective, generator=generator,
-        optimization=optimization, num_epochs=num_epochs, epoch_batches=epoch_batches,
-        batch_size=settings.batch_size,
+        optimization=Optimization(optimizer, **options), num_epochs=num_epochs,
+        epoch_batches=epoch_batches, batch_size=settings.batch_size,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike
 
 from equistein._arrays import as_keys, check_particles
 from equistein._numbers import check_integers
-from equistein._types import Key
+from equistein._types import AnyKey
 from equistein.diffusion import MixtureNoiseEnergy
 from equistein.models._dataset import Dataset
 from equistein.models._judge import judge
@@ -111,15 +111,27 @@ def fit_text(
 
 
 def write_fit_report(
-    path: pathlib.Path,
+    path: pathlib.Path | str,
     fitted: Fitted,
-    data: ArrayLike | None,
-    key: Key,
-    num_samples: int,
+    data: ArrayLike | None = None,
+    key: AnyKey = 0,
+    num_samples: int = 256,
 ) -> None:
-    """Write the page of `Fitted.report`, which explains the arguments."""
+    """Write the page that `equistein fit` writes: numbers, figures, settings.
+
+    Args:
+        path: The HTML file; one that exists is replaced.
+        fitted: The learned density.
+        data: Points to compare samples with, such as those learned from.
+        key: The source of randomness of samples.
+        num_samples: The number of samples.
+
+    Raises:
+        ValueError: If the data are other points, or no generator draws samples.
+        OSError: If the file cannot be written.
+    """
     key = as_keys(key)
-    check_integers("`report`", num_samples=num_samples)
+    check_integers("`write_fit_report`", num_samples=num_samples)
     if data is None:
         loss, none = fitted.history.get("loss", np.zeros(0)), np.zeros((0, 1))
         last = {"loss": loss[-1]} if len(loss) else {}
@@ -135,7 +147,7 @@ def write_fit_report(
         "generator": type(fitted.generator).__name__,
     }
     write_page(
-        path, fit_text(fitted, outcomes["model"].metrics),
+        pathlib.Path(path), fit_text(fitted, outcomes["model"].metrics),
         metrics_json(outcomes, (), FIT_METRICS), page_figures(figures), settings,
     )  # fmt: skip
 

@@ -2,13 +2,6 @@
 
 from equistein._serialization import FileFormatError as FileFormatError
 from equistein.training._batch import Batch as Batch, check_classes as check_classes
-from equistein.training._callbacks import (
-    AbstractCallback as AbstractCallback,
-    EarlyStopping as EarlyStopping,
-    Monitor as Monitor,
-    OnEpoch as OnEpoch,
-    TensorBoard as TensorBoard,
-)
 from equistein.training._checkpoint import CheckpointError as CheckpointError
 from equistein.training._contrastive_divergence import (
     AbstractNegatives as AbstractNegatives,
@@ -16,7 +9,7 @@ from equistein.training._contrastive_divergence import (
     FromData as FromData,
     Persistent as Persistent,
     PersistentState as PersistentState,
-    ReplayBuffer as ReplayBuffer,
+    Reweighted as Reweighted,
 )
 from equistein.training._fit import checked_data as checked_data, fit as fit
 from equistein.training._fitted import (
@@ -35,18 +28,14 @@ from equistein.training._initial import (
     Box as Box,
     Normals as Normals,
 )
+from equistein.training._loop import Monitor as Monitor
 from equistein.training._objectives import (
     AbstractObjective as AbstractObjective,
     Blurred as Blurred,
-    Phases as Phases,
     Sum as Sum,
 )
-from equistein.training._reweighted import Reweighted as Reweighted
 from equistein.training._score_matching import (
     DenoisingScoreMatching as DenoisingScoreMatching,
-    EnergyMatching as EnergyMatching,
-    ForceMatching as ForceMatching,
-    paired as paired,
     ScoreMatching as ScoreMatching,
 )
 from equistein.training._sources import (
@@ -60,13 +49,13 @@ from equistein.training._sources import (
 )
 from equistein.training._supervised import (
     CrossEntropy as CrossEntropy,
+    ForceMatching as ForceMatching,
     SquaredError as SquaredError,
 )
 from equistein.training._trainer import (
     adam as adam,
     Optimization as Optimization,
     Precision as Precision,
-    RollBack as RollBack,
     Trainer as Trainer,
 )
 from equistein.training._tree_file import (

@@ -9,13 +9,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, check_one_density, fixed
-from equistein.samplers import AbstractSampler, advance, SVGD
+from equistein.samplers import (
+    AbstractReference,
+    AbstractSampler,
+    advance,
+    SVGD,
+    systematic_resampling,
+)
 from equistein.training._batch import Batch
 from equistein.training._initial import AbstractInitial
 from equistein.training._objectives import AbstractObjective, Loss
@@ -25,6 +31,7 @@ Drawn = tuple[Particles, Any, dict[str, Scalar]]
 
 _SCORE_EVERY = 8
 _LARGEST_ENERGY = 1e6  # where particles start, before anything is learned
+_FRESH = 4  # samples of the reference for each chain
 
 
 class AbstractNegatives(eqx.Module):
@@ -100,7 +107,7 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         return loss, state, info
 
 
-def movement_info(
+def _movement_info(
     energy: AbstractEnergy, before: Particles, after: Particles
 ) -> dict[str, Scalar]:
     """Return root mean squares: of scores, and of how far particles moved.
@@ -115,7 +122,7 @@ def movement_info(
     }
 
 
-def check_start(energy: AbstractEnergy, particles: Particles) -> None:
+def _check_start(energy: AbstractEnergy, particles: Particles) -> None:
     """Raise `ValueError` unless energies are moderate where particles start."""
     largest = float(_largest_energy(energy, particles))
     if not largest <= _LARGEST_ENERGY:
@@ -131,7 +138,9 @@ def _largest_energy(energy: AbstractEnergy, particles: Particles) -> Scalar:
     return jnp.max(jnp.abs(jax.vmap(energy)(particles)))
 
 
-def where_rows(rows: Bool[Array, " particle"], there: Array, otherwise: Array) -> Array:
+def _where_rows(
+    rows: Bool[Array, " particle"], there: Array, otherwise: Array
+) -> Array:
     """Return particles of one array in some rows, and of another elsewhere."""
     return jnp.where(rows.reshape(-1, *[1] * (there.ndim - 1)), there, otherwise)
 
@@ -165,7 +174,7 @@ class FromData(AbstractNegatives):
         sampler = self.sampler.scaled(batch.step_scale)
         start = sampler.init(batch.points, energy.log_density)
         moved = advance(key, sampler, energy.log_density, start, self.num_steps)
-        info = movement_info(energy, batch.points, moved.particles)
+        info = _movement_info(energy, batch.points, moved.particles)
         return moved.particles, state, info
 
 
@@ -187,6 +196,8 @@ class Persistent(AbstractNegatives):
         sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
         initial: Where particles start, such as `Box(data, group)`.
         num_particles: The number of negatives of a batch.
+        buffer_size: The number of particles that are kept, of which each batch draws
+            `num_particles` at random and puts them back; None keeps just these.
         num_steps: The sampler's steps in a batch, at most.
         reset_probability: The chance of a particle to start again in a batch.
         reset_to_data: The fraction of these that start at data points.
@@ -198,13 +209,15 @@ class Persistent(AbstractNegatives):
 
     References:
         Tieleman (2008), Training restricted Boltzmann machines using approximations to
-        the likelihood gradient; Jaini, Holdijk and Welling (2021), Algorithm 1.
+        the likelihood gradient; Jaini, Holdijk and Welling (2021), Algorithm 1; Du and
+        Mordatch (2019), section 3.2, for the buffer.
     """
 
     sampler: AbstractSampler
     initial: AbstractInitial
     _: dataclasses.KW_ONLY
     num_particles: int = 256
+    buffer_size: int | None = None
     num_steps: int = 60
     reset_probability: float = eqx.field(default=0.05, converter=float)
     reset_to_data: float = eqx.field(default=0.0, converter=float)
@@ -220,20 +233,30 @@ class Persistent(AbstractNegatives):
             )
         counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
         check_integers("Persistent", **counts)
-        check_probability("Persistent", reset_probability=self.reset_probability)
-        check_probability("Persistent", reset_to_data=self.reset_to_data)
+        if self.buffer_size is not None and self.buffer_size < self.num_particles:
+            raise ValueError(
+                "Persistent needs `buffer_size` of at least `num_particles`, "
+                f"{self.num_particles}, but got {self.buffer_size!r}."
+            )
+        _check_probability("Persistent", reset_probability=self.reset_probability)
+        _check_probability("Persistent", reset_to_data=self.reset_to_data)
         if self.tolerance is not None:
             check_positive("Persistent", tolerance=self.tolerance)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
         self.sampler.check_shape(data.points.shape[1:])
-        particles = self.initial.sample(key, self.num_particles)
-        check_start(energy, particles[:256])
+        num = self.buffer_size or self.num_particles
+        particles = self.initial.sample(key, num)
+        _check_start(energy, particles[:256])
         return PersistentState(particles, jnp.zeros((), int))
 
     def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
+        kept, rows = state.particles, slice(None)
+        if self.buffer_size is not None:
+            pick_key, key = jr.split(key)
+            rows = jr.permutation(pick_key, len(kept))[: self.num_particles]
         reset_key, move_key = jr.split(key)
-        before = self._reset(reset_key, state.particles, batch)
+        before = self._reset(reset_key, kept[rows], batch)
         scale = batch.step_scale
         if self.step_factor is not None:
             with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
@@ -250,8 +273,8 @@ class Persistent(AbstractNegatives):
         )  # fmt: skip
         after = moved.particles
         steps = {"sampler_steps": moved.step.astype(after.dtype)}
-        info = movement_info(energy, before, after) | steps
-        return after, PersistentState(after, state.count + 1), info
+        info = _movement_info(energy, before, after) | steps
+        return after, PersistentState(kept.at[rows].set(after), state.count + 1), info
 
     def _reset(self, key: Key, particles: Particles, batch: Batch) -> Particles:
         """Let each particle start again with some probability."""
@@ -261,12 +284,12 @@ class Persistent(AbstractNegatives):
         if self.reset_to_data:
             at_data = jr.bernoulli(data_key, self.reset_to_data, (num,))
             rows = jr.randint(which_key, (num,), 0, len(batch.points))
-            fresh = where_rows(at_data, batch.points[rows], fresh)
+            fresh = _where_rows(at_data, batch.points[rows], fresh)
         coins = jr.bernoulli(coin_key, self.reset_probability, (num,))
-        return where_rows(coins, fresh, particles)
+        return _where_rows(coins, fresh, particles)
 
 
-def check_probability(owner: str, **numbers: float) -> None:
+def _check_probability(owner: str, **numbers: float) -> None:
     """Raise `ValueError` unless numbers are between 0 and 1."""
     for name, number in numbers.items():
         if not 0 <= number <= 1:
@@ -275,45 +298,98 @@ def check_probability(owner: str, **numbers: float) -> None:
             )
 
 
+class ReweightedState(eqx.Module):
+    """What the next batch needs."""
+
+    particles: Particles
+    log_weights: Float[Array, " particle"]  # of weights that sum to 1
+    values: Float[Array, " particle"]  # log densities under the last batch's energy
+
+
 @gate
-class ReplayBuffer(AbstractNegatives):
-    """Particles of which each batch draws some, moves them, and puts them back.
+class Reweighted(AbstractNegatives):
+    r"""Chains that carry weights from batch to batch, by Jarzynski's equality.
+
+    A batch that finds the energy moved from $E$ to $E'$ multiplies the weight of each
+    chain by $e^{E(x) - E'(x)}$, resamples the chains where their effective fraction is
+    below `ess_fraction`, and moves all by a sampler that leaves $e^{-E'}$ invariant.
+    They begin as exact samples of a reference. Then chains with their weights are
+    samples of the energy in every batch, however few steps they take and however far
+    its modes are apart: training is itself the annealing. The negatives are chains
+    chosen by their weights.
+
+    What is learned are the weights of modes as well as their shapes. Errors of the
+    weights are forgotten where chains restart: at fresh samples of the reference, four
+    for each chain, chosen by importance. In many dimensions these find no mode: leave
+    `reset_probability` out there, or take `Persistent`.
 
     Args:
-        sampler: As for `Persistent`.
-        initial: As for `Persistent`.
-        size: The number of particles that are kept, at least `num_particles`.
-        options: Further arguments of `Persistent`, such as `num_particles`.
+        sampler: One that is exact, such as `MALA(step_size)`.
+        reference: The density that chains begin as samples of, wider than the data,
+            such as `Normal(center, scale, group)`.
+        num_particles: The number of chains, and of negatives of a batch.
+        num_steps: The sampler's steps in a batch.
+        ess_fraction: The effective sample size, as a fraction of the chains, below
+            which they are resampled.
+        reset_probability: The chance of a chain to restart in a batch.
 
     References:
-        Du and Mordatch (2019), Implicit generation and modeling with EBMs, section 3.2.
+        Carbone, Hua, Coste and Vanden-Eijnden (2023), Efficient training of
+        energy-based models using Jarzynski equality, algorithm 1.
     """
 
-    chains: Persistent
-    size: int
+    sampler: AbstractSampler
+    reference: AbstractReference
+    _: dataclasses.KW_ONLY
+    num_particles: int = 512
+    num_steps: int = 10
+    ess_fraction: float = eqx.field(default=0.5, converter=float)
+    reset_probability: float = eqx.field(default=0.0, converter=float)
 
-    def __init__(
-        self,
-        sampler: AbstractSampler,
-        initial: AbstractInitial,
-        size: int,
-        **options: Any,
-    ):
-        self.chains, self.size = Persistent(sampler, initial, **options), size
-        if size < self.chains.num_particles:
-            raise ValueError(
-                "ReplayBuffer needs `size` of at least `num_particles`, "
-                f"{self.chains.num_particles}, but got {size!r}."
-            )
+    def __check_init__(self):
+        counts = {"num_particles": self.num_particles, "num_steps": self.num_steps}
+        check_integers("Reweighted", **counts)
+        check_positive("Reweighted", ess_fraction=self.ess_fraction)
+        _check_probability("Reweighted", reset_probability=self.reset_probability)
 
-    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
-        everything = dataclasses.replace(self.chains, num_particles=self.size)
-        return everything.init(key, energy, data)
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> ReweightedState:
+        self.sampler.check_shape(data.points.shape[1:])
+        particles = self.reference.sample(key, self.num_particles)
+        _check_start(energy, particles[:256])
+        values = jax.vmap(self.reference.log_density)(particles)
+        return ReweightedState(particles, jnp.zeros_like(values), values)
 
     def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
-        pick_key, key = jr.split(key)
-        rows = jr.permutation(pick_key, self.size)[: self.chains.num_particles]
-        picked = eqx.tree_at(lambda s: s.particles, state, state.particles[rows])
-        drawn, moved, info = self.chains.draw(key, energy, picked, batch)
-        buffer = state.particles.at[rows].set(moved.particles)
-        return drawn, eqx.tree_at(lambda s: s.particles, moved, buffer), info
+        choose_key, coin_key, reset_key, move_key, pick_key = jr.split(key, 5)
+        values_now = jax.vmap(energy.log_density)
+        before, values = state.particles, values_now(state.particles)
+        log_weights = jax.nn.log_softmax(state.log_weights + values - state.values)
+        fraction = 1 / (jnp.sum(jnp.exp(2 * log_weights)) * len(before))
+        resample = fraction < self.ess_fraction
+        chosen = systematic_resampling(choose_key, jnp.exp(log_weights))
+        before = jnp.where(resample, before[chosen], before)
+        even = jnp.full_like(log_weights, -jnp.log(len(before)))
+        log_weights = jnp.where(resample, even, log_weights)
+        if self.reset_probability:
+            resets = jr.bernoulli(coin_key, self.reset_probability, even.shape)
+            fresh = self._fresh(reset_key, energy)
+            before = _where_rows(resets, fresh, before)
+            log_weights = jax.nn.log_softmax(jnp.where(resets, even, log_weights))
+        sampler = self.sampler.scaled(batch.step_scale)
+        moved = sampler.init(before, energy.log_density)
+        moved = advance(move_key, sampler, energy.log_density, moved, self.num_steps)
+        after = moved.particles
+        picked = systematic_resampling(pick_key, jnp.exp(log_weights))
+        info = _movement_info(energy, before, after) | {"ess_fraction": fraction}
+        state = ReweightedState(after, log_weights, values_now(after))
+        return after[picked], state, info
+
+    def _fresh(self, key: Key, energy: AbstractEnergy) -> Particles:
+        """Return as many samples of the reference as chains, chosen by importance."""
+        draw_key, choose_key = jr.split(key)
+        points = self.reference.sample(draw_key, _FRESH * self.num_particles)
+        ratios = jax.vmap(
+            lambda x: energy.log_density(x) - self.reference.log_density(x)
+        )(points)
+        chosen = systematic_resampling(choose_key, jax.nn.softmax(ratios))
+        return points[chosen[::_FRESH]]

@@ -21,18 +21,16 @@ from equistein.energies import AbstractEnergies
 from equistein.groups import AbstractGroup
 from equistein.samplers import Normal
 from equistein.training._batch import as_labels, Batch, Labels
-from equistein.training._callbacks import AbstractCallback, as_callback
 from equistein.training._checkpoint import described
 from equistein.training._fitted import Fitted
 from equistein.training._generators import AbstractGenerator
 from equistein.training._initial import Box
-from equistein.training._loop import Loop
+from equistein.training._loop import Callback, Loop, Monitor
 from equistein.training._objectives import AbstractObjective
 from equistein.training._sources import AbstractSource, as_source, InMemory
 from equistein.training._trainer import Optimization, Trainer, TrainState
 
 _BYTES_PER_NUMBER = 24  # of the history, with its copy for a checkpoint
-Callback = AbstractCallback | Callable[[dict[str, float]], object]
 
 
 def fit(
@@ -77,8 +75,10 @@ def fit(
         generator: How new samples are drawn from the learned density.
         checkpoint: A file written after each epoch. If it exists, the fit continues
             from it, to the same numbers as without the interruption.
-        callbacks: What looks at each epoch, such as `Monitor(function)`, or a function
-            of a dictionary of floats that returns True to end the fit there.
+        callbacks: What looks at each epoch: `Monitor(function)`, whose numbers join
+            the history, or a function of a dictionary of floats, `epoch` and the
+            columns of the history. Where it returns True the fit ends, with what it
+            learned; resumed, it continues until the function returns True again.
         mesh: The devices that share each batch and the negatives, such as
             `es.device_mesh()`; None is one. A checkpoint goes on with any number.
         progress: Whether to show a progress bar.
@@ -111,8 +111,7 @@ def fit(
     checked = checked_data(energy, preview, objective, preview_labels, batch_size)
     trainer = _trainer(source, objective, how, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
-    watching = tuple(map(as_callback, callbacks))
-    columns = _columns(trainer, state, checked, watching)
+    columns = _columns(trainer, state, checked, callbacks)
     needed = _BYTES_PER_NUMBER * num_epochs * len(columns)
     what = f"The history of {num_epochs} epochs"
     check_memory(what, needed, "take a smaller `num_epochs`")
@@ -122,7 +121,7 @@ def fit(
         "num_epochs": num_epochs,
         "trainer": described(trainer),
         "energy": described(state.energy),
-        "rollback": described(vars(how.rollback)),
+        "rollback": described([how.max_rollbacks, how.energy_limit]),
         "data": described([checked.points, checked.labels, source.fingerprint()]),
         "key": jr.key_data(key).tolist(),
         "columns": columns,
@@ -135,10 +134,10 @@ def fit(
         epoch_data=_epoch_data(source, preview, energy, checked, mesh),
         state=state,
         history={name: [] for name in columns},
-        rollback=how.rollback,
+        optimization=how,
         generator=generator,
         reference=_reference(checked.points, energy.group(shape)),
-        callbacks=watching,
+        callbacks=tuple(callbacks),
         num_epochs=num_epochs,
         checkpoint=None if checkpoint is None else pathlib.Path(checkpoint),
         header=header,
@@ -239,22 +238,23 @@ def _epoch_data(
 
 
 def _columns(
-    trainer: Trainer,
-    state: TrainState,
-    data: Batch,
-    callbacks: Sequence[AbstractCallback],
+    trainer: Trainer, state: TrainState, data: Batch, callbacks: Sequence[Callback]
 ) -> list[str]:
     """Return the names of the history's columns, each given by one part."""
     _, infos = eqx.filter_eval_shape(trainer.epoch, state, data.points, data.labels)
     names = [*sorted(set(infos) - {"is_finite"}), "scale"]
     for callback in callbacks:
-        names += callback.columns(state.energy)
+        if isinstance(callback, type) or not isinstance(callback, Monitor | Callable):
+            raise ValueError(
+                "`callbacks` must hold functions of a dictionary, or "
+                f"Monitor(function), but got {callback!r}."
+            )
+        if isinstance(callback, Monitor):
+            names += callback.columns(state.energy)
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(
             f"A callback gives {', '.join(sorted(twice))}, which the history has "
             "already: choose other names."
         )
-    for callback in callbacks:
-        callback.check(names)
     return names

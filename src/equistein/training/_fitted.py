@@ -1,14 +1,13 @@
 """The result of a fit: a learned density to sample and to judge."""
 
 import dataclasses
-import importlib
 import pathlib
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
 from equistein._limits import check_drawn
@@ -19,12 +18,7 @@ from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
 from equistein.training._generators import AbstractGenerator, Clamp
-from equistein.training._tree_file import (
-    LIBRARY_PARTS,
-    pack_tree,
-    save_tree,
-    unpack_tree,
-)
+from equistein.training._tree_file import packed_tree, save_tree, unpacked_tree
 
 
 class Fitted(eqx.Module):
@@ -163,36 +157,9 @@ class Fitted(eqx.Module):
         """
         save_tree(pathlib.Path(path), self)
 
-    def report(
-        self,
-        path: pathlib.Path | str,
-        *,
-        data: ArrayLike | None = None,
-        key: AnyKey = 0,
-        num_samples: int = 256,
-    ) -> None:
-        """Write the page that `equistein fit` writes: numbers, figures, settings.
-
-        Args:
-            path: The HTML file; one that exists is replaced.
-            data: Points to compare samples with, such as those learned from.
-            key: The source of randomness of samples.
-            num_samples: The number of samples.
-
-        Raises:
-            ValueError: If the data are other points, or no generator draws samples.
-            OSError: If the file cannot be written.
-        """
-        # `models` is a level above, so it is imported where it is needed.
-        key = as_keys(key)
-        models = importlib.import_module("equistein.models")
-        models.write_fit_report(pathlib.Path(path), self, data, key, num_samples)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` carry this from one process to another; files are `save`'s."""
-        content, code = pack_tree(self)
-        own = {n: part for n, part in code.items() if part not in LIBRARY_PARTS}
-        return unpack_tree, (content, tuple(own.values()))
+        return unpacked_tree, packed_tree(self)
 
 
 @eqx.filter_jit

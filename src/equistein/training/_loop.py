@@ -1,4 +1,4 @@
-"""The loop over epochs, with checkpoints and roll-backs."""
+"""The loop over epochs, with callbacks, checkpoints and roll-backs."""
 
 import concurrent.futures
 import dataclasses
@@ -13,14 +13,46 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import PyTree
 
+from equistein._gate import gate
+from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._sharding import fetch, replicate
+from equistein._types import Scalar
+from equistein.energies import AbstractEnergies
 from equistein.samplers import Normal
-from equistein.training._callbacks import AbstractCallback
 from equistein.training._checkpoint import History, load_checkpoint, save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
 from equistein.training._generators import AbstractGenerator
-from equistein.training._trainer import RollBack, Trainer, TrainState
+from equistein.training._trainer import Optimization, Trainer, TrainState
+
+
+@gate
+class Monitor:
+    """A function of the averaged energy whose numbers join the history of a fit.
+
+    Args:
+        function: From an energy, numbers by name; it is compiled. Give arrays that it
+            needs with `eqx.Partial(function, arrays)`, or they become constants.
+        every: The number of epochs between two looks; others have NaN.
+
+    Raises:
+        ValueError: If `every` is no positive integer.
+    """
+
+    def __init__(self, function: Callable[[Any], Mapping[str, Scalar]], every: int = 1):
+        check_integers("Monitor", every=every)
+        self.function, self.every = eqx.filter_jit(function), every
+
+    def columns(self, energy: AbstractEnergies) -> list[str]:
+        """Return the names of its numbers, for an energy of this kind."""
+        return list(eqx.filter_eval_shape(self.function, energy))
+
+    def numbers(self, energy: AbstractEnergies) -> dict[str, float]:
+        """Return the numbers of an energy by name."""
+        return {name: float(value) for name, value in self.function(energy).items()}
+
+
+Callback = Monitor | Callable[[dict[str, float]], object]
 
 
 @dataclasses.dataclass
@@ -38,17 +70,17 @@ class Loop:
     epoch_data: Callable[[int], tuple]
     state: TrainState
     history: History
-    rollback: RollBack
+    optimization: Optimization
     generator: AbstractGenerator | None
     reference: Normal
-    callbacks: tuple[AbstractCallback, ...]
+    callbacks: tuple[Callback, ...]
     num_epochs: int
     checkpoint: pathlib.Path | None
     header: dict[str, Any]
 
     def __post_init__(self):
         self.trainer, self.state = self._placed((self.trainer, self.state))
-        self.last_good, self.events = self.state, []
+        self.last_good, self.events, self.stopped = self.state, [], False
         self.writer, self.pending = concurrent.futures.ThreadPoolExecutor(1), None
 
     def restore(self, path: pathlib.Path) -> None:
@@ -63,7 +95,7 @@ class Loop:
         bar = progress_bar(initial=done, total=num, disable=not progress, unit="epoch")
         try:
             with bar:
-                while int(self.state.epoch) < num and not self._should_stop():
+                while int(self.state.epoch) < num and not self.stopped:
                     row = self._train_epoch()
                     if row is not None:
                         bar.set_postfix(_shown(row), refresh=False)
@@ -81,9 +113,8 @@ class Loop:
     def _train_epoch(self) -> dict[str, float] | None:
         """Train an epoch and keep it; or go back, and return None."""
         # Here, so that a fit that is resumed from its checkpoint raises it too.
-        if len(self.events) > self.rollback.max_rollbacks:
-            verdict = self.rollback.verdict(self.events)
-            raise DivergenceError(verdict, self._fitted(self.last_good))
+        if len(self.events) > self.optimization.max_rollbacks:
+            raise DivergenceError(self._verdict(), self._fitted(self.last_good))
         number = int(self.state.epoch)
         discarded = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
         new, infos = self.trainer.epoch(
@@ -92,7 +123,7 @@ class Loop:
         # The only transfer to the host in an epoch.
         infos, scale = jax.device_get(fetch((infos, new.scale)))
         row = epoch_numbers(infos)
-        reason = self.rollback.trouble(infos, row)
+        reason = self._trouble(infos, row)
         if reason is not None:
             self._go_back(number + 1, reason, row)
             return None
@@ -104,16 +135,45 @@ class Loop:
         row["scale"] = float(scale)
         if self.callbacks:
             average, is_last = fetch(new.average), number + 1 == self.num_epochs
-            for callback in self.callbacks:
-                row |= callback(number + 1, average, row, last=is_last)
+            for each in self.callbacks:
+                if not isinstance(each, Monitor):
+                    answer = each({"epoch": number + 1, **row})
+                    self.stopped |= isinstance(answer, bool | np.bool_) and bool(answer)
+                elif is_last or (number + 1) % each.every == 0:
+                    row |= each.numbers(average)
         for name, value in (dict.fromkeys(self.history, np.nan) | row).items():
             self.history[name].append(float(value))
         self._save()
         return row
 
+    def _trouble(
+        self, infos: Mapping[str, Any], row: Mapping[str, float]
+    ) -> str | None:
+        """Return why an epoch must be discarded, or None."""
+        if not np.all(infos["is_finite"]):
+            return "the loss, a weight or a particle was not finite"
+        largest = row.get("largest_energy", 0.0)
+        if largest > self.optimization.energy_limit:
+            return f"an energy reached {largest:.3g}, beyond `energy_limit`"
+        return None
+
+    def _verdict(self) -> str:
+        """Return why the fit gives up."""
+        last = self.events[-1]
+        return (
+            f"The fit diverged {len(self.events)} times, at last in epoch "
+            f"{last['epoch']}, where {last['reason']}; `max_rollbacks` allows "
+            f"{self.optimization.max_rollbacks}. Take a smaller learning rate or "
+            "gradient clip; with contrastive divergence also a smaller step size of "
+            "the sampler or a larger `regularization`."
+        )
+
     def _go_back(self, epoch: int, reason: str, row: Mapping[str, float]) -> None:
         """Return to the last good state, with half the step sizes and a new key."""
-        good, gives_up = self.last_good, len(self.events) == self.rollback.max_rollbacks
+        good, gives_up = (
+            self.last_good,
+            len(self.events) == self.optimization.max_rollbacks,
+        )
         back, scale = int(good.epoch), float(good.scale) / 2
         largest, consequence = row.get("largest_energy", np.nan), "It gives up."
         event: dict[str, Any] = {
@@ -150,13 +210,6 @@ class Loop:
     def _placed(self, tree: PyTree) -> PyTree:
         mesh = self.trainer.mesh
         return tree if mesh is None else replicate(tree, mesh)
-
-    def _should_stop(self) -> bool:
-        epochs = int(self.state.epoch)
-        if not epochs or not self.callbacks:
-            return False
-        history = {k: np.array(column[:epochs]) for k, column in self.history.items()}
-        return any(each.wants_to_stop(history) for each in self.callbacks)
 
     def _save(self) -> None:
         """Begin to write the checkpoint; with several processes the first does."""

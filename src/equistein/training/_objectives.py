@@ -1,8 +1,6 @@
-"""What is minimized: losses that add, scale, follow each other, and blur the data."""
+"""What is minimized: losses that add, scale, and blur the data."""
 
 import abc
-import functools
-from collections.abc import Iterable, Sequence
 from typing import Any, Generic
 
 import equinox as eqx
@@ -11,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from equistein._gate import gate
-from equistein._numbers import check_integers, check_positive
+from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import Energies
 from equistein.training._batch import Batch
@@ -96,7 +94,9 @@ class Sum(AbstractObjective[Any]):
         self.terms = tuple((float(weight), part) for weight, part in terms)
 
     def init(self, key: Key, energy: Any, data: Batch) -> Any:
-        return _init_all(self.parts, key, energy, data)
+        keys = jr.split(key, len(self.parts))
+        pairs = zip(keys, self.parts, strict=True)
+        return tuple(part.init(key, energy, data) for key, part in pairs)
 
     def loss(self, key: Key, energy: Any, state: Any, batch: Batch) -> Loss:
         total = jnp.zeros((), batch.points.dtype)
@@ -118,14 +118,6 @@ class Sum(AbstractObjective[Any]):
     @property
     def parts(self) -> tuple[AbstractObjective, ...]:
         return tuple(part for _, part in self.terms)
-
-
-def _init_all(
-    parts: tuple[AbstractObjective, ...], key: Key, energy: Any, data: Batch
-) -> tuple:
-    keys = jr.split(key, len(parts))
-    pairs = zip(keys, parts, strict=True)
-    return tuple(part.init(key, energy, data) for key, part in pairs)
 
 
 def _terms(objective: AbstractObjective) -> tuple[tuple[float, AbstractObjective], ...]:
@@ -171,62 +163,3 @@ class Blurred(AbstractObjective[Any]):
     @property
     def parts(self) -> tuple[AbstractObjective, ...]:
         return (self.objective,)
-
-
-@gate
-class Phases(AbstractObjective[Any]):
-    """Objectives one after another, each for some batches.
-
-    Such as a phase without chains and a contrastive one after it:
-    `Phases([(4_000, matching), (500, matching + ContrastiveDivergence(negatives))])`.
-    The last phase continues to the end of the fit. Numbers that a phase does not report
-    are NaN in its batches.
-
-    Args:
-        phases: Pairs of a number of batches and an objective.
-
-    Raises:
-        ValueError: If there is no phase, or a part of one is missing.
-
-    References:
-        Balcerak et al. (2025), Energy matching: unifying flow matching and energy-based
-        models for generative modeling.
-    """
-
-    phases: tuple[tuple[int, AbstractObjective], ...]
-
-    def __init__(self, phases: Sequence[tuple[int, AbstractObjective]]):
-        if not phases:
-            raise ValueError("Phases needs `phases`, at least one, but got none.")
-        for num, _ in phases:
-            check_integers("Phases", phases=num)
-        self.phases = tuple((int(num), objective) for num, objective in phases)
-
-    def init(self, key: Key, energy: Any, data: Batch) -> Any:
-        states = _init_all(self.parts, key, energy, data)
-        return jnp.zeros((), int), states  # the number of batches so far
-
-    def loss(self, key: Key, energy: Any, state: Any, batch: Batch) -> Loss:
-        count, states = state
-
-        def loss_of(number: int, names: Iterable[str] = ()) -> Loss:
-            mine = batch.with_points(batch.points)  # what it remembers is its own
-            objective, before = self.parts[number], states[number]
-            value, after, info = objective.loss(key, energy, before, mine)
-            # There is nothing to count and nothing large where nothing was looked at.
-            zero = ("num_", "largest_")
-            rest = {name: 0 if name.startswith(zero) else jnp.nan for name in names}
-            dtype = batch.points.dtype
-            info = {name: jnp.asarray(v, dtype) for name, v in (rest | info).items()}
-            return value, (*states[:number], after, *states[number + 1 :]), info
-
-        phases = [functools.partial(loss_of, i) for i in range(len(self.phases))]
-        names = {name for phase in phases for name in jax.eval_shape(phase)[2]}
-        ends = jnp.cumsum(jnp.array([num for num, _ in self.phases[:-1]], int))
-        branches = [functools.partial(phase, names) for phase in phases]
-        loss, states, info = jax.lax.switch(jnp.sum(count >= ends), branches)
-        return loss, (count + 1, states), info
-
-    @property
-    def parts(self) -> tuple[AbstractObjective, ...]:
-        return tuple(objective for _, objective in self.phases)

@@ -1,14 +1,16 @@
-"""Losses of what is known of each point: its class, or its energy."""
+"""Losses of what is known of each point: its class, its energy, or its forces."""
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Array, Float
 
 from equistein._gate import gate
 from equistein._types import Key
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, check_one_density
 from equistein.training._batch import Batch, check_classes
 from equistein.training._objectives import AbstractObjective, Loss
 
@@ -100,3 +102,66 @@ class SquaredError(AbstractObjective[AbstractEnergy]):
     @property
     def uses_labels(self) -> bool:
         return True
+
+
+@gate
+class ForceMatching(AbstractObjective[AbstractEnergy]):
+    r"""The mean of $|\nabla \log p(x) - F(x) / k_B T|^2$ a coordinate.
+
+    Over the points of a batch whose forces are known. Forces tell an energy wherever
+    there are points, but not its constant, nor how two regions weigh that no points
+    connect: add another objective, or `SquaredError` to energies in units of $k_B T$.
+    On `Blurred` points of the density itself it is target score matching.
+
+    Args:
+        scores: The forces $F / k_B T$, one row a data point in the order of the data,
+            with NaN in rows that are unknown.
+
+    Raises:
+        ValueError: If they are no rows of numbers, none is known, or one is infinite.
+
+    References:
+        Ercolessi and Adams (1994), Interatomic potentials from first-principles
+        calculations: the force-matching method; De Bortoli et al. (2024), Target score
+        matching, equation 8, for blurred points.
+    """
+
+    scores: Float[Array, "datum *shape"]
+
+    def __init__(self, scores: Float[Array, "datum *shape"] | np.ndarray):
+        values = np.asarray(scores, float)
+        if values.ndim < 2 or np.isinf(values).any() or not _known(values).any():
+            raise ValueError(
+                "ForceMatching needs `scores`, a row of finite forces / kT for each "
+                "data point, with NaN in rows that are unknown but not in all, but got "
+                f"shape {values.shape}, {np.isnan(values).sum()} numbers NaN and "
+                f"{np.isinf(values).sum()} infinite."
+            )
+        self.scores = jnp.asarray(values, float)
+
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
+        check_one_density("ForceMatching", energy)
+        if data.points.shape != self.scores.shape:
+            raise ValueError(
+                "ForceMatching needs `scores` of the shape of the data, "
+                f"{data.points.shape}, but they have shape {self.scores.shape}."
+            )
+
+    def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
+        wanted = self.scores[batch.rows].astype(batch.points.dtype)
+        known = _known(wanted)
+        found = jax.vmap(jax.grad(energy.log_density))(batch.points)
+        gaps = jnp.where(known, found - jnp.where(known, wanted, 0), 0)
+        num = jnp.sum(known.astype(gaps.dtype))
+        loss = jnp.sum(gaps**2) / (jnp.maximum(num, 1) * wanted[0].size)
+        value = jnp.where(num > 0, loss, jnp.nan)
+        return loss, state, {"force_matching_loss": value, "num_forces": num}
+
+    @property
+    def uses_rows(self) -> bool:
+        return True
+
+
+def _known(scores: Any) -> Any:
+    """Return which rows have no NaN, with one axis for each axis of the scores."""
+    return ~jnp.isnan(scores).any(axis=tuple(range(1, scores.ndim)), keepdims=True)

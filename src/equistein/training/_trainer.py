@@ -4,13 +4,12 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
@@ -31,51 +30,14 @@ _LEARNING_RATE = 2e-3
 
 
 @gate
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RollBack:
-    """When a fit returns to its last good state, and how often.
+@dataclasses.dataclass(frozen=True)
+class Optimization:
+    """How the weights are updated, and when a fit returns to its last good state.
 
     An epoch is discarded if the loss, a weight or the state of the objective is not
     finite, or if the objective reports a `largest_energy` above the limit. The fit
     continues from the last good state, with half the step sizes of the optimizer and of
     the sampler, and new randomness.
-
-    Attributes:
-        max_rollbacks: How often, before the fit gives up.
-        energy_limit: The largest absolute value of an energy that is accepted.
-    """
-
-    max_rollbacks: int = 3
-    energy_limit: float = 1e6
-
-    def __post_init__(self):
-        check_integers("RollBack", least=0, max_rollbacks=self.max_rollbacks)
-        check_positive("RollBack", energy_limit=self.energy_limit)
-
-    def trouble(self, infos: Mapping[str, Any], row: Mapping[str, float]) -> str | None:
-        """Return why an epoch must be discarded, or None."""
-        if not np.all(infos["is_finite"]):
-            return "the loss, a weight or a particle was not finite"
-        largest = row.get("largest_energy", 0.0)
-        if largest > self.energy_limit:
-            return f"an energy reached {largest:.3g}, beyond `energy_limit`"
-        return None
-
-    def verdict(self, events: list[dict]) -> str:
-        """Return why a fit gives up."""
-        return (
-            f"The fit diverged {len(events)} times, at last in epoch "
-            f"{events[-1]['epoch']}, where {events[-1]['reason']}; `max_rollbacks` "
-            f"allows {self.max_rollbacks}. Take a smaller learning rate or gradient "
-            "clip; with contrastive divergence also a smaller step size of the sampler "
-            "or a larger `regularization`."
-        )
-
-
-@gate
-@dataclasses.dataclass(frozen=True)
-class Optimization:
-    """How the weights are updated.
 
     Args:
         optimizer: An Optax transformation of the gradient of all weights; None is
@@ -86,19 +48,23 @@ class Optimization:
             `float32` not at all; `tensorfloat32` to 11 bits; `bfloat16` to 8 or more.
             None is JAX's own setting. Kernels, groups and steerable convolutions are
             never rounded.
-        rollback: When the fit goes back, and how often.
+        max_rollbacks: How often the fit goes back, before it gives up.
+        energy_limit: The largest absolute value of an energy that is accepted.
 
     Raises:
-        ValueError: If `ema` or `precision` is out of range.
+        ValueError: If a number is out of range.
     """
 
     optimizer: optax.GradientTransformation | None = None
     _: dataclasses.KW_ONLY
     ema: float = 0.995
     precision: Precision | None = None
-    rollback: RollBack = RollBack()
+    max_rollbacks: int = 3
+    energy_limit: float = 1e6
 
     def __post_init__(self):
+        check_integers("`Optimization`", least=0, max_rollbacks=self.max_rollbacks)
+        check_positive("`Optimization`", energy_limit=self.energy_limit)
         if not 0 <= self.ema < 1:
             raise ValueError(
                 f"`Optimization` needs 0 <= `ema` < 1, but got {self.ema!r}."
@@ -155,13 +121,10 @@ def adam(
         rate = optax.piecewise_constant_schedule(learning_rate, steps)
     return canonical_optimizer(
         optax.chain(
-            optax.clip_by_global_norm(gradient_clip), optax.adam(_warmed(rate, warm_up))
+            optax.clip_by_global_norm(gradient_clip),
+            optax.adam(lambda n: rate(n) * jnp.minimum((n + 1) / (warm_up + 1), 1)),
         )
     )
-
-
-def _warmed(rate: optax.Schedule, warm_up: int) -> optax.Schedule:
-    return lambda count: rate(count) * jnp.minimum((count + 1) / (warm_up + 1), 1)
 
 
 class TrainState(eqx.Module):

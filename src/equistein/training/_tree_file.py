@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.metadata
 import inspect
-import io
 import math
 import pathlib
 from collections.abc import Iterable, Mapping
@@ -17,13 +16,7 @@ import optax
 
 from equistein._gate import gate
 from equistein._limits import LimitError
-from equistein._serialization import (
-    FileFormatError,
-    load_arrays,
-    pack_arrays,
-    save_arrays,
-    unpack_arrays,
-)
+from equistein._serialization import FileFormatError, load_arrays, save_arrays
 
 _KIND = "model"
 LIBRARY_PARTS = (
@@ -63,16 +56,21 @@ def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
         raise FileFormatError(str(error)) from None
 
 
-def pack_tree(tree: Any) -> tuple[bytes, dict[str, Any]]:
-    """Return a tree as the content of a file, and the code it is made of by name."""
+def packed_tree(tree: Any) -> tuple[Any, ...]:
+    """Return a tree in parts that `pickle` takes, the arguments of `unpacked_tree`.
+
+    Functions of other libraries are named, as not all of them can be pickled.
+    """
     encoder = _Encoder(tree)
-    return pack_arrays(_KIND, encoder.header, encoder.arrays), encoder.code
+    own = [part for part in encoder.code.values() if part not in LIBRARY_PARTS]
+    return encoder.header, encoder.arrays, own
 
 
-def unpack_tree(content: bytes, own: tuple[Any, ...]) -> Any:
-    """Return the tree that `pack_tree` was given, with the code that is not here."""
-    name, known = "what was pickled", (*own, *LIBRARY_PARTS)
-    return _decoded(*unpack_arrays(io.BytesIO(content), _KIND, name), known, name)
+def unpacked_tree(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], own: list[Any]
+) -> Any:
+    """Return the tree that `packed_tree` was given."""
+    return _decoded(header, arrays, (*own, *LIBRARY_PARTS), "what was pickled")
 
 
 def _decoded(

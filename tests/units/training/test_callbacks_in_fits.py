@@ -1,19 +1,11 @@
-"""Monitors, early stopping and functions that are told of each epoch."""
-
-import sys
+"""Monitors, and functions that are told of each epoch and may end a fit."""
 
 import jax.random as jr
 import numpy as np
 import pytest
 from by_hand import bowl, fit
 
-from equistein.training import (
-    AbstractCallback,
-    EarlyStopping,
-    Monitor,
-    OnEpoch,
-    TensorBoard,
-)
+from equistein.training import Monitor
 from short_fits import same
 
 
@@ -44,7 +36,7 @@ def test_a_monitor_does_not_change_the_fit(key, data):
 
 def test_a_function_is_told_of_each_epoch_with_what_came_before(key, data):
     told = []
-    callbacks = [Monitor(precision), OnEpoch(told.append)]
+    callbacks = [Monitor(precision), told.append]
     fitted = fit(key, bowl(), data, num_epochs=3, callbacks=callbacks)
     assert [row["epoch"] for row in told] == [1, 2, 3]
     assert set(told[0]) == set(fitted.history)
@@ -67,8 +59,7 @@ def test_a_function_that_returns_true_ends_the_fit(answer, epochs, key, data):
     [
         ([3], "`callbacks`"),
         (["tensorboard"], "`callbacks`"),
-        ([OnEpoch], "`callbacks`"),
-        ([EarlyStopping("gap", 1)], "`column`"),
+        ([Monitor], "`callbacks`"),
         ([Monitor(lambda energy: {"loss": energy.precision})], "gives loss"),
         ([Monitor(precision), Monitor(precision)], "gives precision"),
     ],
@@ -78,60 +69,10 @@ def test_wrong_callbacks_are_refused(callbacks, said, key, data, unchecked):
         fit(key, bowl(), data, callbacks=callbacks)
 
 
-@pytest.mark.slow
-def test_tensorboard_reads_the_numbers(key, data, tmp_path):
-    pytest.importorskip("tensorboardX")
-    fit(key, bowl(), data, num_epochs=3, callbacks=[TensorBoard(tmp_path)])
-    (file,) = tmp_path.glob("events*")
-    assert b"positive_energy" in file.read_bytes()
-
-
-def test_without_tensorboard_the_command_that_installs_it_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    with pytest.raises(ImportError, match=r"equistein\[tensorboard\]"):
-        TensorBoard("anywhere")
-
-
-class Given(AbstractCallback):
-    """Gives numbers of its own, one an epoch."""
-
-    def __init__(self, values):
-        self.values = values
-        self.last = []
-
-    def columns(self, energy):
-        return ["given"]
-
-    def __call__(self, epoch, energy, row, *, last):
-        self.last.append(last)
-        return {"given": self.values[epoch - 1]}
-
-
-@pytest.mark.parametrize(
-    ("values", "patience", "maximize", "epochs"),
-    [
-        ([3.0, 2.0, 2.5, 2.6, 1.0, 0.0], 2, False, 4),
-        ([3.0, 2.0, 2.5, 1.9, 1.0, 0.0], 2, False, 6),
-        ([3.0, 2.0, 2.5, 2.6, 9.0, 1.0], 2, True, 3),
-        ([3.0, np.nan, np.nan, 2.0, np.nan, 1.0], 3, False, 6),
-        ([np.nan] * 6, 1, False, 6),
-    ],
-)
-def test_a_fit_that_gets_no_better_ends(values, patience, maximize, epochs, key, data):
-    given = Given(values)
-    stopping = EarlyStopping("given", patience, maximize=maximize)
-    fitted = fit(key, bowl(), data, num_epochs=6, callbacks=[given, stopping])
-    assert np.array_equal(fitted.history["epoch"], np.arange(1, epochs + 1))
-    assert given.last == [False] * min(epochs, 5) + [True] * (epochs - 5)
-
-
-def test_a_fit_that_ended_early_is_resumed_to_its_end(key, data, tmp_path):
-    path = tmp_path / "fit.eqx"
-    callbacks = [Given([1.0, 2.0, 3.0, 4.0]), EarlyStopping("given", 1)]
-    options = {"num_epochs": 4, "callbacks": callbacks, "checkpoint": path}
-    first = fit(key, bowl(), data, **options)
-    before = path.read_bytes()
-    again = fit(key, bowl(), data, **options)
-    assert len(again.history["loss"]) == len(first.history["loss"]) == 2
-    assert same(again.energy, first.energy)
-    assert path.read_bytes() == before
+def test_a_fit_that_was_ended_is_resumed_to_its_end(key, data, tmp_path):
+    path = tmp_path / "fit.npz"
+    stop = lambda row: row["epoch"] == 2
+    first = fit(key, bowl(), data, num_epochs=4, callbacks=[stop], checkpoint=path)
+    assert len(first.history["loss"]) == 2
+    again = fit(key, bowl(), data, num_epochs=4, checkpoint=path)
+    assert same(again.energy, fit(key, bowl(), data, num_epochs=4).energy)

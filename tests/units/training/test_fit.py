@@ -13,7 +13,6 @@ from equistein.training import (
     AbstractObjective,
     adam,
     CrossEntropy,
-    OnEpoch,
     SquaredError,
 )
 
@@ -24,7 +23,7 @@ def test_a_fit_gives_an_energy_a_history_and_samples(key, capsys):
     energy = energy_for(key, group, data, widths=(4,))
     fitted = fit(
         key, energy, data, num_epochs=3, generator=generator_of(data),
-        callbacks=[OnEpoch(told.append)],
+        callbacks=[told.append],
     )  # fmt: skip
     assert np.array_equal(fitted.history["epoch"], [1, 2, 3])
     for name, values in fitted.history.items():

@@ -24,10 +24,7 @@ from equistein.training import (
     CrossEntropy,
     Monitor,
     Normals,
-    OnEpoch,
     Persistent,
-    ReplayBuffer,
-    RollBack,
 )
 from equistein.training._checkpoint import described, load_checkpoint, save_checkpoint
 from short_fits import fit, same, stop_after
@@ -56,7 +53,9 @@ def test_a_fit_repeats_itself_and_goes_on_from_a_checkpoint(kind, data, tmp_path
     chains = (svgd(), Box(data, Trivial()))
     negatives = {
         "persistent": lambda: Persistent(*chains, num_particles=6, num_steps=2),
-        "buffer": lambda: ReplayBuffer(*chains, 9, num_particles=6, num_steps=2),
+        "buffer": lambda: Persistent(
+            *chains, buffer_size=9, num_particles=6, num_steps=2
+        ),
     }
     energy = energy_for(jr.key(1), Trivial(), data, widths=(4,))
     parts = {
@@ -81,7 +80,7 @@ def test_a_fit_repeats_itself_and_goes_on_from_a_checkpoint(kind, data, tmp_path
 def test_a_finished_fit_is_read_from_its_checkpoint(data, tmp_path):
     path, told = tmp_path / "fit.npz", []
     first = run(data, checkpoint=path)
-    again = run(data, checkpoint=path, callbacks=[OnEpoch(told.append)])
+    again = run(data, checkpoint=path, callbacks=[told.append])
     assert told == []
     assert same(again.energy, first.energy)
     assert same(again.history, first.history)
@@ -101,7 +100,7 @@ CHANGES = {
     "another mean": ({"ema": 0.5}, "trainer"),
     "another optimizer": ({"optimizer": optax.sgd(0.01)}, "trainer"),
     "another learning rate": ({"optimizer": optax.adam(0.02)}, "trainer"),
-    "other roll-backs": ({"rollback": RollBack(energy_limit=1e5)}, "rollback"),
+    "other roll-backs": ({"rollback": {"energy_limit": 1e5}}, "rollback"),
     "another energy": ({"energy": bowl(2.0)}, "energy"),
     "another temperature": ({"energy": TemperedEnergy(bowl(), 2.0)}, "energy"),
     "a monitor": (
@@ -185,7 +184,7 @@ def nested(step=0.1, noise=0.1, weight=1.0):
     sampler = SVGD(
         Equivariant(RBF(1.0), Cyclic(4)), descent(jnp.asarray(step)), langevin=noise
     )
-    negatives = ReplayBuffer(sampler, Box(POINTS, Cyclic(4)), 300)
+    negatives = Persistent(sampler, Box(POINTS, Cyclic(4)), buffer_size=300)
     return Blurred(ContrastiveDivergence(negatives) + weight * CrossEntropy(), 0.1)
 
 

@@ -8,6 +8,7 @@ from by_hand import bowl, fit, generator_of
 
 from equistein.energies import TemperedEnergy
 from equistein.groups import Trivial
+from equistein.models import write_fit_report
 from equistein.samplers import Langevin, Normal
 from equistein.training import Fitted
 
@@ -70,19 +71,19 @@ def learned():
 def test_a_page_has_numbers_pictures_and_settings(tmp_path):
     fitted, data = learned()
     page = tmp_path / "fit.html"
-    fitted.report(page, data=data, num_samples=32)
+    write_fit_report(page, fitted, data, 0, 32)
     text = page.read_text()
     for said in ("mean W1 distance over features", "32 samples", "floor: data",
                  "Trivial()", "SamplingGenerator", "Bowl"):  # fmt: skip
         assert said in text, said
     assert "data:image/png" in text
-    fitted.report(page, data=data, num_samples=32)  # replaced by the same
+    write_fit_report(page, fitted, data, 0, 32)  # replaced by the same
     assert page.read_text() == text
 
 
 def test_without_data_there_is_what_is_known(tmp_path):
     fitted, _ = learned()
-    fitted.report(tmp_path / "fit.html", num_samples=32)
+    write_fit_report(tmp_path / "fit.html", fitted, None, 0, 32)
     text = (tmp_path / "fit.html").read_text()
     assert f"{fitted.history['loss'][-1]:.3g}" in text
     assert "floor" not in text.partition("<body>")[2]
@@ -93,7 +94,7 @@ def test_without_data_there_is_what_is_known(tmp_path):
 )
 def test_data_unlike_those_learned_from_are_refused(tmp_path, data):
     with pytest.raises(ValueError, match="`data`"):
-        learned()[0].report(tmp_path / "fit.html", data=data)
+        write_fit_report(tmp_path / "fit.html", learned()[0], data, 0, 32)
     assert not (tmp_path / "fit.html").exists()
 
 
@@ -101,6 +102,6 @@ def test_data_without_a_generator_are_refused(tmp_path):
     data = jr.normal(jr.key(1), (8, 2))
     bare = fit(jr.key(0), bowl(), data)
     with pytest.raises(ValueError, match="`generator`"):
-        bare.report(tmp_path / "fit.html", data=data)
+        write_fit_report(tmp_path / "fit.html", bare, data, 0, 32)
     with pytest.raises(ValueError, match="`num_samples`"):
-        bare.report(tmp_path / "fit.html", num_samples=0)
+        write_fit_report(tmp_path / "fit.html", bare, None, 0, 0)

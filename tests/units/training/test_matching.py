@@ -1,4 +1,4 @@
-"""Energy, score and denoising score matching, and phases, by hand."""
+"""Score matching and denoising score matching, by hand."""
 
 import equinox as eqx
 import jax
@@ -6,17 +6,13 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import batch_of, bowl, divergence_of, STILL
-from scipy.optimize import linear_sum_assignment
+from by_hand import batch_of, bowl, STILL
 
 from equistein.energies import KnownEnergy
-from equistein.groups import Cyclic, PointCloud
+from equistein.groups import PointCloud
 from equistein.training import (
     DenoisingScoreMatching,
-    EnergyMatching,
     FromData,
-    paired,
-    Phases,
     ScoreMatching,
 )
 
@@ -43,46 +39,6 @@ def test_score_matching_is_least_at_the_precision_of_the_data(key):
     assert slope(5.0) > 0.15
 
 
-@pytest.mark.slow
-def test_the_flow_of_energy_matching_takes_noise_to_one_point(key):
-    # To one datum y all paths go straight: |-T grad E - (y - x0)| of E = 0 is known.
-    points = jnp.tile(jnp.array([[3.0, 4.0]]), (64, 1))
-    loss, _, _ = loss_of(EnergyMatching(0.1), key, bowl(0.0), points)
-    # E|y - x0|^2 / (2 s^2), with s^2 = |y|^2 / 2 and E|x0|^2 = 2 s^2
-    assert np.isclose(loss, 2.0, atol=5 * (2 / 64) ** 0.5)
-    right, _, _ = loss_of(EnergyMatching(0.1), key, bowl(0.0, (-30.0, -40.0)), points)
-    assert np.isclose(right, 1.0, atol=5 * (2 / 64) ** 0.5)  # the noise's own spread
-    # About y, with T a = 1: -T grad E is (1 - t) (y - x0), and t (y - x0) is left.
-    bent, _, _ = loss_of(EnergyMatching(0.1), key, bowl(10.0, (-30.0, -40.0)), points)
-    assert np.isclose(bent, 2 / 3, atol=0.3)
-
-
-def test_pairs_are_the_nearest(key):
-    noise, data = jr.normal(key, (2, 12, 3))
-    mine = paired(noise, data)
-    costs = np.sum((np.asarray(data)[:, None] - np.asarray(noise)[None]) ** 2, axis=-1)
-    rows, columns = linear_sum_assignment(costs)
-    assert np.isclose(np.sum((mine - data) ** 2), costs[rows, columns].sum())
-    assert np.sum((noise - data) ** 2) > 1.2 * np.sum((mine - data) ** 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("group", "shape"), [(Cyclic(4), (2,)), (PointCloud("OOO", 2), (3, 2))]
-)
-def test_aligned_noise_is_nearer_and_still_noise(key, group, shape):
-    noise, data = jr.normal(key, (2, 512, *shape))
-    noise, data = jax.vmap(group.project)(noise), jax.vmap(group.project)(data)
-    middle = jnp.arange(float(np.prod(shape))).reshape(shape)
-    data += group.project(middle)[None]
-    mine = jax.jit(lambda: paired(noise, data, group))()
-    # The ratio is .80 +- .03 for turns and .49 +- .01 for clouds, over 12 keys.
-    assert np.sum((mine - data) ** 2) < 0.92 * np.sum((paired(noise, data) - data) ** 2)
-    # A random element makes it noise as before: norms are those of the noise.
-    norms = lambda x: np.sort(np.sum(np.asarray(x) ** 2, axis=tuple(range(1, x.ndim))))
-    assert np.allclose(norms(mine), norms(noise), atol=1e-4)
-
-
 def test_denoising_over_levels_is_that_of_one_level_between_equal_ones(key):
     points = jr.normal(key, (8, 2))
     one, _, _ = loss_of(DenoisingScoreMatching(0.3), key, bowl(2.0), points)
@@ -90,37 +46,6 @@ def test_denoising_over_levels_is_that_of_one_level_between_equal_ones(key):
     more, _, _ = loss_of(DenoisingScoreMatching(0.3, 3.0), key, bowl(2.0), points)
     assert np.isclose(one, same, rtol=1e-5)
     assert not np.isclose(one, more, rtol=1e-2)
-
-
-def test_phases_take_turns(key):
-    points = jr.normal(key, (8, 2))
-    first, last = DenoisingScoreMatching(0.3), divergence_of(points, STILL)
-    phases = Phases([(2, first), (1, last)])
-    batch = batch_of(points)
-    state = phases.init(key, bowl(2.0), batch)
-
-    @eqx.filter_jit
-    def step(state):
-        def loss(energy):
-            value, after, info = phases.loss(key, energy, state, batch)
-            return value, (after, info)
-
-        return eqx.filter_value_and_grad(loss, has_aux=True)(bowl(2.0))
-
-    values, slopes, infos = [], [], []
-    for _ in range(4):
-        (value, (state, info)), slope = step(state)
-        values.append(value)
-        slopes.append(slope.precision)
-        infos.append(info)
-    alone, _, _ = first.loss(key, bowl(2.0), None, batch)
-    assert np.allclose(values[:2], alone)
-    assert not np.isclose(values[2], alone)
-    assert np.isnan(infos[2]["denoising_loss"])
-    assert np.isnan(infos[0]["positive_energy"])
-    assert infos[0]["largest_energy"] == 0
-    assert np.isclose(infos[3]["positive_energy"], jnp.mean(jnp.sum(points**2, 1)))
-    assert slopes[0] != slopes[2]
 
 
 def test_chains_from_data_begin_there(key):

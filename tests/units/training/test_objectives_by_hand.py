@@ -17,7 +17,6 @@ from equistein.training import (
     Blurred,
     CrossEntropy,
     ForceMatching,
-    Phases,
     SquaredError,
 )
 
@@ -204,6 +203,6 @@ def test_scores_of_other_data_are_refused(key, tmp_path):
         fit(key, bowl(), data, objective)
     np.save(tmp_path / "x.npy", np.asarray(data[:15]))
     on_disk = np.load(tmp_path / "x.npy", mmap_mode="r")
-    for wrapped in (objective, 2.0 * Blurred(objective, 0.1), Phases([(1, objective)])):
+    for wrapped in (objective, 2.0 * Blurred(objective, 0.1)):
         with pytest.raises(ValueError, match="an array in memory"):
             fit(key, bowl(), on_disk, wrapped)

@@ -15,16 +15,13 @@ from by_hand import (
     svgd,
 )
 
-from equistein.groups import Cyclic, Trivial
+from equistein.groups import Cyclic
 from equistein.kernels import Equivariant, RBF
 from equistein.samplers import Langevin, SVGD
 from equistein.training import (
     Batch,
-    Box,
     ContrastiveDivergence,
-    Persistent,
     PersistentState,
-    ReplayBuffer,
 )
 
 
@@ -125,11 +122,11 @@ def test_a_step_factor_acts_on_the_noise_too(key):
     assert np.allclose(moves, [0.2**0.5, 0.05**0.5], rtol=5 / 8_000**0.5)
 
 
-@pytest.mark.parametrize(("kind", "size"), [(Persistent, ()), (ReplayBuffer, (1,))])
-def test_halved_steps_move_half_as_far(kind, size, key):
+@pytest.mark.parametrize("size", [None, 1])
+def test_halved_steps_move_half_as_far(size, key):
     data, particles = jnp.ones((8, 1)), jnp.zeros((1, 1))
-    options = {"num_particles": 1, "num_steps": 1, "reset_probability": 0.0}
-    negatives = kind(svgd(langevin=0.0), Box(data, Trivial()), *size, **options)
+    sampler = svgd(langevin=0.0)
+    negatives = persistent(data, sampler, num_particles=1, buffer_size=size)
     state = PersistentState(particles, jnp.asarray(0))
     moves = []
     for scale in (1.0, 0.5):
@@ -179,12 +176,8 @@ def test_a_sampler_of_other_points_is_refused(key):
         fit(key, bowl(), data, divergence_of(data, sampler))
 
 
-FEW = {"num_particles": 5, "num_steps": 1, "reset_probability": 0.0}
-
-
 def buffer(data, size=12, sampler=None, **options):
-    start = Box(data, Trivial())
-    return ReplayBuffer(sampler or svgd(), start, size, **FEW | options)
+    return persistent(data, sampler, buffer_size=size, **options)
 
 
 def test_only_the_particles_drawn_from_the_buffer_move(key):

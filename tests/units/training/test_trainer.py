@@ -7,7 +7,7 @@ import optax
 import pytest
 from by_hand import batch_of, Bowl, bowl, divergence_of, epochs, fit, Jump, STILL
 
-from equistein.training import AbstractObjective, adam, OnEpoch, Trainer
+from equistein.training import AbstractObjective, adam, Trainer
 
 
 class Rows(AbstractObjective):
@@ -80,7 +80,7 @@ def test_an_epoch_is_compiled_once(key):
     data = jr.normal(key, (16, 2))
     weak = Bowl(jnp.asarray(1.0), jnp.asarray(0.0))  # as a number is before its use
     objective = divergence_of(data, Counted(1.0))
-    watch = OnEpoch(lambda row: after.append(len(traced)))
+    watch = lambda row: after.append(len(traced))
     fit(key, weak, data, objective, num_epochs=4, callbacks=[watch])
     assert after == after[:1] * 4
     # Another fit with the same parts compiles nothing.
