@@ -45,9 +45,8 @@ def checked_mesh(owner: str, mesh: Any) -> Mesh:
             f"`{owner}` needs `mesh`, a jax.sharding.Mesh with an axis {AXIS!r} such "
             f"as es.device_mesh(), but got {axes!r}."
         )
-    return Mesh(
-        mesh.devices, mesh.axis_names
-    )  # with automatic axes: the compiler shards the rest
+    # With automatic axes: the compiler shards the rest.
+    return Mesh(mesh.devices, mesh.axis_names)
 
 
 def replicate(tree: PyTree, mesh: Mesh) -> PyTree:
@@ -55,7 +54,9 @@ def replicate(tree: PyTree, mesh: Mesh) -> PyTree:
     place = NamedSharding(mesh, PartitionSpec())
 
     def put(leaf):
-        if not eqx.is_array(leaf) or _is_on(leaf, mesh):
+        if not eqx.is_array(leaf):
+            return leaf
+        if isinstance(leaf.sharding, NamedSharding) and leaf.sharding.mesh == mesh:
             return leaf
         if place.is_fully_addressable:
             return jax.device_put(leaf, place)
@@ -87,11 +88,6 @@ def fetch(tree: PyTree) -> PyTree:
     return jax.tree.map(fetched, tree)
 
 
-def _is_on(leaf: Any, mesh: Mesh) -> bool:
-    sharding = getattr(leaf, "sharding", None)
-    return isinstance(sharding, NamedSharding) and sharding.mesh == mesh
-
-
 def agreed(answer: bool) -> bool:
     """Return the first process's answer, in all processes."""
     if jax.process_count() == 1:
@@ -99,17 +95,6 @@ def agreed(answer: bool) -> bool:
     from jax.experimental import multihost_utils
 
     return bool(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
-
-
-def disagreeing(content: bytes) -> list[int]:
-    """Return the processes that have other bytes than the first one."""
-    if jax.process_count() == 1:
-        return []
-    from jax.experimental import multihost_utils
-
-    own = np.frombuffer(hashlib.sha256(content).digest(), np.uint8)
-    every = np.asarray(multihost_utils.process_allgather(own.astype(np.int32)))
-    return [i for i, other in enumerate(every) if np.any(other != every[0])]
 
 
 def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
@@ -124,7 +109,11 @@ def check_agreed(owner: str, tree: PyTree, *settings: Any) -> None:
         is_key = eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         values = np.asarray(jr.key_data(leaf) if is_key else leaf)
         content += [repr((values.shape, values.dtype)).encode(), values.tobytes()]
-    different = disagreeing(b"".join(content))
+    from jax.experimental import multihost_utils
+
+    own = np.frombuffer(hashlib.sha256(b"".join(content)).digest(), np.uint8)
+    every = np.asarray(multihost_utils.process_allgather(own.astype(np.int32)))
+    different = [i for i, other in enumerate(every) if np.any(other != every[0])]
     if different:
         raise ValueError(
             f"Processes {', '.join(map(str, different))} were given another {owner} "

@@ -1,7 +1,6 @@
 """Training of energies: objectives, negatives, generators, and the loop."""
 
 from equistein._serialization import FileFormatError as FileFormatError
-from equistein.training._batch import Batch as Batch, check_classes as check_classes
 from equistein.training._checkpoint import CheckpointError as CheckpointError
 from equistein.training._contrastive_divergence import (
     AbstractNegatives as AbstractNegatives,
@@ -10,6 +9,17 @@ from equistein.training._contrastive_divergence import (
     Persistent as Persistent,
     PersistentState as PersistentState,
     Reweighted as Reweighted,
+)
+from equistein.training._data import (
+    AbstractSource as AbstractSource,
+    Batch as Batch,
+    check_classes as check_classes,
+    check_on_disk as check_on_disk,
+    InMemory as InMemory,
+    OnDisk as OnDisk,
+    SEEN as SEEN,
+    spread_rows as spread_rows,
+    Stream as Stream,
 )
 from equistein.training._fit import checked_data as checked_data, fit as fit
 from equistein.training._fitted import (
@@ -37,15 +47,6 @@ from equistein.training._objectives import (
 from equistein.training._score_matching import (
     DenoisingScoreMatching as DenoisingScoreMatching,
     ScoreMatching as ScoreMatching,
-)
-from equistein.training._sources import (
-    AbstractSource as AbstractSource,
-    check_on_disk as check_on_disk,
-    InMemory as InMemory,
-    OnDisk as OnDisk,
-    SEEN as SEEN,
-    spread_rows as spread_rows,
-    Stream as Stream,
 )
 from equistein.training._supervised import (
     CrossEntropy as CrossEntropy,

@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from equistein._serialization import load_arrays, save_arrays
@@ -50,19 +51,20 @@ def load_checkpoint(
         )
     columns = [name for name in arrays if name.startswith(_COLUMN)]
     rows = {n.removeprefix(_COLUMN): arrays.pop(n).tolist() for n in columns}
-    leaves, structure = jax.tree.flatten(like)
-    places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
+    before, rest = eqx.partition(like, _is_array)
+    leaves, structure = jax.tree.flatten(before)
     found = [np.asarray(arrays.get(str(i))) for i in range(len(arrays))]
     form = lambda leaf: (leaf.shape, leaf.dtype)
-    if list(map(form, found)) != [form(leaves[i]) for i in places]:
+    if list(map(form, found)) != list(map(form, leaves)):
         raise CheckpointError(
             f"{path} does not fit the energy that is trained: resume with the same "
             "energy."
         )
-    for i, array in zip(places, found, strict=True):
-        is_numpy = isinstance(leaves[i], np.ndarray)
-        leaves[i] = array if is_numpy else jax.numpy.asarray(array)
-    return jax.tree.unflatten(structure, leaves), rows, stored["events"]
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, jax.Array):
+            found[i] = jnp.asarray(found[i])
+    state = eqx.combine(jax.tree.unflatten(structure, found), rest)
+    return state, rows, stored["events"]
 
 
 def _is_array(leaf: Any) -> bool:

@@ -22,7 +22,7 @@ from equistein.samplers import (
     SVGD,
     systematic_resampling,
 )
-from equistein.training._batch import Batch
+from equistein.training._data import Batch
 from equistein.training._initial import AbstractInitial
 from equistein.training._objectives import AbstractObjective, Loss
 
@@ -39,11 +39,7 @@ class AbstractNegatives(eqx.Module):
 
     @abc.abstractmethod
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        """Return the state before the first batch.
-
-        Raises:
-            ValueError: If they cannot be drawn from this energy, or not start.
-        """
+        """Return the state before the first batch, or raise `ValueError`."""
 
     @abc.abstractmethod
     def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
@@ -80,8 +76,8 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
     regularization: float = eqx.field(default=1e-3, converter=float)
 
     def __check_init__(self):
-        weight, owner = self.regularization, "ContrastiveDivergence"
-        check_positive(owner, zero=True, regularization=weight)
+        weight = self.regularization
+        check_positive("ContrastiveDivergence", zero=True, regularization=weight)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
         check_one_density("ContrastiveDivergence", energy)
@@ -89,10 +85,8 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
         negatives, state, info = self.negatives.draw(key, fixed(energy), state, batch)
-        of_data, of_negatives = (
-            batch.evaluate(energy).energy,
-            jax.vmap(energy)(negatives),
-        )
+        of_data = batch.evaluate(energy).energy
+        of_negatives = jax.vmap(energy)(negatives)
         positive, negative = jnp.mean(of_data), jnp.mean(of_negatives)
         loss = positive - negative
         if self.regularization:
@@ -138,9 +132,7 @@ def _largest_energy(energy: AbstractEnergy, particles: Particles) -> Scalar:
     return jnp.max(jnp.abs(jax.vmap(energy)(particles)))
 
 
-def _where_rows(
-    rows: Bool[Array, " particle"], there: Array, otherwise: Array
-) -> Array:
+def _where(rows: Bool[Array, " particle"], there: Array, otherwise: Array) -> Array:
     """Return particles of one array in some rows, and of another elsewhere."""
     return jnp.where(rows.reshape(-1, *[1] * (there.ndim - 1)), there, otherwise)
 
@@ -238,15 +230,16 @@ class Persistent(AbstractNegatives):
                 "Persistent needs `buffer_size` of at least `num_particles`, "
                 f"{self.num_particles}, but got {self.buffer_size!r}."
             )
-        _check_probability("Persistent", reset_probability=self.reset_probability)
-        _check_probability("Persistent", reset_to_data=self.reset_to_data)
+        _check_probability(
+            "Persistent", reset_probability=self.reset_probability,
+            reset_to_data=self.reset_to_data,
+        )  # fmt: skip
         if self.tolerance is not None:
             check_positive("Persistent", tolerance=self.tolerance)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
         self.sampler.check_shape(data.points.shape[1:])
-        num = self.buffer_size or self.num_particles
-        particles = self.initial.sample(key, num)
+        particles = self.initial.sample(key, self.buffer_size or self.num_particles)
         _check_start(energy, particles[:256])
         return PersistentState(particles, jnp.zeros((), int))
 
@@ -284,9 +277,9 @@ class Persistent(AbstractNegatives):
         if self.reset_to_data:
             at_data = jr.bernoulli(data_key, self.reset_to_data, (num,))
             rows = jr.randint(which_key, (num,), 0, len(batch.points))
-            fresh = _where_rows(at_data, batch.points[rows], fresh)
+            fresh = _where(at_data, batch.points[rows], fresh)
         coins = jr.bernoulli(coin_key, self.reset_probability, (num,))
-        return _where_rows(coins, fresh, particles)
+        return _where(coins, fresh, particles)
 
 
 def _check_probability(owner: str, **numbers: float) -> None:
@@ -313,15 +306,13 @@ class Reweighted(AbstractNegatives):
     A batch that finds the energy moved from $E$ to $E'$ multiplies the weight of each
     chain by $e^{E(x) - E'(x)}$, resamples the chains where their effective fraction is
     below `ess_fraction`, and moves all by a sampler that leaves $e^{-E'}$ invariant.
-    They begin as exact samples of a reference. Then chains with their weights are
+    They begin as exact samples of a reference, so that chains with their weights are
     samples of the energy in every batch, however few steps they take and however far
-    its modes are apart: training is itself the annealing. The negatives are chains
-    chosen by their weights.
+    its modes are apart. The negatives are chains chosen by their weights.
 
-    What is learned are the weights of modes as well as their shapes. Errors of the
-    weights are forgotten where chains restart: at fresh samples of the reference, four
-    for each chain, chosen by importance. In many dimensions these find no mode: leave
-    `reset_probability` out there, or take `Persistent`.
+    Errors of the weights are forgotten where chains restart: at fresh samples of the
+    reference, four for each chain, chosen by importance. In many dimensions these find
+    no mode: leave `reset_probability` out there, or take `Persistent`.
 
     Args:
         sampler: One that is exact, such as `MALA(step_size)`.
@@ -373,7 +364,7 @@ class Reweighted(AbstractNegatives):
         if self.reset_probability:
             resets = jr.bernoulli(coin_key, self.reset_probability, even.shape)
             fresh = self._fresh(reset_key, energy)
-            before = _where_rows(resets, fresh, before)
+            before = _where(resets, fresh, before)
             log_weights = jax.nn.log_softmax(jnp.where(resets, even, log_weights))
         sampler = self.sampler.scaled(batch.step_scale)
         moved = sampler.init(before, energy.log_density)

@@ -18,16 +18,21 @@ from equistein._numbers import check_integers
 from equistein._sharding import agreed, check_agreed, checked_mesh, replicate
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergies
-from equistein.groups import AbstractGroup
 from equistein.samplers import Normal
-from equistein.training._batch import as_labels, Batch, Labels
 from equistein.training._checkpoint import described
+from equistein.training._data import (
+    AbstractSource,
+    as_labels,
+    as_source,
+    Batch,
+    InMemory,
+    Labels,
+)
 from equistein.training._fitted import Fitted
 from equistein.training._generators import AbstractGenerator
 from equistein.training._initial import Box
 from equistein.training._loop import Callback, Loop, Monitor
 from equistein.training._objectives import AbstractObjective
-from equistein.training._sources import AbstractSource, as_source, InMemory
 from equistein.training._trainer import Optimization, Trainer, TrainState
 
 _BYTES_PER_NUMBER = 24  # of the history, with its copy for a checkpoint
@@ -129,6 +134,7 @@ def fit(
     if mesh is not None:
         check_agreed("fit", (), json.dumps(header))
         trainer = trainer.sharded(mesh)
+    box = Box(checked.points, energy.group(shape))
     loop = Loop(
         trainer=trainer,
         epoch_data=_epoch_data(source, preview, energy, checked, mesh),
@@ -136,7 +142,7 @@ def fit(
         history={name: [] for name in columns},
         optimization=how,
         generator=generator,
-        reference=_reference(checked.points, energy.group(shape)),
+        reference=Normal(box.center, box.reach / 2, box.group),
         callbacks=tuple(callbacks),
         num_epochs=num_epochs,
         checkpoint=None if checkpoint is None else pathlib.Path(checkpoint),
@@ -208,12 +214,6 @@ def _trainer(
         objective, how.transformation(num_epochs * batches), batch_size, batches,
         float(how.ema), how.precision,
     )  # fmt: skip
-
-
-def _reference(points: Particles, group: AbstractGroup) -> Normal:
-    """Return a normal density; the box of the points reaches two of its deviations."""
-    box = Box(points, group)
-    return Normal(box.center, box.reach / 2, box.group)
 
 
 def _epoch_data(

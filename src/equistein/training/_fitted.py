@@ -44,19 +44,13 @@ class Fitted(eqx.Module):
 
     def __repr__(self) -> str:
         """Return what was learned, for how long, and how it is sampled."""
-        epochs = len(next(iter(self.history.values()), ()))
-        parts = [
-            f"{type(self.energy).__name__} with symmetry {self.group!r}",
-            f"points of shape {self.reference.center.shape}",
-            f"{epochs} epochs",
-            f"{len(self.events)} roll-backs" if self.events else "",
-            f"sampled by {type(self.generator).__name__}",
-        ]
-        if epochs and "loss" in self.history:
-            parts[2] += f", loss {self.history['loss'][-1]:.4g} at the end"
-        if self.generator is None:
-            parts[-1] = "no generator"
-        return f"Fitted({'; '.join(filter(None, parts))})"
+        losses = self.history.get("loss", ())
+        last = f", loss {losses[-1]:.4g} at the end" if len(losses) else ""
+        return (
+            f"Fitted({type(self.energy).__name__} with symmetry {self.group!r}; points "
+            f"of shape {self.reference.center.shape}; {len(losses)} epochs{last}; "
+            f"{len(self.events)} roll-backs; generator {type(self.generator).__name__})"
+        )
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$, the log density up to $\log Z$."""

@@ -13,7 +13,7 @@ from equistein._gate import gate, keyed
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
-from equistein.training._batch import Labels
+from equistein.training._data import Labels
 
 _RANK = 128  # the directions of a class's covariance
 

@@ -245,9 +245,5 @@ def epoch_numbers(infos: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _shown(row: dict[str, float]) -> dict[str, str]:
-    shown = {}
-    if "negative_energy" in row:
-        shown["gap"] = f"{row['positive_energy'] - row['negative_energy']:.2f}"
-    if "accuracy" in row:
-        shown["accuracy"] = f"{row['accuracy']:.3f}"
-    return shown or {"loss": f"{row['loss']:.3f}"}
+    names = ("loss", "accuracy")
+    return {name: f"{row[name]:.3f}" for name in names if name in row}

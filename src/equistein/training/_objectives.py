@@ -12,7 +12,7 @@ from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import Energies
-from equistein.training._batch import Batch
+from equistein.training._data import Batch
 
 Loss = tuple[Scalar, Any, dict[str, Scalar]]
 """The loss of a batch, the next state, and numbers by name. The history has their mean

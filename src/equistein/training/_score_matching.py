@@ -12,7 +12,7 @@ from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy, check_one_density
-from equistein.training._batch import Batch
+from equistein.training._data import Batch
 from equistein.training._objectives import AbstractObjective, Loss
 
 
@@ -56,9 +56,8 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
 
     With `sigma_max` the levels $\sigma$ of a batch are spread evenly over the logarithm
     of the range from $\sigma_0$ to it, and one energy learns to point to the data from
-    all of them: far away it is the squared distance to the data over $2 \sigma_0^2$. A
-    level then weighs $s^2 + \sigma^2$ over $s^2 + \sigma_0^2$, with s the root mean
-    square coordinate of the data. For an energy of its own for each level see
+    all of them. A level weighs $s^2 + \sigma^2$ over $s^2 + \sigma_0^2$, with s the root
+    mean square coordinate of the data. For an energy of each level see
     `es.diffusion.NoiseConditionalScoreMatching`.
 
     Args:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from equistein._gate import gate
 from equistein._types import Key
 from equistein.energies import AbstractEnergy, check_one_density
-from equistein.training._batch import Batch, check_classes
+from equistein.training._data import Batch, check_classes
 from equistein.training._objectives import AbstractObjective, Loss
 
 

@@ -20,7 +20,7 @@ from equistein._sharding import shard_rows
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergies
 from equistein.samplers import canonical_optimizer, shard_samplers
-from equistein.training._batch import Batch, Labels
+from equistein.training._data import Batch, Labels
 from equistein.training._objectives import AbstractObjective
 
 Precision = Literal["bfloat16", "tensorfloat32", "float32"]

@@ -34,8 +34,7 @@ _NO_ACTIVATION = inspect.signature(eqx.nn.MLP).parameters["final_activation"].de
 def save_tree(path: pathlib.Path, tree: Any) -> None:
     """Write a tree into a file, whose folder is made if the one above it exists.
 
-    The header describes each module by the name of its class and its fields, each array
-    by its number. It never names code to import.
+    The header has each module's class by name, its fields, and arrays by number.
     """
     encoder = _Encoder(tree)
     path.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The data of a fit: in memory, on disk, or from an iterable."""
+"""The data of a fit: batches, labels, and where they come from."""
 
 import abc
 import concurrent.futures
@@ -6,20 +6,119 @@ import pathlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Array, Float, Int
 
 from equistein._gate import gate
-from equistein._types import Key
-from equistein.training._batch import as_labels, check_range
+from equistein._types import Key, Scalar
+from equistein.energies import AbstractEnergy, Evaluation
 from equistein.training._checkpoint import described
 
 SEEN = 8_192  # points of an array on disk that checks and initial particles use
 _CHUNK = 2**24  # numbers read at a time
+Labels = Int[Array, " point"] | Float[Array, " point"] | None
 PointsAndLabels = tuple[Any, Any]
 """Points, and their labels or None."""
+
+
+class Batch:
+    """Data points, their labels, and their indices in the data.
+
+    The energies of the points are computed once and shared by the objectives. A batch
+    lives within one trace; it is no pytree.
+
+    Args:
+        points: The points, stacked on axis 0.
+        labels: The class or the known energy of each, or None.
+        rows: Their indices in the data.
+        step_scale: What multiplies a sampler's step sizes, after roll-backs.
+    """
+
+    def __init__(
+        self,
+        points: Float[Array, "point *shape"],
+        labels: Labels,
+        rows: Int[Array, " point"],
+        step_scale: Scalar | float = 1.0,
+    ):
+        self.points, self.labels, self.rows = points, labels, rows
+        self.step_scale = jnp.asarray(step_scale, points.dtype)
+        self._evaluated: list[tuple[AbstractEnergy, Evaluation]] = []
+
+    def evaluate(self, energy: AbstractEnergy) -> Evaluation:
+        """Return an energy at all points."""
+        for earlier, evaluation in self._evaluated:
+            if earlier is energy:
+                return evaluation
+        evaluation = jax.vmap(energy.evaluate)(self.points)
+        self._evaluated.append((energy, evaluation))
+        return evaluation
+
+    def with_points(self, points: Float[Array, "point *shape"]) -> "Batch":
+        """Return the same rows with other points, such as blurred ones."""
+        return Batch(points, self.labels, self.rows, self.step_scale)
+
+
+def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> Labels:
+    """Return labels as an array of classes or of known energies, one per data point."""
+    if labels is None:
+        return None
+    values = np.asarray(labels)
+    if values.shape != (len(data),):
+        raise ValueError(
+            f"`labels` must be one number for each of the {len(data)} data points, but "
+            f"have shape {values.shape}."
+        )
+    if np.issubdtype(values.dtype, np.floating):
+        return jnp.asarray(values, jnp.asarray(data[:1]).dtype)
+    if np.issubdtype(values.dtype, np.integer):
+        return jnp.asarray(values.astype(np.int32))
+    raise ValueError(
+        "`labels` must be classes (integers) or known energies (floating point), but "
+        f"are {values.dtype}."
+    )
+
+
+def _check_range(values: Any, num_classes: int) -> None:
+    """Raise `ValueError` unless classes are in range, or -1."""
+    values = np.asarray(values)
+    bad = (values < -1) | (values >= num_classes)
+    if bad.any():
+        index = int(bad.argmax())
+        raise ValueError(
+            f"`labels` must be classes from 0 to {num_classes - 1}, or -1 for unknown, "
+            f"but {int(bad.sum())} are not, the first {values[index]} at index {index}."
+        )
+
+
+@gate
+def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndarray:
+    """Return classes as integers.
+
+    Args:
+        values: The classes, -1 for unknown.
+        num_classes: How many there are; by default the largest plus one.
+
+    Raises:
+        ValueError: If they are not classes, out of range, or of one kind only.
+    """
+    if not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(
+            f"`labels` must be whole numbers, the classes, but are {values.dtype}: use "
+            "labels.astype(int)."
+        )
+    _check_range(values, num_classes or max(1, int(values.max(initial=-1)) + 1))
+    kinds = np.unique(values[values >= 0])
+    if len(kinds) < 2:
+        raise ValueError(
+            "`labels` must hold at least two classes, but hold "
+            f"{'the class ' + str(kinds[0]) + ' alone' if len(kinds) else 'none'}. "
+            "Fit data of one class without labels."
+        )
+    return values.astype(np.int32)
 
 
 class AbstractSource(abc.ABC):
@@ -62,7 +161,7 @@ class AbstractSource(abc.ABC):
     def _check_classes(self, labels: Any) -> None:
         is_class = labels is not None and np.asarray(labels).dtype.kind in "iu"
         if self._num_classes and is_class:
-            check_range(labels, self._num_classes)
+            _check_range(labels, self._num_classes)
 
 
 @gate
@@ -129,7 +228,7 @@ class OnDisk(AbstractSource):
 
     def _at(self, rows: np.ndarray) -> PointsAndLabels:
         labels = None if self._labels is None else self._labels[rows]
-        return np.asarray(self._data[rows], float_type()), labels
+        return np.asarray(self._data[rows], _float_type()), labels
 
     def rows(self, number: int) -> np.ndarray:
         """Return which points an epoch has."""
@@ -203,13 +302,9 @@ def _items(arrays: Iterable[Any]) -> Iterator[PointsAndLabels]:
         for item in arrays:
             parts = item if isinstance(item, tuple | list) else (item,)
             points, labels = np.asarray(parts[0]), (*parts, None)[1]
-            like = like or (points.shape[1:], len(parts))
-            if (
-                points.dtype.kind != "f"
-                or points.ndim < 2
-                or len(parts) > 2
-                or (like != (points.shape[1:], len(parts)))
-            ):
+            form = (points.shape[1:], points.dtype.kind, len(parts))
+            like = like or form
+            if form != like or len(parts) > 2 or points.ndim < 2 or form[1] != "f":
                 raise ValueError(
                     f"`data` gave, after {taken} points, {len(parts)} arrays together, "
                     f"the first of shape {points.shape} and type {points.dtype}, but "
@@ -217,7 +312,7 @@ def _items(arrays: Iterable[Any]) -> Iterator[PointsAndLabels]:
                     "each time, with labels always or never."
                 )
             with np.errstate(over="ignore"):
-                points = points.astype(float_type(), copy=False)
+                points = points.astype(_float_type(), copy=False)
             if not np.all(np.isfinite(points)):
                 raise ValueError(f"`data` gave, after {taken}, points not finite.")
             as_labels(labels, points)
@@ -267,7 +362,7 @@ def check_on_disk(data: np.memmap, name: str = "`data`") -> None:
     rows = max(1, _CHUNK // max(1, data[0].size))
     for start in range(0, len(data), rows):
         with np.errstate(over="ignore"):
-            part = np.asarray(data[start : start + rows], float_type())
+            part = np.asarray(data[start : start + rows], _float_type())
         bad = ~np.all(np.isfinite(part), axis=tuple(range(1, data.ndim)))
         if np.any(bad):
             raise ValueError(
@@ -281,6 +376,6 @@ def spread_rows(num: int, wanted: int) -> Int[np.ndarray, " row"]:
     return np.unique(np.linspace(0, num - 1, min(num, wanted)).astype(int))
 
 
-def float_type() -> np.dtype:
+def _float_type() -> np.dtype:
     """Return the floating-point type of JAX's arrays: double with x64 only."""
     return np.dtype(jnp.zeros(()).dtype)
