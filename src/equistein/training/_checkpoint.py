@@ -60,10 +60,11 @@ def load_checkpoint(
             f"{path} does not fit the energy that is trained: resume with the same "
             "energy."
         )
-    for i, leaf in enumerate(leaves):
-        if isinstance(leaf, jax.Array):
-            found[i] = jnp.asarray(found[i])
-    state = eqx.combine(jax.tree.unflatten(structure, found), rest)
+    restored = [
+        array if isinstance(leaf, np.ndarray) else jnp.asarray(array)
+        for array, leaf in zip(found, leaves, strict=True)
+    ]
+    state = eqx.combine(jax.tree.unflatten(structure, restored), rest)
     return state, rows, stored["events"]
 
 

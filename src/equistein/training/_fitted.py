@@ -44,7 +44,7 @@ class Fitted(eqx.Module):
 
     def __repr__(self) -> str:
         """Return what was learned, for how long, and how it is sampled."""
-        losses = self.history.get("loss", ())
+        losses = self.history.get("loss", np.zeros(0))
         last = f", loss {losses[-1]:.4g} at the end" if len(losses) else ""
         return (
             f"Fitted({type(self.energy).__name__} with symmetry {self.group!r}; points "

@@ -56,8 +56,8 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
 
     With `sigma_max` the levels $\sigma$ of a batch are spread evenly over the logarithm
     of the range from $\sigma_0$ to it, and one energy learns to point to the data from
-    all of them. A level weighs $s^2 + \sigma^2$ over $s^2 + \sigma_0^2$, with s the root
-    mean square coordinate of the data. For an energy of each level see
+    all of them. A level weighs $s^2 + \sigma^2$ over $s^2 + \sigma_0^2$, with s the
+    root mean square coordinate of the data. For an energy of each level see
     `es.diffusion.NoiseConditionalScoreMatching`.
 
     Args:
