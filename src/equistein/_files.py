@@ -18,19 +18,11 @@ def write_whole(path: pathlib.Path, content: bytes) -> None:
     """Write a file under a temporary name, and rename it into place."""
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}{PART}")
     with unfinished(temporary):
-        try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except FileNotFoundError as error:
-            if path.parent.is_dir():
-                raise
-            raise FileNotFoundError(
-                f"Cannot write {path}: its folder does not exist, or was moved or "
-                "deleted meanwhile."
-            ) from error
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
 
 
 @contextlib.contextmanager

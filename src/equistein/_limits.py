@@ -9,17 +9,13 @@ from typing import Any
 VARIABLE = "EQUISTEIN_MAX_BYTES"
 """The environment variable that raises the bound on what is kept in memory."""
 
+JSON_GROWTH = 32
+"""How many times its own size a text of JSON becomes in memory, at most."""
+
 _BYTES = 2**29
 _SAMPLE = 16  # bytes of a number of a sample, while its batches are joined
 _GUESS = 2**33  # bytes of a machine that does not report its memory
 _CONTAINER = pathlib.Path("/sys/fs/cgroup/memory.max")
-JSON_GROWTH = 32
-"""How many times its own size a text of JSON becomes in memory, at most."""
-
-MOST = 10**9
-"""The largest whole number that an argument may be: steps are counted in 32 bits."""
-
-WHY_MOST = "counts are kept in 32 bits, and no setting raises that: split the work"
 
 
 class LimitError(ValueError):
@@ -28,7 +24,10 @@ class LimitError(ValueError):
 
 def max_bytes() -> int:
     """Return how much memory one thing may need: `$EQUISTEIN_MAX_BYTES`, or 512 MiB."""
-    return _variable() or _BYTES
+    text = os.environ.get(VARIABLE) or str(_BYTES)
+    if not text.isdecimal():
+        raise LimitError(f"${VARIABLE} must be a number of bytes, but is {text!r}.")
+    return int(text)
 
 
 def check_read_size(what: str, needed: int, remedy: str = "") -> None:
@@ -48,7 +47,8 @@ def check_memory(what: str, needed: int, remedy: str = "") -> None:
     They may need a quarter of the machine's memory: these sizes come from the user, not
     from a file.
     """
-    _check(what, needed, remedy, _variable() or _machine() // 4)
+    most = max_bytes() if os.environ.get(VARIABLE) else _machine() // 4
+    _check(what, needed, remedy, most)
 
 
 def check_drawn(num: Any, shape: tuple[int, ...]) -> None:
@@ -62,18 +62,10 @@ def _check(what: str, needed: int, remedy: str, most: int) -> None:
     if needed > most:
         remedy = remedy and f"{remedy}, or "
         raise LimitError(
-            f"{what} would need about {format_bytes(needed)} of memory, and at most "
-            f"{format_bytes(most)} are allowed: {remedy}set {VARIABLE} to "
-            f"{needed} or more if the machine has them."
+            f"{what} would need about {needed / 2**30:.3g} GiB of memory, and at most "
+            f"{most / 2**30:.3g} GiB are allowed: {remedy}set {VARIABLE} to {needed} "
+            "or more if the machine has them."
         )
-
-
-def _variable() -> int:
-    """Return the number of bytes in the environment variable; 0 if it is not set."""
-    text = os.environ.get(VARIABLE, "")
-    if text and not text.isdecimal():
-        raise LimitError(f"${VARIABLE} must be a number of bytes, but is {text!r}.")
-    return int(text or 0)
 
 
 def _machine() -> int:
@@ -89,12 +81,3 @@ def _machine() -> int:
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error of Python, NumPy or JAX means that memory ran out."""
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
-
-
-def format_bytes(size: int | float) -> str:
-    """Return a number of bytes, such as 1.5 GiB."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            return f"{size:.4g} {unit}"
-        size /= 1024
-    return f"{size:.3g} PiB"

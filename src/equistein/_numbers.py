@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from equistein._limits import MOST, WHY_MOST
+MOST = 10**9
+"""The largest whole number that an argument may be: steps are counted in 32 bits."""
 
 
 def is_integer(value: Any) -> bool:
@@ -24,14 +25,10 @@ def is_number(value: Any) -> bool:
 def check_integers(owner: str, least: int = 1, **numbers: Any) -> None:
     """Raise `ValueError` unless numbers, by their arguments' names, are in range."""
     for name, number in numbers.items():
-        if not is_integer(number) or number < least:
+        if not is_integer(number) or not least <= number <= MOST:
             raise ValueError(
-                f"{owner} needs `{name}`, an integer >= {least}, but got {number!r}."
-            )
-        if number > MOST:
-            raise ValueError(
-                f"{owner} needs `{name}`, an integer of at most {MOST:.0e}, but got "
-                f"{number!r}: {WHY_MOST}."
+                f"{owner} needs `{name}`, an integer >= {least} and at most "
+                f"{MOST:.0e}, but got {number!r}."
             )
 
 
@@ -40,12 +37,12 @@ def check_positive(
 ) -> None:
     """Raise `ValueError` unless numbers are finite and positive, or zero if allowed."""
     meaning = meaning and f", {meaning}"
+    sign = ">=" if zero else ">"
     for name, number in numbers.items():
         good = is_number(number) and 0 <= float(number) < math.inf
         if not good or (number == 0 and not zero):
             raise ValueError(
-                f"{owner} needs `{name}` {'>=' if zero else '>'} 0{meaning}, but got "
-                f"{number!r}."
+                f"{owner} needs `{name}` {sign} 0{meaning}, but got {number!r}."
             )
 
 

@@ -130,7 +130,7 @@ def test_a_run_that_leaves_the_numbers_stops_at_the_last_good_step(record_every,
 def test_progress_is_shown_on_standard_error(key, capsys):
     run(key, SAMPLERS["svgd"], log_density, start(key), num_steps=5, progress=True)
     first, *_, last = capsys.readouterr().err.strip().splitlines()
-    assert first.startswith("compiling: 0 of 5 steps")
+    assert first.startswith("0 of 5 steps")
     assert last.startswith("5 of 5 steps")
 
 

@@ -55,7 +55,10 @@ def test_what_an_annotation_says_passes(options):
             r"`x`, an array of numbers \(n, dim\), but got an array ",
         ),
         ({"x": jnp.zeros((3, 2), int)}, "`x`, an array of numbers"),
-        ({"labels": jnp.zeros(4, int)}, r"`labels`, .* with n 3, dim 2 or None, but"),
+        (
+            {"labels": jnp.zeros(4, int)},
+            r"`labels`, .* \(n\) or None, but .* with `x` of shape \(3, 2\)",
+        ),
         ({"labels": jnp.zeros(3)}, "`labels`, an array of integers"),
         ({"number": "much"}, "`number`, a number, but got 'much'"),
         ({"number": True}, "`number`"),
@@ -64,7 +67,7 @@ def test_what_an_annotation_says_passes(options):
         ({"names": [1]}, "`names`"),
         ({"pair": (1.0,)}, "`pair`"),
         ({"mode": "c"}, "`mode`"),
-        ({"function": lambda: 1}, "`function`"),
+        ({"function": 1}, "`function`"),
         ({"flag": 1}, "`flag`, True or False, but got 1"),
     ],
 )

@@ -158,7 +158,7 @@ def _run_all(
     say(f"{len(names)} runs, {len(finished)} of them finished before")
     running: dict[str, Any] = {}
     try:
-        with progress_bar(total=len(waiting), unit="run", desc="") as bar:
+        with progress_bar(total=len(waiting), unit="run") as bar:
             while waiting or running:
                 while waiting and len(running) < workers:
                     name = waiting.pop(0)

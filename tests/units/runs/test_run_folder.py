@@ -83,7 +83,7 @@ def test_a_folder_that_is_gone_is_not_made_again(tmp_path):
     folder.write("checkpoint/a", "1")
     shutil.rmtree(folder.path)
     for name in ("metrics.json", "checkpoint/b"):
-        with pytest.raises(FileNotFoundError, match="was moved or deleted"):
+        with pytest.raises(FileNotFoundError):
             folder.write(name, "2")
     assert not folder.path.exists()
 
