@@ -23,25 +23,24 @@ class Doctor:
         """Print them; a missing extra with the command that installs it."""
         extras: dict[str, dict[str, str | None]] = {}
         for text in importlib.metadata.requires("equistein") or ():
-            if (match := _REQUIRED.match(text)) and match[1] != "equistein":
+            match = _REQUIRED.match(text)
+            if match and match[1] != "equistein" and match[2] not in _FOR_DEVELOPERS:
                 extras.setdefault(match[2] or "", {})[match[1]] = _version(match[1])
         versions = {"python": platform.python_version(), "jaxlib": _version("jaxlib")}
         versions |= {"equistein": _version("equistein"), **extras.pop("")}
-        extras = {k: v for k, v in extras.items() if k not in _FOR_DEVELOPERS}
         devices = [str(device) for device in jax.devices()]
         cache, data = cache_folder(), os.environ.get(DATA_VARIABLE)
         size = sum(each.stat().st_size for each in cache.rglob("*") if each.is_file())
-        lines = [f"  {name:<14}{v or 'missing'}" for name, v in versions.items()]
-        shown = f"  {', '.join(devices)} of {os.cpu_count()} processors"
-        lines = ["Versions", *lines, "Devices", shown, "Extras"]
+        lines = [f"{name:<18}{v or 'missing'}" for name, v in versions.items()]
+        lines.append(f"{'devices':<18}{', '.join(devices)}")
         for extra, packages in extras.items():
             missing = ", ".join(name for name, v in packages.items() if v is None)
             remedy = f"pip install 'equistein[{extra}]'  (no {missing})"
-            lines.append(f"  {extra:<14}{remedy if missing else 'installed'}")
+            lines.append(f"extra {extra:<12}{remedy if missing else 'installed'}")
         about = data or "not set: data are built or downloaded"
         about += "" if os.path.isdir(data or ".") else "  (no folder)"
-        lines += ["Folders", f"  {DATA_VARIABLE:<18}{about}"]
-        lines.append(f"  {CACHE_VARIABLE:<18}{cache}, {size / 2**20:.0f} MiB")
+        lines.append(f"{DATA_VARIABLE:<18}{about}")
+        lines.append(f"{CACHE_VARIABLE:<18}{cache}, {size / 2**20:.0f} MiB")
         answer(
             "\n".join(lines), versions=versions, devices=devices, extras=extras,
             data=data, cache={"folder": cache, "bytes": size},

@@ -3,9 +3,10 @@
 import dataclasses
 import datetime
 import pathlib
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-import jax
+import docstring_parser
 import jax.random as jr
 import numpy as np
 import tyro
@@ -13,18 +14,49 @@ import tyro
 from equistein import models, runs
 from equistein._files import digest
 from equistein._limits import check_drawn, check_memory
-from equistein._sharding import device_mesh
-from equistein.cli._options import Distributed, fit_settings, FitOptions, SETTINGS
 from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
 from equistein.models import AbstractSettings, Dataset, Model, Problem
 from equistein.molecules import formula
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
-from equistein.training import DivergenceError, Fitted
+from equistein.training import DivergenceError
 
 _TRAINING = "checkpoint/training.npz"
 _BYTES_PER_EPOCH = 200  # of the history
+
+_SETTINGS: Mapping[str, AbstractSettings] = {
+    "features": models.ContrastiveSettings(),
+    "graph": models.DenoisingSettings(),
+    "unet": models.ImageSettings(),
+}
+"""The default settings of each network."""
+
+
+def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
+    """Return a dataclass field for a setting, which is None if it is not given.
+
+    Its help is from the docstring of its class, with its default for each network.
+    """
+    having = {k: getattr(s, name) for k, s in _SETTINGS.items() if hasattr(s, name)}
+    texts = [
+        param.description or ""
+        for network in having
+        for cls in type(_SETTINGS[network]).__mro__
+        for param in docstring_parser.parse(cls.__doc__ or "").params
+        if param.arg_name == name
+    ]
+    defaults = (f"{k} {'automatic' if v is None else v}" for k, v in having.items())
+    words = [*" ".join(texts[:1]).split(), f"(default: {'; '.join(defaults)})"]
+    return name, Annotated[kind | None, tyro.conf.arg(help=" ".join(words))], None
+
+
+_FIELDS = {
+    field.name: _field(field.name, field.type)
+    for settings in _SETTINGS.values()
+    for field in dataclasses.fields(settings)
+}
+FitOptions = dataclasses.make_dataclass("FitOptions", _FIELDS.values(), frozen=True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +71,6 @@ class Fit:
         problem: The symmetry, which columns and labels are used, and the network.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.
-        distributed: Which other processes share the work.
         options: Settings of training and sampling; others are the network's defaults.
     """
 
@@ -47,14 +78,10 @@ class Fit:
     problem: Annotated[Problem, tyro.conf.arg(name="")]
     out: pathlib.Path | None = None
     dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
     options: Annotated[FitOptions, tyro.conf.arg(name="")] = FitOptions()  # type: ignore
 
     def execute(self) -> int:
         """Check everything, make the run folder, and fit."""
-        if self.distributed.distributed and self.out is None:
-            raise UserError("--distributed needs --out, the same for all processes.")
-        self.distributed.join()
         task = _prepare(self.data, self.problem, self.options)
         if self.dry_run:
             say(task.description)
@@ -66,10 +93,8 @@ class Fit:
                 num_held_out=task.dataset.num_held_out, network=task.problem.network,
             )  # fmt: skip
             return 0
-        path = self.out or default_folder("fit")
-        if jax.process_index() > 0:
-            return task.run(RunFolder(path))
-        folder, dataset = RunFolder.create(path), task.dataset
+        folder = RunFolder.create(self.out or default_folder("fit"))
+        dataset = task.dataset
         described = {
             "command": "fit",
             "data": str(self.data.resolve()),
@@ -95,14 +120,14 @@ def read_settings(folder: RunFolder) -> tuple[Problem, AbstractSettings]:
     described = folder.read_json("config.json")
     try:
         problem = runs.settings_from_json(Problem, described.get("problem"))
-        kind: Any = type(SETTINGS.get(str(problem.network)))
+        kind: Any = type(_SETTINGS.get(str(problem.network)))
         return problem, runs.settings_from_json(kind, described.get("settings"))
     except (TypeError, ValueError) as error:
         path = folder.path / "config.json"
         raise UserError(f"{path} cannot be resumed: {error}.") from None
 
 
-def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
+def resume_fit(folder: RunFolder) -> int:
     """Continue an interrupted fit, to the same numbers."""
     problem, settings = read_settings(folder)
     described = folder.read_json("config.json")
@@ -113,7 +138,6 @@ def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
     if folder.has("report.html") and folder.has(RunFolder.MODEL):
         print_answer(folder, path, "Finished before. ")
         return 0
-    distributed.join()
     return _prepare(path, problem, settings).run(folder)
 
 
@@ -131,9 +155,7 @@ class _Task:
     def description(self) -> str:
         """The energy, the symmetry, the data, and the use of energies and forces."""
         data, num_held_out = self.dataset, self.dataset.num_held_out
-        kind = (
-            "A joint energy of points and classes" if data.num_classes else "An energy"
-        )
+        kind = "A joint energy" if data.num_classes else "An energy"
         num, shape = len(data.points), tuple(data.points.shape[1:])
         text = (
             f"{kind} with the symmetry {self.problem.group}, learned from "
@@ -149,9 +171,7 @@ class _Task:
         for name, values in named.items():
             text += f" {name}: {', '.join(values)}." if values else ""
         known = {"energies": data.energies, "forces": data.forces}
-        names = " and ".join(
-            name for name, values in known.items() if values is not None
-        )
+        names = " and ".join(k for k, values in known.items() if values is not None)
         if names and data.kelvin is None:
             return f"{text} To learn from the {names} in the file, give --kelvin."
         if names:
@@ -162,27 +182,18 @@ class _Task:
     def run(self, folder: RunFolder) -> int:
         """Fit, draw samples, and write results and report."""
         say(f"{self.description} Fitting ...")
-        if jax.process_index() > 0:
-            self._fit(folder)
-            return 0
         runs.write_environment(folder)
         return run_locked(folder, lambda: self._fit_and_judge(folder))
 
-    def _fit(self, folder: RunFolder) -> Fitted:
-        # The key itself is that of the weights and of what is held out.
-        _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
-        train = self.dataset.train()
-        return self.model.fit(
-            fit_key, train.points, train.labels, checkpoint=folder.path / _TRAINING,
-            mesh=device_mesh() if jax.process_count() > 1 else None,
-            progress=jax.process_index() == 0,
-        )  # fmt: skip
-
     def _fit_and_judge(self, folder: RunFolder) -> int:
-        problem, dataset = self.problem, self.dataset
-        *_, judge_key = jr.split(jr.key(problem.seed), 3)
+        problem, dataset, train = self.problem, self.dataset, self.dataset.train()
+        # The key itself is that of the weights and of what is held out.
+        _, fit_key, judge_key = jr.split(jr.key(problem.seed), 3)
         try:
-            fitted = self._fit(folder)
+            fitted = self.model.fit(
+                fit_key, train.points, train.labels,
+                checkpoint=folder.path / _TRAINING, progress=True,
+            )  # fmt: skip
             fitted.save(folder.path / RunFolder.MODEL)
             if dataset.formulas:
                 first = formula(dataset.formulas[0])
@@ -215,12 +226,27 @@ class _Task:
         return 0
 
 
+def _fit_settings(problem: Problem, options: Any) -> AbstractSettings:
+    """Return the settings of a problem's network with the options that were given."""
+    if isinstance(options, AbstractSettings):
+        return options
+    settings = _SETTINGS[str(problem.network)]
+    chosen = {name: v for name, v in vars(options).items() if v is not None}
+    other = [f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)]
+    if other:
+        raise UserError(
+            f"{', '.join(other)}: not a setting of the network {problem.network}, "
+            "which this fit uses."
+        )
+    return dataclasses.replace(settings, **chosen)
+
+
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem, batch_size or 2)
     problem = dataclasses.replace(problem, network=models.network_of(problem, dataset))
-    settings = fit_settings(problem, options)
+    settings = _fit_settings(problem, options)
     if batch_size is None:  # small data have smaller batches
         num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
         settings = dataclasses.replace(settings, batch_size=num)

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import tyro
 
 from equistein.cli._fit import resume_fit
-from equistein.cli._options import Distributed
 from equistein.cli._output import answer
 from equistein.cli._sweep import run_members
 from equistein.runs import (
@@ -25,11 +24,9 @@ class Resume:
 
     Attributes:
         run: The run folder.
-        distributed: Which other processes share the work of a fit.
     """
 
     run: Annotated[pathlib.Path, tyro.conf.Positional]
-    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
 
     def execute(self) -> int:
         """Do what the folder's config.json describes and is not done yet."""
@@ -41,9 +38,7 @@ class Resume:
                 f"continues by the command that began it, with --out {folder.path}."
             )
         check_settings(folder)
-        if command == "sweep":
-            return run_members(folder)
-        return resume_fit(folder, self.distributed)
+        return run_members(folder) if command == "sweep" else resume_fit(folder)
 
 
 @dataclasses.dataclass(frozen=True)

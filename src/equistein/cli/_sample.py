@@ -16,9 +16,9 @@ from equistein._types import Key
 from equistein.bridges import to_ase
 from equistein.cli._output import answer, say
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
-from equistein.molecules import formula, read_molecules, symbols_of, write_xyz
+from equistein.molecules import formula, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
-from equistein.training import Clamp, Fitted
+from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
 _COMPARED = 64  # molecules of a formula that training saw
@@ -41,10 +41,6 @@ class Sample:
         label: The class to draw from, its number or its name; by default all.
         formula: Of molecules the formula to draw; by default the most frequent. One
             that training never saw is scored beside the most frequent.
-        hold: An .xyz file of a molecule, or a part of one, whose atoms are held where
-            they are, relative to each other, while the others are drawn.
-        hold_atoms: The numbers of those to hold, from 0 on, such as 0,1,2; by default
-            all in the file.
         seed: The source of randomness.
     """
 
@@ -53,8 +49,6 @@ class Sample:
     num_samples: int = 512
     label: str | None = None
     formula: str | None = None
-    hold: pathlib.Path | None = None
-    hold_atoms: str | None = None
     seed: int = 0
 
     def execute(self) -> int:
@@ -64,8 +58,6 @@ class Sample:
                 "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
                 f"got {self.num_samples} and {self.seed}."
             )
-        if self.hold_atoms is not None and self.hold is None:
-            raise UserError("--hold-atoms needs --hold, the file that they are in.")
         learned = _learned(self.run)
         names = models.formulas_of(learned)
         if self.formula is not None and not names:
@@ -74,17 +66,13 @@ class Sample:
             models.of_formula(learned, self.formula or names[0]) if names else learned
         )
         species = symbols_of(fitted.about["atomic_numbers"]) if names else None
-        label, clamp = _label(self.label, fitted), None
+        label = _label(self.label, fitted)
         check_out(self.out, species, fitted)
-        if self.hold is not None:
-            clamp = _held_atoms(self.hold, self.hold_atoms, species)
         key = jr.key(self.seed)
         part = f".{self.out.name}.{secrets.token_hex(4)}{PART}"
         with unfinished(self.out.with_name(part)) as folder:
             folder.mkdir()
-            points = fitted.sample(
-                key, self.num_samples, label=label, clamp=clamp, progress=True
-            )
+            points = fitted.sample(key, self.num_samples, label=label, progress=True)
             points = np.asarray(points)
             whole = folder / self.out.name
             write_samples(whole, points, label, species, dict(fitted.about))
@@ -130,38 +118,6 @@ def _label(word: str | None, fitted: Fitted) -> int | None:
         return int(word)
     text = f"one of {', '.join(names)}" if names else "the number of a class"
     raise UserError(f"--label must be {text}, but got {word!r}.")
-
-
-def _held_atoms(
-    path: pathlib.Path, atoms: str | None, species: Sequence[str] | None
-) -> Clamp:
-    """Return what holds atoms of a file, each as the next atom of its element."""
-    if species is None:
-        raise UserError("--hold is for molecules, which this run has not learned.")
-    frames = read_molecules(path)
-    if len(frames) != 1:
-        raise UserError(f"{path} must hold one molecule, but holds {len(frames)}.")
-    frame, num = frames[0], len(frames[0].symbols)
-    words = [word.strip() for word in atoms.split(",")] if atoms else range(num)
-    chosen = [int(word) if str(word).isdecimal() else num for word in words]
-    if max(chosen) >= num or len(set(chosen)) < len(chosen):
-        raise UserError(
-            f"--hold-atoms needs different numbers from 0 to {num - 1}, such as 0,1,2, "
-            f"but got {atoms!r}."
-        )
-    free = {s: [i for i, each in enumerate(species) if each == s] for s in species}
-    values, mask = np.zeros((len(species), 3)), np.zeros(len(species), bool)
-    for index in chosen:
-        symbol = frame.symbols[index]
-        if not free.get(symbol):
-            raise UserError(f"--hold has more {symbol} than {formula(species)} has.")
-        row = free[symbol].pop(0)
-        values[row], mask[row] = frame.positions[index], True
-    if mask.all():
-        raise UserError(
-            f"--hold has all {len(species)} atoms: name those to hold by --hold-atoms."
-        )
-    return Clamp(values, mask)
 
 
 def check_out(out: pathlib.Path, species: Sequence[str] | None, fitted: Fitted) -> None:

@@ -8,18 +8,14 @@ from typing import Annotated, Literal
 
 import tyro
 
-from equistein.cli._output import answer, finite, say
-from equistein.data import DataError, published_clouds, read_points
+from equistein.cli._output import answer, finite
+from equistein.data import read_points
 from equistein.metrics import published_scores, score_against, Scores
-from equistein.plotting import against_exact, figure_file
-from equistein.runs import RunFolder, UserError
+from equistein.plotting import against_exact
+from equistein.runs import RunFolder, UserError, write_figures
 from equistein.targets import DoubleWell, LennardJones
 
 _TARGETS = {"dw4": DoubleWell(), "lj13": LennardJones(), "lj55": LennardJones(55)}
-_PUBLISHED = {  # samples in the data folder
-    "dw4": "dw4/test_split_DW4.npy",
-    "lj13": "lj13/test_split_LJ13-1000.npy",
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,16 +28,12 @@ class Score:
         evaluations: The evaluations of energy and score that they took in all, to show
             beside what papers say.
         out: A new or empty folder for metrics.json and a picture.
-        num_geometric: The clouds that the distance of clouds looks at.
-        num_draws: The draws of exact samples of each floor.
     """
 
     file: Annotated[pathlib.Path, tyro.conf.Positional]
     target: Literal["dw4", "lj13", "lj55"]
     evaluations: float | None = None
     out: pathlib.Path | None = None
-    num_geometric: int = 200
-    num_draws: int = 20
 
     def execute(self) -> int:
         """Score, print the answer first, and write the folder at the end."""
@@ -51,7 +43,9 @@ class Score:
             )
         if self.out is not None and self.out.exists() and any(self.out.iterdir()):
             raise UserError(f"--out {self.out} is not a new or empty folder.")
-        scores = self._scores()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # they are printed
+            scores = score_against(read_points(self.file), _TARGETS[self.target])
         described = {"file": str(self.file), "evaluations": self.evaluations}
         described |= scores.to_json()
         described["papers"] = [row._asdict() for row in published_scores(scores.target)]
@@ -63,40 +57,18 @@ class Score:
                 "energy": scores.energies,
                 "distance of two particles": scores.distances,
             }
-            names = ("samples", "reference", "exact samples")
-            figure = against_exact(
-                {k: tuple(v[name] for name in names) for k, v in series.items()}  # type: ignore
-            )
-            for suffix in ("png", "svg"):
-                folder.write(f"score.{suffix}", figure_file(figure, suffix))
+            figure = against_exact({k: tuple(v.values()) for k, v in series.items()})  # type: ignore
+            write_figures(folder, {"score": figure})
             folder.release()
             answer(f"\nNumbers and picture: {self.out}", out=self.out)
         return 0
-
-    def _scores(self) -> Scores:
-        samples, published = read_points(self.file), None
-        target = _TARGETS[self.target]
-        if self.target in _PUBLISHED:
-            try:
-                published = published_clouds(
-                    _PUBLISHED[self.target], target.num_particles, target.dim
-                )
-            except DataError as error:
-                say(f"The published samples are left out: {error}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # they are printed
-            return score_against(
-                samples, target, published=published,
-                num_draws=self.num_draws, num_geometric=self.num_geometric,
-            )  # fmt: skip
 
 
 def _text(scores: Scores, evaluations: float | None) -> str:
     """Return what is printed: the answer, the scores, and what papers say."""
     reference = scores.reference
-    lines = [scores.verdict]
-    lines += [f"Warning: {warning}" for warning in scores.warnings]
-    lines += [*scores.notes, "", f"{'':<14}{'samples':>10}{'exact ones':>20}   "]
+    lines = [scores.verdict, *(f"Warning: {text}" for text in scores.warnings)]
+    lines += [*scores.notes, "", f"{'':<14}{'samples':>10}{'exact ones':>20}"]
     for name, score in scores.scores.items():
         floor = f"{score.floor:.4g} +- {score.spread:.2g}"
         text = f"{score.ratio:.2f} times" if score.is_distance else ""
@@ -105,24 +77,16 @@ def _text(scores: Scores, evaluations: float | None) -> str:
         mark = "" if score.is_exact else "  not exact"
         note = f"  ({score.note})" if score.note else ""
         lines.append(f"{name:<14}{score.value:>10.4g}{floor:>20}   {text}{mark}{note}")
-    num_draws = max(score.num_draws for score in scores.scores.values())
     lines += [
         "",
         f"Distinct samples: {scores.num_distinct} of {scores.num_samples}; repeats "
         f"leave an effective size of {scores.effective_size:.0f}.",
-        f"Exact ones: mean and spread of {num_draws} draws of {scores.num_samples}, "
-        "5 of geometric_w2.",
+        "Exact ones: mean and spread of several draws of as many.",
         f"Reference: {reference.num} samples, {reference.origin}; the virial is "
         f"{reference.virial:.4g} +- {reference.virial_error:.2g} (exactly "
         f"{reference.virial_exact:g}); the two differ by {reference.energy_w2:.3g} in "
         "energy W2, the error of the reference itself.",
     ]
-    if scores.published:
-        lines.append(
-            f"Against {scores.published['num']} published samples: energy W2 "
-            f"{scores.published['energy_w2']:.4g}, geometric W2 "
-            f"{scores.published['geometric_w2']:.4g}."
-        )
     return "\n".join([*lines, *_beside_papers(scores, evaluations)])
 
 
@@ -135,7 +99,7 @@ def _beside_papers(scores: Scores, evaluations: float | None) -> list[str]:
     rows = [(a.energy_w2, a.method, a.geometric_w2, a.evaluations) for a in papers]
     rows.append((energy.value, "> these samples", clouds.value, evaluations))
     rows.sort(key=lambda row: math.inf if row[0] is None else row[0])
-    number = lambda value, form: "-" if value is None else f"{value:{form}}"
+    number = lambda value, form: "-" if value is None else format(value, form)
     return [
         "",
         "What papers say, each judged by its own script and reference (geometric W2: "

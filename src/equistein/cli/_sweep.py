@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -25,7 +25,7 @@ from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
 from equistein.runs import RunFolder, UserError
 
-_FINISHED = "finished.json"
+_FINISHED, _JOBS = "finished.json", "jobs"
 _MOST = 100_000  # runs of a sweep
 _MINUTES = 7 * 24 * 60  # that a run may take
 _SECONDS = 0.5  # between two looks at the jobs
@@ -111,8 +111,9 @@ def combinations(over: Sequence[str]) -> list[dict[str, str]]:
         swept[option] = values
     if not swept or math.prod(map(len, swept.values())) > _MOST:
         raise UserError(f"A sweep needs --over, and has at most {_MOST} runs.")
-    rows = itertools.product(*swept.values())
-    return [dict(zip(swept, row, strict=True)) for row in rows]
+    return [
+        dict(zip(swept, row, strict=True)) for row in itertools.product(*swept.values())
+    ]
 
 
 def _values(part: str) -> list[str]:
@@ -128,19 +129,14 @@ def run_members(folder: RunFolder) -> int:
     described = folder.read_json("config.json")
     settings = combinations(described["over"])
     members = {f"{i:04d}": each for i, each in enumerate(settings)}
-    place, jobs = folder.path.absolute() / "members", folder.path / "jobs"
-    executor = _executor(jobs, described["cluster"], described["cluster_options"])
-
-    def begin(name: str) -> Any:
-        words = _words(described["arguments"], members[name], str(place / name))
-        return executor.submit(subprocess.call, words)
 
     def work() -> int:
-        finished = _run_all(folder, list(members), begin, described["workers"])
+        finished = _run_all(folder, described, members)
         done = {name: members[name] for name in sorted(finished)}
         if done:
             _write_results(folder, described, done, len(members))
         for name in sorted(set(members) - set(done)):
+            jobs = folder.path / _JOBS
             print(f"equistein: run {name} failed: see {jobs}.", file=sys.stderr)
         return int(len(done) < len(members))
 
@@ -148,21 +144,25 @@ def run_members(folder: RunFolder) -> int:
 
 
 def _run_all(
-    folder: RunFolder, names: list[str], begin: Callable[[str], Any], workers: int
+    folder: RunFolder, described: Mapping[str, Any], members: Mapping[str, Any]
 ) -> list[str]:
     """Do the runs that are not finished, and return the names of those that are."""
     finished: list[str] = []
     if folder.has(_FINISHED):
         finished = list(folder.read_json(_FINISHED)["finished"])
-    waiting = [name for name in names if name not in finished]
-    say(f"{len(names)} runs, {len(finished)} of them finished before")
+    waiting = [name for name in members if name not in finished]
+    say(f"{len(members)} runs, {len(finished)} of them finished before")
+    place, jobs = folder.path.absolute() / "members", folder.path / _JOBS
+    executor = _executor(jobs, described["cluster"], described["cluster_options"])
     running: dict[str, Any] = {}
     try:
         with progress_bar(total=len(waiting), unit="run") as bar:
             while waiting or running:
-                while waiting and len(running) < workers:
+                while waiting and len(running) < described["workers"]:
                     name = waiting.pop(0)
-                    running[name] = begin(name)
+                    out = str(place / name)
+                    words = _words(described["arguments"], members[name], out)
+                    running[name] = executor.submit(subprocess.call, words)
                 time.sleep(_SECONDS)
                 for name in [name for name, job in running.items() if job.done()]:
                     job = running.pop(name)
@@ -240,8 +240,8 @@ def _write_results(
     left = num - len(members)
     text = runs.ReportText(
         title=f"equistein sweep: {' '.join(described['arguments'])}",
-        lead=f"Runs for all combinations of {', '.join(described['over'])}. A row is "
-        "all runs that differ in the seed alone; table.csv has each of them.",
+        lead=f"All combinations of {', '.join(described['over'])}. A row is all runs "
+        "that differ in the seed alone; table.csv has each of them.",
         unfinished=f"{left} of {num} runs are not finished." if left else "",
     )
     runs.write_text(folder, text)

@@ -64,27 +64,3 @@ def test_molecules_of_several_formulas_share_a_fit(tmp_path, far_atoms, capsys):
     assert "FH, seen (3): validity" in told
     assert status(*draw, "--formula", "FHO") == 0
     assert [frame.symbols for frame in read_xyz(new)] == [("F", "H", "O")] * 3
-
-
-@pytest.mark.slow
-def test_atoms_are_held(molecular_run, tmp_path, capsys):
-    new, one = tmp_path / "new.xyz", tmp_path / "one.xyz"
-    write_xyz(one, ("H", "F"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]]))
-    draw = ["sample", molecular_run, "--num-samples", 3, "--out", new]
-    held = [*draw, "--hold", one]
-    assert status(*held, "--hold-atoms", "1") == 0
-    for frame in read_xyz(new):
-        assert frame.symbols == ("F", "H")
-        assert np.allclose(frame.positions[0], [1.9, 2.0, 3.0])
-    new.unlink()
-    capsys.readouterr()
-    for atoms in ("0,2", "0,0", "a"):
-        assert status(*held, "--hold-atoms", atoms) == 2
-        assert "different numbers" in capsys.readouterr().err
-    for wrong in (held, [*draw, "--hold-atoms", "0"]):  # all atoms, and those of none
-        assert status(*wrong) == 2
-        assert "--hold" in capsys.readouterr().err
-    for num, message in ((2, "holds 2"), (1, "more H")):
-        write_xyz(one, ("H", "H"), np.array([[[1.0, 2.0, 3.0], [1.9, 2.0, 3.0]]] * num))
-        assert status(*held) == 2
-        assert message in capsys.readouterr().err

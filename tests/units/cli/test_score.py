@@ -37,7 +37,7 @@ def file(tmp_path):
 @pytest.mark.slow
 def test_the_answer_comes_first_then_scores_and_papers(file, tmp_path, capsys):
     out = tmp_path / "scored"
-    arguments = ("score", file, "--target", "dw4", "--num-geometric", 10)
+    arguments = ("score", file, "--target", "dw4")
     assert status(*arguments, "--evaluations", 200_000, "--out", out) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("40 samples of dw4: no score tells them from")
@@ -47,9 +47,7 @@ def test_the_answer_comes_first_then_scores_and_papers(file, tmp_path, capsys):
     told = json.loads((out / "metrics.json").read_text())
     assert told["evaluations"] == 200_000
     assert told["samples"]["energy_w2"] > 0
-    assert told["num_compared"]["geometric_w2"] == 10
-    assert (out / "score.png").stat().st_size > 10_000
-    assert (out / "score.svg").is_file()
+    assert (out / "figures" / "score.png").stat().st_size > 10_000
     # A second time the folder is not empty.
     assert status(*arguments, "--out", out) == 2
     assert "not a new or empty folder" in capsys.readouterr().err
@@ -58,23 +56,10 @@ def test_the_answer_comes_first_then_scores_and_papers(file, tmp_path, capsys):
 def test_wider_clouds_are_told_from_the_reference(tmp_path, capsys):
     path = tmp_path / "wide.npz"
     np.savez(path, x=clouds(7, 40, noise=0.5))
-    assert status("score", path, "--target", "dw4", "--num-geometric", 10) == 0
+    assert status("score", path, "--target", "dw4") == 0
     answer = capsys.readouterr().out.splitlines()[0]
     assert "not exact in" in answer
     assert "times the floor" in answer
-
-
-def test_published_samples_are_taken_from_the_data_folder(
-    file, tmp_path, monkeypatch, capsys
-):
-    (tmp_path / "dw4").mkdir()
-    published = clouds(8, 60, noise=1.0).reshape(60, 8) + 3
-    np.save(tmp_path / "dw4" / "test_split_DW4.npy", published)
-    monkeypatch.setenv("EQUISTEIN_DATA", str(tmp_path))
-    assert status("score", file, "--target", "dw4", "--num-geometric", 10) == 0
-    printed = capsys.readouterr().out
-    assert "Against 60 published samples: energy W2" in printed
-    assert "Warning: The published samples" in printed
 
 
 @pytest.mark.parametrize(
@@ -97,7 +82,6 @@ def test_a_file_of_something_else_is_refused(values, said, tmp_path, capsys):
     [
         (["--evaluations", "-5"], "--evaluations"),
         (["--evaluations", "nan"], "--evaluations"),
-        (["--num-draws", "1"], "`num_draws`"),
         (["--target", "dw5"], "dw4"),
     ],
 )
