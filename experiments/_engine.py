@@ -34,7 +34,6 @@ from equistein.runs import (
     write_figures,
     write_report,
     write_results,
-    write_text,
 )
 from equistein.samplers import (
     AnnealedSMC,
@@ -372,8 +371,7 @@ def _write(
     about = {k: metric for k, metric in experiment.metrics.items() if k in names}
     write_results(folder, outcomes, list(range(seed, seed + num_seeds)), about)
     write_figures(folder, experiment.draw(config, outcomes))
-    write_text(folder, text)
-    write_report(folder)
+    write_report(folder, text)
 
 
 def open_folder(

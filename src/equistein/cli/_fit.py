@@ -220,8 +220,7 @@ class _Task:
             fitted, outcomes["model"].metrics, f"equistein fit: {self.data.name}",
             self.description, kelvin=problem.kelvin,
         )  # fmt: skip
-        runs.write_text(folder, text)
-        runs.write_report(folder)
+        runs.write_report(folder, text)
         print_answer(folder, self.data)
         return 0
 

@@ -21,7 +21,7 @@ COMMANDS = {  # name: its module, which is imported when it is called, and its h
     "sample": ("_sample", "Draw new samples from a learned energy."),
     "score": ("_score", "Compare samples of a particle system with exact ones."),
     "resume": ("_runs", "Continue an interrupted fit or sweep, to the same numbers."),
-    "report": ("_runs", "Write reports again, and a page that compares several runs."),
+    "report": ("_runs", "Write the reports of runs again."),
     "sweep": ("_sweep", "Run a command for each combination of some settings."),
     "doctor": ("_doctor", "Show versions, devices, extras, data and folders."),
 }

@@ -9,13 +9,7 @@ import tyro
 from equistein.cli._fit import resume_fit
 from equistein.cli._output import answer
 from equistein.cli._sweep import run_members
-from equistein.runs import (
-    check_settings,
-    RunFolder,
-    UserError,
-    write_comparison,
-    write_report,
-)
+from equistein.runs import check_settings, RunFolder, UserError, write_report
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,17 +37,13 @@ class Resume:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Write reports again, and a page that compares several runs.
+    """Write the reports of runs again.
 
     Attributes:
         runs: Run folders, of fits, sweeps or experiments.
-        out: The page that compares runs: their numbers in one table, their figures side
-            by side, and the settings in which they differ. By default compared.html
-            beside the folder of the first of several runs.
     """
 
     runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
-    out: pathlib.Path | None = None
 
     def execute(self) -> int:
         """Write the reports; nothing is written if a folder is not a run's."""
@@ -63,17 +53,10 @@ class Report:
         for folder in folders:
             if not folder.has("metrics.json"):
                 raise UserError(f"{folder.path} has no results yet: resume it first.")
-        page = self.out
-        if page is None and len(folders) > 1:
-            page = folders[0].path.absolute().parent / "compared.html"
-        if page is not None:
-            write_comparison(folders, page)
         written: dict[str, Any] = {}
         for folder in folders:
             report = write_report(folder)
             metrics = folder.read_json("metrics.json")
             written[str(folder.path)] = {"report": report, "metrics": metrics}
             answer(str(report), runs=written)
-        if page is not None:
-            answer(str(page), comparison=page)
         return 0

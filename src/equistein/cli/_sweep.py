@@ -1,6 +1,5 @@
 """`equistein sweep`: a command for each combination of some settings, by submitit."""
 
-import collections
 import csv
 import dataclasses
 import io
@@ -15,7 +14,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import tyro
 
 from equistein import runs
@@ -213,15 +211,16 @@ def _write_results(
 
     Runs that differ in the seed alone are one row, with their spread.
     """
-    pooled: Any = collections.defaultdict(lambda: collections.defaultdict(list))
+    pooled: dict[str, dict[str, list[float]]] = {}
     lines, about = [], {}
     for name, settings in members.items():
         member = RunFolder.open(folder.path / "members" / name)
         about |= member.read_json("metrics.json")["about"]
         others = " ".join(f"{k}={v}" for k, v in settings.items() if k != "seed")
         for entry, metrics in member.read_json("per_seed.json").items():
+            row = pooled.setdefault(f"{entry} {others}".strip(), {})
             for metric, values in metrics.items():
-                pooled[f"{entry} {others}".strip()][metric] += values
+                row[metric] = row.get(metric, []) + values
             for index, values in enumerate(itertools.zip_longest(*metrics.values())):
                 line = {"run": name, "entry": entry, "seed_index": index}
                 lines.append(line | settings | dict(zip(metrics, values, strict=True)))
@@ -244,7 +243,6 @@ def _write_results(
         "that differ in the seed alone; table.csv has each of them.",
         unfinished=f"{left} of {num} runs are not finished." if left else "",
     )
-    runs.write_text(folder, text)
-    report, path = runs.write_report(folder), folder.path / "table.csv"
+    report, path = runs.write_report(folder, text), folder.path / "table.csv"
     paths = {"folder": folder.path, "report": report, "table": path}
     answer(f"Report: {report}\nTable: {path}", **paths)

@@ -3,16 +3,15 @@
 from equistein.runs._folder import (
     check_settings as check_settings,
     RunFolder as RunFolder,
+    settings_from_json as settings_from_json,
+    settings_to_json as settings_to_json,
     UserError as UserError,
     write_environment as write_environment,
 )
 from equistein.runs._report import (
-    described_settings as described_settings,
     ReportText as ReportText,
-    write_comparison as write_comparison,
     write_page as write_page,
     write_report as write_report,
-    write_text as write_text,
 )
 from equistein.runs._results import (
     FLOOR as FLOOR,
@@ -29,8 +28,4 @@ from equistein.runs._results import (
     write_figures as write_figures,
     write_history as write_history,
     write_results as write_results,
-)
-from equistein.runs._settings import (
-    settings_from_json as settings_from_json,
-    settings_to_json as settings_to_json,
 )

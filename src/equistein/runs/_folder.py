@@ -1,6 +1,6 @@
-"""The run folder: files written whole and read as untrusted, and its environment."""
+"""The run folder: files written whole and read as untrusted; settings, environment."""
 
-import contextlib
+import dataclasses
 import datetime
 import hashlib
 import importlib.metadata
@@ -8,13 +8,13 @@ import json
 import os
 import pathlib
 import platform
-import re
 import shlex
 import shutil
 import subprocess
 import sys
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
+import cattrs
 import filelock
 import jax
 import numpy as np
@@ -24,7 +24,8 @@ from equistein._limits import check_read_size, JSON_GROWTH, LimitError
 
 _LOCK = ".lock"
 _PATIENCE = 3  # seconds in which a process that was killed lets go
-_MOVABLE = ("data",)  # may be edited: data may move, whose checksum is stored
+Settings = TypeVar("Settings")
+
 _PACKAGES = (
     "equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib",
     "blackjax", "numpyro", "rdkit",
@@ -65,11 +66,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: pathlib.Path) -> "RunFolder":
-        """Open the folder of a run.
-
-        Raises:
-            UserError: If it is not one.
-        """
+        """Open the folder of a run; raise `UserError` if it is not one."""
         if not (path / "config.json").is_file():
             raise UserError(f"{path} is not a run folder: it has no config.json.")
         return cls(path)
@@ -79,7 +76,6 @@ class RunFolder:
 
         Raises:
             UserError: If another process works in the folder.
-            OSError: If it cannot be written.
         """
         if self._lock.is_locked:
             return
@@ -101,11 +97,7 @@ class RunFolder:
         return (self.path / name).is_file()
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Write a file, whole or not at all.
-
-        Raises:
-            OSError: If it cannot be written, or the folder no longer exists.
-        """
+        """Write a file, whole or not at all, unless the folder no longer exists."""
         if isinstance(content, str):  # names of files need not be UTF-8
             content = content.encode("utf-8", "backslashreplace")
         path = self.path / name
@@ -122,7 +114,6 @@ class RunFolder:
 
         Raises:
             UserError: If it is larger than memory may hold.
-            OSError: If it cannot be read.
         """
         path = self.path / name
         try:
@@ -148,14 +139,11 @@ class RunFolder:
         return value
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the settings, which tells whose results those are.
-
-        Raises:
-            UserError: If config.json is missing or damaged.
-        """
+        """Return the SHA-256 of the settings, by which results know their run."""
         described = self.read_json("config.json")
-        bound = {name: described[name] for name in described if name not in _MOVABLE}
-        return hashlib.sha256(json.dumps(bound, sort_keys=True).encode()).hexdigest()
+        described.pop("data", None)  # which may move: its checksum is there too
+        text = json.dumps(described, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_empty(path: pathlib.Path) -> None:
@@ -172,7 +160,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 def write_environment(folder: RunFolder) -> None:
-    """Write environment.json; a resumed run keeps what it was started with.
+    """Write environment.json, unless the run that is resumed has it.
 
     It records the command and what could make numbers differ elsewhere: versions, CPU,
     devices, precision and the variables of JAX and XLA.
@@ -193,7 +181,7 @@ def write_environment(folder: RunFolder) -> None:
         "commit": _commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": platform.processor(),
         "cpus": os.cpu_count(),
         "devices": [str(device) for device in jax.devices()],
         "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
@@ -212,21 +200,8 @@ def _commit() -> str | None:
     return None
 
 
-def _processor() -> str:
-    """Return the name of the CPU, as far as the system reports it."""
-    with contextlib.suppress(OSError):
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-        if match := re.search(r"(?m)^model name\s*:\s*(.*)$", text):
-            return match[1]
-    return platform.processor()
-
-
 def check_settings(folder: RunFolder) -> None:
-    """Raise unless config.json has the settings that the run was started with.
-
-    Raises:
-        UserError: If it was changed since.
-    """
+    """Raise `UserError` if config.json was changed after the run began."""
     if not folder.has("environment.json"):
         return
     started = folder.read_json("environment.json").get("settings_sha256")
@@ -235,3 +210,46 @@ def check_settings(folder: RunFolder) -> None:
             f"{folder.path / 'config.json'} was changed after the run began: put its "
             "settings back, or start a new run."
         )
+
+
+def settings_to_json(settings: Any) -> dict[str, Any]:
+    """Return a dataclass of numbers, strings, tuples and such dataclasses as JSON.
+
+    Raises:
+        ValueError: If a number is not finite, which JSON cannot hold.
+    """
+    try:
+        return json.loads(json.dumps(dataclasses.asdict(settings), allow_nan=False))
+    except ValueError:
+        raise ValueError(
+            f"Every number of a {type(settings).__name__} must be finite, but got "
+            f"{settings}."
+        ) from None
+
+
+def settings_from_json(kind: type[Settings], values: Any) -> Settings:
+    """Return settings of a dataclass with the stored values.
+
+    Raises:
+        ValueError: If a field is missing, unknown, of another type or out of range.
+    """
+    try:
+        settings = cattrs.Converter(forbid_extra_keys=True).structure(values, kind)
+    except Exception as error:  # cattrs collects errors of any type in groups
+        reasons = "; ".join(cattrs.transform_error(error, format_exception=_reason))
+        raise ValueError(f"invalid {kind.__name__}: {reasons}") from None
+    # Compared as text, for JSON tells True from 1, which Python does not.
+    stored, text = settings_to_json(settings), lambda v: json.dumps(v, sort_keys=True)
+    wrong = [n for n in stored if n not in values or text(values[n]) != text(stored[n])]
+    if wrong:
+        raise ValueError(
+            f"invalid {kind.__name__}: {', '.join(wrong)} missing or of another type"
+        )
+    return settings
+
+
+def _reason(error: BaseException, kind: Any) -> str:
+    """Return what is wrong: of an invalid value the message of the dataclass."""
+    if type(error) is ValueError:
+        return str(error)
+    return cattrs.v.format_exception(error, kind)

@@ -1,9 +1,10 @@
-"""Reports and comparisons: one HTML file with headlines, figures, numbers, settings."""
+"""Reports: one HTML file with headlines, figures, numbers and settings."""
 
 import base64
 import dataclasses
 import functools
 import importlib.resources
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,14 +13,18 @@ import jinja2
 
 from equistein._files import write_whole
 from equistein.runs._folder import RunFolder, UserError
-from equistein.runs._tables import about_of, cell, columns_of, headlines, ranked
 
-_COMPARED = "Runs compared"  # the title by which a comparison is recognized
 _COPIES = 4  # of a file in memory while the report is made
-_DAMAGED = (
-    ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
-    jinja2.TemplateError,
-)  # fmt: skip
+_MOST = 4  # headlines, by default
+_SPREAD = ("_sd", "_min", "_max", "_num_finite")  # suffixes of the spread over seeds
+_BETTER = {
+    "lower": "lower is better",
+    "higher": "higher is better",
+    "zero": "best is 0",
+}
+
+Metrics = Mapping[str, Any]
+"""The content of metrics.json."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,35 +59,25 @@ class ReportText:
 def write_page(
     path: pathlib.Path,
     text: ReportText,
-    metrics: Mapping[str, Any],
+    metrics: Metrics,
     figures: Mapping[str, Any],
     settings: Mapping[str, Any],
     environment: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a page.
+    """Write a page, in place of one that exists.
 
-    Args:
-        path: The file; one that exists is replaced.
-        text: The text.
-        metrics: As in metrics.json.
-        figures: By name the content of a .png file, HTML, or the .png files of several
-            runs, which stand side by side.
-        settings: As in config.json.
-        environment: As in environment.json.
-
-    Raises:
-        OSError: If it cannot be written.
+    Metrics, settings and environment are as in the files of a run; figures are by name
+    the content of a .png file, or HTML.
     """
     best = {}
-    for name in (columns := columns_of(metrics)):
-        order = list(ranked(metrics, name))
-        if len(order) > 1 and about_of(metrics, name)["better"] in ("lower", "higher"):
+    for name in (columns := _columns_of(metrics)):
+        order = list(_ranked(metrics, name))
+        if len(order) > 1 and _about_of(metrics, name)["better"] in ("lower", "higher"):
             best[name] = order[0]
     content = _template().render(
         text=text, metrics=metrics, figures=figures, best=best,
-        columns=columns, headlines=headlines(metrics, text),
-        settings=described_settings(settings),
-        environment=dict(described_settings(environment or {})),
+        columns=columns, headlines=headlines(metrics, text), settings=_lines(settings),
+        environment=dict(_lines(environment or {})),
     )  # fmt: skip
     write_whole(path, content.encode("utf-8", "backslashreplace"))
 
@@ -92,31 +87,30 @@ def _template() -> Any:
     source = importlib.resources.files("equistein.runs") / "report.html.jinja"
     made = jinja2.Environment(autoescape=True, trim_blocks=True)
     made.filters["base64"] = lambda data: base64.b64encode(data).decode()
-    made.globals |= {"about_of": about_of, "cell": cell}
+    made.globals |= {"about_of": _about_of, "cell": _cell}
     return made.from_string(source.read_text(encoding="utf-8"))
 
 
-def described_settings(value: Any, name: str = "") -> list[tuple[str, str]]:
+def _lines(value: Any, name: str = "") -> list[tuple[str, str]]:
     """Return the settings of a JSON object in lines, nested ones by dotted names."""
     if isinstance(value, Mapping) and (value or not name):
         inner = ((f"{name}.{key}" if name else str(key), v) for key, v in value.items())
-        return [line for key, part in inner for line in described_settings(part, key)]
+        return [line for key, part in inner for line in _lines(part, key)]
     if isinstance(value, list):
         return [(name, ", ".join(map(str, value)))]
     return [(name, "–" if value is None else str(value))]
 
 
-def write_text(folder: RunFolder, text: ReportText) -> None:
-    """Write report.json, the text of the report."""
-    folder.write_json("report.json", dataclasses.asdict(text))
-
-
-def write_report(folder: RunFolder) -> pathlib.Path:
+def write_report(folder: RunFolder, text: ReportText | None = None) -> pathlib.Path:
     """Write report.html from the files of the run and return its path.
+
+    Its text is written into report.json, or read from there if it is not given.
 
     Raises:
         UserError: If a file of the run is missing or damaged.
     """
+    if text is not None:
+        folder.write_json("report.json", dataclasses.asdict(text))
     path = folder.path / "report.html"
     values, metrics, config, environment = (
         folder.read_json(f"{name}.json")
@@ -126,81 +120,117 @@ def write_report(folder: RunFolder) -> pathlib.Path:
         text = ReportText(**values)
         figures = _figures_of(folder, text.captions)
         write_page(path, text, metrics, figures, config, environment)
-    except _DAMAGED as error:
+    except (UserError, OSError):
+        raise
+    except Exception as error:  # damaged files may raise nearly anything
         raise UserError(f"A file in {folder.path} is damaged: {error!r}.") from None
     return path
 
 
 def _figures_of(
-    folder: RunFolder, captions: Mapping[str, str], suffixes: str = "png html"
+    folder: RunFolder, captions: Mapping[str, str]
 ) -> dict[str, str | bytes]:
     """Return the figures of a run in the order of the captions, HTML last."""
-    order, figures = list(captions), {}
-    for suffix in suffixes.split():
-        paths = sorted((folder.path / "figures").glob(f"*.{suffix}"))
-        paths.sort(key=lambda p: order.index(p.stem) if p.stem in order else len(order))
-        for path in paths:
+    order, figures = {name: place for place, name in enumerate(captions)}, {}
+    place = lambda path: (order.get(path.stem, len(order)), path.stem)
+    for suffix in ("png", "html"):
+        for path in sorted((folder.path / "figures").glob(f"*.{suffix}"), key=place):
             content = folder.read(f"figures/{path.name}", _COPIES)
             figures[path.stem] = content.decode() if suffix == "html" else content
     return figures
 
 
-def write_comparison(folders: Sequence[RunFolder], path: pathlib.Path) -> None:
-    """Write a page that compares numbers, figures and settings of several runs.
-
-    Args:
-        folders: The folders of the runs.
-        path: The page; of files that exist only another comparison is replaced.
-
-    Raises:
-        UserError: If a file of a run is missing or damaged, or the page would replace
-            another kind of file.
-    """
-    mark = f"<title>{_COMPARED}</title>".encode()
-    if path.exists() and not (path.is_file() and mark in path.read_bytes()[:1_000]):
-        raise UserError(
-            f"{path} exists already and compares no runs, so it is not overwritten: "
-            "choose another --out."
-        )
-    runs = {each.path.name or str(each.path): each for each in folders}
-    if len(runs) < len(folders):
-        runs = {str(each.path): each for each in folders}
-    if len(runs) < len(folders):
-        raise UserError(f"A run is given twice: compare others, {', '.join(runs)}.")
-    try:
-        _compare(runs, path)
-    except _DAMAGED as error:
-        raise UserError(f"A file of the runs is damaged: {error!r}.") from None
+def rounded(value: Any, spread: Any = None) -> str:
+    """Return a number to two digits of its spread, or three digits without one."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return "–"
+    if not isinstance(spread, int | float) or not 0 < spread < math.inf:
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    places = min(max(0, 1 - math.floor(math.log10(spread))), 6)
+    return f"{value:.{places}f} ± {spread:.{places}f}"
 
 
-def _compare(runs: Mapping[str, RunFolder], path: pathlib.Path) -> None:
-    entries, floor, counts, about, labels = {}, {}, {}, {}, {}
-    captions, figures, wanted, settings, floor_name = {}, {}, (), {}, ""
-    for run, folder in runs.items():
-        metrics = folder.read_json("metrics.json")
-        text = ReportText(**folder.read_json("report.json"))
-        for name, row in metrics["entries"].items():
-            entries[f"{run}: {name}"] = row
-            counts[f"{run}: {name}"] = metrics.get("num_samples", {}).get(name, "")
-            labels[f"{run}: {name}"] = f"{run}: {text.labels.get(name, name)}"
-        if not floor:
-            floor, floor_name = metrics["floor"], text.floor
-        wanted = wanted or text.headlines
-        about |= metrics["about"]
-        captions |= text.captions
-        for name, picture in _figures_of(folder, text.captions, "png").items():
-            figures.setdefault(name, {})[run] = picture
-        for key, value in described_settings(folder.read_json("config.json")):
-            settings.setdefault(key, dict.fromkeys(runs, "–"))[run] = value
-    differing = {
-        key: "; ".join(map(": ".join, values.items()))
-        for key, values in settings.items()
-        if len(set(values.values())) > 1
+def _columns_of(metrics: Metrics) -> list[str]:
+    """Return the metrics of the table, without the spread of other metrics."""
+    rows = [*metrics["entries"].values(), metrics["floor"]]
+    names = dict.fromkeys(name for row in rows for name in row)
+    spreads = {f"{name}{suffix}" for name in names for suffix in _SPREAD}
+    return [name for name in names if name not in spreads]
+
+
+def _about_of(metrics: Metrics, name: str) -> dict[str, str]:
+    """Return the `label` of a metric, with its unit, and which values are `better`."""
+    about = metrics["about"].get(name)
+    if about is None:
+        return {"label": name.replace("_", " "), "better": ""}
+    unit = f" ({about['unit']})" if about["unit"] else ""
+    return {"label": f"{about['label']}{unit}", "better": about["better"]}
+
+
+def _ranked(metrics: Metrics, name: str) -> dict[str, float]:
+    """Return the finite values of a metric by entry, the best one first."""
+    values = {
+        entry: row[name]
+        for entry, row in metrics["entries"].items()
+        if isinstance(row.get(name), int | float) and math.isfinite(row[name])
     }
-    both = ReportText(
-        title=_COMPARED, lead=", ".join(runs), labels=labels, captions=captions,
-        headlines=wanted, floor=floor_name,
-        floor_note="The floor is that of the first run that has one.",
-    )  # fmt: skip
-    merged = {"entries": entries, "floor": floor, "num_samples": counts, "about": about}
-    write_page(path, both, merged, figures, differing or {"settings": "all the same"})
+    better, floor = _about_of(metrics, name)["better"], metrics["floor"].get(name)
+    loss = {
+        "lower": lambda value: value,
+        "higher": lambda value: -value,
+        "zero": abs,
+        "": lambda value: 0 if floor is None else abs(value - floor),
+    }[better]
+    return dict(sorted(values.items(), key=lambda item: loss(item[1])))
+
+
+def headlines(metrics: Metrics, text: Any) -> list[dict[str, str]]:
+    """Return the headlines of a report: numbers with what they are better than.
+
+    Without a choice they are the first metrics that have a direction, those with a
+    floor before others.
+    """
+    columns = _columns_of(metrics)
+    chosen = [name for name in text.headlines if name in columns]
+    if not chosen:
+        directed = [name for name in columns if _about_of(metrics, name)["better"]]
+        chosen = sorted(directed, key=lambda n: n not in metrics["floor"])[:_MOST]
+    return [_headline(metrics, text, n) for n in chosen if _ranked(metrics, n)]
+
+
+def _headline(metrics: Metrics, text: Any, name: str) -> dict[str, str]:
+    values, floor = _ranked(metrics, name), metrics["floor"].get(name)
+    label, better = _about_of(metrics, name).values()
+    named = lambda entry: text.labels.get(entry, entry)
+    number = lambda row: rounded(row[name], row.get(f"{name}_sd"))
+    first, notes = [best := next(iter(values))], []
+    if floor is not None and better == "lower":
+        # Below the floor nothing is better: it is as good as the floor.
+        first = [entry for entry in values if values[entry] <= floor] or first
+        notes += ["all as good as the floor"] if len(first) > 1 else []
+    nearest = floor is not None and f"best is nearest to {text.floor}"
+    notes.append(_BETTER.get(better, nearest))
+    others = [entry for entry in values if entry not in first]
+    ends = dict.fromkeys(others[:1] + others[-1:])
+    texts = [f"{named(entry)} {rounded(values[entry])}" for entry in ends]
+    notes.append(texts and f"others: {' and '.join(texts)}")
+    notes.append(floor is not None and f"{text.floor} {number(metrics['floor'])}")
+    num = metrics.get("num_samples", {}).get(best)
+    notes.append(num and f"{num} samples")
+    return {
+        "metric": label,
+        "value": number(metrics["entries"][best]),
+        "entry": ", ".join(map(named, first)),
+        "comparison": "; ".join(filter(None, notes)),
+    }
+
+
+def _cell(row: Mapping[str, Any], name: str) -> tuple[str, str]:
+    """Return the mean of a metric with its spread, and the range over the seeds."""
+    value = rounded(row[name], row.get(f"{name}_sd")) if name in row else ""
+    ends = [rounded(row[key]) for key in (f"{name}_min", f"{name}_max") if key in row]
+    spread = " … ".join(dict.fromkeys(ends))
+    if f"{name}_num_finite" in row:
+        number = row[f"{name}_num_finite"]
+        return spread, f"in {number} seeds; no number in others"
+    return value, spread

@@ -23,7 +23,6 @@ SEED = "@"
 
 _KIND = "finished part"
 _FIELDS = ("metrics", "history", "arrays")  # of an outcome, by name
-_MOST_WARNINGS = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +74,7 @@ def seed_outcome(
     Args:
         metrics: Numbers by name.
         samples: The samples, `(n, *shape)`.
-        history: Columns with one entry a record, with `step` among them, or `epoch` in
-            its place.
+        history: Columns with one entry a record, one of them `step` or `epoch`.
         arrays: Arrays that figures need, concatenated over the seeds.
         stacked: The same, stacked over the seeds.
         events: What happened.
@@ -106,18 +104,20 @@ def join_seeds(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 def _concatenate(parts: list[Outcome]) -> Outcome:
     fields: dict[str, Any] = {}
     for field in _FIELDS:
-        dicts = [getattr(part, field) for part in parts]
+        first, *others = (getattr(part, field) for part in parts)
         fields[field] = {  # expensive arrays may be of the first seed alone
-            name: np.concatenate([d[name] for d in dicts if name in d])
-            for name in dicts[0]
+            name: np.concatenate([value, *(d[name] for d in others if name in d)])
+            for name, value in first.items()
         }
-    samples = np.concatenate([part.samples for part in parts])
-    events = [
-        {"seed_index": index} | event
-        for index, part in enumerate(parts)
-        for event in part.events
-    ]
-    return Outcome(samples=samples, events=events, **fields)
+    return Outcome(
+        samples=np.concatenate([part.samples for part in parts]),
+        events=[
+            {"seed_index": index} | event
+            for index, part in enumerate(parts)
+            for event in part.events
+        ],
+        **fields,
+    )
 
 
 def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:
@@ -166,26 +166,19 @@ def metrics_json(
 ) -> dict[str, Any]:
     """Return what metrics.json holds of outcomes whose seeds are joined.
 
-    Args:
-        outcomes: The outcome of each entry, and of the floor if there is one.
-        seeds: The seeds.
-        about: What each metric is.
+    One of them may be the floor; `about` says what each metric is.
     """
     rows = {name: summarize(outcome.metrics) for name, outcome in outcomes.items()}
     floor = rows.pop(FLOOR, {})
-    warnings = dict.fromkeys(
-        (name, str(event["text"]))
-        for name in rows
-        for event in outcomes[name].events
-        if "text" in event
-    )
+    events = [(name, event) for name in rows for event in outcomes[name].events]
+    warnings = [(name, str(event["text"])) for name, event in events if "text" in event]
     return {
         "entries": rows,
         "floor": floor,
         "num_samples": {name: len(outcomes[name].samples) for name in rows},
         "seeds": list(seeds),
         "about": {name: dataclasses.asdict(metric) for name, metric in about.items()},
-        "warnings": list(warnings)[:_MOST_WARNINGS],
+        "warnings": list(dict.fromkeys(warnings)),
     }
 
 
@@ -195,10 +188,7 @@ def write_results(
     seeds: Sequence[int],
     about: Mapping[str, Metric],
 ) -> None:
-    """Write metrics.json, per_seed.json, history.jsonl and samples.npz.
-
-    The arguments are those of `metrics_json`.
-    """
+    """Write metrics.json, per_seed.json, history.jsonl and samples.npz."""
     folder.write_json("metrics.json", metrics_json(outcomes, seeds, about))
     values = {
         name: {k: [_json_number(v) for v in row] for k, row in outcome.metrics.items()}

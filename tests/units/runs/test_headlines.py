@@ -1,3 +1,4 @@
+import dataclasses
 import types
 
 import numpy as np
@@ -11,9 +12,8 @@ from equistein.runs import (
     RunFolder,
     write_environment,
     write_report,
-    write_text,
 )
-from equistein.runs._tables import headlines, rounded
+from equistein.runs._report import headlines, rounded
 
 LABELS = {
     "energy_w2": ("distance of energies", "lower"), "accuracy": ("accuracy", "higher"),
@@ -115,7 +115,8 @@ def folder(tmp_path):
     made = RunFolder.create(tmp_path / "run")
     described = {"command": "experiment", "settings": {"step": 0.1, "sizes": [1, 2]}}
     made.write_json("config.json", described)
-    write_text(made, ReportText(title="t", captions={"line": "A line."}))
+    text = ReportText(title="t", captions={"line": "A line."})
+    made.write_json("report.json", dataclasses.asdict(text))
     made.write_json("metrics.json", METRICS)
     write_environment(made)
     figure = Figure(figsize=(20, 2))
@@ -127,10 +128,10 @@ def folder(tmp_path):
 
 def test_a_report_calls_entries_as_figures_do(folder):
     labels, notes = {"plain": "plain EBM"}, {"plain": "Coordinates."}
-    write_text(folder, ReportText(title="t", labels=labels, notes=notes))
+    report_text = ReportText(title="t", labels=labels, notes=notes)
     warnings = [["plain", "It drifts."]]
     folder.write_json("metrics.json", METRICS | {"warnings": warnings})
-    text = write_report(folder).read_text()
+    text = write_report(folder, report_text).read_text()
     assert "<td>plain EBM<br><small>plain</small></td>" in text
     assert "<b>plain EBM</b>: Coordinates." in text
     assert "<b>plain EBM</b>: It drifts." in text
@@ -149,8 +150,8 @@ def test_a_spread_is_no_metric_but_one_whose_name_ends_as_a_spread_is(folder):
 
 def test_an_interrupted_run_says_so_before_its_numbers(folder):
     folder.write("figures/turned.html", "<p>Turn.</p>")
-    write_text(folder, ReportText(title="t", unfinished="Still to be done: b."))
-    page = write_report(folder).read_text()
+    left = ReportText(title="t", unfinished="Still to be done: b.")
+    page = write_report(folder, left).read_text()
     assert page.index("Still to be done: b.") < page.index('class="card"')
     assert '<iframe title="turned" ' in page
 

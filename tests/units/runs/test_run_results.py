@@ -22,7 +22,6 @@ from equistein.runs import (
     write_history,
     write_report,
     write_results,
-    write_text,
 )
 
 ABOUT = {"w1": Metric("distance", "lower", "nats")}
@@ -157,9 +156,8 @@ def test_a_report_is_made_of_the_folder(folder, monkeypatch):
         title="Two & two", lead="Rings.", notes={"vanilla": "Plain.", "other": "No."},
         captions={"rings": "Both rings."}, floor="data",
     )  # fmt: skip
-    write_text(folder, text)
     with pytest.raises(UserError, match="metrics.json"):
-        write_report(folder)
+        write_report(folder, text)
     write_results(folder, {"vanilla": outcome(), FLOOR: outcome(5)}, [4, 5], ABOUT)
     page = write_report(folder).read_text()
     for said in ("Two &amp; two", "Rings.", "Plain.", "Both rings.", "floor: data",
