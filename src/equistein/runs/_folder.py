@@ -20,16 +20,15 @@ import jax
 import numpy as np
 
 from equistein._files import PART, write_whole
-from equistein._limits import check_read_size, JSON_GROWTH, LimitError
+from equistein._limits import check_read_size, JSON_GROWTH
 
 _LOCK = ".lock"
 _PATIENCE = 3  # seconds in which a process that was killed lets go
-Settings = TypeVar("Settings")
-
 _PACKAGES = (
     "equistein", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "matplotlib",
     "blackjax", "numpyro", "rdkit",
 )  # fmt: skip
+Settings = TypeVar("Settings")
 
 
 class UserError(Exception):
@@ -110,24 +109,13 @@ class RunFolder:
         self.write(name, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
     def read(self, name: str, growth: int = 1) -> bytes:
-        """Return the content of a file, which grows in memory by a factor.
-
-        Raises:
-            UserError: If it is larger than memory may hold.
-        """
+        """Return the content of a file, which grows in memory by a factor."""
         path = self.path / name
-        try:
-            check_read_size(str(path), growth * path.stat().st_size)
-        except LimitError as error:
-            raise UserError(str(error)) from None
+        check_read_size(str(path), growth * path.stat().st_size)
         return path.read_bytes()
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Return the object in a JSON file.
-
-        Raises:
-            UserError: If the file is missing, damaged, or larger than memory may hold.
-        """
+        """Return the object in a JSON file; raise `UserError` if it has none."""
         path = self.path / name
         try:
             text = self.read(name, growth=JSON_GROWTH).decode("utf-8")
@@ -222,8 +210,7 @@ def settings_to_json(settings: Any) -> dict[str, Any]:
         return json.loads(json.dumps(dataclasses.asdict(settings), allow_nan=False))
     except ValueError:
         raise ValueError(
-            f"Every number of a {type(settings).__name__} must be finite, but got "
-            f"{settings}."
+            f"Every number of a {type(settings).__name__} must be finite: {settings}."
         ) from None
 
 

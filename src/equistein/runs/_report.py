@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 from equistein._files import write_whole
+from equistein._limits import LimitError
 from equistein.runs._folder import RunFolder, UserError
 
 _COPIES = 4  # of a file in memory while the report is made
@@ -23,8 +24,7 @@ _BETTER = {
     "zero": "best is 0",
 }
 
-Metrics = Mapping[str, Any]
-"""The content of metrics.json."""
+_Metrics = Mapping[str, Any]  # the content of metrics.json
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class ReportText:
 def write_page(
     path: pathlib.Path,
     text: ReportText,
-    metrics: Metrics,
+    metrics: _Metrics,
     figures: Mapping[str, Any],
     settings: Mapping[str, Any],
     environment: Mapping[str, Any] | None = None,
@@ -120,7 +120,7 @@ def write_report(folder: RunFolder, text: ReportText | None = None) -> pathlib.P
         text = ReportText(**values)
         figures = _figures_of(folder, text.captions)
         write_page(path, text, metrics, figures, config, environment)
-    except (UserError, OSError):
+    except (LimitError, OSError):
         raise
     except Exception as error:  # damaged files may raise nearly anything
         raise UserError(f"A file in {folder.path} is damaged: {error!r}.") from None
@@ -150,7 +150,7 @@ def rounded(value: Any, spread: Any = None) -> str:
     return f"{value:.{places}f} ± {spread:.{places}f}"
 
 
-def _columns_of(metrics: Metrics) -> list[str]:
+def _columns_of(metrics: _Metrics) -> list[str]:
     """Return the metrics of the table, without the spread of other metrics."""
     rows = [*metrics["entries"].values(), metrics["floor"]]
     names = dict.fromkeys(name for row in rows for name in row)
@@ -158,7 +158,7 @@ def _columns_of(metrics: Metrics) -> list[str]:
     return [name for name in names if name not in spreads]
 
 
-def _about_of(metrics: Metrics, name: str) -> dict[str, str]:
+def _about_of(metrics: _Metrics, name: str) -> dict[str, str]:
     """Return the `label` of a metric, with its unit, and which values are `better`."""
     about = metrics["about"].get(name)
     if about is None:
@@ -167,7 +167,7 @@ def _about_of(metrics: Metrics, name: str) -> dict[str, str]:
     return {"label": f"{about['label']}{unit}", "better": about["better"]}
 
 
-def _ranked(metrics: Metrics, name: str) -> dict[str, float]:
+def _ranked(metrics: _Metrics, name: str) -> dict[str, float]:
     """Return the finite values of a metric by entry, the best one first."""
     values = {
         entry: row[name]
@@ -184,21 +184,17 @@ def _ranked(metrics: Metrics, name: str) -> dict[str, float]:
     return dict(sorted(values.items(), key=lambda item: loss(item[1])))
 
 
-def headlines(metrics: Metrics, text: Any) -> list[dict[str, str]]:
-    """Return the headlines of a report: numbers with what they are better than.
-
-    Without a choice they are the first metrics that have a direction, those with a
-    floor before others.
-    """
+def headlines(metrics: _Metrics, text: Any) -> list[dict[str, str]]:
+    """Return the headlines of a report: numbers with what they are better than."""
     columns = _columns_of(metrics)
     chosen = [name for name in text.headlines if name in columns]
-    if not chosen:
+    if not chosen:  # the first that have a direction, those with a floor before others
         directed = [name for name in columns if _about_of(metrics, name)["better"]]
         chosen = sorted(directed, key=lambda n: n not in metrics["floor"])[:_MOST]
     return [_headline(metrics, text, n) for n in chosen if _ranked(metrics, n)]
 
 
-def _headline(metrics: Metrics, text: Any, name: str) -> dict[str, str]:
+def _headline(metrics: _Metrics, text: Any, name: str) -> dict[str, str]:
     values, floor = _ranked(metrics, name), metrics["floor"].get(name)
     label, better = _about_of(metrics, name).values()
     named = lambda entry: text.labels.get(entry, entry)

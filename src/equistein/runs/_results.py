@@ -109,15 +109,10 @@ def _concatenate(parts: list[Outcome]) -> Outcome:
             name: np.concatenate([value, *(d[name] for d in others if name in d)])
             for name, value in first.items()
         }
-    return Outcome(
-        samples=np.concatenate([part.samples for part in parts]),
-        events=[
-            {"seed_index": index} | event
-            for index, part in enumerate(parts)
-            for event in part.events
-        ],
-        **fields,
-    )
+    numbered = enumerate(part.events for part in parts)
+    events = [{"seed_index": i} | event for i, events in numbered for event in events]
+    samples = np.concatenate([part.samples for part in parts])
+    return Outcome(samples=samples, events=events, **fields)
 
 
 def save_part(folder: RunFolder, name: str, outcome: Outcome) -> None:
@@ -164,10 +159,7 @@ def metrics_json(
     seeds: Sequence[int],
     about: Mapping[str, Metric],
 ) -> dict[str, Any]:
-    """Return what metrics.json holds of outcomes whose seeds are joined.
-
-    One of them may be the floor; `about` says what each metric is.
-    """
+    """Return what metrics.json holds of outcomes whose seeds are joined."""
     rows = {name: summarize(outcome.metrics) for name, outcome in outcomes.items()}
     floor = rows.pop(FLOOR, {})
     events = [(name, event) for name in rows for event in outcomes[name].events]
