@@ -28,7 +28,6 @@ TEXT = {"title": "A run", "captions": {"line": "A line."}}
 def seeds():
     """Return for each reader the name of its file, and the content of a good one."""
     x = np.arange(12, dtype=np.float32).reshape(6, 2)
-    idx = b"\0\0\x08\x03" + b"".join(n.to_bytes(4) for n in (2, 4, 4)) + bytes(32)
     from PIL import Image
 
     picture = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8))
@@ -46,8 +45,6 @@ def seeds():
         "csv": ("file.csv", CSV.encode()),
         "tsv": ("file.tsv", CSV.replace(",", "\t").encode()),
         "parquet": ("file.parquet", _parquet()),
-        "idx": ("file.idx", idx),
-        "idx.gz": ("file.idx.gz", gzip.compress(idx)),
         "png": ("file.png", _saved(picture.save, format="PNG")),
         "fit": ("config.json", _config_of_fit()),
         "metrics": ("metrics.json", json.dumps(METRICS).encode()),
@@ -74,7 +71,7 @@ def companions(reader):
 def read(reader, path):
     """Read a file by the reader that it is for."""
     import equistein as es
-    from equistein.data import read_idx, read_labels, read_points, read_table
+    from equistein.data import read_labels, read_points, read_table
     from equistein.data._cache import load_cached
     from equistein.molecules import read_molecules
     from equistein.training import LIBRARY_PARTS
@@ -91,8 +88,6 @@ def read(reader, path):
         read_molecules(path)
     elif reader in ("csv", "tsv", "parquet"):
         read_table(path, label=None if reader == "parquet" else "kind")
-    elif reader in ("idx", "idx.gz"):
-        read_idx(path)
     elif reader == "png":
         es.data.read_image_folder(path.parent)
     elif reader == "checkpoint":

@@ -200,7 +200,7 @@ REFUSED = {  # values of an argument that are refused by its name
         "radii": [(4.0, -8.0)], "widths": [0.0, (0.5, 0.5, 0.5)], "dim": [1, 2.0]
     },
     "es.bridges.from_energy_forces": {
-        "temperature": [0, NAN, True], "container": [-1.0], "stiffness": [0.0],
+        "temperature": [0, NAN, True], "container": [-1.0],
         "on_failure": ["ignore"], "function": [3],
     },
 }  # fmt: skip

@@ -32,24 +32,6 @@ def from_ase(
 
     Raises:
         ValueError: If there is no calculator, or the atoms are periodic.
-
-    Example:
-        ```python
-        import equistein as es
-        from ase.calculators.emt import EMT
-        from ase.cluster import Icosahedron
-        import jax
-
-        atoms = Icosahedron("Cu", 2)  # 13 atoms
-        atoms.calc = EMT()
-        density = es.from_ase(atoms, temperature=600, container=5.0)
-        noise = jax.random.normal(jax.random.key(0), (20, 13, 3))
-        chains = es.MALA(1e-3, num_adapt=100, project=density.group.project)
-        samples = es.run(
-            jax.random.key(1), chains, density, atoms.positions + 0.05 * noise,
-            num_steps=200,
-        )
-        ```
     """
     if getattr(atoms, "calc", None) is None:
         raise ValueError(

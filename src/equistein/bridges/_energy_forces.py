@@ -89,13 +89,11 @@ class EnergyForces(eqx.Module):
         temperature: $T$ in K.
         species: The label of each atom, or None where points are not atoms.
         container: The radius in Angstrom of the container, or None.
-        stiffness: The stiffness of its wall, in eV / Angstrom^2.
     """
 
     temperature: float
     species: tuple[int, ...] | None
     container: float | None
-    stiffness: float
     _evaluated: _Evaluated = eqx.field(static=True)
 
     def __call__(self, point: Point) -> Scalar:
@@ -164,7 +162,7 @@ class EnergyForces(eqx.Module):
         tiny = float(jnp.finfo(point.dtype).tiny)  # the root has a slope at 0 too
         radii = jnp.sqrt(jnp.sum(centered**2, axis=1) + tiny)
         beyond = jnp.maximum(radii - self.container, 0.0)
-        return self.stiffness / 2 * jnp.sum(beyond**2)
+        return _STIFFNESS / 2 * jnp.sum(beyond**2)
 
 
 @gate
@@ -174,7 +172,6 @@ def from_energy_forces(
     temperature: float,
     species: Sequence[int] | None = None,
     container: float | None = None,
-    stiffness: float = _STIFFNESS,
     on_failure: Literal["raise", "reject"] = "raise",
 ) -> EnergyForces:
     r"""Return the Boltzmann density of energies and forces from outside JAX.
@@ -193,42 +190,22 @@ def from_energy_forces(
         species: A label for each atom, such as atomic numbers, for points of shape
             (atom, 3), and for `density.group`.
         container: The radius $R$ in Angstrom of a soft container around the center of
-            mass, without which clusters evaporate.
-        stiffness: The stiffness $k$ of the wall in eV / Angstrom^2.
+            mass, without which clusters evaporate; $k$ = 5 eV / Angstrom^2.
         on_failure: If the function raises, or an energy or a force is not finite:
             `raise` ends the run, with the samples so far in the error; `reject` gives
             density 0 there, and counts it in `density.num_failed`.
 
     Raises:
         ValueError: If a number is not positive.
-
-    Example:
-        ```python
-        import equistein as es
-        import jax, jax.numpy as jnp
-
-        def spring(points):  # of two atoms; 5 eV / Angstrom^2, at rest at 1 Angstrom
-            bond = points[:, 1] - points[:, 0]
-            length = (bond**2).sum(-1, keepdims=True) ** 0.5
-            force = -5 * (length - 1) * bond / length
-            forces = jnp.stack([-force, force], axis=1)
-            return 2.5 * (length[:, 0] - 1) ** 2, forces
-
-        density = es.from_energy_forces(spring, temperature=300, species=(1, 1))
-        start = jax.random.normal(jax.random.key(0), (100, 2, 3))
-        chains = es.MALA(0.01, num_adapt=500, project=density.group.project)
-        samples = es.run(jax.random.key(1), chains, density, start, num_steps=1_000)
-        ```
     """
     owner = "`from_energy_forces`"
-    check_positive(owner, temperature=temperature, stiffness=stiffness)
+    check_positive(owner, temperature=temperature)
     if container is not None:
         check_positive(owner, container=container)
     return EnergyForces(
         float(temperature),
         None if species is None else tuple(map(int, species)),
         None if container is None else float(container),
-        float(stiffness),
         _Evaluated(function, on_failure == "reject"),
     )
 

@@ -34,8 +34,7 @@ class EnergyModel(DensityMixin, BaseEstimator):
         shape: The shape of a point, if it is not a row: (atom, 3) or (28, 28, 1).
         species: For a point cloud, a label for each particle; by default all alike.
         num_epochs: The number of epochs; by default chosen by the size of the data.
-        batch_size: The rows of a batch; at most all of them.
-        settings: All settings of training, instead of the two before, such as
+        settings: All settings of training, instead of `num_epochs`, such as
             `es.models.ContrastiveSettings(widths=(64, 64))`.
         ais_steps: The temperatures of the estimate of log Z; 0 for none, and
             `score_samples` up to log Z.
@@ -46,21 +45,6 @@ class EnergyModel(DensityMixin, BaseEstimator):
         classes_: The classes, where it was fitted with some.
         log_normalizer_: The estimate of log Z with its standard error, or None.
         n_features_in_: The number of columns.
-
-    Example:
-        ```python
-        import numpy as np
-        import equistein as es
-        from sklearn.model_selection import cross_val_score
-
-        rng = np.random.default_rng(0)
-        turns = rng.integers(0, 4, 300) * np.pi / 2
-        X = np.stack([2 * np.cos(turns), 2 * np.sin(turns)], axis=1)
-        X += 0.3 * rng.normal(size=X.shape)
-        model = es.EnergyModel("cyclic:4", num_epochs=20)
-        print(cross_val_score(model, X, cv=2).mean())  # nats a point, held out
-        new = model.fit(X).sample(100)
-        ```
     """
 
     def __init__(
@@ -70,7 +54,6 @@ class EnergyModel(DensityMixin, BaseEstimator):
         shape: tuple[int, ...] | None = None,
         species: tuple[int, ...] | None = None,
         num_epochs: int | None = None,
-        batch_size: int = 64,
         settings: AbstractSettings | None = None,
         ais_steps: int = 500,
         random_state: Any = None,
@@ -79,7 +62,6 @@ class EnergyModel(DensityMixin, BaseEstimator):
         self.shape = shape
         self.species = species
         self.num_epochs = num_epochs
-        self.batch_size = batch_size
         self.settings = settings
         self.ais_steps = ais_steps
         self.random_state = random_state
@@ -101,10 +83,11 @@ class EnergyModel(DensityMixin, BaseEstimator):
                 )
         fit_key, score_key, model_key = jr.split(self._key(), 3)
         points = self._points(X)
-        model = for_data(
-            model_key, self._group(points.shape[1:]), points, labels,
-            settings=self._settings(len(points)),
-        )  # fmt: skip
+        settings = self.settings or ContrastiveSettings(
+            num_epochs=self.num_epochs, batch_size=min(64, len(points))
+        )
+        group = self._group(points.shape[1:])
+        model = for_data(model_key, group, points, labels, settings=settings)
         self.fitted_ = model.fit(fit_key, points, labels)
         self.log_normalizer_ = None
         if self.ais_steps:
@@ -166,13 +149,6 @@ class EnergyModel(DensityMixin, BaseEstimator):
                 "A point cloud needs the `shape` of a point, (particle, dimension)."
             )
         return PointCloud(self.species or (0,) * shape[0], shape[1])
-
-    def _settings(self, num: int) -> AbstractSettings:
-        if self.settings is not None:
-            return self.settings
-        return ContrastiveSettings(
-            num_epochs=self.num_epochs, batch_size=min(self.batch_size, num)
-        )
 
     def _key(self, random_state: Any = None) -> jax.Array:
         state = self.random_state if random_state is None else random_state

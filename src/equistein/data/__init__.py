@@ -20,11 +20,9 @@ from equistein.data._image_folder import (
     write_image_folder as write_image_folder,
 )
 from equistein.data._labeled_images import (
-    as_labeled as as_labeled,
     class_names as class_names,
     labeled_images as labeled_images,
     LabeledImages as LabeledImages,
-    read_idx as read_idx,
 )
 from equistein.data._qm9 import qm9_isomers as qm9_isomers, QM9Isomers as QM9Isomers
 from equistein.data._tables import (

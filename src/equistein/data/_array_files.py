@@ -203,11 +203,7 @@ def _array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def as_particles(points: np.ndarray, dim: int) -> np.ndarray:
-    """Reshape rows of coordinates to particles, `(n, particle, dim)`.
-
-    Args:
-        points: Rows `x1 y1 x2 y2 ...`, or particles already.
-        dim: The dimension of space.
+    """Reshape rows `x1 y1 x2 y2 ...` to particles, `(n, particle, dim)`.
 
     Raises:
         DataError: If the rows do not divide.

@@ -79,13 +79,8 @@ def cached_array(
 ) -> np.ndarray:
     """Return the array that `make` returns, from the cache if it is there.
 
-    A file that is damaged or of another shape is replaced.
-
-    Args:
-        name: The beginning of the file's name.
-        settings: Everything that the array depends on, in JSON's types.
-        shape: The shape it must have.
-        make: The function that computes it.
+    A file that is damaged or of another shape is replaced. Its name begins with `name`;
+    `settings` are everything that the array depends on, in JSON's types.
     """
     described = json.dumps(dict(settings), sort_keys=True).encode()
     digest = hashlib.sha256(described).hexdigest()[:16]

@@ -118,14 +118,11 @@ def _checked(
     return QM9Isomers(positions, charges[0], split)
 
 
-def _fetch() -> tuple[pathlib.Path, pathlib.Path]:
-    """Return the archive and the list of what to leave out."""
+def _fetch() -> Iterator[pathlib.Path]:
+    """Yield the archive and the list of what to leave out."""
     remedy = f"Put qm9_<formula>.npz into the folder qm9 of ${DATA_VARIABLE}, or retry."
-
-    def fetch(number: str, checksum: str, file: str) -> pathlib.Path:
-        return fetched("QM9", _FIGSHARE + number, checksum, file, remedy)
-
-    return fetch(*_ARCHIVE), fetch(*_EXCLUDED)
+    for number, checksum, file in (_ARCHIVE, _EXCLUDED):
+        yield fetched("QM9", _FIGSHARE + number, checksum, file, remedy)
 
 
 def _from_archive(

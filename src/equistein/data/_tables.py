@@ -145,10 +145,9 @@ def _check_parquet(path: pathlib.Path) -> None:
 
     with ParquetFile(path) as file:
         about = file.metadata
-        groups = [
-            about.row_group(i).total_byte_size for i in range(about.num_row_groups)
-        ]
-        needed = max(8 * about.num_rows * about.num_columns, sum(groups))
+        groups = map(about.row_group, range(about.num_row_groups))
+        unpacked = sum(group.total_byte_size for group in groups)
+        needed = max(8 * about.num_rows * about.num_columns, unpacked)
     check_read_size(str(path), max(needed, path.stat().st_size), _REMEDY)
 
 
@@ -177,19 +176,13 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
             f"in row {wrong + 1}. Give it as `label` if it names classes; write a unit "
             "into the column's name; or leave it out by `columns`."
         )
-    empty = np.asarray(column.isna())
-    if empty.any():
-        raise DataError(
-            f"{path}: column {name!r} has no value in row {empty.argmax() + 1}, and in "
-            f"{empty.sum()} of {len(empty)} in all. Fill or leave out these rows, or "
-            "leave out the column by `columns`."
-        )
-    values = column.to_numpy(np.float64)
+    values = column.to_numpy(np.float64, na_value=np.nan)  # where a cell is empty
     bad = ~(np.abs(values) <= 1e15)
     if bad.any():
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
-            f"has {values[bad][0]} in row {bad.argmax() + 1}."
+            f"has {values[bad][0]} in row {bad.argmax() + 1}, and {bad.sum()} such "
+            "rows. Leave out these rows, or the column by `columns`."
         )
     return values.astype(np.float32)
 

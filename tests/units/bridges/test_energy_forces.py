@@ -79,16 +79,16 @@ def test_mala_draws_the_temperature(temperature, fits):
 def test_atoms_beyond_the_container_are_pulled_back_and_the_cloud_may_move(key):
     free = from_energy_forces(
         lambda x: (np.zeros(len(x)), np.zeros_like(x)),
-        temperature=KELVIN, species=(6, 1, 1), container=2.0, stiffness=3.0,
+        temperature=KELVIN, species=(6, 1, 1), container=2.0,
     )  # fmt: skip
     assert free.group == PointCloud((6, 1, 1), 3)
     inside = jnp.array([[0.0, 0, 0], [1, 0, 0], [-1, 0, 0]])
     assert free(inside) == 0
     assert np.all(np.isfinite(jax.grad(free)(jnp.zeros((3, 3)))))
     outside = 3 * inside + 10
-    assert free(outside) == pytest.approx(-2 * 1.5 * (3.0 - 2.0) ** 2)
+    assert free(outside) == pytest.approx(-2 * 2.5 * (3.0 - 2.0) ** 2)
     forces = jax.grad(free)(outside)
-    assert jnp.allclose(forces[1], jnp.array([-3.0, 0, 0]))
+    assert jnp.allclose(forces[1], jnp.array([-5.0, 0, 0]))
     assert jnp.allclose(jnp.sum(forces, axis=0), 0)
     points = jr.normal(key, (4, 3, 3)) * 3
     es.check_invariance(free, free.group, points)

@@ -73,7 +73,7 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
         (ROWS, {"label": "sort"}, "no column 'sort', but 'x [nm]', 'kind', 'y [nm]'"),
         (ROWS, {"columns": ["z"]}, "no column 'z'"),
         (ROWS, {"label": "y [nm]", "columns": ["x [nm]"]}, "numbers, but has 4.5"),
-        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "'y' has no value in row 2, and in 2 of 4"),
+        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has nan in row 2, and 2 such rows"),
         ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in row 2"),
         ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has inf in row 2"),
         ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
@@ -95,7 +95,7 @@ def test_what_is_no_table_of_numbers_is_refused_with_column_and_row(
 
 def test_a_file_that_is_too_large_is_refused(file, monkeypatch):
     monkeypatch.setenv("EQUISTEIN_MAX_BYTES", "10")
-    with pytest.raises(DataError, match="at most 10 bytes"):
+    with pytest.raises(DataError, match="at most 9.31e-09 GiB"):
         read_table(file(ROWS))
 
 
