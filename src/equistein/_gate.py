@@ -90,7 +90,7 @@ keyed = functools.partial(gate, checked=False)
 
 
 def _hints(public: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(public, include_extras=True)
+    hints = typing.get_type_hints(public)
     return {name: hint for name, hint in hints.items() if name != "return"}
 
 
@@ -149,8 +149,6 @@ def _conforms(value: Any, hint: Any) -> bool:
         return any(_conforms(value, each) for each in arguments)
     if origin is typing.Literal:
         return value in arguments
-    if origin is typing.Annotated:
-        return _conforms(value, arguments[0])
     if origin is collections.abc.Callable:
         return callable(value)
     if inspect.isclass(origin):
@@ -194,7 +192,8 @@ def _is_such_array(value: Any, hint: Any) -> bool:
         # The kind of bfloat16 is not NumPy's.
         if not (jnp.issubdtype(value.dtype, jnp.floating) and "float" in allowed):
             return False
-    return isinstance(value, jaxtyping.Shaped[Any, hint.dim_str])
+    shaped: Any = jaxtyping.Shaped[Any, hint.dim_str]
+    return isinstance(value, shaped)
 
 
 def _phrase(hint: Any) -> str:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
 from equistein import runs

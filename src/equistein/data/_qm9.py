@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def qm9_isomers(formula: str, *, download: bool = False) -> QM9Isomers | None:
         return _checked(arrays, kept, formula, numbers)
     if not download:
         return None
-    isomers = _from_archive(*_fetch(), formula, numbers)
+    isomers = _from_archive(_fetch(), formula, numbers)
     x, charges, split = isomers.positions, isomers.atomic_numbers, isomers.split
     save_cached(kept, {"positions": x, "charges": charges, "split": split})
     return isomers
@@ -126,9 +126,10 @@ def _fetch() -> Iterator[pathlib.Path]:
 
 
 def _from_archive(
-    archive: pathlib.Path, excluded: pathlib.Path, formula: str, numbers: list[int]
+    files: Iterable[pathlib.Path], formula: str, numbers: list[int]
 ) -> QM9Isomers:
     """Return the molecules of a formula in the original archive."""
+    archive, excluded = files
     words = [line.split() for line in excluded.read_text().splitlines()]
     left_out = {int(w[0]) for w in words if len(w) >= 2 and w[0].isdigit()}
     splits, charges = _splits(left_out), np.array(numbers)
