@@ -33,10 +33,7 @@ def max_bytes() -> int:
 def check_read_size(what: str, needed: int, remedy: str = "") -> None:
     """Raise `LimitError` unless data to read fit into the memory they may need.
 
-    Args:
-        what: What it is, such as "The history of `run`".
-        needed: The bytes it will need, about.
-        remedy: What to do instead, such as "record less".
+    `needed` are bytes; the remedy is what to do instead, such as "record less".
     """
     _check(what, needed, remedy, max_bytes())
 

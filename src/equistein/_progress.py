@@ -1,5 +1,6 @@
 """The progress of long work: a bar on a terminal, lines elsewhere."""
 
+import io
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -10,40 +11,30 @@ _LINE = "{n_fmt} of {total_fmt} {unit}s, {elapsed} so far, {remaining} left{post
 _SECONDS = 15.0  # between two lines
 
 
-class _Shown:
-    """Whether this process shows progress at all."""
-
-    value: bool = True
+_common = {"disable": False}  # of all bars of this process
 
 
 def show_progress(shown: bool) -> None:
     """Choose whether this process shows progress bars."""
-    _Shown.value = shown
+    _common["disable"] = not shown
 
 
-class _PlainLines:
-    """A stream that cannot be redrawn, on which each refresh becomes a line."""
+class _PlainLines(io.TextIOBase):
+    """The standard error where it cannot be redrawn: each refresh becomes a line."""
 
-    encoding: str = "utf-8"
-
-    def __init__(self, file: Any):
-        self.file = file
-
-    def write(self, text: str) -> None:
-        line = text.strip()
-        if line:
-            self.file.write(f"{line}\n")
-
-    def flush(self) -> None:
-        self.file.flush()
+    def write(self, text: str) -> int:
+        if line := text.strip():
+            sys.stderr.write(f"{line}\n")
+        return len(text)
 
 
-def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
+def progress_bar(
+    items: Iterable | None = None, disable: bool = False, **options: Any
+) -> tqdm:
     """Return a tqdm bar on the standard error; a line now and then off a terminal."""
-    options = {"unit": "step"} | options
-    options["disable"] = options.get("disable", False) or not _Shown.value
+    options = {"unit": "step", "disable": disable or _common["disable"]} | options
     seconds = 0.1
     if not sys.stderr.isatty():
         seconds = _SECONDS
-        options |= {"bar_format": _LINE, "file": _PlainLines(sys.stderr)}
+        options |= {"bar_format": _LINE, "file": _PlainLines()}
     return tqdm(items, mininterval=seconds, maxinterval=seconds, **options)

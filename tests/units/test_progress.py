@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def told(monkeypatch):
-    monkeypatch.setattr(_progress._Shown, "value", True)  # whatever was run before
+    monkeypatch.setitem(_progress._common, "disable", False)  # whatever was run before
 
     def after(file, work):
         monkeypatch.setattr(sys, "stderr", file)
