@@ -25,7 +25,7 @@ def seeds(fuzz):
 
 READERS = (
     "npy", "npz", "packed", "cached", "xyz", "extxyz", "xyz.gz", "csv", "tsv",
-    "parquet", "idx", "idx.gz", "png", "fit", "metrics", "environment",
+    "parquet", "png", "fit", "metrics", "environment",
     "text", "checkpoint", "model", "samples", "samples.packed", "part",
 )  # fmt: skip
 
