@@ -117,7 +117,6 @@ CALLS = {
         IMQ=dict(bandwidth=1.0),
         PeriodicRBF=dict(bandwidth=1.0, periodic=es.features.Periodic((1.0, 2.0))),
         Median=dict(factor=1.0, every=10, max_particles=16),
-        MaximumDiscrepancy=dict(factors=(0.5, 1.0), every=10, max_particles=16),
         Equivariant=dict(base=RBF, group=C4),
         Invariant=dict(base=RBF, group=C4),
         Pullback=dict(base=RBF, features=es.features.Radius()),

@@ -35,7 +35,6 @@ from equistein.kernels import (
     Gradient,
     IMQ,
     Invariant,
-    MaximumDiscrepancy,
     Median,
     Moments,
     PeriodicRBF,
@@ -147,7 +146,6 @@ every_exact_kernel = pytest.mark.parametrize(
 RULED = {
     "rbf": (lambda: RBF(), None, (3,)),
     "by its values alone": (lambda: Cauchy(Median()), None, (3,)),
-    "learned": (lambda: RBF(MaximumDiscrepancy((0.5, 1.0, 2.0))), None, (3,)),
     "c4": (lambda: Equivariant(RBF(), Cyclic(4)), Cyclic(4), (2,)),
     "so3": (
         lambda: Equivariant(RBF(), SpecialOrthogonal(3)), SpecialOrthogonal(3), (3,)

@@ -100,9 +100,6 @@ REFUSED = {  # values of an argument that are refused by its name
     "es.kernels.Median": {
         "factor": [0, -1], "every": [0, -1], "max_particles": [0, -1]
     },
-    "es.kernels.MaximumDiscrepancy": {
-        "factors": [(), (1.0, -1.0)], "every": [0], "max_particles": [1]
-    },
     "es.kernels.Equivariant": {"base": [0.2], "group": [4]},
     "es.kernels.Invariant": {"base": [0.2], "group": [4]},
     "es.kernels.Pullback": {"base": [0.2], "features": [MIXED]},

@@ -204,7 +204,7 @@ class DiffusionSteps(AbstractDiffusionSteps):
             return moved
 
         def pushed():
-            bandwidth = measured_bandwidth(kernel, particles, scores)
+            bandwidth = measured_bandwidth(kernel, particles)
             fixed = kernel.with_bandwidth(bandwidth)
             force = fixed.stein_force(particles, particles, scores)
             return moved + here.stein * force

@@ -2,17 +2,13 @@
 
 from equistein.kernels._bandwidth import (
     AbstractBandwidth as AbstractBandwidth,
-    MaximumDiscrepancy as MaximumDiscrepancy,
     Median as Median,
 )
 from equistein.kernels._base import (
     AbstractKernel as AbstractKernel,
     AbstractScalarKernel as AbstractScalarKernel,
-    Prepared as Prepared,
-)
-from equistein.kernels._discrepancy import (
     measured_bandwidth as measured_bandwidth,
-    squared_discrepancy as squared_discrepancy,
+    Prepared as Prepared,
 )
 from equistein.kernels._equivariant import (
     Equivariant as Equivariant,

@@ -1,7 +1,6 @@
 """Rules that set a kernel's bandwidth from the particles."""
 
 import abc
-from collections.abc import Callable
 from typing import TypeAlias
 
 import equinox as eqx
@@ -14,7 +13,6 @@ from equistein._numbers import check_integers, check_positive
 from equistein._types import Scalar
 
 SquaredDistances: TypeAlias = Float[Array, "n n"]
-Discrepancy: TypeAlias = Callable[[Scalar], Scalar]
 
 
 class AbstractBandwidth(eqx.Module):
@@ -29,16 +27,11 @@ class AbstractBandwidth(eqx.Module):
     max_particles: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def __call__(
-        self, squared_distances: SquaredDistances, discrepancy: Discrepancy
-    ) -> Scalar:
+    def __call__(self, squared_distances: SquaredDistances) -> Scalar:
         """Return the bandwidth.
 
-        Args:
-            squared_distances: Of (at most `max_particles`) particles: between orbits,
-                or between features, for symmetric kernels.
-            discrepancy: Their squared kernel Stein discrepancy without own terms, as a
-                function of the bandwidth.
+        The squared distances are those of (at most `max_particles`) particles: between
+        orbits, or between features, for symmetric kernels.
         """
 
 
@@ -71,10 +64,7 @@ class Median(AbstractBandwidth):
         check_positive("Median", factor=self.factor)
         check_integers("Median", every=self.every, max_particles=self.max_particles)
 
-    def __call__(
-        self, squared_distances: SquaredDistances, discrepancy: Discrepancy
-    ) -> Scalar:
-        del discrepancy
+    def __call__(self, squared_distances: SquaredDistances) -> Scalar:
         num = len(squared_distances)
         if num < 2:
             return jnp.ones((), squared_distances.dtype)
@@ -83,49 +73,6 @@ class Median(AbstractBandwidth):
         bandwidth = self.factor * median / jnp.sqrt(2 * jnp.log(float(num)))
         bandwidth = bandwidth.astype(squared_distances.dtype)
         return jax.lax.stop_gradient(jnp.where(bandwidth > 0, bandwidth, 1))
-
-
-@gate
-class MaximumDiscrepancy(AbstractBandwidth):
-    r"""The bandwidth at which the particles look worst, learned while sampling.
-
-    $$h = \arg\max_{c}\ \mathrm{KSD}^2_u(c\, h_{\mathrm{med}})$$
-
-    over multiples c of the median rule, where KSD is the kernel Stein discrepancy
-    without the terms of a particle with itself: the squared discrepancy is the rate at
-    which SVGD lowers the Kullback-Leibler divergence. Each choice takes about as many
-    kernel sums as there are multiples and dimensions, over `max_particles`.
-
-    Args:
-        factors: The multiples c.
-        every: The number of steps between two choices.
-        max_particles: The number of particles the discrepancy is measured on.
-
-    References:
-        Liu and Wang (2016), equation 9, for the rate; the bandwidth as a maximum is the
-        open question of Jaini, Holdijk and Welling (2021), section 6.
-    """
-
-    factors: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
-    every: int = 100
-    max_particles: int = 128
-
-    def __check_init__(self):
-        name = "MaximumDiscrepancy"
-        if not self.factors:
-            raise ValueError(f"{name} needs `factors`, at least one.")
-        for factor in self.factors:
-            check_positive(name, factors=factor)
-        check_integers(name, every=self.every)
-        check_integers(name, least=2, max_particles=self.max_particles)
-
-    def __call__(
-        self, squared_distances: SquaredDistances, discrepancy: Discrepancy
-    ) -> Scalar:
-        median = Median()(squared_distances, discrepancy)
-        bandwidths = median * jnp.asarray(self.factors, median.dtype)
-        values = jax.lax.map(discrepancy, bandwidths)
-        return bandwidths[jnp.argmax(values)]
 
 
 def _middle_pairs(squared_distances: SquaredDistances) -> tuple[Scalar, Scalar]:

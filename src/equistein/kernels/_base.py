@@ -8,8 +8,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from equistein._gate import gate
 from equistein._types import LogDensity, Particles, Point, Scalar
-from equistein.kernels._bandwidth import Bandwidth, SquaredDistances
+from equistein.kernels._bandwidth import (
+    AbstractBandwidth,
+    Bandwidth,
+    SquaredDistances,
+)
 from equistein.kernels._pairs import (
     centered,
     flatten,
@@ -78,11 +83,6 @@ class AbstractKernel(eqx.Module):
     def check(self, log_density: LogDensity, points: Particles) -> None:
         """Raise `InvarianceError` if the density lacks the kernel's symmetry."""
 
-    def _with_metric(self, particles: Particles) -> "AbstractKernel":
-        """Return this kernel with its metric, if it has one, of these particles."""
-        del particles
-        return self
-
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
         """Return the distances that a bandwidth rule measures."""
         rows = flatten(particles)
@@ -119,3 +119,13 @@ class AbstractScalarKernel(AbstractKernel):
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self(x, y) * jnp.eye(x.size, dtype=x.dtype)
+
+
+@gate
+def measured_bandwidth(kernel: AbstractKernel, particles: Particles) -> Scalar:
+    """Return a kernel's bandwidth: the number, or its rule's for particles."""
+    rule = kernel.bandwidth
+    if not isinstance(rule, AbstractBandwidth):
+        return jnp.asarray(rule, particles.dtype)
+    some = particles[:: -(-len(particles) // rule.max_particles)]
+    return rule(kernel._squared_distances(some)).astype(particles.dtype)

@@ -14,8 +14,7 @@ from equistein.kernels._bandwidth import SquaredDistances
 from equistein.kernels._base import AbstractScalarKernel, Prepared
 from equistein.kernels._pairs import Targets
 from equistein.kernels._radial import AbstractDerivedKernel, AbstractRadialKernel
-from equistein.kernels.averages._base import AbstractAverage
-from equistein.kernels.averages._elements import Elements
+from equistein.kernels.averages._base import AbstractAverage, Elements
 from equistein.kernels.averages._table import average_over, elements_of
 
 Average = TypeVar("Average", bound=AbstractAverage)

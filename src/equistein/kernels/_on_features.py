@@ -257,7 +257,7 @@ class Moments(AbstractFeatureKernel):
             along = jax.jvp(self.features, (y,), (s,))[1]
             return along + self.features.laplacian(y)
 
-        kernel = self._with_metric(prepared.points)
+        kernel = self if self.metric is not None else self.at(prepared.points)
         means = jnp.mean(jax.vmap(generated)(prepared.points, prepared.scores), axis=0)
         weights = jax.scipy.linalg.solve(
             kernel._known_metric(means.dtype), means, assume_a="pos"
@@ -269,9 +269,6 @@ class Moments(AbstractFeatureKernel):
             self._known_metric(x.dtype), jacobian(self.features, y)
         )
         return matmul(jacobian(self.features, x).T, right)
-
-    def _with_metric(self, particles: Particles) -> "Moments":
-        return self.at(particles) if self.metric is None else self
 
     def _known_metric(self, dtype: jnp.dtype) -> Metric:
         if self.metric is None:

@@ -79,7 +79,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
             raise ValueError(
                 f"This kernel's `bandwidth` is the rule {self.bandwidth}, which needs "
                 "particles: call kernel.with_bandwidth(measured_bandwidth(kernel, "
-                "particles, scores)) first. SVGD does so."
+                "particles)) first. SVGD does so."
             )
         return jnp.asarray(self.bandwidth, like.dtype)
 

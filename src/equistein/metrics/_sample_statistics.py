@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from equistein._gate import finite_gate
 from equistein._numbers import check_positive
 from equistein._types import LogDensity, Particles, Scalar
-from equistein.kernels import AbstractKernel, measured_bandwidth, squared_discrepancy
+from equistein.kernels import AbstractKernel, measured_bandwidth
 
 
 @finite_gate
@@ -32,8 +32,20 @@ def kernel_stein_discrepancy(
         Liu, Lee and Jordan (2016); Gorham and Mackey (2017).
     """
     scores = jax.vmap(jax.grad(log_density))(particles)
-    kernel = kernel.with_bandwidth(measured_bandwidth(kernel, particles, scores))
-    squared = squared_discrepancy(kernel, particles, scores)
+    kernel = kernel.with_bandwidth(measured_bandwidth(kernel, particles))
+
+    def force(targets):
+        return kernel.stein_force(targets, particles, scores)
+
+    def diagonal(axis):
+        """Return the derivative of one coordinate of psi along itself, by target."""
+        basis = jnp.zeros(particles[0].size, particles.dtype).at[axis].set(1)
+        tangent = jnp.broadcast_to(basis.reshape(particles.shape[1:]), particles.shape)
+        pushed = jax.jvp(force, (particles,), (tangent,))[1]
+        return jnp.sum(pushed * tangent)
+
+    divergence = jnp.sum(jax.lax.map(diagonal, jnp.arange(particles[0].size)))
+    squared = (jnp.sum(scores * force(particles)) + divergence) / len(particles)
     return jnp.sqrt(jnp.maximum(squared, 0))
 
 

@@ -169,7 +169,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         beta = inverse_temperature(self.annealing, state.step, dtype)
         settings = log_density, self.kernel, beta, self.score_clip
         values, scores, prepared = map_rows(self.mesh, _prepare, x, *settings)
-        bandwidth = self._bandwidth(state, scores)
+        bandwidth = self._bandwidth(state)
         if self.repellers is not None:
             repellers = self._projected(self.repellers.astype(dtype))
             _, _, fixed = map_rows(self.mesh, _prepare, repellers, *settings)
@@ -211,13 +211,13 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     def _projected(self, points: Particles) -> Particles:
         return jax.vmap(self.project or self.kernel.project)(points)
 
-    def _bandwidth(self, state: SVGDState, scores: Particles) -> Scalar:
+    def _bandwidth(self, state: SVGDState) -> Scalar:
         rule = self.kernel.bandwidth
         if not isinstance(rule, AbstractBandwidth):
-            return measured_bandwidth(self.kernel, state.particles, scores)
+            return measured_bandwidth(self.kernel, state.particles)
         return cond_if_any(
             state.step % rule.every == 0,
-            lambda: measured_bandwidth(self.kernel, state.particles, scores),
+            lambda: measured_bandwidth(self.kernel, state.particles),
             state.bandwidth,
         )
 

@@ -154,7 +154,7 @@ def test_moments_take_the_metric_of_the_sources_or_the_one_given(key):
 
 
 def measured(kernel, points):
-    return measured_bandwidth(kernel, points, -points)
+    return measured_bandwidth(kernel, points)
 
 
 def line(*positions):

@@ -10,7 +10,7 @@ import pytest
 from equistein.features import Periodic
 from equistein.groups import Permutations, SignedPermutations, Signs, TorusTranslations
 from equistein.kernels import Equivariant, IMQ, PeriodicRBF, RBF
-from equistein.kernels.averages._elements import Elements
+from equistein.kernels.averages._base import Elements
 from equistein.kernels.averages._labels import least_sum, permanent_minors
 
 _PARTS = (((3,), (0,)), ((2,), ()), ((2, 3), (1,)))

@@ -14,13 +14,17 @@ from equistein.groups import (
 )
 from equistein.kernels._periodic_rbf import PeriodicRBF
 from equistein.kernels._radial import AbstractRadialKernel, RBF
-from equistein.kernels.averages._base import AbstractAverage, AbstractClosedForm
+from equistein.kernels.averages._base import (
+    AbstractAverage,
+    AbstractClosedForm,
+    Elements,
+    relative_sample,
+)
 from equistein.kernels.averages._clouds import (
     MAX_PERMUTATIONS,
     PlanarAverage,
     SpatialAverage,
 )
-from equistein.kernels.averages._elements import Elements, relative_sample
 from equistein.kernels.averages._labels import LabelAverage, MAX_LABELS
 from equistein.kernels.averages._torus import TorusAverage
 from equistein.kernels.averages._vector import VectorAverage
