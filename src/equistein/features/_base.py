@@ -39,18 +39,14 @@ class AbstractFeatures(eqx.Module):
 def pair_differences(
     point: Float[Array, "atom dim"], pairs: tuple[np.ndarray, np.ndarray] | None = None
 ) -> Float[Array, "pair dim"]:
-    """Return the difference of each pair.
+    """Return the difference of each pair of particles.
 
-    For few particles by a product with the incidence matrix, since the derivative of
-    indexing is a scatter, which is slow.
-
-    Args:
-        point: The particles.
-        pairs: The first and the second particle of each pair; by default all pairs, as
-            in `np.triu_indices(n, k=1)`.
+    The pairs are given by their first and second particles; by default they are all,
+    as in `np.triu_indices(n, k=1)`.
     """
     num = len(point)
     first, second = np.triu_indices(num, k=1) if pairs is None else pairs
+    # Else a product: the derivative of indexing is a scatter, which is slow.
     if num > _MAX_PRODUCT:
         return point[first] - point[second]
     rows = np.arange(len(first))

@@ -60,13 +60,9 @@ class PairHistogram(AbstractPairFeatures):
         self.epsilon = float(epsilon)
         check_positive(name, meaning="the largest distance distinguished", reach=reach)
         check_integers(name, least=2, num_centers=num_centers)
-        spacing = reach / (num_centers - 1)
-        usual = f"the width of a bin such as the spacing {spacing:.3g}"
-        width = spacing if width is None else width
-        check_positive(name, meaning=usual, width=width)
-        self.reach = float(reach)
-        self.num_centers = num_centers
-        self.width = float(width)
+        self.reach, self.num_centers = float(reach), num_centers
+        self.width = float(reach / (num_centers - 1) if width is None else width)
+        check_positive(name, meaning="the width of a bin", width=self.width)
 
     def __call__(self, point: Point) -> Features:
         distances = self.distances(point)

@@ -43,12 +43,6 @@ class Periodic(AbstractFeatures):
         wraps, periods = self._constants(point)
         return jnp.where(wraps, point % periods, point)
 
-    def difference(self, x: Point, y: Point) -> Point:
-        r"""Return $x - y$ for the image of y that is nearest to x."""
-        gap = x - y
-        wraps, periods = self._constants(gap)
-        return jnp.where(wraps, gap - periods * jnp.round(gap / periods), gap)
-
     def __call__(self, point: Point) -> Features:
         charts = self.embed(point)
         wraps = self._constants(point)[0].ravel()

@@ -60,11 +60,6 @@ def elements_of(
         why = ""
         if group.order is not None:
             why = f": it has {group.order} elements, above the limit of {_MAX_ELEMENTS}"
-        if isinstance(group, PointCloud) and not _is_enumerable(group):
-            why = (
-                f": the species allow {group.num_permutations} permutations, above the "
-                f"limit of {MAX_PERMUTATIONS}"
-            )
         raise ValueError(
             f"{name} has no exact average over {group} for this kernel{why}: use "
             "Pullback or Gradient with invariant features such as PairHistogram("
@@ -89,16 +84,13 @@ def closed_form(
     if isinstance(group, Orthogonal | SpecialOrthogonal) and group.dim in (2, 3):
         turns = isinstance(group, SpecialOrthogonal) and group.dim == 2
         return VectorAverage(group, turns)
-    if isinstance(group, PointCloud) and _is_enumerable(group):
+    # Each permutation is a copy of the sources, which would be too many.
+    if isinstance(group, PointCloud) and group.num_permutations <= MAX_PERMUTATIONS:
         if group.dim == 2:
             return PlanarAverage(group)
         if group.dim == 3:
             return SpatialAverage(group)
     return None
-
-
-def _is_enumerable(group: PointCloud) -> bool:
-    return group.num_permutations <= MAX_PERMUTATIONS
 
 
 def _label_average(
