@@ -24,7 +24,6 @@ from equistein.plotting._points import (
     configurations as configurations,
     planar_energies as planar_energies,
     planar_samples as planar_samples,
-    run_animation as run_animation,
     run_figure as run_figure,
     spatial_samples as spatial_samples,
 )

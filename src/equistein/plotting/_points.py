@@ -1,10 +1,8 @@
 """Points in the plane and in space, configurations, and runs of particles."""
 
-import pathlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
@@ -177,37 +175,3 @@ def run_figure(particles: np.ndarray, history: Mapping[str, np.ndarray]) -> Figu
     for panel in axes[0]:
         plain(panel)
     return figure
-
-
-_FRAMES_PER_SECOND = 12
-
-
-def run_animation(
-    path: pathlib.Path | str,
-    steps: np.ndarray,
-    particles: np.ndarray,
-) -> None:
-    """Write an animation of particles, their first two coordinates, as a .gif file.
-
-    Args:
-        path: The file.
-        steps: The step of each frame.
-        particles: `(frame, particle, *shape)`, with two coordinates or more.
-    """
-    points = particles.reshape(*particles.shape[:2], -1)[..., :2]
-    figure, axes = grid(1, 1, width=3.6, height=3.8)
-    panel = axes[0, 0]
-    frameless(panel)
-    low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
-    margin = 0.05 * np.max(high - low) + 1e-6
-    (left, bottom), (right, top) = low - margin, high + margin
-    panel.set(xlim=(left, right), ylim=(bottom, top))
-    dots = panel.scatter(*points[0].T, s=14, color=color(0), alpha=0.7, linewidths=0)
-
-    def draw(frame):
-        dots.set_offsets(points[frame])
-        panel.set_title(f"step {int(steps[frame])}", fontsize=10)
-        return (dots,)
-
-    animation = FuncAnimation(figure, draw, frames=len(points))
-    animation.save(path, writer=PillowWriter(fps=_FRAMES_PER_SECOND), dpi=100)

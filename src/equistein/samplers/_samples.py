@@ -111,30 +111,6 @@ class Samples(eqx.Module):
             arrays = arrays[0][None], {k: v[None] for k, v in arrays[1].items()}
         return run_figure(*arrays)
 
-    def animate(self, path: pathlib.Path | str) -> None:
-        """Write the recorded places of particles as an animation, a .gif file.
-
-        `run(..., keep=n)` records those of n particles; the first two coordinates of
-        each are shown.
-
-        Raises:
-            ValueError: If no particles were recorded, they have one coordinate, the
-                samples are of several runs, or the name does not end in .gif.
-        """
-        from equistein.plotting import run_animation  # loads matplotlib
-
-        if pathlib.Path(path).suffix.lower() != ".gif":
-            raise ValueError(f"`path` must end in .gif, but got {path}.")
-        if isinstance(self.num_steps, np.ndarray):
-            raise ValueError("These are samples of several runs: animate `samples[0]`.")
-        places = self.history.get("particles")
-        if places is None or len(places) < 2 or places[0, 0].size < 2:
-            raise ValueError(
-                "An animation needs the recorded places of particles with two "
-                "coordinates or more: es.run(..., keep=100)."
-            )
-        run_animation(path, self.history["step"], places)
-
     def save(self, path: pathlib.Path | str) -> None:
         """Write the samples to an .npz file, with the state to continue from."""
         parts = {"particles": self.particles}

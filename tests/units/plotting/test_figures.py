@@ -85,7 +85,7 @@ FIGURES = {  # adding a figure means adding a line, with the number of its panel
     ),
     "spatial_samples": (lambda f: f({"a": RANDOM.normal(size=(5, 3))}, 2.0), 1),
 }
-FILES = {"figure_file", "molecule_viewer", "run_animation"}
+FILES = {"figure_file", "molecule_viewer"}
 
 
 def test_every_figure_is_in_the_registry():

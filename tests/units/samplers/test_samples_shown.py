@@ -1,12 +1,9 @@
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 import equistein as es
-
-PICTURES = pytest.importorskip("PIL.Image")
 
 
 def bowl(x):
@@ -22,7 +19,7 @@ def samples_of(key, shape=(5, 2), **options):
 
 @pytest.fixture(scope="module")
 def one():
-    return samples_of(jr.key(0), keep=3)
+    return samples_of(jr.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -49,22 +46,3 @@ def test_particles_and_history_are_drawn(shape, key):
 
 def test_several_runs_are_drawn_together(two):
     assert len(two.plot().axes[1].lines) == 2
-
-
-def test_recorded_particles_are_animated(one, tmp_path):
-    one.animate(tmp_path / "run.gif")
-    with PICTURES.open(tmp_path / "run.gif") as picture:
-        assert picture.n_frames == 4
-        first = np.asarray(picture.convert("L"))
-        picture.seek(3)
-        assert not np.array_equal(first, np.asarray(picture.convert("L")))
-
-
-def test_what_cannot_be_animated_says_why(one, two, key, tmp_path):
-    with pytest.raises(ValueError, match=r"must end in \.gif"):
-        one.animate(tmp_path / "run.mp4")
-    with pytest.raises(ValueError, match="several runs"):
-        two.animate(tmp_path / "run.gif")
-    for samples in (samples_of(key), samples_of(key, (5, 1), keep=2)):
-        with pytest.raises(ValueError, match="keep=100"):
-            samples.animate(tmp_path / "run.gif")
