@@ -236,7 +236,6 @@ CALLS = {
         RotatedGaussians=dict(group=C4, mean=(3.0, 0.0)),
         Shells=dict(radii=(1.0, 2.0), widths=0.3, dim=2),
         find_minima=dict(log_density=log_density, starts=X, features=CONSTANT),
-        relax=dict(log_density=log_density, points=X),
     ),
     **calls(
         es.objectives,

@@ -40,7 +40,7 @@ TARGETS = {  # adding a target to the library means adding a line here
     ),
     "hard mixture": (HardMixture(5), (5,)),
     "harder mixture": (
-        HardMixture(50, weights=(1.0, 3.0, 2.0), width_ratio=1.3, radius=9.0),
+        HardMixture(50, width_ratio=1.3, radius=9.0),
         (50,),
     ),
 }

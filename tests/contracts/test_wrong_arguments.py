@@ -186,8 +186,7 @@ REFUSED = {  # values of an argument that are refused by its name
         "trap": [0.0, NAN], "temperature": [0.0, NAN], "container": [-2.0, NAN],
     },
     "es.targets.HardMixture": {
-        "dim": [1, 51, True], "weights": [(1.0,), (1.0, 0.0)], "width_ratio": [0.9],
-        "radius": [0.0, NAN],
+        "dim": [1, 51, True], "width_ratio": [0.9], "radius": [0.0, NAN],
     },
     "es.targets.RotatedGaussians": {
         "group": [es.groups.SpecialOrthogonal(2)], "mean": [((1.0, 0.0),)],

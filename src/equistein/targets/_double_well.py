@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Point, Scalar
+from equistein.features import pair_differences
 from equistein.targets._particle_system import AbstractParticleSystem
 
 
@@ -44,8 +45,7 @@ class DoubleWell(AbstractParticleSystem):
     ):
         check_integers("DoubleWell", least=2, num_particles=num_particles)
         check_integers("DoubleWell", dim=dim)
-        check_positive("DoubleWell", meaning="or the particles fly apart", c=c)
-        check_positive("DoubleWell", temperature=temperature)
+        check_positive("DoubleWell", c=c, temperature=temperature)
         self.num_particles = num_particles
         self.dim = dim
         self.a, self.b, self.c, self.d0 = float(a), float(b), float(c), float(d0)
@@ -80,5 +80,8 @@ class DoubleWell(AbstractParticleSystem):
         return 50
 
     def _log_density(self, point: Point) -> Scalar:
-        y = self.distances(point) - self.d0
+        squared = jnp.sum(pair_differences(point) ** 2, axis=-1)
+        # Smooth where two particles coincide.
+        distances = jnp.sqrt(squared + float(jnp.finfo(point.dtype).tiny) ** 0.5)
+        y = distances - self.d0
         return -jnp.sum(self.a * y + self.b * y**2 + self.c * y**4) / self.temperature

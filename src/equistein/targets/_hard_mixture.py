@@ -1,18 +1,18 @@
 """A mixture whose modes differ in weight and width, too far apart for plain chains."""
 
-from collections.abc import Sequence
-
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_keys, as_tuples, check_num
+from equistein._arrays import as_tuples, check_num
 from equistein._gate import gate, keyed
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import Trivial
 from equistein.targets._base import AbstractTarget
+
+_WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 
 
 @gate
@@ -22,15 +22,14 @@ class HardMixture(AbstractTarget):
     $$\log p(x) = \log \sum_k \pi_k\, w_k^{-d} \exp\bigl(-|x - m_k|^2 / 2 w_k^2\bigr),
       \qquad \log Z = \tfrac d2 \log 2\pi$$
 
-    The widths go from 1 to `width_ratio` in equal ratios, and with the default weights
-    the narrowest mode is the heaviest. By default, paths between neighboring modes
+    Four modes have the weights .4, .3, .2 and .1, and widths from 1 to `width_ratio` in
+    equal ratios: the narrowest is the heaviest. By default, paths between neighbors
     climb 28 nats or more: chains stay in their mode. Tempered, mode k has the weight
     $\pi_k^\beta w_k^{d (1 - \beta)}$: where d is large, hot chains see only the widest
     modes, and tempering fails. No symmetry is declared.
 
     Args:
         dim: The dimension $d$, from 2 to 50.
-        weights: The weights $\pi_k$ of the modes, normalized here.
         width_ratio: The largest width over the smallest, at least 1.
         radius: The distance of the modes $m_k$ from the origin.
 
@@ -49,19 +48,12 @@ class HardMixture(AbstractTarget):
         self,
         dim: int = 20,
         *,
-        weights: Sequence[float] | Array = (0.4, 0.3, 0.2, 0.1),
         width_ratio: float = 1.4,
         radius: float = 15.0,
     ):
         if not 2 <= dim <= 50:
             raise ValueError(
                 f"HardMixture needs `dim`, an integer from 2 to 50, but got {dim!r}."
-            )
-        weights = jnp.asarray(weights, float)
-        if weights.ndim != 1 or weights.size < 2 or not bool(jnp.all(weights > 0)):
-            raise ValueError(
-                "HardMixture needs `weights`, two or more positive numbers, but got "
-                f"{weights}."
             )
         if not width_ratio >= 1 or not 0 < radius < jnp.inf:
             raise ValueError(
@@ -70,9 +62,9 @@ class HardMixture(AbstractTarget):
             )
         self.dim = dim
         self.radius = float(radius)
+        weights = jnp.asarray(_WEIGHTS, float)
         self._weights = as_tuples(weights / jnp.sum(weights))
-        widths = jnp.geomspace(1.0, float(width_ratio), weights.size)
-        self._widths = as_tuples(widths)
+        self._widths = as_tuples(jnp.geomspace(1.0, float(width_ratio), weights.size))
         angles = jnp.linspace(0.0, 2 * jnp.pi, weights.size, endpoint=False)
         circle = self.radius * jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
         self._means = as_tuples(jnp.pad(circle, ((0, 0), (0, dim - 2))))
@@ -108,8 +100,8 @@ class HardMixture(AbstractTarget):
     def _log_density(self, point: Point) -> Scalar:
         return logsumexp(self._terms(point))
 
+    @keyed
     def sample(self, key: AnyKey, num: int) -> Particles:
-        key = as_keys(key)
         check_num(num)
         mode_key, normal_key = jr.split(key)
         modes = jr.categorical(mode_key, jnp.log(self.weights), shape=(num,))
@@ -127,10 +119,8 @@ class HardMixture(AbstractTarget):
         return jnp.argmax(jax.vmap(self._terms)(points), axis=1)
 
     def _terms(self, point: Point) -> Float[Array, " mode"]:
-        dtype = point.dtype
-        weights, widths, means = (
-            z.astype(dtype) for z in (self.weights, self.widths, self.means)
-        )
+        parts = (self.weights, self.widths, self.means)
+        weights, widths, means = (part.astype(point.dtype) for part in parts)
         squares = jnp.sum((point[None] - means) ** 2, axis=1)
         heights = jnp.log(weights) - self.dim * jnp.log(widths)
         return heights - squares / (2 * widths**2)

@@ -14,7 +14,7 @@ from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._products import matmul
-from equistein._types import AnyKey, Key, LogDensity, Particles, Point, Scalar
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.features import pair_differences
 from equistein.targets._particle_system import AbstractParticleSystem, centered_starts
 
@@ -96,15 +96,12 @@ class LennardJones(AbstractParticleSystem):
                 f"trap={trap!r} and container={container!r}."
             )
         trap = 1.0 if trap is None else trap
+        lengths = {} if container is None else {"container": container}
         check_integers("LennardJones", least=2, num_particles=num_particles)
         check_integers("LennardJones", dim=dim)
-        held = "or the particles fly apart"
-        check_positive("LennardJones", meaning=held, trap=trap)
-        if container is not None:
-            check_positive("LennardJones", meaning=held, container=container)
         check_positive(
-            "LennardJones", pair_factor=pair_factor, minimum=minimum,
-            temperature=temperature,
+            "LennardJones", pair_factor=pair_factor, minimum=minimum, trap=trap,
+            temperature=temperature, **lengths,
         )  # fmt: skip
         self.num_particles = int(num_particles)
         self.dim = int(dim)
@@ -148,7 +145,7 @@ class LennardJones(AbstractParticleSystem):
         """
         key = as_keys(key)
         if self.num_particles <= _FEW:
-            return centered_starts(key, num, (self.num_particles, self.dim), self.reach)
+            return centered_starts(key, num, self.shape, self.reach)
         return _settled(self, key, num)
 
     def _log_density(self, point: Point) -> Scalar:
@@ -179,13 +176,42 @@ class LennardJones(AbstractParticleSystem):
 
 @eqx.filter_jit
 def _settled(target: LennardJones, key: Key, num: int) -> Particles:
+    """Draw clouds from a box and push apart the particles that overlap.
+
+    By gradient descent; clouds with particles that are stuck are drawn again.
+    """
     length = target.minimum
-    return _settled_starts(
-        key, target.log_density, num, (target.num_particles, target.dim), target.reach,
-        num_steps=_SETTLING,
-        step=2e-3 * length**2 * target.temperature / target.pair_factor,
-        longest=0.1 * length, closest=_CLOSE * length,
-    )  # fmt: skip
+    step = 2e-3 * length**2 * target.temperature / target.pair_factor
+    longest = 0.1 * length  # way of a particle in a step
+
+    def settle(cloud):
+        def descend(_, x):
+            force = jax.grad(target.log_density)(x)
+            size = jnp.sqrt(jnp.sum(force**2, axis=1, keepdims=True))
+            return x + force * (longest / jnp.maximum(size, longest / step))
+
+        return jax.lax.fori_loop(0, _SETTLING, descend, cloud)
+
+    def stuck(clouds: Particles) -> Bool[Array, " cloud"]:
+        squares = jax.vmap(lambda x: jnp.sum(pair_differences(x) ** 2, axis=1))(clouds)
+        return ~(jnp.min(squares, axis=1) > (_CLOSE * length) ** 2)
+
+    def draw(number):
+        box_key = jr.fold_in(key, number)
+        box = centered_starts(box_key, num, target.shape, target.reach)
+        clouds = jax.vmap(settle)(box)
+        return clouds - jnp.mean(clouds, axis=1, keepdims=True)
+
+    def unfinished(carry):
+        number, clouds = carry
+        return (number < _ROUNDS) & jnp.any(stuck(clouds))
+
+    def replace(carry):
+        number, clouds = carry
+        bad = stuck(clouds)[:, None, None]
+        return number + 1, jnp.where(bad, draw(number), clouds)
+
+    return jax.lax.while_loop(unfinished, replace, (1, draw(0)))[1]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -193,9 +219,7 @@ def _pair_sum(pair_energy: PairEnergy, point: Point) -> Scalar:
     r"""Return the energy of all pairs, $\sum_{i<j} u(|x_i - x_j|^2)$.
 
     Its gradient, $2 \sum_j u'(r_{ij}^2) (x_i - x_j)$, comes in the same pass, by one
-    product of matrices, and can be differentiated again. A dense square of all pairs
-    needs no indexing, whose derivative is a scatter. `pair_energy` is elementwise, and
-    finite at 1, which is on the diagonal.
+    product, and can be differentiated again. `pair_energy` must be finite at 1.
     """
     return _value_and_gradient(pair_energy, point)[0]
 
@@ -213,6 +237,7 @@ def _value_and_gradient(pair_energy: PairEnergy, point: Point) -> tuple[Scalar, 
     squares = sum(
         (point[:, axis][:, None] - point[:, axis][None, :]) ** 2 for axis in range(dim)
     )
+    # A dense square of all pairs: indexing has a scatter as its derivative.
     same = jnp.eye(num, dtype=bool)
     energies, slopes = pair_energy(jnp.where(same, 1, squares))
     energies, slopes = (jnp.where(same, 0, terms) for terms in (energies, slopes))
@@ -220,50 +245,3 @@ def _value_and_gradient(pair_energy: PairEnergy, point: Point) -> tuple[Scalar, 
     sums = matmul(slopes, jnp.concatenate([point, ones], 1))
     gradient = 2 * (sums[:, dim:] * point - sums[:, :dim])
     return jnp.sum(energies) / 2, gradient
-
-
-def _settled_starts(
-    key: Key,
-    log_density: LogDensity,
-    num: int,
-    shape: tuple[int, ...],
-    reach: float,
-    *,
-    num_steps: int,
-    step: float,
-    longest: float,
-    closest: float,
-) -> Particles:
-    """Draw clouds from a box and push apart the particles that overlap.
-
-    By gradient descent in which each particle moves at most `longest` in a step. Clouds
-    with two particles nearer than `closest` are drawn again, up to ten times.
-    """
-
-    def settle(cloud):
-        def descend(_, x):
-            force = jax.grad(log_density)(x)
-            length = jnp.sqrt(jnp.sum(force**2, axis=1, keepdims=True))
-            return x + force * (longest / jnp.maximum(length, longest / step))
-
-        return jax.lax.fori_loop(0, num_steps, descend, cloud)
-
-    def stuck(clouds: Particles) -> Bool[Array, " cloud"]:
-        squares = jax.vmap(lambda x: jnp.sum(pair_differences(x) ** 2, axis=1))(clouds)
-        return ~(jnp.min(squares, axis=1) > closest**2)
-
-    def draw(number):
-        box = centered_starts(jr.fold_in(key, number), num, shape, reach)
-        clouds = jax.vmap(settle)(box)
-        return clouds - jnp.mean(clouds, axis=1, keepdims=True)
-
-    def unfinished(carry):
-        number, clouds = carry
-        return (number < _ROUNDS) & jnp.any(stuck(clouds))
-
-    def replace(carry):
-        number, clouds = carry
-        bad = stuck(clouds)[:, None, None]
-        return number + 1, jnp.where(bad, draw(number), clouds)
-
-    return jax.lax.while_loop(unfinished, replace, (1, draw(0)))[1]

@@ -1,4 +1,4 @@
-"""The interface of targets that are made of like particles."""
+"""The interface of targets that are made of like particles, and their minima."""
 
 import abc
 import functools
@@ -12,20 +12,37 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import as_keys, check_num
-from equistein._types import AnyKey, Key, LogDensity, Particles, Point
+from equistein._gate import gate
+from equistein._products import matmul
+from equistein._types import AnyKey, Key, LogDensity, Particles
 from equistein.data import cached_array
-from equistein.features import pair_differences, SortedDistances
+from equistein.features import AbstractFeatures, SortedDistances
 from equistein.groups import PointCloud
 from equistein.metrics import AbstractParticleDensity
 from equistein.samplers import advance, MALA, ParallelTempering
 from equistein.targets._base import AbstractTarget
-from equistein.targets._minima import find_minima, Minima, relax
 
 _LADDERS = 256  # independent chains, at most
 _STEP_SIZE = 1e-3  # of the first Langevin move
 _STEEPEST = 1_000.0  # the longest drift, times the reach
 _REFERENCE = 2  # the version of what makes reference samples
 _FIRST_SEED = 1_000  # of reference samples
+_DESCENT = 5e-3  # the step of a relaxation, below two over the largest curvature
+_LONGEST = 0.05  # that a point moves in it
+
+
+class Minima(eqx.Module):
+    """The distinct local minima of an energy, lowest first.
+
+    Attributes:
+        points: One configuration a minimum.
+        energies: Its energy.
+        features: Its invariant features.
+    """
+
+    points: Particles
+    energies: Float[Array, " minimum"]
+    features: Float[Array, "minimum feature"]
 
 
 class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
@@ -79,20 +96,14 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         rungs = 1 + math.ceil(math.log(self.hottest) / math.log(ratio))
         return jnp.geomspace(1.0, self.hottest, rungs)
 
-    def distances(self, point: Point) -> Float[Array, " pair"]:
-        """Return the distance of each pair, smooth where two particles coincide."""
-        squared = jnp.sum(pair_differences(point) ** 2, axis=-1)
-        return jnp.sqrt(squared + float(jnp.finfo(point.dtype).tiny) ** 0.5)
-
     def sample(
         self, key: AnyKey, num: int, *, num_steps: int | None = None
     ) -> Particles:
         """Draw reference samples by parallel tempering.
 
         At most 256 independent ladders of temperatures forget their start over
-        `num_steps` steps, then give a sample every `relaxation` steps.
-
-        The default of `num_steps` is ten times `relaxation`, at least 2 000.
+        `num_steps` steps (by default ten times `relaxation`, at least 2 000), then give
+        a sample every `relaxation` steps.
         """
         key = as_keys(key)
         check_num(num)
@@ -100,9 +111,8 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
             num_steps = max(2_000, 10 * self.relaxation)
         start_key, run_key, order_key = jr.split(key, 3)
         # Chains that begin where particles overlap would not leave it.
-        start = relax(
-            self.log_density, self.start(start_key, min(num, _LADDERS)), num_steps=100
-        )
+        start = self.start(start_key, min(num, _LADDERS))
+        start = _relax(self.log_density, start, num_steps=100)
         rounds = -(-num // len(start))
         chains = MALA(
             _STEP_SIZE, score_clip=_STEEPEST / self.reach, project=self.group.project
@@ -132,13 +142,12 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
 
     def minima(self, key: AnyKey, num_starts: int = 512) -> Minima:
         """Find the distinct minima from many starts; 512 find all five of DW-4."""
-        key = as_keys(key)
         starts = self.start(key, num_starts)
         return find_minima(self.log_density, starts, self.features)
 
     def states(self, points: Particles, minima: Minima) -> Int[Array, " n"]:
         """Return the index of the minimum that each point relaxes to."""
-        ends = jax.vmap(self.features)(relax(self.log_density, points))
+        ends = jax.vmap(self.features)(_relax(self.log_density, points))
         gaps = jnp.max(jnp.abs(ends[:, None] - minima.features[None]), axis=-1)
         return jnp.argmin(gaps, axis=1)
 
@@ -187,3 +196,63 @@ def _visited(
 
     _, points = jax.lax.scan(visit, state, jnp.arange(rounds))
     return points.reshape(-1, *start.shape[1:])
+
+
+@gate
+def find_minima(
+    log_density: LogDensity, starts: Particles, features: AbstractFeatures
+) -> Minima:
+    """Relax from many starts and return the distinct ends, polished by Newton steps.
+
+    Saddles are left out. `features` are invariant, and separate minima.
+    """
+    points = _relax(log_density, starts)
+    points, energies, lowest, steepness = _polish(log_density, points)
+    described = jax.vmap(features)(points)
+    good = np.isfinite(energies) & (np.asarray(steepness) < 1e-2)
+    good &= np.asarray(lowest) > -1e-2
+    kept: list[int] = []
+    for index in np.argsort(np.asarray(energies)):
+        if good[index] and all(
+            np.max(np.abs(described[index] - described[other])) > 1e-2 for other in kept
+        ):
+            kept.append(int(index))
+    which = jnp.array(kept, int)
+    return Minima(points[which], energies[which], described[which])
+
+
+@eqx.filter_jit
+def _polish(log_density: LogDensity, points: Particles):
+    def newton(x):
+        shape = x.shape
+
+        def energy(flat):
+            return -log_density(flat.reshape(shape))
+
+        def improve(_, flat):
+            values, vectors = jnp.linalg.eigh(jax.hessian(energy)(flat))
+            along = matmul(vectors.T, jax.grad(energy)(flat))
+            # Rigid motions have no curvature.
+            move = jnp.where(values > 1e-2, along / jnp.maximum(values, 1e-2), 0)
+            return flat - matmul(vectors, move)
+
+        flat = jax.lax.fori_loop(0, 10, improve, x.ravel())
+        lowest = jnp.linalg.eigvalsh(jax.hessian(energy)(flat))[0]
+        steepness = jnp.max(jnp.abs(jax.grad(energy)(flat)))
+        return flat.reshape(shape), energy(flat), lowest, steepness
+
+    return jax.vmap(newton)(points)
+
+
+@eqx.filter_jit
+def _relax(
+    log_density: LogDensity, points: Particles, num_steps: int = 3_000
+) -> Particles:
+    """Move each point to the minimum of its basin, by plain gradient descent."""
+
+    def descend(_, x):
+        move = _DESCENT * jax.grad(log_density)(x)
+        length = jnp.sqrt(jnp.sum(move**2))
+        return x + move * (_LONGEST / jnp.maximum(length, _LONGEST))
+
+    return jax.vmap(lambda x: jax.lax.fori_loop(0, num_steps, descend, x))(points)

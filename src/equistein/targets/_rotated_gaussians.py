@@ -41,7 +41,7 @@ class RotatedGaussians(AbstractTarget):
     symmetry: AbstractGroup
     _mean: tuple[float, ...]
     _factor: tuple[tuple[float, ...], ...]  # of the covariance, by Cholesky
-    _whiten: tuple[tuple[float, ...], ...]
+    _whiten: tuple[tuple[float, ...], ...]  # its inverse
 
     def __init__(
         self,
@@ -78,11 +78,6 @@ class RotatedGaussians(AbstractTarget):
         return jnp.asarray(self._mean, float)
 
     @property
-    def whiten(self) -> Float[Array, "dim dim"]:
-        """The inverse of the Cholesky factor of its covariance."""
-        return jnp.asarray(self._whiten, float)
-
-    @property
     def shape(self) -> tuple[int, ...]:
         return (self.mean.size,)
 
@@ -94,7 +89,8 @@ class RotatedGaussians(AbstractTarget):
         # The image's density at x is the Gaussian's at g^-1 x, over the whole group.
         orbit = self.symmetry.orbit(point)
         offsets = orbit - self.mean.astype(point.dtype)[None]
-        whitened = matmul(offsets, self.whiten.astype(point.dtype).T)
+        whiten = jnp.asarray(self._whiten, float).astype(point.dtype)
+        whitened = matmul(offsets, whiten.T)
         distances = jnp.sum(whitened**2, axis=1)
         factor = jnp.asarray(self._factor, float)
         volume = jnp.sum(jnp.log(jnp.diagonal(factor))).astype(point.dtype)

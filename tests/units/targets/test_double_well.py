@@ -4,7 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.targets import DoubleWell, find_minima, relax
+from equistein.targets import DoubleWell, find_minima
 
 # The findings, section 3: energies and distances of the five minima.
 ENERGIES = [-25.7922, -25.3124, -24.3524, -23.4654, -21.0665]
@@ -52,12 +52,6 @@ def test_each_pair_is_counted_once():
     assert np.isclose(DoubleWell(3, 2).log_density(triangle), 0)
     triangle = triangle * 5 / 4
     assert np.isclose(DoubleWell(3, 2).log_density(triangle), -3 * (-4.0 + 0.9))
-
-
-def test_relaxing_goes_to_the_minimum_of_the_basin():
-    well = lambda x: -jnp.sum((x**2 - 1) ** 2)
-    points = jnp.array([[-0.2], [0.1], [1.7]])
-    assert np.allclose(relax(well, points), [[-1.0], [1.0], [1.0]], atol=1e-6)
 
 
 def test_saddles_and_copies_are_left_out(key):
