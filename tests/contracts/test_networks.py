@@ -71,7 +71,6 @@ NETWORKS = {  # adding a network to the library means adding a line here
     "steerable": steerable((6, 6, 1), (2, 3), pool_after=(1,)),
     "steerable with reflections": steerable(
         (5, 5, 2), (2, 2), symmetry=_REFLECTIONS, strides=(2, 1),
-        group_pool="logsumexp", norm_groups=1,
     ),
     "U-shaped with reflections": (
         (6, 6),

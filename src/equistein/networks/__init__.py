@@ -14,8 +14,5 @@ from equistein.networks._steerable_cnn import (
     plain_twin as plain_twin,
     SteerableCNN as SteerableCNN,
 )
-from equistein.networks._steerable_conv import (
-    FieldNorm as FieldNorm,
-    SteerableConv as SteerableConv,
-)
+from equistein.networks._steerable_conv import SteerableConv as SteerableConv
 from equistein.networks._steerable_unet import SteerableUNet as SteerableUNet

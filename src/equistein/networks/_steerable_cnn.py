@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._gate import gate
@@ -17,25 +16,20 @@ from equistein._types import Key, Point
 from equistein.groups import ImageRotations, Trivial
 from equistein.networks._base import AbstractNetwork
 from equistein.networks._steerable_conv import (
-    FieldNorm,
     ImageGroup,
     mean_pool,
     SteerableConv,
     symmetry_at,
 )
 
-GROUP_POOLS = {"mean": jnp.mean, "max": jnp.max, "logsumexp": logsumexp}
-"""How the elements of a group are pooled."""
-
 
 @gate
 class SteerableCNN(AbstractNetwork):
     """A smooth function of a square image, invariant under quarter rotations.
 
-    Steerable convolutions, each with an optional normalization, an activation, and an
-    optional pool of 2 x 2 pixels; then the group elements are pooled, the pixels
-    averaged, and a linear layer gives the outputs. With `Trivial()` as symmetry it is
-    an ordinary CNN.
+    Steerable convolutions, each with an activation and an optional pool of 2 x 2
+    pixels; then the group elements and the pixels are averaged, and a linear layer
+    gives the outputs. With `Trivial()` as symmetry it is an ordinary CNN.
 
     Args:
         shape: The shape of an image, `(n, n, channel)`, or `(n, n)` for one channel.
@@ -46,9 +40,6 @@ class SteerableCNN(AbstractNetwork):
         strides: The stride of each layer; 1 by default.
         pool_after: The layers, counted from 1, after which squares of 2 x 2 pixels are
             averaged.
-        group_pool: `mean`, `max` or `logsumexp` of the elements of each field.
-        norm_groups: The number of groups of fields normalized together after each
-            convolution (`FieldNorm`), or None for no normalization.
         out_size: The number of outputs, or None for one number.
         scale: The number that the pixels are divided by.
         activation: The activation, which should be smooth.
@@ -63,13 +54,11 @@ class SteerableCNN(AbstractNetwork):
     """
 
     convolutions: tuple[SteerableConv, ...]
-    norms: tuple[FieldNorm, ...] | None
     head: eqx.nn.Linear
     scale: Float[Array, ""]
     symmetry: ImageGroup
     shape: tuple[int, ...] = eqx.field(static=True)
     pool_after: tuple[int, ...] = eqx.field(static=True)
-    group_pool: str = eqx.field(static=True)
     activation: Callable
 
     def __init__(
@@ -81,8 +70,6 @@ class SteerableCNN(AbstractNetwork):
         sizes: Sequence[int] | None = None,
         strides: Sequence[int] | None = None,
         pool_after: Sequence[int] = (),
-        group_pool: str = "mean",
-        norm_groups: int | None = None,
         out_size: int | None = None,
         scale: float = 1.0,
         activation: Callable = jax.nn.silu,
@@ -92,7 +79,7 @@ class SteerableCNN(AbstractNetwork):
         depth = len(fields)
         sizes = [3] * depth if sizes is None else list(sizes)
         strides = [1] * depth if strides is None else list(strides)
-        _check(shape, fields, sizes, strides, pool_after, group_pool)
+        _check(shape, fields, sizes, strides, pool_after)
         check_positive("SteerableCNN", scale=scale)
         if out_size is not None:
             check_integers("SteerableCNN", out_size=out_size)
@@ -109,17 +96,12 @@ class SteerableCNN(AbstractNetwork):
             if index + 1 in pool_after:
                 side = _halved(side, index + 1)
         self.convolutions = tuple(layers)
-        self.norms = None
-        if norm_groups is not None:
-            order = symmetry.order
-            self.norms = tuple(FieldNorm(num, norm_groups, order) for num in fields)
         outputs: Any = out_size or "scalar"
         self.head = eqx.nn.Linear(fields[-1], outputs, key=keys[-1])
         self.scale = jnp.asarray(float(scale))
         self.symmetry = symmetry
         self.shape = tuple(shape)
         self.pool_after = tuple(pool_after)
-        self.group_pool = group_pool
         self.activation = activation
 
     def __call__(self, point: Point) -> Float[Array, "*class"]:
@@ -144,24 +126,20 @@ class SteerableCNN(AbstractNetwork):
         maps = point / jax.lax.stop_gradient(self.scale).astype(point.dtype)
         layers = []
         for index, convolution in enumerate(self.convolutions):
-            maps = convolution(maps)
-            if self.norms is not None:
-                maps = self.norms[index](maps)
-            maps = self.activation(maps)
+            maps = self.activation(convolution(maps))
             if index + 1 in self.pool_after:
                 maps = mean_pool(maps)
             layers.append(maps)
         return layers
 
     def _pooled(self, maps: Array) -> Array:
-        """Pool the group elements of maps, and average their pixels."""
+        """Average the group elements of maps, and their pixels."""
         elements = maps.reshape(*maps.shape[:2], self.symmetry.order, -1)
-        pooled = GROUP_POOLS[self.group_pool](elements, axis=2)
-        return jnp.mean(pooled, axis=(0, 1))
+        return jnp.mean(jnp.mean(elements, axis=2), axis=(0, 1))
 
     def num_weights(self) -> int:
         """Return the number of parameters that are trained."""
-        parts = (self.convolutions, self.norms, self.head)
+        parts = (self.convolutions, self.head)
         leaves = jax.tree.leaves(eqx.filter(parts, eqx.is_inexact_array))
         return sum(leaf.size for leaf in leaves)
 
@@ -174,15 +152,14 @@ def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
     """Return a CNN without symmetry, of the same depth and number of parameters.
 
     Its layers are wider by one factor; with thousands of parameters, the counts are
-    equal to a percent. All its fields are normalized together, if any are.
+    equal to a percent.
     """
     sizes = [conv.size for conv in network.convolutions]
     outputs = network.head.weight.shape[0]
     return SteerableCNN(
         network.shape, _plain_fields(network, outputs), symmetry=Trivial(), sizes=sizes,
         strides=[conv.stride for conv in network.convolutions],
-        pool_after=network.pool_after, group_pool=network.group_pool,
-        norm_groups=None if network.norms is None else 1,
+        pool_after=network.pool_after,
         out_size=None if network.head.out_features == "scalar" else outputs,
         scale=float(network.scale), activation=network.activation, key=key,
     )  # fmt: skip
@@ -191,12 +168,11 @@ def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
 def _plain_fields(network: SteerableCNN, outputs: int) -> list[int]:
     """Return the fields of a plain CNN with nearly as many parameters."""
     wanted = network.num_weights()
-    per_field = 1 if network.norms is None else 3
     channels = network.convolutions[0].weight.shape[1]
 
     def excess(fields: list[int]) -> int:
         layers = zip(network.convolutions, [channels, *fields], fields, strict=False)
-        weights = sum(c.size**2 * a * b + per_field * b for c, a, b in layers)
+        weights = sum(c.size**2 * a * b + b for c, a, b in layers)
         return weights + (fields[-1] + 1) * outputs - wanted
 
     distance = lambda fields: abs(excess(fields))
@@ -230,7 +206,6 @@ def _check(
     sizes: Sequence[int],
     strides: Sequence[int],
     pool_after: Sequence[int],
-    group_pool: str,
 ) -> None:
     """Raise `ValueError` unless the arguments fit."""
     whole = all(type(side) is int and side >= 1 for side in shape)
@@ -250,9 +225,4 @@ def _check(
         raise ValueError(
             f"SteerableCNN needs `pool_after`, layers from 1 to {len(fields)}, but got "
             f"{tuple(pool_after)!r}."
-        )
-    if group_pool not in GROUP_POOLS:
-        raise ValueError(
-            f"SteerableCNN needs `group_pool`, one of {', '.join(GROUP_POOLS)}, but "
-            f"got {group_pool!r}."
         )

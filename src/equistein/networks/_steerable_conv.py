@@ -151,52 +151,6 @@ class SteerableConv(eqx.Module):
         return filters.reshape(rows, -1)
 
 
-class FieldNorm(eqx.Module):
-    r"""Normalization whose statistics are shared by pixels and group elements.
-
-    $$\hat f = a \frac{f - \mathrm{mean}}{\sqrt{\mathrm{var} + \epsilon}} + b$$
-
-    Mean and variance are those of a group of fields over all pixels and elements of one
-    image, so that it is equivariant.
-
-    Args:
-        fields: The number of fields.
-        num_groups: The number of groups of fields.
-        order: The number of group elements.
-
-    Raises:
-        ValueError: If the groups do not divide the fields.
-    """
-
-    scale: Float[Array, " field"]
-    shift: Float[Array, " field"]
-    num_groups: int = eqx.field(static=True)
-    order: int = eqx.field(static=True)
-
-    def __init__(self, fields: int, num_groups: int, order: int):
-        if type(num_groups) is not int or num_groups < 1 or fields % num_groups:
-            raise ValueError(
-                f"`norm_groups` must divide the number of fields, {fields}, but got "
-                f"{num_groups!r}."
-            )
-        self.scale = jnp.ones(fields)
-        self.shift = jnp.zeros(fields)
-        self.num_groups = num_groups
-        self.order = order
-
-    def __call__(
-        self, maps: Float[Array, "y x channel"]
-    ) -> Float[Array, "y x channel"]:
-        height, width, channels = maps.shape
-        parts = maps.reshape(height, width, self.order, self.num_groups, -1)
-        axes = (0, 1, 2, 4)
-        mean = jnp.mean(parts, axis=axes, keepdims=True)
-        variance = jnp.mean((parts - mean) ** 2, axis=axes, keepdims=True)
-        normal = ((parts - mean) / jnp.sqrt(variance + 1e-5)).reshape(maps.shape)
-        scale, shift = (jnp.tile(x, self.order) for x in (self.scale, self.shift))
-        return normal * scale[None, None] + shift[None, None]
-
-
 def extract_patches(
     image: Float[Array, "y x channel"], size: int, stride: int = 1
 ) -> Float[Array, "v u patch"]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from equistein.groups import check_invariance, ImageRotations, InvarianceError, Trivial
-from equistein.networks import FieldNorm, plain_twin, SteerableCNN, SteerableConv
+from equistein.networks import plain_twin, SteerableCNN, SteerableConv
 
 C4, D4 = ImageRotations(), ImageRotations(reflections=True)
 every_group = pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_matrix_product_is_the_group_convolution(
 @pytest.mark.parametrize("group", [C4, D4], ids=str)
 def test_turned_images_have_turned_maps_of_permuted_elements(group, key):
     network = SteerableCNN(
-        (6, 6, 1), (2, 3, 2), symmetry=group, pool_after=(2,), norm_groups=1, key=key
+        (6, 6, 1), (2, 3, 2), symmetry=group, pool_after=(2,), key=key
     )
     image = jr.normal(key, (6, 6, 1))
     maps = np.asarray(network.maps(image)[-1]).reshape(3, 3, group.order, 2)
@@ -91,14 +91,13 @@ def test_turned_images_have_turned_maps_of_permuted_elements(group, key):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group_pool", ["mean", "max", "logsumexp"])
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(jnp.float32, 1e-6), (jnp.float64, 1e-13)]
 )
-def test_eight_layers_are_exactly_invariant(group_pool, dtype, tolerance, key):
+def test_eight_layers_are_exactly_invariant(dtype, tolerance, key):
     network = SteerableCNN(
         (28, 28, 1), (2, 2, 2, 4, 4, 4, 4, 4), pool_after=(1, 3),
-        group_pool=group_pool, out_size=10, key=key,
+        out_size=10, key=key,
     )  # fmt: skip
     network = jax.tree.map(
         lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, network
@@ -131,20 +130,6 @@ def test_num_weights_counts_what_is_trained(key):
     assert network.num_weights() == lifting + regular + head
 
 
-def test_field_norm_by_hand(key):
-    norm = FieldNorm(4, 2, 3)
-    norm = eqx.tree_at(lambda n: (n.scale, n.shift), norm,
-                       (jnp.arange(1.0, 5.0), jnp.arange(4.0)))  # fmt: skip
-    maps = np.asarray(3 + 2 * jr.normal(key, (5, 5, 12)))
-    parts = maps.reshape(5, 5, 3, 4)
-    expected = np.empty_like(parts)
-    for group in (slice(0, 2), slice(2, 4)):
-        part = parts[..., group]
-        expected[..., group] = (part - part.mean()) / np.sqrt(part.var() + 1e-5)
-    expected = expected * np.arange(1.0, 5.0) + np.arange(4.0)
-    assert np.allclose(norm(jnp.asarray(maps)), expected.reshape(5, 5, 12))
-
-
 def test_pixels_are_divided_by_the_scale(key):
     one = SteerableCNN((6, 6, 1), (2,), key=key)
     other = SteerableCNN((6, 6, 1), (2,), scale=4.0, key=key)
@@ -163,8 +148,6 @@ def test_pixels_are_divided_by_the_scale(key):
         ({"fields": (2, 0)}, "`fields`"),
         ({"sizes": (3,)}, "`sizes`"),
         ({"pool_after": (3,)}, "`pool_after`"),
-        ({"group_pool": "median"}, "`group_pool`"),
-        ({"norm_groups": 3}, "`norm_groups`"),
         ({"scale": 0.0}, "`scale`"),
         ({"symmetry": "c4"}, "`symmetry`"),
         ({"out_size": 0}, "`out_size`"),
