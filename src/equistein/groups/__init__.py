@@ -4,15 +4,11 @@ from equistein.groups._base import (
     AbstractFiniteGroup as AbstractFiniteGroup,
     AbstractGroup as AbstractGroup,
     AbstractMatrixGroup as AbstractMatrixGroup,
+    Trivial as Trivial,
 )
 from equistein.groups._check import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,
-)
-from equistein.groups._image_rotations import ImageRotations as ImageRotations
-from equistein.groups._orthogonal import (
-    Orthogonal as Orthogonal,
-    SpecialOrthogonal as SpecialOrthogonal,
 )
 from equistein.groups._parse import parse_group as parse_group
 from equistein.groups._permutations import (
@@ -21,12 +17,17 @@ from equistein.groups._permutations import (
     SignedPermutations as SignedPermutations,
     Signs as Signs,
 )
-from equistein.groups._planar import Cyclic as Cyclic, Dihedral as Dihedral
 from equistein.groups._point_cloud import (
     encode_species as encode_species,
     PointCloud as PointCloud,
     RigidPermutation as RigidPermutation,
 )
 from equistein.groups._product import Direct as Direct, Product as Product
+from equistein.groups._rotations import (
+    Cyclic as Cyclic,
+    Dihedral as Dihedral,
+    ImageRotations as ImageRotations,
+    Orthogonal as Orthogonal,
+    SpecialOrthogonal as SpecialOrthogonal,
+)
 from equistein.groups._torus_translations import TorusTranslations as TorusTranslations
-from equistein.groups._trivial import Trivial as Trivial

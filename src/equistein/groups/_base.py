@@ -1,4 +1,4 @@
-"""Interfaces for groups. A group comes with its action on a point."""
+"""Interfaces for groups, which come with their action on a point; no symmetry."""
 
 import abc
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import keyed
+from equistein._gate import gate, keyed
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
@@ -120,6 +120,32 @@ class AbstractFiniteGroup(AbstractGroup):
     def sample(self, key: AnyKey, num: int) -> PyTree:
         chosen = jr.randint(key, (num,), 0, self.order)
         return jax.tree.map(lambda leaf: leaf[chosen], self.elements())
+
+
+@gate
+class Trivial(AbstractFiniteGroup):
+    """No symmetry: the identity alone, on points of any shape."""
+
+    @property
+    def order(self) -> int:
+        return 1
+
+    def elements(self) -> PyTree:
+        return jnp.zeros(1, dtype=int)
+
+    def act(self, element: PyTree, point: Point) -> Point:
+        del element
+        return point
+
+    def compose(self, left: PyTree, right: PyTree) -> PyTree:
+        del right
+        return left
+
+    def inverse(self, element: PyTree) -> PyTree:
+        return element
+
+    def canonicalize(self, point: Point) -> Point:
+        return point
 
 
 class AbstractMatrixGroup(AbstractGroup):

@@ -3,15 +3,18 @@
 from collections.abc import Hashable, Sequence
 
 from equistein._gate import gate
-from equistein.groups._base import AbstractGroup
-from equistein.groups._image_rotations import ImageRotations
-from equistein.groups._orthogonal import Orthogonal, SpecialOrthogonal
+from equistein.groups._base import AbstractGroup, Trivial
 from equistein.groups._permutations import Permutations, SignedPermutations, Signs
-from equistein.groups._planar import Cyclic, Dihedral
 from equistein.groups._point_cloud import PointCloud
 from equistein.groups._product import Direct, Product
+from equistein.groups._rotations import (
+    Cyclic,
+    Dihedral,
+    ImageRotations,
+    Orthogonal,
+    SpecialOrthogonal,
+)
 from equistein.groups._torus_translations import TorusTranslations
-from equistein.groups._trivial import Trivial
 
 _NUMBERED = {
     "cyclic": Cyclic,
@@ -52,11 +55,11 @@ def parse_group(
     inner = lambda text: parse_group(text, species=species, dim=dim)
     if name == "direct" and number:
         parts = [part.rpartition("@") for part in number.split("+")]
-        return Direct(*((inner(group), _shape(shape)) for group, _, shape in parts))
+        return Direct(*((inner(one), _numbers(s, "x", int)) for one, _, s in parts))
     if name == "product" and number:
         return Product(*map(inner, number.split("*")))
     if name == "torus" and number:
-        return TorusTranslations(_numbers(number.split(",")))
+        return TorusTranslations(_numbers(number, ",", float))
     if name == "trivial" and not number:
         return Trivial()
     if name in ("image-rotations", "image-reflections") and not number:
@@ -70,17 +73,9 @@ def parse_group(
     raise ValueError(f"There is no group {text!r}: give {_FORMS}.")
 
 
-def _shape(text: str) -> tuple[int, ...]:
-    sizes = text.split("x")
-    if not all(size.isdecimal() for size in sizes):
-        raise ValueError(f"A part's shape is sizes such as 3x2, but got {text!r}.")
-    return tuple(map(int, sizes))
-
-
-def _numbers(texts: list[str]) -> list[float]:
+def _numbers(text: str, separator: str, kind: type) -> list:
     try:
-        return [float(text) for text in texts]
+        return [kind(part) for part in text.split(separator)]
     except ValueError:
-        raise ValueError(
-            f"A torus needs periods such as 6.28,inf, but got {texts}."
-        ) from None
+        message = f"A group needs numbers as in 3x2 or 6.28,inf, but got {text!r}."
+        raise ValueError(message) from None

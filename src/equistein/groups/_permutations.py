@@ -14,9 +14,121 @@ from jaxtyping import Array, Float, Int
 from equistein._arrays import as_keys
 from equistein._gate import gate, keyed
 from equistein._limits import check_memory
+from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractFiniteGroup
-from equistein.groups._labels import Labels
+
+Part = tuple[tuple[int, ...], tuple[int, ...]]
+"""A shape, and the axes of its labels."""
+
+
+class Labels(eqx.Module):
+    r"""The coordinates of `num` exchangeable labels in a point.
+
+    Without `parts`, equal blocks of the leading axis. With `parts`, those of arrays in
+    a flat point along the named axes: `(((3,), (0,)), ((3, 3), (0, 1)), ((2,), ()))` is
+    a vector with a number for each label, a matrix whose rows and columns both are
+    labels, and two numbers without a label.
+    """
+
+    num: int
+    parts: tuple[Part, ...] | None
+
+    def __init__(self, name: str, num: int, parts: Any = None, *, most_axes: int = 2):
+        check_integers(name, num=num)
+        self.num = num
+        self.parts = None if parts is None else tuple(map(_as_part, parts))
+        for shape, axes in self.parts or ():
+            fits = all(0 <= axis < len(shape) and shape[axis] == num for axis in axes)
+            if not fits or len(set(axes)) < len(axes) or len(axes) > most_axes:
+                raise ValueError(
+                    f"{name} with `num` {num} needs `parts` that are as long along at "
+                    f"most {most_axes} different axes of labels, but got the shape "
+                    f"{shape} with the axes {axes}."
+                )
+        if self.parts is not None and not any(axes for _, axes in self.parts):
+            raise ValueError(
+                f"{name} needs `parts` of which one has an axis of labels."
+            )
+
+    def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        """Raise `ValueError` unless points of this shape hold the labels."""
+        if self.parts is not None:
+            size = sum(math.prod(shape) for shape, _ in self.parts)
+            good, wanted = shape == (size,), f"({size},), as its `parts` say"
+        else:
+            good = len(shape) > 0 and shape[0] % self.num == 0 and shape[0] > 0
+            wanted = f"(n, ...) with n a multiple of {self.num}"
+        if not good:
+            raise ValueError(
+                f"{name} of {self.num} labels acts on points of shape {wanted}, but "
+                f"got points of shape {shape}. Put the labels on the leading axis, or "
+                "give `parts`."
+            )
+
+    def permuted(self, point: Point, permutation: Int[Array, " label"]) -> Point:
+        """Return the point whose label i holds what `permutation[i]` held."""
+        if self.parts is None:
+            blocks = point.reshape(self.num, -1)
+            return blocks[permutation].reshape(point.shape)
+        moved = []
+        for array, (_, axes) in self._arrays(point):
+            for axis in axes:
+                array = jnp.take(array, permutation, axis=axis)
+            moved.append(array.ravel())
+        return jnp.concatenate(moved)
+
+    def scaled(self, point: Point, factors: Float[Array, " label"]) -> Point:
+        """Return the point with each label's coordinates times a factor."""
+        factors = jnp.asarray(factors, point.dtype)
+        if self.parts is None:
+            blocks = point.reshape(self.num, -1)
+            return (blocks * factors[:, None]).reshape(point.shape)
+        moved = []
+        for array, (shape, axes) in self._arrays(point):
+            for axis in axes:
+                others = [i for i in range(len(shape)) if i != axis]
+                array = array * jnp.expand_dims(factors, others)
+            moved.append(array.ravel())
+        return jnp.concatenate(moved)
+
+    def sort_keys(self, point: Point) -> Float[Array, " label"]:
+        """Return a coordinate of each label that representatives are sorted by."""
+        if self.parts is None:
+            return point.reshape(self.num, -1)[:, 0]
+        first = [(a, axes) for a, (_, axes) in self._arrays(point) if axes]
+        array, (axis, *others) = min(first, key=lambda pair: len(pair[1]))
+        by_label = jnp.moveaxis(array, axis, 0).reshape(self.num, -1)
+        # Where rows and columns both are labels, a row's sum does not depend on order.
+        return jnp.sum(by_label, axis=1) if others else by_label[:, 0]
+
+    @property
+    def are_separate(self) -> bool:
+        """Whether no coordinate belongs to two labels."""
+        return all(len(axes) < 2 for _, axes in self.parts or ())
+
+    def blocks(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the indices of separate labels, (label, width), and of the rest."""
+        if self.parts is None:
+            return np.arange(size).reshape(self.num, -1), np.arange(0)
+        labelled, rest, start = [], [np.arange(0)], 0
+        for shape, axes in self.parts:
+            places = start + np.arange(math.prod(shape)).reshape(shape)
+            start += math.prod(shape)
+            if axes:
+                labelled.append(np.moveaxis(places, axes[0], 0).reshape(self.num, -1))
+            else:
+                rest.append(places.ravel())
+        return np.concatenate(labelled, axis=1), np.concatenate(rest)
+
+    def _arrays(self, point: Point) -> list[tuple[Array, Part]]:
+        """Return the arrays that a flat point holds, with their parts."""
+        parts = self.parts or ()
+        sizes = [math.prod(shape) for shape, _ in parts]
+        pieces = jnp.split(point, np.cumsum(sizes)[:-1])
+        return [
+            (p.reshape(part[0]), part) for p, part in zip(pieces, parts, strict=True)
+        ]
 
 
 class AbstractLabelGroup(AbstractFiniteGroup):
@@ -28,7 +140,9 @@ class AbstractLabelGroup(AbstractFiniteGroup):
         self.labels.check_shape(type(self).__name__, shape)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.labels.described})"
+        num, parts = self.labels.num, self.labels.parts
+        more = "" if parts is None else f", parts={parts}"
+        return f"{type(self).__name__}({num}{more})"
 
 
 @gate
@@ -94,16 +208,10 @@ class Permutations(AbstractLabelGroup):
 class Signs(AbstractLabelGroup):
     r"""The $2^n$ independent changes of sign of `num` labels.
 
-    Acts on the points of `Permutations`; all coordinates of a label change their sign
-    together, $(g x)_i = \pm x_i$. The representative has no negative number in the
-    coordinate that `Permutations` sorts by. An element is an array of 1 and -1.
-
-    Args:
-        num: The number of labels.
-        parts: As for `Permutations`, each part with at most one axis of labels.
-
-    Raises:
-        ValueError: If `num` is not a positive integer, or `parts` do not fit it.
+    Acts on the points of `Permutations`, whose arguments it takes, with at most one
+    axis of labels in a part; all coordinates of a label change their sign together,
+    $(g x)_i = \pm x_i$. The representative has no negative number in the coordinate
+    that `Permutations` sorts by. An element is an array of 1 and -1.
     """
 
     labels: Labels
@@ -153,16 +261,9 @@ class SignedPermutation(eqx.Module):
 class SignedPermutations(AbstractLabelGroup):
     r"""The $2^n n!$ orders of `num` labels with changes of their signs.
 
-    Acts on the points of `Permutations`, $(g x)_i = \pm x_{g(i)}$: the hyperoctahedral
-    group, as of a layer of hidden units with an odd activation such as tanh. The
+    Acts on the points of `Signs`, $(g x)_i = \pm x_{g(i)}$: the hyperoctahedral group,
+    as of a layer of hidden units with an odd activation such as tanh. The
     representative is that of `Permutations`, after that of `Signs`.
-
-    Args:
-        num: The number of labels.
-        parts: As for `Permutations`, each part with at most one axis of labels.
-
-    Raises:
-        ValueError: If `num` is not a positive integer, or `parts` do not fit it.
     """
 
     labels: Labels
@@ -231,3 +332,14 @@ def _random_permutations(
 def _all_signs(num: int) -> np.ndarray:
     check_memory(f"All signs of {num} labels", 2**num * (64 + 16 * num), "draw some")
     return np.array(list(itertools.product((1, -1), repeat=num)))
+
+
+def _as_part(part: Any) -> Part:
+    try:
+        shape, axes = part
+        return tuple(int(n) for n in shape), tuple(int(axis) for axis in axes)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "`parts` needs pairs of a shape and the axes of its labels, such as "
+            f"((3, 2), (0,)), but got {part!r}."
+        ) from None

@@ -17,7 +17,7 @@ from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractGroup, rotate
-from equistein.groups._orthogonal import best_rotation, special_orthogonal
+from equistein.groups._rotations import best_rotation, special_orthogonal
 
 _ROUNDS = 3  # of permutations and rotations, to bring one cloud near another
 

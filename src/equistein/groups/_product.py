@@ -46,19 +46,14 @@ class AbstractCombined(AbstractGroup):
         return math.prod(orders) if len(orders) == len(self.groups) else None
 
     def elements(self) -> PyTree:
-        return _all_tuples(self.groups)
-
-
-def _all_tuples(groups: tuple[AbstractGroup, ...]) -> PyTree:
-    """Return all tuples of elements of finite groups, stacked on axis 0."""
-    orders = [len(jax.tree.leaves(group.elements())[0]) for group in groups]
-    num = math.prod(orders)
-    check_memory(f"The {num} elements of the product", _BYTES * num)
-    places = jnp.unravel_index(jnp.arange(num), orders)
-    return tuple(
-        jax.tree.map(lambda leaf, place=place: leaf[place], group.elements())
-        for group, place in zip(groups, places, strict=True)
-    )
+        orders = [len(jax.tree.leaves(group.elements())[0]) for group in self.groups]
+        num = math.prod(orders)
+        check_memory(f"The {num} elements of the product", _BYTES * num)
+        places = jnp.unravel_index(jnp.arange(num), orders)
+        return tuple(
+            jax.tree.map(lambda leaf, place=place: leaf[place], group.elements())
+            for group, place in zip(self.groups, places, strict=True)
+        )
 
 
 @gate
@@ -69,8 +64,7 @@ class Product(AbstractCombined):
     rotates them all: points of shape (3, 2). The representative is the one, of the
     infinite group's over all elements of the others, with the largest product with a
     fixed array that has no symmetry. `order` counts tuples of elements, of which
-    several may act alike. For permutations with changes of sign, which do not commute,
-    see `SignedPermutations`.
+    several may act alike.
 
     Args:
         *groups: The groups, at most one of them infinite.
@@ -103,11 +97,7 @@ class Product(AbstractCombined):
     def canonicalize(self, point: Point) -> Point:
         finite = tuple(group for group in self.groups if group.order is not None)
         point = self.project(point)
-        copies = point[None]
-        if finite:
-            moves = Product(*finite)
-            elements = _all_tuples(finite)
-            copies = jax.vmap(moves.act, (0, None))(elements, point)
+        copies = Product(*finite).orbit(point) if finite else point[None]
         for group in self.groups:
             if group.order is None:
                 copies = jax.vmap(group.canonicalize)(copies)

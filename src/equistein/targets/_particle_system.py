@@ -142,6 +142,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
 
     def minima(self, key: AnyKey, num_starts: int = 512) -> Minima:
         """Find the distinct minima from many starts; 512 find all five of DW-4."""
+        key = as_keys(key)
         starts = self.start(key, num_starts)
         return find_minima(self.log_density, starts, self.features)
 
