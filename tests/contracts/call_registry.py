@@ -191,7 +191,6 @@ CALLS = {
     **calls(
         es.metrics,
         accuracy=dict(logits=LOGITS, labels=LABELS),
-        reliability=dict(logits=LOGITS, labels=LABELS, num_bins=5),
         expected_calibration_error=dict(logits=LOGITS, labels=LABELS, num_bins=5),
         auroc=dict(inside=X[:, 0], outside=Y[:, 0]),
         energy_distance=dict(first=X, second=Y),

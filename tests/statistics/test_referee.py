@@ -20,5 +20,5 @@ def test_exact_samples_are_at_the_floor(target, floor, hot, passes, key):
     assert abs(one.floor / floor - 1) < 0.2
     assert (abs(one.value - one.floor) < 4 * one.spread) == passes
     assert (found.failures == ()) == passes
-    assert found.reference.passes
+    assert found.warnings == () or not passes
     assert found.reference.energy_w2 < one.floor

@@ -8,37 +8,29 @@ from equistein.metrics._classification import (
     accuracy as accuracy,
     auroc as auroc,
     expected_calibration_error as expected_calibration_error,
+    outlier_scores as outlier_scores,
     projected_gradient_attack as projected_gradient_attack,
-    Reliability as Reliability,
-    reliability as reliability,
+    typicality as typicality,
 )
 from equistein.metrics._distances import (
     energy_distance as energy_distance,
     frechet_distance as frechet_distance,
-    total_variation as total_variation,
-    wasserstein_1d as wasserstein_1d,
-)
-from equistein.metrics._geometric_wasserstein import (
-    geometric_wasserstein as geometric_wasserstein,
-    GeometricWasserstein as GeometricWasserstein,
-)
-from equistein.metrics._importance_weights import (
-    reweight as reweight,
-    Weighted as Weighted,
-)
-from equistein.metrics._neighbors import (
     mode_weights as mode_weights,
     nearest_distances as nearest_distances,
     precision_and_recall as precision_and_recall,
     PrecisionAndRecall as PrecisionAndRecall,
     proportions as proportions,
+    total_variation as total_variation,
+    wasserstein_1d as wasserstein_1d,
 )
-from equistein.metrics._outlier_scores import (
-    outlier_scores as outlier_scores,
-    typicality as typicality,
+from equistein.metrics._importance_weights import (
+    reweight as reweight,
+    Weighted as Weighted,
 )
 from equistein.metrics._particle_systems import (
     AbstractParticleDensity as AbstractParticleDensity,
+    geometric_wasserstein as geometric_wasserstein,
+    GeometricWasserstein as GeometricWasserstein,
     pair_distances as pair_distances,
 )
 from equistein.metrics._sample_statistics import (

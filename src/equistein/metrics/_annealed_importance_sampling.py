@@ -43,7 +43,6 @@ class LogNormalizer(eqx.Module):
             samples of the density.
         effective_sample_size: That of the weights, the smaller of the two directions.
         num_particles: The number of chains to the density.
-        has_samples: Whether the way back began at given samples.
     """
 
     value: Scalar
@@ -52,7 +51,6 @@ class LogNormalizer(eqx.Module):
     upper: Scalar
     effective_sample_size: Scalar
     num_particles: int
-    has_samples: bool
 
 
 @finite_gate
@@ -79,10 +77,9 @@ def annealed_importance_sampling(
     probability under the base of where p is positive, which chains cannot leave.
 
     Zero density, as behind a hard wall, is minus infinity or NaN. The base lives on the
-    subspace of the points. Of `samples` of the density, such as the data of a model,
-    at most `num_particles` are used. Without them the way back begins at the chains'
-    ends, resampled by their weights, and misses the modes that they miss: take a base
-    wider than the density.
+    subspace of the points. Of `samples` of the density at most `num_particles` are
+    used. Without them the way back begins at the chains' ends, resampled by their
+    weights, and misses the modes that they miss: take a base wider than the density.
 
     Raises:
         ValueError: If a number is too small, or `samples` do not fit.
@@ -126,7 +123,6 @@ def annealed_importance_sampling(
         upper=upper,
         effective_sample_size=effective,
         num_particles=num_particles,
-        has_samples=samples is not None,
     )
 
 

@@ -1,15 +1,19 @@
-"""Accuracy and calibration of classifiers, attacks on them, and AUROC of scores."""
+"""Classifiers: accuracy, calibration and attacks; scores that separate outliers."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import finite_gate
+from equistein._numbers import check_integers
+from equistein._products import matmul
 from equistein._types import Particles, Point, Scalar
+from equistein.energies import AbstractEnergy
 from equistein.metrics._checks import (
     are_labels,
     are_numbers,
@@ -17,6 +21,9 @@ from equistein.metrics._checks import (
     check_labels,
     nan_unless,
 )
+
+_AT_ONCE = 256  # images take much memory
+_RIDGE = 1e-4  # of the variance, where statistics depend on each other
 
 
 @finite_gate
@@ -30,42 +37,6 @@ def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scala
     check_labels("accuracy", labels, logits.shape[1])
     right = jnp.argmax(logits, axis=1).astype(labels.dtype) == labels
     return nan_unless(_are_valid(logits, labels), jnp.mean(right))
-
-
-class Reliability(NamedTuple):
-    r"""How often predictions are right, by their confidence.
-
-    Attributes:
-        confidence: The mean of $\max_y p(y|x)$ in each bin; 0 in an empty one.
-        accuracy: The fraction of right predictions in it.
-        proportion: The proportion of the points in it.
-    """
-
-    confidence: Float[Array, " bin"]
-    accuracy: Float[Array, " bin"]
-    proportion: Float[Array, " bin"]
-
-
-@finite_gate
-def reliability(
-    logits: Float[Array, "n class"], labels: Int[Array, " n"], num_bins: int = 15
-) -> Reliability:
-    """Return the reliability diagram, in bins of equal width of the confidence.
-
-    References:
-        Guo et al. (2017), On calibration of modern neural networks.
-    """
-    check_bins("reliability", num_bins)
-    check_labels("reliability", labels, logits.shape[1])
-    confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
-    guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
-    right = (guessed == labels).astype(confidence.dtype)
-    bins = jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
-    rows = jnp.stack([confidence, right, jnp.ones_like(right)])
-    sums = jnp.zeros((3, num_bins), rows.dtype).at[:, bins].add(rows)
-    some = jnp.maximum(sums[2], 1)
-    means = jnp.stack([sums[0] / some, sums[1] / some, sums[2] / len(labels)])
-    return Reliability(*nan_unless(_are_valid(logits, labels), means))
 
 
 @finite_gate
@@ -82,8 +53,18 @@ def expected_calibration_error(
     References:
         Guo et al. (2017), On calibration of modern neural networks.
     """
-    bins = reliability(logits, labels, num_bins)
-    return jnp.sum(bins.proportion * jnp.abs(bins.accuracy - bins.confidence))
+    check_bins("expected_calibration_error", num_bins)
+    check_labels("expected_calibration_error", labels, logits.shape[1])
+    confidence = jnp.max(jax.nn.softmax(logits, axis=1), axis=1)
+    guessed = jnp.argmax(logits, axis=1).astype(labels.dtype)
+    right = (guessed == labels).astype(confidence.dtype)
+    bins = jnp.clip(jnp.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
+    rows = jnp.stack([confidence, right, jnp.ones_like(right)])
+    sums = jnp.zeros((3, num_bins), rows.dtype).at[:, bins].add(rows)
+    some = jnp.maximum(sums[2], 1)
+    gaps = jnp.abs(sums[1] / some - sums[0] / some)
+    error = jnp.sum(sums[2] / len(labels) * gaps)
+    return nan_unless(_are_valid(logits, labels), error)
 
 
 @finite_gate
@@ -156,3 +137,89 @@ def _attacked(logits, points, labels, radius, limits, num_steps) -> Particles:
         return jax.lax.fori_loop(0, num_steps, step, point)
 
     return jax.lax.map(one, (points, labels), batch_size=100)
+
+
+@finite_gate
+@eqx.filter_jit
+def outlier_scores(
+    energy: AbstractEnergy, points: Particles
+) -> dict[str, Float[Array, " n"]]:
+    r"""Return scores that are high for points like the data, and low for others.
+
+    `log_density` is $-E(x)$, `confidence` is $\max_y p(y|x)$ of a joint energy, and
+    `gradient_norm` is $-|\nabla E(x)|$: the density of typical points is flat.
+
+    References:
+        Grathwohl et al. (2020), Your classifier is secretly an energy based model,
+        section 5.3.
+    """
+
+    def of_one(point):
+        def value(x):
+            values = energy.evaluate(x)
+            return values.energy, values.logits
+
+        (value_here, logits), gradient = jax.value_and_grad(value, has_aux=True)(point)
+        scores = {
+            "log_density": -value_here,
+            "gradient_norm": -jnp.sqrt(jnp.sum(gradient**2)),
+        }
+        if logits is not None:
+            scores["confidence"] = jnp.max(jax.nn.softmax(logits))
+        return scores
+
+    return jax.lax.map(of_one, points, batch_size=_AT_ONCE)
+
+
+@finite_gate
+def typicality(
+    statistics: Callable[[Point], Float[Array, " statistic"]],
+    points: Particles,
+    data: Float[Array, "m *shape"],
+    labels: Int[Array, " m"],
+    num_classes: int,
+) -> Float[Array, " n"]:
+    r"""Return how typical statistics of points are of those of the data.
+
+    $$-\min_y (t(x) - \mu_y)^\top \Sigma^{-1} (t(x) - \mu_y)$$
+
+    with the mean $\mu_y$ of the statistics t over the data of class y, and the
+    covariance $\Sigma$ within classes. Unlike the density, it is low for outliers that
+    are simpler than the data.
+
+    Statistics of a point are features, logits, or the norm of the score. Labels are -1
+    where unknown, and a class without data is left out.
+
+    Raises:
+        ValueError: If a label is no class, or all are unknown.
+
+    References:
+        Lee et al. (2018), A simple unified framework for detecting out-of-distribution
+        samples; Morningstar et al. (2021), Density of states estimation.
+    """
+    check_integers("`typicality`", num_classes=num_classes)
+    check_labels("typicality", labels, num_classes, unknown=True)
+    if not isinstance(labels, Tracer) and np.all(np.asarray(labels) < 0):
+        raise ValueError(
+            "`typicality` needs `labels` of which some are known, but all are -1. Give "
+            "0 for all, which is one class."
+        )
+    return _typicality(statistics, points, data, labels, num_classes)
+
+
+@eqx.filter_jit
+def _typicality(statistics, points, data, labels, num_classes) -> Float[Array, " n"]:
+    def of_all(x):
+        return jax.lax.map(statistics, x, batch_size=_AT_ONCE)
+
+    known, judged = of_all(data), of_all(points)
+    member = jax.nn.one_hot(labels, num_classes, dtype=known.dtype)
+    counts = jnp.sum(member, axis=0)
+    means = matmul(member.T, known) / jnp.maximum(counts, 1)[:, None]
+    apart = (known - matmul(member, means)) * jnp.sum(member, axis=1)[:, None]
+    covariance = matmul(apart.T, apart) / jnp.sum(member)
+    ridge = _RIDGE * jnp.diag(jnp.diag(covariance))
+    gaps = judged[:, None] - means[None]
+    solved = jnp.linalg.solve(covariance + ridge, gaps.reshape(-1, gaps.shape[2]).T)
+    distances = jnp.sum(gaps * solved.T.reshape(gaps.shape), axis=2)
+    return -jnp.min(jnp.where(counts > 0, distances, jnp.inf), axis=1)

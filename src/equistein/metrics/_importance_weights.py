@@ -3,17 +3,14 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 from jaxtyping import Array, Float
 
 from equistein._arrays import check_particles
-from equistein._gate import finite_gate, keyed
-from equistein._numbers import check_integers
-from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein._gate import finite_gate
+from equistein._types import LogDensity, Particles, Scalar
 from equistein.samplers import warn_of_samples
 
 _FEWEST = 2.0  # of equal weights that are as good
-_ALIKE = 1e-6  # the spread of log weights of one and the same density
 
 
 @finite_gate
@@ -31,12 +28,6 @@ class Weighted(eqx.Module):
     weights: Float[Array, " particle"]
     effective_sample_size: Scalar
 
-    @keyed
-    def resample(self, key: Key, num: int) -> Particles:
-        """Draw particles, some several times, in proportion to their weights."""
-        check_integers("`resample`", num=num)
-        return self.particles[jr.choice(key, len(self.weights), (num,), p=self.weights)]
-
 
 @finite_gate
 def reweight(
@@ -47,13 +38,11 @@ def reweight(
     $$w_i \propto p(x_i) / q(x_i)$$
 
     Exact as the number of samples grows, where q is above zero wherever p is; both may
-    be unnormalized. The particles must be exact samples of q. Where a sampler only
-    approximates q, continue from the particles with Markov chains of the target, such
-    as `es.MALA`.
+    be unnormalized. The particles must be exact samples of q: where a sampler only
+    approximates it, continue with Markov chains of the target, such as `es.MALA`.
 
     Warns:
-        SamplingWarning: If nearly all weight is on one particle, or all weights are
-            equal.
+        SamplingWarning: If nearly all weight is on one particle.
 
     Raises:
         ValueError: If there are no particles, or no weight is finite.
@@ -77,11 +66,6 @@ def reweight(
             f"The weights of {len(weights)} samples are worth {float(effective):.1f} "
             "of the target: nearly all weight is on one. Give more samples, or "
             "continue with chains of the target, such as MALA.",
-        )
-    elif float(jnp.ptp(log_weights)) < _ALIKE:
-        warn_of_samples(
-            f"All {len(weights)} weights are alike (effective number "
-            f"{float(effective):.1f}): `target` and `log_density` are one density.",
         )
     return Weighted(particles, weights, effective)
 

@@ -1,14 +1,25 @@
-"""Particle systems with reference samples, and pair distances."""
+"""Particle systems, and the Wasserstein distance of sets of their clouds."""
 
 import abc
+import itertools
+import math
+from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
+from scipy.optimize import linear_sum_assignment
 
 from equistein._gate import finite_gate
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import PointCloud
+from equistein.kernels import AbstractClosedForm, closed_form, RBF
+
+_STARTS = 2  # alignments a search continues with
+_ROUNDS = 2  # of assignment and rotation
+_CHUNK = 2**22  # numbers in memory
 
 
 class AbstractParticleDensity(eqx.Module):
@@ -66,3 +77,107 @@ def pair_distances(points: Particles) -> Float[Array, "n pair"]:
     first, second = jnp.triu_indices(points.shape[1], k=1)
     gaps = points[:, first] - points[:, second]
     return jnp.sqrt(jnp.sum(gaps**2, axis=-1))
+
+
+class GeometricWasserstein(NamedTuple):
+    """The distance of two sets of clouds.
+
+    Attributes:
+        value: The distance.
+        is_exact: Whether it is; if not, it is an upper bound.
+    """
+
+    value: float
+    is_exact: bool
+
+
+@finite_gate
+def geometric_wasserstein(
+    first: Float[Array, "n *shape"],
+    second: Float[Array, "n *shape"],
+    group: PointCloud,
+) -> GeometricWasserstein:
+    r"""The Wasserstein-2 distance of two sets of clouds, up to the group.
+
+    $$W_2^2 = \min_\sigma \frac1n \sum_i \min_{g} |x_i - g\, y_{\sigma(i)}|^2$$
+
+    over the permutations $\sigma$ of the samples and the elements g of `PointCloud`.
+    The inner minimum is exact where the kernel `Equivariant` has a closed form (at most
+    five like particles, in the plane or in space). Otherwise it is an upper bound, from
+    the principal axes by alternating assignment and rotation: tight for clouds near
+    each other, up to 12 % too large for random sets of six like particles. Takes $n^2$
+    alignments: compare some hundreds of clouds, and as many exact ones for the floor.
+
+    References:
+        Klein, Krämer and Noé (2023), Equivariant flow matching, for the cost.
+    """
+    if first.shape != second.shape:
+        raise ValueError(
+            "`geometric_wasserstein` needs as many clouds in `second` as in `first`, "
+            f"but got shapes {first.shape} and {second.shape}."
+        )
+    group.check_shape(first.shape[1:])
+    project = jax.vmap(group.project)
+    x, y = project(first), project(second)
+    form = closed_form(RBF(1.0), group)
+    if form is not None:
+        rows = max(1, _CHUNK // (len(y) * form.num_copies))
+        parts = [_exact(form, x[i : i + rows], y) for i in range(0, len(x), rows)]
+        costs = np.concatenate([np.asarray(part) for part in parts])
+    else:
+        x, y = (np.asarray(z, dtype=float) for z in (x, y))
+        upright = _principal(y)
+        costs = np.stack([_aligned(cloud, upright, group) for cloud in _principal(x)])
+    rows, columns = linear_sum_assignment(costs)
+    value = math.sqrt(max(float(np.mean(costs[rows, columns])), 0.0))
+    return GeometricWasserstein(value, form is not None)
+
+
+@eqx.filter_jit
+def _exact(
+    form: AbstractClosedForm,
+    x: Float[Array, "row *shape"],
+    y: Float[Array, "n *shape"],
+) -> Float[Array, "row n"]:
+    return form.squared_orbit_distances(RBF(1.0), x, y)
+
+
+def _principal(clouds: np.ndarray) -> np.ndarray:
+    """Rotate clouds to their principal axes."""
+    axes = np.linalg.svd(clouds)[2]
+    # Where the axes are a reflection, one of them is reversed.
+    axes[:, -1] *= np.linalg.det(axes)[:, None]
+    return clouds @ np.swapaxes(axes, 1, 2)
+
+
+def _aligned(cloud: np.ndarray, others: np.ndarray, group: PointCloud) -> np.ndarray:
+    """Return the squared distance of one cloud to the orbit of each other one."""
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=group.dim)))
+    if not group.reflections:
+        signs = signs[np.prod(signs, axis=1) > 0]
+    labels = np.array(group.species)
+    forbidden = np.where(labels[:, None] == labels[None, :], 0.0, np.inf)
+    turned = others[:, None] * signs[:, None]
+    costs = _pair_costs(cloud, turned) + forbidden
+    rough = np.sum(np.min(costs, axis=-1), axis=-1)
+    rough += np.sum(np.min(costs, axis=-2), axis=-1)
+    best = np.argsort(rough, axis=1)[:, :_STARTS]
+    turned = np.take_along_axis(turned, best[:, :, None, None], axis=1)
+    size = turned.shape[:2]
+    turned = turned.reshape(-1, *cloud.shape)
+    for _ in range(_ROUNDS):
+        costs = _pair_costs(cloud, turned) + forbidden
+        order = np.stack([linear_sum_assignment(cost)[1] for cost in costs])
+        turned = np.take_along_axis(turned, order[:, :, None], axis=1)
+        left, _, right = np.linalg.svd(np.swapaxes(turned, 1, 2) @ cloud)
+        if not group.reflections:
+            left[:, :, -1] *= np.linalg.det(left @ right)[:, None]
+        turned = turned @ (left @ right)
+    gaps = np.sum((turned - cloud) ** 2, axis=(1, 2))
+    return np.min(gaps.reshape(size), axis=1)
+
+
+def _pair_costs(cloud: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the squared distances of particles, `(..., particle, other particle)`."""
+    products = np.einsum("ia,...ja->...ij", cloud, others)
+    return np.sum(others**2, axis=-1)[..., None, :] - 2 * products

@@ -22,11 +22,10 @@ def kernel_stein_discrepancy(
     $$\mathrm{KSD}^2 = \frac1n \sum_i s(x_i) \cdot \psi(x_i)
       + \mathrm{div}\, \psi(x_i)$$
 
-    with $\psi$ the Stein force of the particles: its squared norm in the kernel's
-    space. The V-statistic, which is positive at every n; compare it with exact samples
-    of the same number. A symmetric kernel measures the particles' orbits. `IMQ` detects
-    non-convergence, `RBF` not in high dimension. A bandwidth rule is evaluated on the
-    particles.
+    with $\psi$ the Stein force of the particles: the V-statistic, which is positive, so
+    compare it with exact samples of the same number. A symmetric kernel measures the
+    particles' orbits. `IMQ` detects non-convergence, `RBF` not in high dimension. A
+    bandwidth rule is evaluated on the particles.
 
     References:
         Liu, Lee and Jordan (2016); Gorham and Mackey (2017).

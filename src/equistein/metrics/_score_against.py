@@ -14,10 +14,12 @@ from jaxtyping import Array, Float
 from equistein._gate import finite_gate
 from equistein._numbers import check_integers
 from equistein._types import LogDensity, Particles
-from equistein.metrics._distances import total_variation, wasserstein_1d
-from equistein.metrics._geometric_wasserstein import geometric_wasserstein
-from equistein.metrics._neighbors import proportions
-from equistein.metrics._particle_systems import AbstractParticleDensity, pair_distances
+from equistein.metrics._distances import proportions, total_variation, wasserstein_1d
+from equistein.metrics._particle_systems import (
+    AbstractParticleDensity,
+    geometric_wasserstein,
+    pair_distances,
+)
 from equistein.metrics._scores import ReferenceQuality, Score, Scores, SPREADS
 
 _LARGEST = 1e15  # squares of larger numbers overflow in single precision
@@ -33,29 +35,26 @@ def score_against(
     target: AbstractParticleDensity,
     *,
     reference: tuple[Any, Any] | None = None,
-    published: Any = None,
     num_draws: int = 20,
     num_geometric: int = 200,
 ) -> Scores:
     """Compare samples of a particle system with exact ones.
 
-    Every score has its floor: what exact samples of the same number have, as a mean and
-    a spread over several draws. The scores are the Wasserstein-2 distances of the
-    energies and, up to motions and permutations, of the clouds; the total variation of
-    the pair distances in 200 bins; the mean energy; the virial, whose exact value is
-    the number of degrees of freedom; and the fraction of each state, where states are
-    few.
+    Every score has its floor: the mean and spread that as many exact samples have. The
+    scores are the Wasserstein-2 distances of the energies and, up to motions and
+    permutations, of the clouds; the total variation of the pair distances in 200 bins;
+    the mean energy; the virial, whose exact value is the number of degrees of freedom;
+    and the fraction of each state, where states are few.
 
-    The exact samples are two independent runs of the target's own parallel tempering:
-    the first is compared with, floors are drawn from the second, and their distance is
-    the error of the reference itself. They are made once, in minutes, and cached.
+    The exact samples are two independent runs of the target's own parallel tempering,
+    made once and cached: the first is compared with, floors are drawn from the second,
+    and their distance is the error of the reference itself.
 
     Args:
         samples: The samples: `(n, particle, dim)`, or rows of coordinates.
         target: The density that they are compared with.
         reference: Two independent sets of exact samples to use instead, the second at
             least twice as many as the samples.
-        published: Published samples, to give the distances from them too.
         num_draws: The draws of each floor.
         num_geometric: The clouds in the distance of clouds.
 
@@ -70,7 +69,6 @@ def score_against(
     check_integers("`score_against`", least=2, **counts)
     given = _measured(samples, target)
     ours, size, num = given.clouds, given.effective_size, len(given.clouds.points)
-    theirs = None if published is None else _measured(published, target)
     origin = "two sets that were given"
     if reference is None:
         origin = "two runs of parallel tempering, made with seeds 1000 and 1001"
@@ -87,10 +85,6 @@ def score_against(
         )
     reasons = _virial_warning("The samples", ours, target, size)
     reasons += _reference_warnings(first, second, target)
-    against = {}
-    if theirs is not None:
-        against = _distances_between(target, ours, theirs.clouds, num_geometric)
-        reasons += _published_warnings(theirs, first, target)
     for reason in reasons:
         warnings.warn(reason, stacklevel=3)
     draw = second.take(np.arange(num))
@@ -106,10 +100,8 @@ def score_against(
             *_moments(first.virials),
             virial_exact=float(target.degrees_of_freedom),
             energy_w2=float(_energy_w2(first.energies, second.energies)),
-            mean_energies=(_moments(first.energies)[0], _moments(second.energies)[0]),
             origin=origin,
         ),
-        published=against,
         notes=given.notes,
         warnings=tuple(reasons),
         energies={name: np.asarray(one.energies) for name, one in shown.items()},
@@ -237,38 +229,6 @@ def _reference_warnings(
             f"and {other:.4g}{useless}."
         )
     return reasons
-
-
-def _published_warnings(
-    theirs: _Measured, first: _Clouds, target: AbstractParticleDensity
-) -> list[str]:
-    size = theirs.effective_size
-    reasons = _virial_warning("The published samples", theirs.clouds, target, size)
-    mean, error = _moments(theirs.clouds.energies, size)
-    exact, exact_error = _moments(first.energies)
-    gap, error = abs(mean - exact), np.hypot(error, exact_error)
-    if gap > SPREADS * error:
-        reasons.append(
-            f"The published samples have mean energy {mean:.4g}, the reference "
-            f"{exact:.4g}, {gap / error:.3g} standard errors off."
-        )
-    return reasons
-
-
-def _distances_between(
-    target: AbstractParticleDensity, ours: _Clouds, theirs: _Clouds, most: int
-) -> dict[str, float]:
-    few = min(most, len(ours.points), len(theirs.points))
-    generator = np.random.default_rng(0)
-    some, others = (
-        part.points[generator.choice(len(part.points), few, replace=False)]
-        for part in (ours, theirs)
-    )
-    return {
-        "energy_w2": float(_energy_w2(ours.energies, theirs.energies)),
-        "geometric_w2": geometric_wasserstein(some, others, target.group).value,
-        "num": len(theirs.points),
-    }
 
 
 def _all_scores(

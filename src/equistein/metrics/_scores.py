@@ -19,8 +19,7 @@ class Score(eqx.Module):
         spread: Its standard deviation over these draws.
         num_draws: The number of draws.
         num_samples: The number of samples used.
-        is_distance: Whether it is a distance from the reference, better the lower;
-            otherwise it is a mean, better the closer to the floor.
+        is_distance: Whether it is a distance, better the lower, and not a mean.
         exact: The exact value of a mean, where theory gives it.
         error: The standard error of a mean.
         note: A remark.
@@ -70,7 +69,6 @@ class ReferenceQuality(eqx.Module):
         virial_error: Its standard error.
         virial_exact: Its exact value.
         energy_w2: The distance in energy of two independent runs.
-        mean_energies: The mean energy of both.
         origin: Where the reference comes from.
     """
 
@@ -79,13 +77,7 @@ class ReferenceQuality(eqx.Module):
     virial_error: float
     virial_exact: float
     energy_w2: float
-    mean_energies: tuple[float, float]
     origin: str
-
-    @property
-    def passes(self) -> bool:
-        """Whether the virial is within four standard errors of the exact one."""
-        return abs(self.virial - self.virial_exact) <= SPREADS * self.virial_error
 
 
 _COLUMNS = {
@@ -106,7 +98,6 @@ class Scores(eqx.Module):
             autocorrelation of samples without an order is unknown.
         scores: The scores, by name.
         reference: How good the reference is.
-        published: Distances from published samples, where some were given.
         notes: What was done to the samples.
         warnings: What is wrong with the samples, or with the reference.
         energies: Of the samples, the reference, and a draw of exact ones.
@@ -119,7 +110,6 @@ class Scores(eqx.Module):
     effective_size: float
     scores: dict[str, Score]
     reference: ReferenceQuality
-    published: dict[str, float]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     energies: dict[str, Any]
@@ -163,7 +153,6 @@ class Scores(eqx.Module):
             "effective_size": self.effective_size,
             "verdict": self.verdict,
             **columns,
-            "published": self.published,
             "reference": vars(self.reference),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -224,8 +213,7 @@ _PUBLISHED = {
 def published_scores(name: str) -> tuple[PublishedScore, ...]:
     """Return what papers report of their samplers of a system, in order of appearance.
 
-    Each paper used its own script and reference, and the same sampler has other values
-    in other papers (iDEM on LJ-13: 30.78, 39.92, 5.20), so compare loosely. Systems
-    other than `dw4`, `lj13` and `lj55` have none.
+    Each paper used its own script and reference, so compare loosely. Systems other than
+    `dw4`, `lj13` and `lj55` have none.
     """
     return _PUBLISHED.get(name, ())

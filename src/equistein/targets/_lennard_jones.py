@@ -96,12 +96,11 @@ class LennardJones(AbstractParticleSystem):
                 f"trap={trap!r} and container={container!r}."
             )
         trap = 1.0 if trap is None else trap
-        lengths = {} if container is None else {"container": container}
         check_integers("LennardJones", least=2, num_particles=num_particles)
         check_integers("LennardJones", dim=dim)
         check_positive(
             "LennardJones", pair_factor=pair_factor, minimum=minimum, trap=trap,
-            temperature=temperature, **lengths,
+            temperature=temperature, container=1.0 if container is None else container,
         )  # fmt: skip
         self.num_particles = int(num_particles)
         self.dim = int(dim)

@@ -60,14 +60,10 @@ def test_weights_make_samples_of_another_normal(key):
     # (a^2 (2 - a^2))^-1 each: the effective number is known.
     share = 0.64 * (2 - 0.64)
     assert np.isclose(weighted.effective_sample_size / 4_000, share, rtol=0.1)
-    drawn = weighted.resample(key, 2_000)
-    assert np.isclose(jnp.mean(drawn**2), 0.64, atol=0.06)
 
 
 def test_weights_that_say_nothing_are_told(key):
     points = jr.normal(key, (50, 2))
-    with pytest.warns(RuntimeWarning, match="effective number 50.0"):
-        reweight(points, normal(1.0), normal(1.0))
     with pytest.warns(RuntimeWarning, match="worth 1"):
         reweight(points, normal(1.0), lambda x: 1e4 * x[0])
     with pytest.raises(ValueError, match="finite ratio"):

@@ -14,7 +14,6 @@ auroc = jax.jit(metrics.auroc)
 expected_calibration_error = jax.jit(
     metrics.expected_calibration_error, static_argnames="num_bins"
 )
-reliability = jax.jit(metrics.reliability, static_argnames="num_bins")
 
 
 def logits_of(chances):
@@ -77,12 +76,3 @@ def test_auroc_at_its_ends():
     assert np.isclose(auroc(low, low), 0.5)
     assert np.isclose(auroc(jnp.ones(4), jnp.ones(9)), 0.5)
     assert auroc(high.astype(jnp.float32), low.astype(jnp.float32)).dtype == jnp.float32
-
-
-def test_reliability_by_hand():
-    chances = [[0.9, 0.1], [0.1, 0.9], [0.6, 0.4], [0.6, 0.4], [0.4, 0.6]]
-    labels = jnp.array([0, 1, 0, 0, 0])
-    found = reliability(logits_of(chances), labels, num_bins=4)
-    assert np.allclose(found.confidence, [0, 0, 0.6, 0.9])
-    assert np.allclose(found.accuracy, [0, 0, 2 / 3, 1])
-    assert np.allclose(found.proportion, [0, 0, 0.6, 0.4])

@@ -124,7 +124,7 @@ def test_distance_in_parts_is_that_of_the_whole(key, monkeypatch):
     group = PointCloud((0, 0, 1), 2)
     first, second = (clouds(k, group, 5) for k in jr.split(key))
     whole = distance_between(first, second, group)
-    monkeypatch.setattr("equistein.metrics._geometric_wasserstein._CHUNK", 40)
+    monkeypatch.setattr("equistein.metrics._particle_systems._CHUNK", 40)
     assert np.isclose(distance_between(first, second, group), whole)
 
 

@@ -101,22 +101,11 @@ def test_samples_that_fail_the_virial_are_warned_of():
     assert "virial" in found.failures
 
 
-def test_published_samples_are_compared_with_and_checked(good):
-    found = score(exact(3, NUM), published=exact(5, 2_000))
-    assert found.warnings == ()
-    assert found.published["num"] == 2_000
-    assert 0 < found.published["energy_w2"] < 3 * good.scores["energy_w2"].floor
-    with pytest.warns(UserWarning, match="published samples"):
-        found = score(exact(3, NUM), published=exact(5, 2_000, temperature=1.5))
-    assert any("mean energy" in warning for warning in found.warnings)
-
-
 @pytest.mark.filterwarnings("ignore:The two runs of the reference")
 def test_a_reference_at_another_temperature_is_found_out():
     wrong = (exact(1, 4_000, temperature=2.0), REFERENCE[1])
     with pytest.warns(UserWarning, match="reference samples fail the virial"):
         found = score(exact(3, NUM), reference=wrong)
-    assert not found.reference.passes
     assert "two runs of the reference differ" in found.warnings[-1]
 
 
