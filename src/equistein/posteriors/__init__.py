@@ -14,15 +14,8 @@ from equistein.posteriors._pilot import Pilot as Pilot
 from equistein.posteriors._posterior import Posterior as Posterior
 from equistein.posteriors._posterior_samples import (
     LabelSwitchingWarning as LabelSwitchingWarning,
-    PosteriorSamples as PosteriorSamples,
-)
-from equistein.posteriors._reading import (
     plot as plot,
+    PosteriorSamples as PosteriorSamples,
     relabel as relabel,
     to_arviz as to_arviz,
-)
-from equistein.posteriors._standardized import (
-    Coordinates as Coordinates,
-    StandardizedDensity as StandardizedDensity,
-    WideReference as WideReference,
 )

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -43,8 +43,8 @@ def from_numpyro(
         *args: The arguments of the model: the data.
         exchangeable: The axis of the labels of each site that has some, as for
             `Parameters`, checked at draws of the prior; {} for no symmetry. By default
-            it is found by trial, as `posterior.exchangeable`: the largest set of sites
-            whose labels can be permuted together. Changes of sign are not found.
+            it is found by trial: the largest set of sites whose labels can be permuted
+            together. Changes of sign are not found.
         **kwargs: Named arguments of the model.
 
     Raises:
@@ -230,9 +230,6 @@ class _Bijection(AbstractConstraint):
     def log_jacobian(self, free: Float[Array, "*free"]) -> Scalar:
         return jnp.sum(self.transform.log_abs_det_jacobian(free, self.transform(free)))
 
-    def allows(self, value: Float[Array, "*value"]) -> Array:
-        return jnp.all(jnp.isfinite(self.inverse(value)))
-
 
 def _find_labels(
     log_density: LogDensity, parameters: Parameters, points: Float[Array, "n dim"]
@@ -240,12 +237,15 @@ def _find_labels(
     """Return the axes of exchangeable labels by name, for the most parameters.
 
     For each length of an axis, sets of axes of this length are tried, the largest
-    first: the density must not change at any point when the first two labels are
-    swapped, nor when all are shifted by one, which generate all permutations.
+    first: the density must not change under permutations that generate all others.
     """
     best: list[tuple[str, int]] = []
     for num, axes in sorted(_axes_by_length(parameters).items()):
-        sets = list(itertools.islice(_sets(axes), _MOST_SETS))
+        sizes = range(len(axes), 0, -1)
+        every = itertools.chain.from_iterable(
+            map(list, itertools.combinations(axes, size)) for size in sizes
+        )
+        sets = list(itertools.islice(every, _MOST_SETS))
         moves = [
             np.stack([_moved(parameters, some, order) for some in sets])
             for order in _generators(num)
@@ -273,12 +273,8 @@ def _axes_by_length(parameters: Parameters) -> dict[int, list[tuple[str, int]]]:
     return by_length
 
 
-def _sets(axes: list[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-    for size in range(len(axes), 0, -1):
-        yield from map(list, itertools.combinations(axes, size))
-
-
 def _generators(num: int) -> list[np.ndarray]:
+    """Return a swap of the first two labels, and a shift of all."""
     swap = np.arange(num)
     swap[:2] = 1, 0
     return [swap, np.roll(np.arange(num), 1)]

@@ -1,7 +1,7 @@
 """Parameters with names, shapes and constraints, as one flat point."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -156,10 +156,7 @@ class Parameters(eqx.Module):
     @property
     def places(self) -> dict[str, Int[np.ndarray, "*free"]]:
         """The indices of each parameter's free numbers in a flat point."""
-        sizes = [math.prod(shape) for shape in self.free_shapes]
-        parts = np.split(np.arange(self.dim), np.cumsum(sizes)[:-1])
-        named = zip(self.names, parts, self.free_shapes, strict=True)
-        return {name: part.reshape(shape) for name, part, shape in named}
+        return self._by_name(np.arange(self.dim), np.split)
 
     def flatten(self, tree: PyTree) -> Float[Array, " dim"]:
         """Return the flat point of a tree of values.
@@ -207,14 +204,18 @@ class Parameters(eqx.Module):
                 f"`point` must have shape ({self.dim},), but got {point.shape}. "
                 "`jax.vmap` takes many points."
             )
-        sizes = [math.prod(shape) for shape in self.free_shapes]
-        parts = jnp.split(point, np.cumsum(sizes)[:-1])
-        named = zip(self.names, parts, self.free_shapes, strict=True)
-        return {name: part.reshape(shape) for name, part, shape in named}
+        return self._by_name(point, jnp.split)
 
     def wrap(self, point: Float[Array, " dim"]) -> Float[Array, " dim"]:
         """Return the flat point with periodic coordinates inside their period."""
         return point if self.periodic is None else self.periodic.wrap(point)
+
+    def _by_name(self, flat: Any, split: Callable[..., Any]) -> dict[str, Any]:
+        """Return the numbers of each parameter, by `split` of NumPy or of JAX."""
+        sizes = [math.prod(shape) for shape in self.free_shapes]
+        parts = split(flat, np.cumsum(sizes)[:-1])
+        named = zip(self.names, parts, self.free_shapes, strict=True)
+        return {name: part.reshape(shape) for name, part, shape in named}
 
     def _group(self) -> AbstractGroup:
         if not self.num_labels:
@@ -241,23 +242,16 @@ def _named_leaves(example: Any) -> tuple[dict[str, Array], Any]:
             raise ValueError(
                 f"`example` needs an array for '{name}', but got {leaf!r}: {error}."
             ) from None
-        _check_numbers(name, array)
+        is_float = jnp.issubdtype(array.dtype, jnp.floating)
+        if not is_float or not array.size or not bool(jnp.all(jnp.isfinite(array))):
+            raise ValueError(
+                f"`example` needs finite numbers with a point, at least one, but "
+                f"'{name}' is {array} of {array.dtype}. Marginalise what is discrete."
+            )
         leaves[name] = array
     with jax.numpy_dtype_promotion("standard"):
         dtype = jnp.result_type(*leaves.values())
     return {name: leaf.astype(dtype) for name, leaf in leaves.items()}, structure
-
-
-def _check_numbers(name: str, array: Array) -> None:
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise ValueError(
-            f"`example` needs floating-point numbers, but '{name}' has {array.dtype}. "
-            "Write its numbers with a point; marginalise a discrete parameter."
-        )
-    if array.size == 0 or not np.all(np.isfinite(np.asarray(array, float))):
-        raise ValueError(
-            f"`example` needs finite numbers, at least one, but '{name}' is {array}."
-        )
 
 
 def _check_names(argument: str, names: Any, leaves: Mapping[str, Array]) -> None:

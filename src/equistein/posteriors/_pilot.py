@@ -1,4 +1,4 @@
-"""Short chains that find where a posterior is, and how wide."""
+"""Short chains that find where a posterior is, how wide, and coordinates for it."""
 
 import math
 
@@ -9,30 +9,96 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._types import Key, LogDensity
+from equistein._gate import gate, keyed
+from equistein._types import Key, LogDensity, Scalar
 from equistein.features import Periodic
 from equistein.groups import AbstractGroup
 from equistein.kernels import Equivariant, PeriodicRBF, RBF
 from equistein.posteriors._parameters import Parameters
-from equistein.posteriors._standardized import (
-    Coordinates,
-    pooled,
-    StandardizedDensity,
-    WideReference,
-    without_signs,
-)
-from equistein.samplers import MALA, run, suppress_warnings
+from equistein.samplers import AbstractReference, MALA, run, suppress_warnings
 
 _ROUNDS = 5
 _NUM_STEPS = 200  # a round
 _WIDER = 1.5  # the reference than the posterior
 _HIGH = 0.75  # quantile of the log density that chains are compared with
 _SLACK, _SLACK_OF_COORDINATE = 20.0, 3.0  # of the log density
-_LEAST, _MOST = 1e-10, 1e10  # widths
+_LEAST = 1e-10  # width
 _SPREADS = (1.0, 0.1, 0.01, 0.0)  # of a start around the example
 _NEAR, _FAR = 1e4, 1e10  # widths away, between which a density must fall off
 _NUM_POINTS = 4  # that this is checked from
 _AT_ONCE = 256
+
+
+class Coordinates(eqx.Module):
+    r"""Coordinates $z = (u - c) / h$ of flat points u.
+
+    Where the center and the widths are equal for exchangeable coordinates, the group
+    acts on z as on u.
+    """
+
+    center: Float[Array, " dim"]
+    width: Float[Array, " dim"]
+
+    def forward(self, point: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
+        """Return the coordinates of flat points."""
+        return (point - _under(self.center, point)) / _under(self.width, point)
+
+    def inverse(self, z: Float[Array, "*batch dim"]) -> Float[Array, "*batch dim"]:
+        """Return the flat points of coordinates."""
+        return _under(self.center, z) + _under(self.width, z) * z
+
+
+class StandardizedDensity(eqx.Module):
+    r"""The log density of the coordinates, $\log p(u(z)) + \sum_i \log h_i$.
+
+    It integrates to the same evidence.
+    """
+
+    log_density: LogDensity
+    coordinates: Coordinates
+
+    def __call__(self, z: Float[Array, " dim"]) -> Scalar:
+        value = self.log_density(self.coordinates.inverse(z))
+        return value + jnp.sum(jnp.log(self.coordinates.width))
+
+
+def _under(numbers: Float[Array, " dim"], batch: Array) -> Array:
+    return jnp.expand_dims(numbers, tuple(range(batch.ndim - 1)))
+
+
+@gate
+class WideReference(AbstractReference):
+    r"""Normal coordinates, and uniform ones where they are periodic.
+
+    $$\log b(z) = \sum_{i \in N} \log \mathcal N(z_i; 0, \sigma_i^2)
+      - \sum_{i \notin N} \log P_i$$
+
+    Args:
+        width: The standard deviation $\sigma$ of each coordinate.
+        period: The period P of each coordinate, infinite for normal ones.
+    """
+
+    width: Float[Array, " dim"]
+    period: Float[Array, " dim"]
+
+    def log_density(self, point: Float[Array, " dim"]) -> Scalar:
+        width, period = self.width.astype(point.dtype), self.period.astype(point.dtype)
+        wraps = jnp.isfinite(period)
+        normal = -0.5 * (point / width) ** 2 - 0.5 * jnp.log(2 * jnp.pi * width**2)
+        return jnp.sum(jnp.where(wraps, -jnp.log(jnp.where(wraps, period, 1)), normal))
+
+    @keyed
+    def sample(self, key: Key, num: int) -> Float[Array, "particle dim"]:
+        normal_key, uniform_key = jr.split(key)
+        shape, dtype = (num, len(self.width)), self.width.dtype
+        wraps = jnp.isfinite(self.period)
+        normal = self.width[None] * jr.normal(normal_key, shape, dtype)
+        uniform = jr.uniform(uniform_key, shape, dtype)
+        uniform = jnp.where(wraps, self.period, 1)[None] * uniform
+        return jnp.where(wraps[None], uniform, normal)
+
+    def project(self, point: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        return point
 
 
 class Pilot(eqx.Module):
@@ -44,8 +110,7 @@ class Pilot(eqx.Module):
             points.
         log_density: The log density of z.
         start: Where the chains ended, as z.
-        reference: A normalized density of z that is wider than the posterior and has
-            its symmetry: the hot end of tempering and of sequential Monte Carlo.
+        reference: A normalized density of z, wider and with the same symmetry.
         evaluations: The evaluations of the score by all chains.
         group: The symmetry.
         periodic: The periods of z; None where nothing is periodic.
@@ -61,15 +126,10 @@ class Pilot(eqx.Module):
 
     def kernel(self, bandwidth: float) -> Equivariant:
         """Return the equivariant kernel on z, periodic where z is."""
-        return equivariant_kernel(bandwidth, self.group, self.periodic)
-
-
-def equivariant_kernel(
-    bandwidth: float, group: AbstractGroup, periodic: Periodic | None
-) -> Equivariant:
-    if periodic is None:
-        return Equivariant(RBF(bandwidth), group)
-    return Equivariant(PeriodicRBF(bandwidth, periodic=periodic), group)
+        if self.periodic is None:
+            return Equivariant(RBF(bandwidth), self.group)
+        base = PeriodicRBF(bandwidth, periodic=self.periodic)
+        return Equivariant(base, self.group)
 
 
 def run_pilot(
@@ -83,7 +143,6 @@ def run_pilot(
 
     With `check`, raise `ValueError` if the density does not fall off far away.
     """
-    free = ~np.isfinite(parameters.periods)
     ones = jnp.ones_like(parameters.example)
     coordinates, spread = Coordinates(0 * ones, ones), ones
     for i in range(_ROUNDS):
@@ -96,10 +155,9 @@ def run_pilot(
             )  # fmt: skip
         values = log_densities(density, samples.particles[:, None])
         settled = _settled(np.asarray(values)[:, 0], parameters.dim)
-        history = samples.history["particles"]
-        draws = jnp.asarray(history[len(history) // 2 :, settled])
+        places = samples.history["particles"]
+        draws = jnp.asarray(places[len(places) // 2 :, settled])
         draws = coordinates.inverse(draws)
-        _check_spread(parameters, draws, free)
         points = coordinates.inverse(samples.particles[settled])
         coordinates, spread = _measured(parameters, draws)
     start = coordinates.forward(points)
@@ -107,12 +165,11 @@ def run_pilot(
     if check:
         _check_proper(density, parameters, start)
     periods = jnp.asarray(parameters.periods, ones.dtype) / coordinates.width
-    wraps = parameters.periodic is not None
     return Pilot(
         coordinates, density, start,
         WideReference(_WIDER * spread / coordinates.width, periods),
         _ROUNDS * (_NUM_STEPS + 1) * len(points), parameters.group,
-        Periodic(np.asarray(periods)) if wraps else None,
+        None if parameters.periodic is None else Periodic(np.asarray(periods)),
     )  # fmt: skip
 
 
@@ -156,17 +213,6 @@ def _settled(values: np.ndarray, dim: int) -> np.ndarray:
     return np.resize(np.flatnonzero(values >= limit), len(values))
 
 
-def _check_spread(
-    parameters: Parameters, draws: Float[Array, "record chain dim"], free: np.ndarray
-) -> None:
-    far = np.abs(np.asarray(draws)).max(axis=(0, 1))
-    gone = ~(far < _MOST) & free
-    if np.any(gone):
-        raise _runs_away(
-            parameters, int(np.argmax(gone)), "lets chains drift off without end"
-        )
-
-
 def _measured(
     parameters: Parameters, draws: Float[Array, "record chain dim"]
 ) -> tuple[Coordinates, Float[Array, " dim"]]:
@@ -200,17 +246,13 @@ def _check_proper(
     stays &= np.isfinite(near) & np.isfinite(far)
     stays = np.any(stays, axis=(0, 1)) & free
     if np.any(stays):
-        i = int(np.argmax(stays))
-        raise _runs_away(parameters, i, "does not fall off there")
-
-
-def _runs_away(parameters: Parameters, index: int, how: str) -> ValueError:
-    name = next(n for n, places in parameters.places.items() if index in places)
-    return ValueError(
-        f"the posterior runs away along '{name}': its density {how}, so that it cannot "
-        "be normalized. Give a proper prior to every parameter, those of components "
-        "that hold no data included."
-    )
+        index = int(np.argmax(stays))
+        name = next(n for n, places in parameters.places.items() if index in places)
+        raise ValueError(
+            f"the posterior runs away along '{name}': its density does not fall off "
+            "there, so that it cannot be normalized. Give a proper prior to every "
+            "parameter, those of components that hold no data included."
+        )
 
 
 @eqx.filter_jit
@@ -234,3 +276,49 @@ def log_densities(
     flat = points.reshape(-1, points.shape[-1])
     values = jax.lax.map(log_density, flat, batch_size=_AT_ONCE)
     return values.reshape(points.shape[:2])
+
+
+def pooled(
+    parameters: Parameters, numbers: Float[Array, " dim"]
+) -> Float[Array, " dim"]:
+    r"""Return $\frac1{|G|} \sum_g g v$ over the permutations g of labels.
+
+    Along an axis of labels it is the mean; of a matrix whose rows and columns both are
+    labels, the diagonal has one mean, and the rest has another.
+    """
+    means = []
+    parts = parameters.free(numbers).values()
+    for array, axes in zip(parts, parameters.axes, strict=True):
+        if len(axes) == 1:
+            mean = jnp.mean(array, axis=axes[0], keepdims=True)
+            array = jnp.broadcast_to(mean, array.shape)
+        elif axes:
+            array = _matrix_mean(array, axes)
+        means.append(array.ravel())
+    return jnp.concatenate(means)
+
+
+def without_signs(
+    parameters: Parameters, center: Float[Array, " dim"]
+) -> Float[Array, " dim"]:
+    """Return a pooled center, zero where labels change their signs."""
+    if not parameters.signed:
+        return center
+    parts = zip(parameters.free(center).values(), parameters.axes, strict=True)
+    return jnp.concatenate(
+        [jnp.zeros(part.size) if axes else part.ravel() for part, axes in parts]
+    )
+
+
+def _matrix_mean(array: Array, axes: tuple[int, ...]) -> Array:
+    """Return the means of the diagonal along two axes, and of the rest."""
+    on = np.expand_dims(
+        np.eye(array.shape[axes[0]]),
+        [axis for axis in range(array.ndim) if axis not in axes],
+    )
+    mean = jnp.zeros_like(array)
+    for mask in (on, 1 - on):
+        where = jnp.asarray(mask, array.dtype)
+        average = jnp.sum(array * where, axis=axes, keepdims=True) / mask.sum()
+        mean = mean + average * where
+    return mean

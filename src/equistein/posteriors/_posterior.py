@@ -15,11 +15,9 @@ from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
 from equistein.groups import AbstractGroup, check_invariance
-from equistein.kernels import Equivariant
 from equistein.posteriors._parameters import Parameters
 from equistein.posteriors._pilot import (
     are_finite,
-    equivariant_kernel,
     log_densities,
     Pilot,
     points_around,
@@ -87,10 +85,6 @@ class Posterior(eqx.Module):
         value = self.function(self.parameters.unflatten(point))
         return value + self.parameters.log_jacobian(point)
 
-    def kernel(self, bandwidth: float) -> Equivariant:
-        """Return the equivariant kernel on flat points, periodic where they are."""
-        return equivariant_kernel(bandwidth, self.group, self.parameters.periodic)
-
     @keyed
     def pilot(
         self, key: Key, start: PyTree | None = None, *, check: bool = True
@@ -133,21 +127,17 @@ class Posterior(eqx.Module):
         steps adapts; draws are taken of the second. Each draw is moved by a random
         element of the group, so that all $K!$ copies of a mode have equal weights.
 
-        A sampler moves flat points. A function of a pilot that returns a sampler moves
-        the pilot's coordinates, with the particles as chains:
-        `lambda pilot: es.AnnealedSMC(es.MALA(0.1), reference=pilot.reference)`, or
-        `lambda pilot: es.SVGD(pilot.kernel(1.0), es.vector_adam(0.1))` with
-        `num_draws=1`.
+        A sampler moves flat points; one that a function of a pilot returns moves the
+        pilot's coordinates, with the particles as chains, as
+        `lambda pilot: es.AnnealedSMC(es.MALA(0.1), reference=pilot.reference)`.
 
         Args:
             key: The source of randomness.
             sampler: None for tempering; a sampler; or a function of a `Pilot`.
             num_chains: The number of chains, or particles.
             num_steps: The number of steps.
-            num_draws: The number of draws of a chain, at equal distances in the second
-                half of the steps.
-            num_temperatures: That of tempering: at least twice `barrier` in
-                `samples.summary`.
+            num_draws: The number of draws of a chain, at equal distances.
+            num_temperatures: That of tempering: at least twice the summary's `barrier`.
             start: Trees of values stacked on axis 0, where the chains start.
             check: Whether to check the symmetry, and that the density falls off.
             progress: Whether to show a progress bar.
@@ -237,18 +227,16 @@ def _evidence(samples: Samples) -> tuple[float, float]:
 
 def _draws_of(samples: Samples, num: int) -> Float[Array, "chain draw dim"]:
     """Return the chains at the last recorded steps, all at temperature 1."""
-    history = samples.history
-    particles, betas = history["particles"], history.get("inverse_temperature")
-    last = slice(-num, None)
+    betas = samples.history.get("inverse_temperature")
     if betas is not None:
-        there = np.asarray(betas)[last] >= 1
+        there = np.asarray(betas)[-num:] >= 1
         if not np.all(there):
             raise ValueError(
                 f"at {np.sum(~there)} of the {len(there)} steps that draws are taken "
                 "of, the sampler was still hotter than the posterior. Take more "
                 "`num_steps`, or fewer `num_draws`."
             )
-    return jnp.swapaxes(jnp.asarray(particles[last]), 0, 1)
+    return jnp.swapaxes(jnp.asarray(samples.history["particles"][-num:]), 0, 1)
 
 
 @eqx.filter_jit

@@ -186,8 +186,11 @@ def test_bad_parameters_are_refused(changes, message, unchecked):
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        ({"x": jnp.arange(3)}, "'x' has int64"),
-        ({"x": jnp.array(jnp.nan)}, "needs finite numbers, at least one, but 'x'"),
+        ({"x": jnp.arange(3)}, "'x' is [0 1 2] of int64"),
+        (
+            {"x": jnp.array(jnp.nan)},
+            "needs finite numbers with a point, at least one, but 'x'",
+        ),
         ({"x": object()}, "needs an array for 'x', but got <object"),
         ({}, "`example`"),
         (jnp.zeros(3), "`example`"),

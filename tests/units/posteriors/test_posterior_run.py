@@ -97,7 +97,9 @@ def test_the_mean_of_a_parameter_with_labels_warns(samples):
 
 @pytest.mark.slow
 def test_any_sampler_moves_flat_points_or_the_pilot_s(key):
-    svgd = es.SVGD(POSTERIOR.kernel(1.0), optax.sgd(0.1))
+    kernel = es.kernels.PeriodicRBF(1.0, periodic=PARAMETERS.periodic)
+    kernel = es.kernels.Equivariant(kernel, PARAMETERS.group)
+    svgd = es.SVGD(kernel, optax.sgd(0.1))
     flat = POSTERIOR.run(key, svgd, num_chains=6, num_steps=4, num_draws=1)
     assert flat.points.shape == (6, 1, 8)
     assert np.isnan(flat.log_evidence)
