@@ -15,7 +15,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractMarkovChains.inverse_temperature", "AbstractMarkovChains.check_invariant",
     "AbstractMarkovChains.tune",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
-    "AbstractKernel._with_metric", "AbstractKernel._squared_distances",
+    "AbstractKernel._squared_distances", "AbstractConstraint.allows",
     "AbstractKernel.prepare",
     "AbstractScalarKernel.force", "AbstractScalarKernel.matrix",
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",

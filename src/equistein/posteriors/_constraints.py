@@ -90,13 +90,13 @@ class Interval(AbstractConstraint):
     high: float
 
     def __init__(self, low: float, high: float):
-        if not -math.inf < low < high < math.inf:
+        self.low, self.high = float(low), float(high)
+        if not -math.inf < self.low < self.high < math.inf:
             raise ValueError(
                 "an interval needs two finite ends, the lower one first, but got "
                 f"({low!r}, {high!r}). For a number with one bound, make its distance "
                 "to the bound a parameter that is `positive`."
             )
-        self.low, self.high = float(low), float(high)
 
     def forward(self, free: Float[Array, "*free"]) -> Float[Array, "*value"]:
         return self.low + (self.high - self.low) * jax.nn.sigmoid(free)
