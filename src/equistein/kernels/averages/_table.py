@@ -60,6 +60,9 @@ def elements_of(
         why = ""
         if group.order is not None:
             why = f": it has {group.order} elements, above the limit of {_MAX_ELEMENTS}"
+        elif isinstance(group, PointCloud):
+            why = f" ({group.num_permutations} permutations; RBF has one, in 2 and 3 "
+            why += f"dimensions, for at most {MAX_PERMUTATIONS})"
         raise ValueError(
             f"{name} has no exact average over {group} for this kernel{why}: use "
             "Pullback or Gradient with invariant features such as PairHistogram("
