@@ -2,11 +2,14 @@
 
 import dataclasses
 import datetime
+import os
 import pathlib
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import docstring_parser
+import jax
 import jax.random as jr
 import numpy as np
 import tyro
@@ -14,16 +17,21 @@ import tyro
 from equistein import models, runs
 from equistein._files import digest
 from equistein._limits import check_drawn, check_memory
+from equistein._sharding import device_mesh
 from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
 from equistein.models import AbstractSettings, Dataset, Model, Problem
 from equistein.molecules import formula
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
-from equistein.training import DivergenceError
+from equistein.training import DivergenceError, Fitted
 
 _TRAINING = "checkpoint/training.npz"
 _BYTES_PER_EPOCH = 200  # of the history
+_TIME_LIMITS: Any = {
+    "initialization_timeout": 60,  # seconds to find each other
+    "heartbeat_timeout_seconds": 40,  # until a silent process counts as lost
+}
 
 _SETTINGS: Mapping[str, AbstractSettings] = {
     "features": models.ContrastiveSettings(),
@@ -60,6 +68,40 @@ FitOptions = dataclasses.make_dataclass("FitOptions", _FIELDS.values(), frozen=T
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Distributed:
+    """How several processes that run the same command, with the same --out, meet.
+
+    Attributes:
+        distributed: This is one of several processes. Those that Slurm, Kubernetes or a
+            pod of TPUs began find each other; others need the next three.
+        coordinator: The address of the first process, host:port.
+        num_processes: The number of processes.
+        process_id: The number of this one, from 0.
+    """
+
+    distributed: bool = False
+    coordinator: str | None = None
+    num_processes: int | None = None
+    process_id: int | None = None
+
+    def join(self) -> None:
+        """Find the other processes, if there are some."""
+        if not self.distributed:
+            return
+        try:
+            address = self.coordinator, self.num_processes, self.process_id
+            jax.distributed.initialize(*address, **_TIME_LIMITS)
+        except (RuntimeError, ValueError) as error:
+            raise UserError(
+                f"The other processes were not found: {str(error).splitlines()[0]} "
+                "Start all within a minute, each with --coordinator HOST:PORT, "
+                "--num-processes and --process-id, which Slurm and Kubernetes set."
+            ) from None
+        if jax.process_index():
+            sys.stdout = open(os.devnull, "w")  # the first one prints
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Fit:
     """Learn an invariant energy from data, and draw new points.
 
@@ -71,6 +113,7 @@ class Fit:
         problem: The symmetry, which columns and labels are used, and the network.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.
+        distributed: Which other processes share the work.
         options: Settings of training and sampling; others are the network's defaults.
     """
 
@@ -78,10 +121,14 @@ class Fit:
     problem: Annotated[Problem, tyro.conf.arg(name="")]
     out: pathlib.Path | None = None
     dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
     options: Annotated[FitOptions, tyro.conf.arg(name="")] = FitOptions()  # type: ignore
 
     def execute(self) -> int:
         """Check everything, make the run folder, and fit."""
+        if self.distributed.distributed and self.out is None:
+            raise UserError("--distributed needs --out, the same for all processes.")
+        self.distributed.join()
         task = _prepare(self.data, self.problem, self.options)
         if self.dry_run:
             say(task.description)
@@ -93,8 +140,10 @@ class Fit:
                 num_held_out=task.dataset.num_held_out, network=task.problem.network,
             )  # fmt: skip
             return 0
-        folder = RunFolder.create(self.out or default_folder("fit"))
-        dataset = task.dataset
+        path = self.out or default_folder("fit")
+        if jax.process_index():
+            return task.run(RunFolder(path))  # which the first process writes
+        folder, dataset = RunFolder.create(path), task.dataset
         described = {
             "command": "fit",
             "data": str(self.data.resolve()),
@@ -127,7 +176,7 @@ def read_settings(folder: RunFolder) -> tuple[Problem, AbstractSettings]:
         raise UserError(f"{path} cannot be resumed: {error}.") from None
 
 
-def resume_fit(folder: RunFolder) -> int:
+def resume_fit(folder: RunFolder, distributed: Distributed) -> int:
     """Continue an interrupted fit, to the same numbers."""
     problem, settings = read_settings(folder)
     described = folder.read_json("config.json")
@@ -138,6 +187,7 @@ def resume_fit(folder: RunFolder) -> int:
     if folder.has("report.html") and folder.has(RunFolder.MODEL):
         print_answer(folder, path, "Finished before. ")
         return 0
+    distributed.join()
     return _prepare(path, problem, settings).run(folder)
 
 
@@ -182,18 +232,27 @@ class _Task:
     def run(self, folder: RunFolder) -> int:
         """Fit, draw samples, and write results and report."""
         say(f"{self.description} Fitting ...")
+        if jax.process_index():
+            self._fit(folder)
+            return 0
         runs.write_environment(folder)
         return run_locked(folder, lambda: self._fit_and_judge(folder))
 
-    def _fit_and_judge(self, folder: RunFolder) -> int:
-        problem, dataset, train = self.problem, self.dataset, self.dataset.train()
+    def _fit(self, folder: RunFolder) -> Fitted:
         # The key itself is that of the weights and of what is held out.
-        _, fit_key, judge_key = jr.split(jr.key(problem.seed), 3)
+        _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
+        train = self.dataset.train()
+        return self.model.fit(
+            fit_key, train.points, train.labels, checkpoint=folder.path / _TRAINING,
+            mesh=device_mesh() if jax.process_count() > 1 else None,
+            progress=jax.process_index() == 0,
+        )  # fmt: skip
+
+    def _fit_and_judge(self, folder: RunFolder) -> int:
+        problem, dataset = self.problem, self.dataset
+        *_, judge_key = jr.split(jr.key(problem.seed), 3)
         try:
-            fitted = self.model.fit(
-                fit_key, train.points, train.labels,
-                checkpoint=folder.path / _TRAINING, progress=True,
-            )  # fmt: skip
+            fitted = self._fit(folder)
             fitted.save(folder.path / RunFolder.MODEL)
             if dataset.formulas:
                 first = formula(dataset.formulas[0])

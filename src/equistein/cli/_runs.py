@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from equistein.cli._fit import resume_fit
+from equistein.cli._fit import Distributed, resume_fit
 from equistein.cli._output import answer
 from equistein.cli._sweep import run_members
 from equistein.runs import check_settings, RunFolder, UserError, write_report
@@ -18,9 +18,11 @@ class Resume:
 
     Attributes:
         run: The run folder.
+        distributed: Which other processes share the work of a fit.
     """
 
     run: Annotated[pathlib.Path, tyro.conf.Positional]
+    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
 
     def execute(self) -> int:
         """Do what the folder's config.json describes and is not done yet."""
@@ -32,7 +34,9 @@ class Resume:
                 f"continues by the command that began it, with --out {folder.path}."
             )
         check_settings(folder)
-        return run_members(folder) if command == "sweep" else resume_fit(folder)
+        if command == "sweep":
+            return run_members(folder)
+        return resume_fit(folder, self.distributed)
 
 
 @dataclasses.dataclass(frozen=True)
