@@ -6,7 +6,7 @@ import equinox as eqx
 import equistein
 
 DEFAULTS = {  # of abstract classes, which a class may replace
-    "AbstractGroup.project", "AbstractGroup.nearest", "AbstractGroup.check_shape",
+    "AbstractGroup.project", "AbstractGroup.check_shape",
     "AbstractGroup.push",
     "AbstractGroup.elements", "AbstractFiniteGroup.sample",
     "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",

@@ -276,24 +276,3 @@ def test_shape_check_names_the_shapes(group, shape):
 
 def test_every_group_is_in_the_registry():
     assert {type(make()) for make, _ in GROUPS.values()} == classes_of(AbstractGroup)
-
-
-@pytest.mark.parametrize(
-    ("make", "shape"), some_slow(GROUPS, [*CLOUDS, "parts of a point"])
-)
-def test_the_nearest_copy_is_in_the_orbit_and_no_further(make, shape):
-    group = make()
-    if group.order is None and isinstance(group, Product | Direct | TorusTranslations):
-        with pytest.raises(ValueError, match="nearest copy"):
-            group.nearest(jnp.ones(shape), jnp.ones(shape))
-        return
-    x, y = jr.normal(jr.key(0), (2, *shape))
-    x, y = group.project(x), group.project(y)
-    near = jax.jit(group.nearest)(x, y)
-    assert jnp.sum((near - y) ** 2) <= jnp.sum((x - y) ** 2) + 1e-6
-    others = jax.vmap(group.act, (0, None))(group.sample(jr.key(1), 100), x)
-    gaps = jnp.sum((others - y[None]).reshape(100, -1) ** 2, axis=1)
-    assert jnp.mean(gaps >= jnp.sum((near - y) ** 2) - 1e-6) > 0.9
-    # It is a copy: a small move of its own is undone.
-    assert np.allclose(group.canonicalize(near), group.canonicalize(x), atol=1e-4)
-    assert np.allclose(group.nearest(x, x), x, atol=1e-4)

@@ -14,8 +14,6 @@ from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
 from equistein._types import AnyKey, Point
 
-_MOST_COPIES = 1_000  # that are tried to find the nearest
-
 
 class AbstractGroup(eqx.Module):
     """A compact group and its action on points, which preserves distances.
@@ -55,26 +53,6 @@ class AbstractGroup(eqx.Module):
         All points of an orbit have the same representative, up to rounding, and it
         lies in the orbit. It may jump where the choice is tied.
         """
-
-    def nearest(self, point: Point, to: Point) -> Point:
-        r"""Return the copy $g x$ of a point nearest to another point.
-
-        For a finite group by trying all elements; for `PointCloud` by alternating the
-        best rotation and the best permutation, from several starts, to a local minimum.
-
-        Raises:
-            ValueError: If there are more than 1 000 elements, or no rule for an
-                infinite group.
-        """
-        if self.order is None or self.order > _MOST_COPIES:
-            raise ValueError(
-                f"The nearest copy of a point is found for up to {_MOST_COPIES} "
-                f"elements, for rotations and for point clouds, but {self} is neither. "
-                "Use `canonicalize`, or the nearest of some of `sample`."
-            )
-        copies = self.orbit(point)
-        axes = tuple(range(1, copies.ndim))
-        return copies[jnp.argmin(jnp.sum((copies - to[None]) ** 2, axis=axes))]
 
     def project(self, point: Point) -> Point:
         """Return the nearest point of the group's subspace, or raise `ValueError`.

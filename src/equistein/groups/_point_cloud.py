@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._gate import gate, keyed
@@ -17,9 +16,7 @@ from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, Point
 from equistein.groups._base import AbstractGroup, rotate
-from equistein.groups._rotations import best_rotation, special_orthogonal
-
-_ROUNDS = 3  # of permutations and rotations, to bring one cloud near another
+from equistein.groups._rotations import special_orthogonal
 
 
 class RigidPermutation(eqx.Module):
@@ -127,21 +124,6 @@ class PointCloud(AbstractGroup):
             turned = turned.at[members].set(turned[members][order])
         return turned
 
-    def nearest(self, point: Point, to: Point) -> Point:
-        point, to = self.project(point), self.project(to)
-
-        def settled(found: Point) -> Point:
-            for _ in range(_ROUNDS):
-                found = self._swapped(found, to)
-                turn = best_rotation(found, to, reflections=self.reflections)
-                found = rotate(turn, found)
-            return found
-
-        starts = jax.vmap(rotate, (0, None))(self._turns(point, to), point)
-        copies = jnp.concatenate([point[None], jax.vmap(settled)(starts)])
-        gaps = jnp.sum((copies - to[None]) ** 2, axis=(1, 2))
-        return copies[jnp.argmin(gaps)]
-
     def project(self, point: Point) -> Point:
         self.check_shape(point.shape)
         return point - jnp.mean(point, axis=0, keepdims=True)
@@ -175,27 +157,6 @@ class PointCloud(AbstractGroup):
     def _members(self) -> list[Int[np.ndarray, " like"]]:
         labels = np.array(self.species)
         return [np.flatnonzero(labels == kind) for kind in sorted(set(self.species))]
-
-    def _turns(self, point: Point, to: Point) -> Float[Array, "turn dim dim"]:
-        """Return the identity, and the rotations that align principal axes."""
-        here, there = (jnp.linalg.eigh(matmul(x.T, x))[1] for x in (point, to))
-        flips = np.array(list(itertools.product((1.0, -1.0), repeat=self.dim)))
-        signs = jnp.asarray(flips, point.dtype)
-        if not self.reflections:
-            proper = jnp.linalg.det(here) * jnp.linalg.det(there)
-            handedness = jnp.sign(proper) * jnp.prod(signs, axis=1)
-            signs = signs.at[:, 0].multiply(handedness)
-        turns = matmul(there[None] * signs[:, None, :], here.T[None])
-        return jnp.concatenate([jnp.eye(self.dim, dtype=point.dtype)[None], turns])
-
-    def _swapped(self, point: Point, to: Point) -> Point:
-        """Return a point whose like particles are permuted nearest to another."""
-        costs = matmul(-to, point.T)
-        for members in self._members():
-            here = costs[np.ix_(members, members)]
-            rows, columns = optax.assignment.hungarian_algorithm(here)
-            point = point.at[jnp.asarray(members)[rows]].set(point[members][columns])
-        return point
 
     def _permutation(self, key: Key) -> Int[Array, " atom"]:
         permutation = jnp.arange(len(self.species))

@@ -140,10 +140,6 @@ class Orthogonal(AbstractMatrixGroup):
         self.check_shape(point.shape)
         return _triangular(point, self.dim, reflections=True)
 
-    def nearest(self, point: Point, to: Point) -> Point:
-        self.check_shape(point.shape)
-        return rotate(best_rotation(point, to, reflections=True), point)
-
 
 @gate
 class SpecialOrthogonal(AbstractMatrixGroup):
@@ -161,10 +157,6 @@ class SpecialOrthogonal(AbstractMatrixGroup):
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         return _triangular(point, self.dim, reflections=False)
-
-    def nearest(self, point: Point, to: Point) -> Point:
-        self.check_shape(point.shape)
-        return rotate(best_rotation(point, to, reflections=False), point)
 
 
 @gate
@@ -228,24 +220,6 @@ def special_orthogonal(key: Key, dim: int, num: int) -> Float[Array, "num dim di
     flip = jnp.sign(jnp.linalg.det(matrices))[:, None]
     # Flipping one column where det < 0 keeps the measure: the flip is in O(dim).
     return matrices.at[:, :, 0].multiply(flip)
-
-
-def best_rotation(
-    point: Point, to: Point, *, reflections: bool
-) -> Float[Array, "dim dim"]:
-    r"""Return the matrix R with the least $\sum_i |R x_i - y_i|^2$.
-
-    References:
-        Kabsch (1976), A solution for the best rotation to relate two sets of vectors.
-    """
-    dim = point.shape[-1]
-    left, _, right = jnp.linalg.svd(
-        matmul(to.reshape(-1, dim).T, point.reshape(-1, dim))
-    )
-    if reflections:
-        return matmul(left, right)
-    handedness = jnp.sign(jnp.linalg.det(left) * jnp.linalg.det(right))
-    return matmul(left.at[:, -1].multiply(handedness), right)
 
 
 def _triangular(point: Point, dim: int, *, reflections: bool) -> Point:
