@@ -47,32 +47,6 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
     return particles
 
 
-def check_point(owner: str, point: Any, shape: tuple[int, ...]) -> None:
-    """Raise `ValueError` unless `point` is one of a shape, floating point."""
-    found, dtype = getattr(point, "shape", None), getattr(point, "dtype", None)
-    if found is None or dtype is None:
-        raise ValueError(
-            f"`{owner}` needs `point`, an array of shape {shape}, but got {point!r}: "
-            "give jnp.asarray(point, float)."
-        )
-    if found != shape:
-        raise ValueError(
-            f"`{owner}` needs `point` of shape {shape}, but got shape {found}. It is a "
-            f"function of one point; of several take jax.vmap of it."
-        )
-    if not jnp.issubdtype(dtype, jnp.floating):
-        raise ValueError(
-            f"`{owner}` needs `point`, floating point, but got {dtype}: use "
-            "point.astype(float)."
-        )
-
-
-def check_num(num: int) -> None:
-    """Raise `ValueError` unless `num` is a number of samples."""
-    if not is_integer(num) or num < 1:
-        raise ValueError(f"`sample` needs `num`, an integer >= 1, but got {num!r}.")
-
-
 def as_keys(key: Any) -> Keys:
     """Return a key, or several; an integer n is `jax.random.key(n)`."""
     if is_integer(key) and key >= 0:
@@ -85,10 +59,3 @@ def as_keys(key: Any) -> Keys:
         "`key` must be jax.random.key(0), or an integer from 0 on that makes one; "
         f"several are jax.random.split(key, 4). Got {key!r}."
     )
-
-
-def as_tuples(array: Any) -> Any:
-    """Return an array as nested tuples of numbers, which can be hashed."""
-    values = np.asarray(array).tolist()
-    nested = lambda part: tuple(map(nested, part)) if isinstance(part, list) else part
-    return nested(values)

@@ -73,8 +73,3 @@ def _machine() -> int:
     with contextlib.suppress(OSError, ValueError):
         sizes.append(int(_CONTAINER.read_text()))
     return min(sizes)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error of Python, NumPy or JAX means that memory ran out."""
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)

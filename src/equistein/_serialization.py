@@ -49,10 +49,7 @@ def load_arrays(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays of a file that `save_arrays` wrote.
 
-    Args:
-        path: The file.
-        kind: What it must hold.
-        remedy: What to do if it is damaged, as the end of a sentence.
+    The remedy, for a damaged file, is the end of a sentence.
 
     Raises:
         LimitError: If it is larger than memory may hold.

@@ -88,7 +88,6 @@ def _run_command(words: list[str]) -> int:
         hint = f"Did you mean {near[0]}? " if near else ""
         commands = f"The commands are {', '.join(COMMANDS)}."
         return fail(f"There is no command {words[0]!r}. {hint}{commands}", 2)
-    from equistein._limits import is_out_of_memory
     from equistein.runs import UserError
 
     try:
@@ -107,7 +106,7 @@ def _run_command(words: list[str]) -> int:
             return _stopped()
         if isinstance(error, FloatingPointError):  # of samplers and of training
             return fail("\n".join([str(error), *getattr(error, "__notes__", [])]), 1)
-        if is_out_of_memory(error):
+        if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):  # XLA
             reason = f"Memory ran out: {error}. Finished work is kept."
             remedy = "Take fewer particles, samples or chains, or smaller networks."
             return fail(f"{reason} {remedy}", 1)

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jax.core import Tracer
 
-from equistein._arrays import check_num
 from equistein._gate import gate, keyed
-from equistein._numbers import check_positive
+from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.samplers._scores import everywhere
 
@@ -98,7 +97,7 @@ class Normal(AbstractReference):
 
     @keyed
     def sample(self, key: Key, num: int) -> Particles:
-        check_num(num)
+        check_integers("`sample`", num=num)
         noise = jr.normal(key, (num, *self.center.shape), self.center.dtype)
         noise = jax.vmap(self.subspace.project)(noise)
         return self.center[None] + self.scale * noise

@@ -1,10 +1,12 @@
 """The interface of analytic targets."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
 
-from equistein._arrays import check_point
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
 
@@ -27,7 +29,7 @@ class AbstractTarget(eqx.Module):
         Raises:
             ValueError: If `point` is no array of numbers of the shape of a point.
         """
-        check_point(f"{type(self).__name__}.log_density", point, self.shape)
+        _check_point(f"{type(self).__name__}.log_density", point, self.shape)
         return self._log_density(point)
 
     @abc.abstractmethod
@@ -38,3 +40,22 @@ class AbstractTarget(eqx.Module):
     @abc.abstractmethod
     def group(self) -> AbstractGroup:
         """The symmetry of the density."""
+
+
+def as_tuples(array: Any) -> Any:
+    """Return an array as nested tuples of numbers, which can be hashed."""
+    values = np.asarray(array).tolist()
+    nested = lambda part: tuple(map(nested, part)) if isinstance(part, list) else part
+    return nested(values)
+
+
+def _check_point(owner: str, point: Any, shape: tuple[int, ...]) -> None:
+    """Raise `ValueError` unless `point` is one of a shape, floating point."""
+    got, dtype = getattr(point, "shape", None), getattr(point, "dtype", int)
+    if got != shape or not jnp.issubdtype(dtype, jnp.floating):
+        text = repr(point) if got is None else f"shape {got} of {dtype}"
+        raise ValueError(
+            f"`{owner}` needs `point`, one floating-point array of shape {shape}, but "
+            f"got {text}: take jax.vmap for several points, point.astype(float) for "
+            "integers."
+        )

@@ -6,11 +6,11 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_tuples, check_num
 from equistein._gate import gate, keyed
+from equistein._numbers import check_integers
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import Trivial
-from equistein.targets._base import AbstractTarget
+from equistein.targets._base import AbstractTarget, as_tuples
 
 _WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 
@@ -102,7 +102,7 @@ class HardMixture(AbstractTarget):
 
     @keyed
     def sample(self, key: AnyKey, num: int) -> Particles:
-        check_num(num)
+        check_integers("`sample`", num=num)
         mode_key, normal_key = jr.split(key)
         modes = jr.categorical(mode_key, jnp.log(self.weights), shape=(num,))
         normal = jr.normal(normal_key, (num, self.dim), self.means.dtype)
@@ -111,7 +111,7 @@ class HardMixture(AbstractTarget):
     @keyed
     def start(self, key: AnyKey, num: int) -> Particles:
         """Draw points from a normal distribution as wide as the circle."""
-        check_num(num)
+        check_integers("`sample`", num=num)
         return self.radius * jr.normal(key, (num, self.dim), self.means.dtype)
 
     def modes(self, points: Particles) -> Int[Array, " n"]:

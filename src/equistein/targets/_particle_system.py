@@ -11,8 +11,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_keys, check_num
+from equistein._arrays import as_keys
 from equistein._gate import gate
+from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, LogDensity, Particles
 from equistein.data import cached_array
@@ -106,7 +107,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         a sample every `relaxation` steps.
         """
         key = as_keys(key)
-        check_num(num)
+        check_integers("`sample`", num=num)
         if num_steps is None:
             num_steps = max(2_000, 10 * self.relaxation)
         start_key, run_key, order_key = jr.split(key, 3)

@@ -8,12 +8,13 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import as_keys, as_tuples, check_num
+from equistein._arrays import as_keys
 from equistein._gate import gate
+from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
-from equistein.targets._base import AbstractTarget
+from equistein.targets._base import AbstractTarget, as_tuples
 
 
 @gate
@@ -100,7 +101,7 @@ class RotatedGaussians(AbstractTarget):
 
     def sample(self, key: AnyKey, num: int) -> Particles:
         key = as_keys(key)
-        check_num(num)
+        check_integers("`sample`", num=num)
         normal_key, element_key = jr.split(key)
         normal = jr.normal(normal_key, (num, self.mean.size), self.mean.dtype)
         points = self.mean[None] + matmul(normal, jnp.asarray(self._factor, float).T)

@@ -10,12 +10,12 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._arrays import as_keys, as_tuples, check_num
+from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.groups import Orthogonal
-from equistein.targets._base import AbstractTarget
+from equistein.targets._base import AbstractTarget, as_tuples
 
 Grid: TypeAlias = Float[Array, "shell grid"]
 _GRID = 4096
@@ -104,7 +104,7 @@ class Shells(AbstractTarget):
 
     def sample(self, key: AnyKey, num: int) -> Particles:
         key = as_keys(key)
-        check_num(num)
+        check_integers("`sample`", num=num)
         return self._sample(key, num)
 
     @eqx.filter_jit

@@ -13,7 +13,6 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from equistein._arrays import check_num
 from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
@@ -145,7 +144,7 @@ class AbstractGenerator(eqx.Module, Generic[Energies]):
             ValueError: If `num` is no positive integer, the energy knows no such
                 condition, or a clamp is outside the points.
         """
-        check_num(num)
+        check_integers("`sample`", num=num)
         size, parts = min(num, self.num_at_once), []
         for index in progress_bar(range(-(-num // size)), disable=not progress):
             parts.append(self.draw(jr.fold_in(key, index), energy, size, condition))
