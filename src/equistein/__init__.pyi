@@ -46,7 +46,6 @@ from .samplers import (
     from_blackjax as from_blackjax,
     Langevin as Langevin,
     MALA as MALA,
-    Minibatched as Minibatched,
     NonFiniteError as NonFiniteError,
     ParallelTempering as ParallelTempering,
     run as run,

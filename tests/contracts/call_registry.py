@@ -132,13 +132,6 @@ CALLS = {
         AnnealedSMC=dict(inner=MALA, reference=NORMAL, num_runs=2, num_moves=1),
         Normal=dict(center=jnp.zeros(2), scale=1.0),
         Geometric=dict(num_steps=10, start=0.01),
-        Power=dict(num_steps=10, power=2.0),
-        Minibatched=dict(
-            log_prior=log_density,
-            log_likelihood=lambda x, row: -jnp.sum((x - row) ** 2),
-            data=X,
-            batch_size=2,
-        ),
         run=dict(
             key=jr.key(0),
             sampler=LANGEVIN,
@@ -148,10 +141,9 @@ CALLS = {
         ),
         systematic_resampling=dict(key=jr.key(0), weights=jnp.full(4, 0.25)),
         vector_adam=dict(learning_rate=0.1),
-        scale_by_vector_adam=dict(b1=0.9, b2=0.999),
         annealed_svgd=dict(kernel=RBF, num_steps=10, step_size=0.1),
         thermal=dict(
-            step_size=0.1, annealing=es.samplers.Power(num_steps=10), num_steps=10
+            step_size=0.1, annealing=es.samplers.Geometric(num_steps=10), num_steps=10
         ),
         as_blackjax=dict(sampler=LANGEVIN, log_density=log_density),
         GeometricPath=dict(log_density=log_density, base=NORMAL),

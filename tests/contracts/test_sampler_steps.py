@@ -8,7 +8,7 @@ from sampler_registry import log_density, one_step, SAMPLERS, start
 
 from equistein.groups import PointCloud
 from equistein.kernels import Equivariant, measured_bandwidth, Median, Pullback, RBF
-from equistein.samplers import advance, Langevin, MALA, Power, run, SVGD
+from equistein.samplers import advance, Langevin, MALA, run, SVGD
 from equistein.targets import DoubleWell
 
 # ------------------------------------------------------------ parts of the step
@@ -74,7 +74,7 @@ def test_repellers_may_be_traced(key):
 @pytest.mark.slow
 def test_annealing_scales_the_score(key):
     x = start(key)
-    sampler = SVGD(RBF(0.7), optax.sgd(0.1), annealing=Power(10))
+    sampler = SVGD(RBF(0.7), optax.sgd(0.1), annealing=lambda step: step / 10)
     scores = jax.vmap(jax.grad(log_density))(x)
     state = sampler.init(x, log_density)
     for beta in (0.0, 0.1):

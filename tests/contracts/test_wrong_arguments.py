@@ -124,10 +124,6 @@ REFUSED = {  # values of an argument that are refused by its name
     },
     "es.samplers.Normal": {"scale": [0.0, -1.0, NAN, INF]},
     "es.samplers.Geometric": {"num_steps": [0], "start": [0.0, 2.0]},
-    "es.samplers.Power": {"num_steps": [-1], "power": [0.0]},
-    "es.samplers.Minibatched": {
-        "batch_size": [0], "data": [(jnp.ones(3), jnp.ones(4)), 1.0]
-    },
     "es.training.adam": {
         "learning_rate": [0.0, NAN], "num_updates": [0], "gradient_clip": [INF, -1.0],
         "warm_up": [-1, 1.5], "factors": [{0: 0.5}, {3: 0.0}, {3: INF}],

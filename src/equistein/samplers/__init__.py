@@ -13,10 +13,10 @@ from equistein.samplers._base import (
 )
 from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
+    BlackJAXChains as BlackJAXChains,
     from_blackjax as from_blackjax,
     SamplingAlgorithm as SamplingAlgorithm,
 )
-from equistein.samplers._blackjax_chains import BlackJAXChains as BlackJAXChains
 from equistein.samplers._geometric_path import (
     GeometricPath as GeometricPath,
     PathWalker as PathWalker,
@@ -33,10 +33,8 @@ from equistein.samplers._markov_chains import (
     ChainParameters as ChainParameters,
     ChainState as ChainState,
 )
-from equistein.samplers._minibatched import Minibatched as Minibatched
 from equistein.samplers._optimizers import (
     canonical_optimizer as canonical_optimizer,
-    scale_by_vector_adam as scale_by_vector_adam,
     vector_adam as vector_adam,
 )
 from equistein.samplers._parallel_tempering import (
@@ -59,7 +57,6 @@ from equistein.samplers._samples import (
 from equistein.samplers._scan import advance as advance
 from equistein.samplers._schedules import (
     Geometric as Geometric,
-    Power as Power,
     thermal as thermal,
 )
 from equistein.samplers._scores import clipped as clipped, everywhere as everywhere

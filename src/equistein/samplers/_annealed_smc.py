@@ -12,8 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._gate import finite_gate, gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.samplers._base import AbstractSampler
-from equistein.samplers._cond import cond_if_any
+from equistein.samplers._base import AbstractSampler, cond_if_any
 from equistein.samplers._geometric_path import (
     ess_fraction,
     GeometricPath,

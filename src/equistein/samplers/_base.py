@@ -1,12 +1,14 @@
-"""The sampler interface."""
+"""The sampler interface, and a conditional for the steps of several runs."""
 
 import abc
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from equistein._gate import keyed
 from equistein._sharding import shard_rows
@@ -14,6 +16,7 @@ from equistein._types import Key, LogDensity, Particles, Scalar
 
 State = TypeVar("State")
 Info = TypeVar("Info")
+Value = TypeVar("Value", bound=PyTree)
 
 
 class AbstractSampler(eqx.Module, Generic[State, Info]):
@@ -21,11 +24,8 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 
     A state has the fields `particles` and `step`, the number of steps taken, and may
     hold values of the density: it belongs to the density that `init` was given. An info
-    has the fields `log_density` and `update_norm` among others. `takes_batches` says
-    whether the density may be a different unbiased estimate in each step.
+    has the fields `log_density` and `update_norm` among others.
     """
-
-    takes_batches: ClassVar[bool] = False
 
     @abc.abstractmethod
     def init(self, particles: Particles, log_density: LogDensity) -> State:
@@ -117,3 +117,33 @@ def shard_samplers(tree: PyTree, mesh: Mesh) -> PyTree:
     is_sampler = lambda node: isinstance(node, AbstractSampler)
     split = lambda node: node.sharded(mesh) if is_sampler(node) else node
     return jax.tree.map(split, tree, is_leaf=is_sampler)
+
+
+def cond_if_any(
+    condition: Bool[Array, ""], compute: Callable[[], Value], otherwise: Value
+) -> Value:
+    """Return `compute()` where the condition holds, and `otherwise` elsewhere.
+
+    Under `vmap`, `lax.cond` computes both branches in every step. Here nothing is
+    computed while the condition holds in none of the runs.
+    """
+
+    def selected():
+        pick = lambda new, old: jnp.where(condition, new, old)
+        return jax.tree.map(pick, compute(), otherwise)
+
+    return jax.lax.cond(_any_run(condition), selected, lambda: otherwise)
+
+
+@jax.custom_batching.custom_vmap
+def _any_run(condition: Bool[Array, ""]) -> Bool[Array, ""]:
+    """Return the condition; of vmapped runs, one value: whether it holds in any."""
+    return condition
+
+
+@_any_run.def_vmap
+def _any_of_many(size, batched, condition):
+    del size
+    (is_batched,) = batched
+    combined = jnp.any(condition, axis=0) if is_batched else condition
+    return _any_run(combined), False

@@ -1,21 +1,202 @@
-"""Samplers made of algorithms of BlackJAX."""
+"""Samplers made of algorithms of BlackJAX, and in its form."""
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Int
 
-from equistein._gate import gate
+from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
-from equistein._types import LogDensity, Particles, Point, Scalar
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._blackjax_algorithms import Algorithm
-from equistein.samplers._blackjax_chains import BlackJAXChains
+from equistein.samplers._coordinates import Coordinates, coordinates_on
+from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains,
+    ChainParameters,
+    Move,
+)
 from equistein.samplers._schedules import check_step_size
-from equistein.samplers._scores import everywhere
+from equistein.samplers._scores import check_projection, everywhere
 
+_OPTIONS = {  # the option of each algorithm's move, and its default
+    "hmc": ("num_integration_steps", None),
+    "nuts": ("max_num_doublings", 10),
+    "adjusted_mclmc": ("integration_steps_params", (2,)),
+}
 _NUM_WARMUP = 500  # by default
 _FEWEST = 10  # steps of a warm-up
+_NUM_CHAINS = 8  # of the warm-up
+
+
+class BlackJAXChains(AbstractMarkovChains):
+    """Independent chains that BlackJAX moves; `from_blackjax` makes them."""
+
+    algorithm: str
+    options: dict[str, Any]
+    num_warmup: int
+    step_size: float | Scalar
+    acceptance: float
+    project: Callable[[Point], Point]
+    num_adapt: int | Int[Array, ""] = 0  # the warm-up does it
+
+    def scaled(self, factor: float | Scalar) -> "BlackJAXChains":
+        """Return these chains with their first step size multiplied."""
+        return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
+
+    def parameters(self, particles: Particles) -> ChainParameters:
+        dtype = particles.dtype
+        mass = jnp.ones(self._coordinates(particles[0]).dim, dtype)
+        return ChainParameters(jnp.log(jnp.full((), self.step_size, dtype)), mass)
+
+    @keyed
+    def tune(
+        self,
+        key: Key,
+        path: GeometricPath,
+        particles: Particles,
+        beta: Scalar,
+        parameters: ChainParameters,
+    ) -> tuple[ChainParameters, Int[Array, ""]]:
+        """Warm up chains from some of the particles, which stay where they are.
+
+        Stan's warm-up of each for three quarters of the steps, then dual averaging of
+        one step size for all, with the mean of their inverse mass matrices.
+        """
+        if not self.num_warmup:
+            return parameters, jnp.zeros((), int)
+        import blackjax
+        from blackjax.adaptation.step_size import dual_averaging_adaptation
+        from blackjax.mcmc import hmc
+
+        size, mass = _in_default_precision(parameters)
+        coordinates, kernel = self._coordinates(particles[0]), self._kernel()
+        density = coordinates.density(path.at(beta))
+        chosen = np.linspace(0, len(particles) - 1, min(len(particles), _NUM_CHAINS))
+        points = jax.vmap(coordinates.of)(particles[chosen.astype(int)])
+        num, first = len(points), 3 * self.num_warmup // 4
+        warm_up: Any = blackjax.window_adaptation(
+            types.SimpleNamespace(init=hmc.init, build_kernel=lambda: kernel), density,
+            initial_inverse_mass_matrix=mass, initial_step_size=size,  # type: ignore
+            target_acceptance_rate=self.acceptance,
+            adaptation_info_fn=lambda state, info, adapted: self._evaluations(info),
+        )  # fmt: skip
+        begin, update, end = dual_averaging_adaptation(self.acceptance)
+        first_key, key = jr.split(key)
+        with _lenient():
+            (states, found), spent = jax.vmap(
+                lambda key, point: warm_up.run(key, point, first)
+            )(jr.split(first_key, num), points)
+            mass = jnp.mean(found["inverse_mass_matrix"], axis=0)
+            # The median: a chain that starts far out may end with any step.
+            size = jnp.exp(jnp.nanmedian(jnp.log(found["step_size"])))
+
+            def step(carry, key):
+                states, average = carry
+                size = jnp.exp(average.log_step_size)
+                states, info = jax.vmap(
+                    lambda key, state: kernel(key, state, density, size, mass)
+                )(jr.split(key, num), states)
+                rate = jnp.mean(jnp.nan_to_num(info.acceptance_rate))
+                return (states, update(average, rate)), self._evaluations(info)
+
+            (_, average), more = jax.lax.scan(
+                step, (states, begin(size)), jr.split(key, self.num_warmup - first)
+            )
+            tuned = ChainParameters(jnp.log(end(average)), mass)
+        tuned = jax.tree.map(lambda x: x.astype(particles.dtype), tuned)
+        return tuned, -(-(num + jnp.sum(spent) + jnp.sum(more)) // len(particles))
+
+    @keyed
+    def move(
+        self,
+        key: Key,
+        path: GeometricPath,
+        walker: PathWalker,
+        beta: Scalar,
+        parameters: ChainParameters,
+    ) -> Move:
+        from blackjax.mcmc.hmc import HMCState  # the state of all three algorithms
+
+        coordinates = self._coordinates(walker.point)
+        value, score = path.tempered(walker, beta)
+        start = coordinates.of(walker.point)
+        state = HMCState(start, value.astype(float), coordinates.of(score))
+        with _lenient():
+            end, info = self._kernel()(
+                key, state, coordinates.density(path.at(beta)),
+                *_in_default_precision(parameters),
+            )  # fmt: skip
+            rate = jnp.nan_to_num(jnp.asarray(info.acceptance_rate), posinf=0.0)
+            ends = (
+                (info.trajectory_leftmost_state, info.trajectory_rightmost_state)
+                if self.algorithm == "nuts"
+                else (info.proposal,)
+            )
+            undefined = [jnp.isnan(jnp.asarray(end.logdensity)) for end in ends]
+            spent = self._evaluations(info)
+        point = coordinates.point(end.position)
+        if isinstance(path.base, Flat):  # the end's values are those of the density
+            zero, blank = jnp.zeros_like(value), jnp.zeros_like(point)
+            score = coordinates.point(end.logdensity_grad) / beta
+            end_value = end.logdensity.astype(value.dtype) / beta
+            there = PathWalker(point, zero, blank, end_value, score)
+        else:
+            there, spent = path.walker_at(point), spent + 1
+        moved = jnp.any(end.position != start)
+        moved = moved & jnp.isfinite(value) & jnp.isfinite(there.value)
+        pick = lambda new, old: jnp.where(moved, new, old)
+        walker = jax.tree.map(pick, there, walker)
+        defined = ~jnp.any(jnp.stack(undefined))
+        return walker, rate.astype(value.dtype), spent, defined
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        check_projection("from_blackjax", self.project, shape)
+        dim = coordinates_on(self.project, shape, float).dim
+        if self.algorithm == "adjusted_mclmc" and dim < 2:
+            raise ValueError(
+                f"blackjax.{self.algorithm} turns its velocity and needs at least two "
+                "dimensions, but points have one."
+            )
+
+    def _coordinates(self, point: Point) -> Coordinates:
+        return coordinates_on(self.project, point.shape, point.dtype)
+
+    def _kernel(self) -> Callable[..., tuple[Any, Any]]:
+        """Return BlackJAX's function for a move."""
+        import blackjax
+
+        kernel = getattr(blackjax, self.algorithm).build_kernel()
+        return lambda key, state, density, step_size, inverse_mass_matrix: kernel(
+            key, state, density, step_size=step_size,
+            inverse_mass_matrix=inverse_mass_matrix, **self.options,
+        )  # fmt: skip
+
+    def _evaluations(self, info: Any) -> Int[Array, "*chain"]:
+        """Return those of the score that a move took."""
+        # McLachlan's integrator evaluates it twice a step, velocity Verlet once.
+        each = 2 if self.algorithm == "adjusted_mclmc" else 1
+        return each * jnp.asarray(info.num_integration_steps).astype(int)
+
+
+def _in_default_precision(parameters: ChainParameters) -> tuple[Scalar, Array]:
+    """Return the step size and the inverse mass matrix as BlackJAX needs them."""
+    step_size = jnp.exp(parameters.log_step_size)
+    return step_size.astype(float), parameters.inverse_mass_matrix.astype(float)
+
+
+@contextmanager
+def _lenient() -> Iterator[None]:
+    """Allow BlackJAX's code what it needs of JAX."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
 
 
 @gate
@@ -24,7 +205,6 @@ def from_blackjax(
     *,
     num_warmup: int | None = None,
     step_size: float | Scalar | None = None,
-    inverse_mass_matrix: Any = None,
     acceptance: float = 0.8,
     project: Callable[[Point], Point] = everywhere,
     **options: Any,
@@ -32,35 +212,30 @@ def from_blackjax(
     r"""Return a sampler whose chains an algorithm of BlackJAX moves.
 
     As a sampler of its own or as `inner` of `ParallelTempering` and `AnnealedSMC`. A
-    step moves each particle once, by `blackjax.hmc`, `mhmc`, `nuts`, their `dhmc` and
-    `dmhmc`, `adjusted_mclmc` or `adjusted_mclmc_dynamic`, which leave the density
-    exactly invariant.
+    step moves each particle once, by `blackjax.hmc`, `nuts` or `adjusted_mclmc`, which
+    leave the density exactly invariant.
 
-    In the first step BlackJAX's own warm-up (`window_adaptation`, or for microcanonical
-    algorithms `adjusted_mclmc_find_L_and_step_size`) runs eight chains from as many of
-    the particles, to find a step size and an inverse mass matrix for all; then they
-    stay. Parallel tempering does so at each temperature, sequential Monte Carlo at the
-    first, and both adapt the step size further. The particles themselves do not move in
-    the warm-up.
+    In the first step Stan's warm-up (`blackjax.window_adaptation`) runs eight chains
+    from as many of the particles, to find a step size and a diagonal inverse mass
+    matrix for all; the particles do not move meanwhile. Parallel tempering does so at
+    each temperature, sequential Monte Carlo at the first, and both adapt the step size
+    further.
 
     BlackJAX sees coordinates of an orthonormal basis of the subspace that `project`
-    projects on; the diagonal of a mass matrix is of that basis. Evaluations of the
-    score are counted: those of the integrator's steps, one at the start, the warm-up's,
-    and, as `inner`, one more a move. A compiled step takes as long as its longest
-    chain.
+    projects on. Evaluations of the score are counted: those of the integrator's steps
+    (two each for `adjusted_mclmc`), one at the start, the warm-up's, and, as `inner`,
+    one more a move. A compiled step takes as long as its longest chain.
 
     Args:
         algorithm: Such as `blackjax.nuts`.
         num_warmup: The number of steps of the warm-up; 0 for none. By default 500, or
             0 where `step_size` is given.
         step_size: The step of the integrator, or where the warm-up begins (1).
-        inverse_mass_matrix: Its diagonal, or all of it, in coordinates on the subspace;
-            or where the warm-up begins, which finds one of the same form (ones).
         acceptance: The rate of acceptance that the warm-up aims at.
         project: What puts a point onto the subspace, linear and orthogonal.
-        **options: Of the algorithm, such as `num_integration_steps` of `blackjax.hmc`,
-            `max_num_doublings` of `blackjax.nuts`, `integration_steps_params=(2,)` of
-            `blackjax.adjusted_mclmc`, or `integrator`.
+        **options: `num_integration_steps` of `blackjax.hmc`, which needs it,
+            `max_num_doublings` of `blackjax.nuts` (10), or `integration_steps_params`
+            of `blackjax.adjusted_mclmc`: (2,).
 
     Raises:
         ValueError: If the algorithm is none of these, or an argument is out of range.
@@ -84,20 +259,37 @@ def from_blackjax(
         raise ValueError(
             f"from_blackjax needs 0 < `acceptance` < 1, but got {acceptance!r}."
         )
-    if inverse_mass_matrix is not None:
-        inverse_mass_matrix = jnp.asarray(inverse_mass_matrix, float)
-        if not bool(jnp.all(jnp.isfinite(inverse_mass_matrix))):
-            raise ValueError(
-                "from_blackjax needs an `inverse_mass_matrix` that is finite, but got "
-                f"{inverse_mass_matrix}."
-            )
+    name = _name_of(algorithm)
+    option, default = _OPTIONS[name]
+    if options.keys() - {option} or (default is None and not options):
+        raise ValueError(
+            f"from_blackjax(blackjax.{name}, ...) takes the option `{option}`"
+            f"{', which it needs' if default is None else ''}, but got "
+            f"{', '.join(sorted(options)) or 'none'}."
+        )
     return BlackJAXChains(
-        algorithm=Algorithm(algorithm, options),
-        num_warmup=num_warmup,
-        step_size=1.0 if step_size is None else step_size,
-        inverse_mass_matrix=inverse_mass_matrix,
-        acceptance=float(acceptance),
-        project=project,
+        name, {option: default} | options, num_warmup,
+        1.0 if step_size is None else step_size, float(acceptance), project,
+    )  # fmt: skip
+
+
+def _name_of(algorithm: Any) -> str:
+    """Return BlackJAX's name of one of the algorithms that are taken."""
+    try:
+        import blackjax
+    except ImportError as error:
+        raise ImportError(
+            "from_blackjax needs BlackJAX: pip install 'equistein[bayes]'."
+        ) from error
+
+    for name in _OPTIONS:
+        if algorithm is getattr(blackjax, name):
+            return name
+    names = ", ".join(f"blackjax.{name}" for name in _OPTIONS)
+    raise ValueError(
+        f"from_blackjax needs one of {names}, itself and not what it returns for a "
+        f"density, but got {algorithm!r}. MALA, SVGD and sequential Monte Carlo are "
+        "those of `equistein`."
     )
 
 

@@ -73,8 +73,6 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions.
     """
 
-    takes_batches = True
-
     step_size: StepSize
     _: dataclasses.KW_ONLY
     annealing: Schedule | None = None

@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.samplers._base import AbstractSampler
-from equistein.samplers._cond import cond_if_any
+from equistein.samplers._base import AbstractSampler, cond_if_any
 from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
 from equistein.samplers._scores import rms
 

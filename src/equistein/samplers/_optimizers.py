@@ -70,8 +70,11 @@ class VectorAdamState(NamedTuple):
 
 
 @gate
-def scale_by_vector_adam(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+def vector_adam(
+    learning_rate: optax.ScalarOrSchedule,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
 ) -> optax.GradientTransformation:
     r"""Adam whose second moment is the length of each point's gradient.
 
@@ -81,7 +84,7 @@ def scale_by_vector_adam(
 
     Adam divides each coordinate by its own scale, which ties it to the axes; here all
     $d$ coordinates of a point share one, so rotated gradients give rotated updates. The
-    first axis counts points.
+    first axis counts points. A coordinate moves by about `learning_rate` in a step.
 
     References:
         Ling, Sharp and Jacobson (2022), VectorAdam for Rotation Equivariant Geometry
@@ -110,22 +113,9 @@ def scale_by_vector_adam(
         updates = jax.tree.map(direction, mean, square)
         return updates, VectorAdamState(count, mean, square)
 
-    return optax.GradientTransformation(init, update)
-
-
-@gate
-def vector_adam(
-    learning_rate: optax.ScalarOrSchedule,
-    b1: float = 0.9,
-    b2: float = 0.999,
-    eps: float = 1e-8,
-) -> optax.GradientTransformation:
-    """Adam that is equivariant under rotations: see `scale_by_vector_adam`.
-
-    A coordinate moves by about `learning_rate` in a step.
-    """
     return optax.chain(
-        scale_by_vector_adam(b1, b2, eps), optax.scale_by_learning_rate(learning_rate)
+        optax.GradientTransformation(init, update),
+        optax.scale_by_learning_rate(learning_rate),
     )
 
 

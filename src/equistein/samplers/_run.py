@@ -85,8 +85,7 @@ def run(
             `fold_in(key, i)`. An array of keys for as many runs.
         sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once,
             for any `num_steps`; each custom schedule function, once more.
-        log_density: The unnormalized log density of one point; or `Minibatched`, whose
-            batch of data each step draws.
+        log_density: The unnormalized log density of one point.
         particles: The start, floating point, of shape (n, *shape); of several runs
             (r, n, *shape).
         num_steps: The number of steps to take.

@@ -10,9 +10,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Scalar
-from equistein.samplers._base import AbstractSampler
-from equistein.samplers._cond import cond_if_any
-from equistein.samplers._minibatched import with_batch
+from equistein.samplers._base import AbstractSampler, cond_if_any
 
 State = TypeVar("State")
 
@@ -162,9 +160,7 @@ def _advance(
 
 
 def _step(key: Key, sampler: AbstractSampler, log_density: LogDensity, state: PyTree):
-    step_key = jr.fold_in(key, state.step)
-    step_key, density = with_batch(step_key, log_density)
-    return sampler.step(step_key, state, density)
+    return sampler.step(jr.fold_in(key, state.step), state, log_density)
 
 
 def _carry_if_finite(

@@ -13,6 +13,8 @@ from equistein._types import Scalar
 
 Schedule = Callable[[Any], Any]
 StepSize = float | Scalar | Schedule
+_HOTTEST = 1e-3  # inverse temperature that step sizes follow
+_COOLING = 0.2  # of a run, the last part, in which they decay
 
 
 @gate
@@ -44,48 +46,23 @@ class Geometric(eqx.Module):
 
 
 @gate
-class Power(eqx.Module):
-    r"""From flat to the target: $\beta(t) = (t/T)^p$, then 1.
-
-    Args:
-        num_steps: The number of steps $T \ge 1$ until the target is reached.
-        power: The exponent $p > 0$; 1 is the linear schedule.
-
-    References:
-        D'Angelo and Fortuin (2021), Annealed Stein Variational Gradient Descent.
-    """
-
-    num_steps: int
-    power: float = 1.0
-
-    def __check_init__(self):
-        check_integers("Power", num_steps=self.num_steps)
-        check_positive("Power", power=self.power)
-
-    def __call__(self, step: Num[Array, ""]) -> Scalar:
-        return jnp.minimum(_as_float(step) / self.num_steps, 1) ** self.power
-
-
-@gate
 def thermal(
     step_size: float,
-    annealing: Geometric | Power,
+    annealing: Geometric,
     num_steps: int | Int[Array, ""],
     *,
     power: float = 0.5,
-    cooling: float = 0.2,
     last: float = 0.0,
-    hottest: float = 1e-3,
 ) -> Callable[[Any], Any]:
     r"""A schedule of step sizes that follows the temperature.
 
-    $$\varepsilon(t) = \varepsilon_0 \max(\beta(t), \beta_{min})^{-p}
-      \max(q, \min(1, (T - t) / cT))$$
+    $$\varepsilon(t) = \varepsilon_0 \max(\beta(t), 10^{-3})^{-p}
+      \max(q, \min(1, 5 (T - t) / T))$$
 
     Modes are $\beta^{-1/2}$ times wider while hot, so steps of a fixed fraction of the
     width keep the mobility equal along the path: $p = 1/2$ for the step size of a
     normalizing optimizer such as `vector_adam`, in the units of the points, $p = 1$ for
-    `langevin` and `sgd`, in squared units. The linear decay over the last part lets the
+    `langevin` and `sgd`, in squared units. The decay over the last fifth lets the
     particles settle.
 
     Args:
@@ -93,17 +70,15 @@ def thermal(
         annealing: The schedule of $\beta$.
         num_steps: The number of steps $T$ of the whole run.
         power: The power $p$ of the temperature.
-        cooling: The fraction $c$ of the run over which the step decays.
         last: The fraction $q$ of the step that is left at the end.
-        hottest: The least inverse temperature $\beta_{min}$ that the steps follow.
 
     Returns:
         A schedule for an Optax optimizer or for `SVGD(langevin=...)`.
     """
 
     def schedule(step):
-        hot = jnp.maximum(annealing(step), hottest) ** -power
-        left = (num_steps - _as_float(step)) / (cooling * num_steps)
+        hot = jnp.maximum(annealing(step), _HOTTEST) ** -power
+        left = (num_steps - _as_float(step)) / (_COOLING * num_steps)
         return step_size * hot * jnp.clip(left, last, 1)
 
     return schedule

@@ -24,8 +24,7 @@ from equistein.kernels import (
     AbstractScalarKernel,
     measured_bandwidth,
 )
-from equistein.samplers._base import AbstractSampler
-from equistein.samplers._cond import cond_if_any
+from equistein.samplers._base import AbstractSampler, cond_if_any
 from equistein.samplers._optimizers import canonical_optimizer, vector_adam
 from equistein.samplers._schedules import (
     check_step_size,
@@ -103,8 +102,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         Zhang, Zhang, Carin and Chen (2020), Stochastic Particle-Optimization Sampling,
         for the noise.
     """
-
-    takes_batches = True
 
     kernel: AbstractKernel
     optimizer: optax.GradientTransformation = eqx.field(converter=canonical_optimizer)

@@ -16,7 +16,6 @@ from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
-from equistein.samplers._minibatched import Minibatched
 
 _BYTES_PER_RECORD = 128  # bytes of a record without particles, about
 _HISTORY_COPIES = 2  # of the history, while its parts are joined
@@ -61,12 +60,6 @@ def check_sampler(sampler: Any, log_density: Any) -> None:
         raise ValueError(
             f"`log_density` must be a function of one point, but got {log_density!r}. "
             "Of a target, give `target.log_density`."
-        )
-    if isinstance(log_density, Minibatched) and not sampler.takes_batches:
-        raise ValueError(
-            f"{type(sampler).__name__} needs the same `log_density` in each step, not "
-            "that of a batch: take SVGD or Langevin, or give all data, "
-            "`lambda x: posterior(x)`."
         )
 
 

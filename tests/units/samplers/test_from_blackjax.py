@@ -1,4 +1,3 @@
-import functools
 import sys
 from typing import Any
 
@@ -10,12 +9,11 @@ import jax.random as jr
 import numpy as np
 import pytest
 import scipy.stats
-from blackjax.mcmc import hmc, integrators
-from blackjax.mcmc.proposal import static_binomial_sampling
 
 from equistein.groups import PointCloud
 from equistein.samplers import (
     AnnealedSMC,
+    everywhere,
     from_blackjax,
     GeometricPath,
     Normal,
@@ -23,7 +21,7 @@ from equistein.samplers import (
     run,
     SamplingWarning,
 )
-from equistein.samplers._blackjax_chains import coordinates_on
+from equistein.samplers._coordinates import coordinates_on
 
 CHAINS = 4_000
 CLOUD, SMALL = PointCloud("CCCC", 2), PointCloud("CCO", 2)
@@ -40,15 +38,6 @@ def target(x):
     return bowl(x / jnp.asarray(SCALES, x.dtype))
 
 
-def always(key, log_ratio, old, new):
-    """Accept every proposal."""
-    _, info = static_binomial_sampling(key, log_ratio, old, new)
-    return new, info
-
-
-UNADJUSTED = functools.partial(hmc.hmc_proposal, sample_proposal=always)
-
-
 @eqx.filter_jit
 def one_step(sampler, key, state, density):
     return sampler.step(key, state, density)
@@ -56,33 +45,23 @@ def one_step(sampler, key, state, density):
 
 @slow
 @pytest.mark.parametrize(
-    ("options", "passes"),
+    ("options", "temperature"),
     [
-        (HMC | {"step_size": 1.1}, True),
-        # Leapfrog steps that are always accepted have variance 1 / (1 - (h / 2s)^2).
-        (HMC | {"step_size": 1.1, "build_proposal": UNADJUSTED}, False),
-        ({"algorithm": blackjax.nuts, "step_size": 0.9}, True),
-        ({"algorithm": blackjax.adjusted_mclmc_dynamic, "step_size": 2.0}, True),
-        (
-            {"algorithm": blackjax.mhmc, "step_size": 1.1, "num_integration_steps": 3},
-            True,
-        ),
-        ({"algorithm": blackjax.dhmc, "step_size": 1.1}, True),
-        ({"algorithm": blackjax.dmhmc, "step_size": 1.1}, True),
-        (
-            {"algorithm": blackjax.adjusted_mclmc, "step_size": 2.0,
-             "L_proposal_factor": 2.0}, True,
-        ),
+        (HMC | {"step_size": 1.1}, 1.0),
+        (HMC | {"step_size": 1.1}, 1.3),  # of another density
+        ({"algorithm": blackjax.nuts, "step_size": 0.9}, 1.0),
+        ({"algorithm": blackjax.adjusted_mclmc, "step_size": 2.0}, 1.0),
     ],
-)  # fmt: skip
-def test_law_is_exact_whatever_the_step(options, passes, key):
+)
+def test_law_is_exact_whatever_the_step(options, temperature, key):
     start = 2 * jr.normal(key, (CHAINS, 3))
-    samples = run(key, from_blackjax(**options), target, start, num_steps=30)
+    density = lambda x: target(x) / temperature
+    samples = run(key, from_blackjax(**options), density, start, num_steps=30)
     assert samples.history["acceptance"][-1] < 0.97  # or there was nothing to adjust
     x = np.asarray(samples.particles) / SCALES
     variance = np.abs(np.mean(x**2, axis=0) - 1) / (2 / CHAINS) ** 0.5
     distance = scipy.stats.kstest(x[:, 0], "norm").statistic * CHAINS**0.5
-    assert (np.max(variance) < 5 and distance < 2.2) == passes
+    assert (np.max(variance) < 5 and distance < 2.2) == (temperature == 1)
 
 
 @slow
@@ -133,20 +112,19 @@ def test_a_point_without_density_is_never_entered(key):
     assert scipy.stats.kstest(x, "uniform").statistic * CHAINS**0.5 < 2.2
 
 
-def by_hand(key, density, point, step_size, mass):
+def by_hand(key, density, point):
     """Return the point and the rate of acceptance after BlackJAX's own HMC."""
-    algorithm: Any = blackjax.hmc(density, step_size, mass, num_integration_steps=3)
+    algorithm: Any = blackjax.hmc(density, 0.9, jnp.ones(3), num_integration_steps=3)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        state, info = algorithm.step(jr.split(key)[1], algorithm.init(point))
+        state, info = algorithm.step(key, algorithm.init(point))
     return state.position, info.acceptance_rate
 
 
 def test_a_step_is_blackjax_s_own(key):
-    x, mass = jr.normal(key, (4, 3)), jnp.array([1.0, 0.5, 2.0])
-    sampler = from_blackjax(**HMC, step_size=0.9, inverse_mass_matrix=mass)
+    x, sampler = jr.normal(key, (4, 3)), from_blackjax(**HMC, step_size=0.9)
     state, info = one_step(sampler, key, sampler.init(x, target), target)
     keys = jr.split(jr.split(key)[1], 4)
-    moved = jax.jit(jax.vmap(lambda k, x: by_hand(k, target, x, 0.9, mass)))
+    moved = jax.jit(jax.vmap(lambda k, x: by_hand(k, target, x)))
     points, rates = moved(keys, x)
     assert np.allclose(state.particles, points, atol=1e-12)
     assert np.isclose(info.acceptance, np.mean(rates))
@@ -162,7 +140,7 @@ def test_a_move_is_one_of_the_path_s_density(key):
     moved, rate, spent, defined = eqx.filter_jit(sampler.move)(
         key, path, walker, beta, sampler.parameters(x[None])
     )
-    one = eqx.filter_jit(lambda k, x: by_hand(k, path.at(beta), x, 0.9, jnp.ones(3)))
+    one = eqx.filter_jit(lambda k, x: by_hand(k, path.at(beta), x))
     point, expected = one(key, x)
     assert np.allclose(moved.point, point, atol=1e-12)
     assert not np.array_equal(moved.point, x)
@@ -179,7 +157,6 @@ def test_a_move_is_one_of_the_path_s_density(key):
     ("options", "each"),
     [
         (HMC, 3),
-        (HMC | {"integrator": integrators.mclachlan}, 6),
         ({"algorithm": blackjax.adjusted_mclmc, "integration_steps_params": (5,)}, 10),
     ],
 )
@@ -215,16 +192,8 @@ def test_warm_up_finds_the_step_and_the_widths(options, each, key):
     assert np.std(np.log(found / widths**2)) < 0.75 * np.std(np.log(widths**2))
     assert len(set(samples.history["step_size"])) == 1
     if each is not None:
-        warm_up = -(-8 * (2 + 300 * each) // 32)
+        warm_up = -(-8 * (1 + 300 * each) // 32)
         assert samples.history["evaluations"][-1] == 1 + warm_up + 20 * each
-
-
-@slow
-def test_warm_up_keeps_the_form_of_the_matrix(key):
-    sampler = from_blackjax(**HMC, num_warmup=20, inverse_mass_matrix=jnp.eye(3))
-    start = jr.normal(key, (4, 3))
-    samples = run(key, sampler, target, start, num_steps=1)
-    assert samples.state.parameters.inverse_mass_matrix.shape == (3, 3)
 
 
 def test_adapted_step_follows_the_acceptance():
@@ -287,7 +256,7 @@ def test_sequential_monte_carlo_finds_both_modes(key):
 
 @pytest.mark.parametrize(
     "algorithm",
-    [blackjax.mclmc, blackjax.rmh, blackjax.nuts(bowl, 0.1, np.ones(2)), "nuts"],
+    [blackjax.mhmc, blackjax.rmh, blackjax.nuts(bowl, 0.1, np.ones(2)), "nuts"],
 )
 def test_other_algorithms_are_refused(algorithm):
     with pytest.raises(ValueError, match="blackjax"):
@@ -308,9 +277,8 @@ def test_the_package_to_install_is_named(monkeypatch):
         ("step_size", 0.0),
         ("step_size", float("nan")),
         ("acceptance", 1.0),
-        ("inverse_mass_matrix", [1.0, np.nan]),
+        ("inverse_mass_matrix", [1.0]),
         ("max_num_doublings", 3),
-        ("integrator", integrators.implicit_midpoint),
     ],
 )
 def test_wrong_arguments_are_refused(name, value, unchecked):
@@ -328,11 +296,6 @@ def test_a_number_of_steps_is_needed():
     ("options", "shape", "words"),
     [
         ({"algorithm": blackjax.adjusted_mclmc}, (1,), "two dimensions"),
-        (
-            HMC | {"inverse_mass_matrix": [1.0] * 8, "project": CLOUD.project},
-            (4, 2),
-            r"shape \(6,\) or \(6, 6\)",
-        ),
         (HMC | {"project": jnp.tanh}, (2,), "projection"),
         (HMC | {"project": CLOUD.project}, (3, 2), "`species`"),
     ],
@@ -344,7 +307,7 @@ def test_points_that_do_not_fit_are_refused(options, shape, words, key):
 
 
 def test_the_basis_is_orthonormal_and_spans_the_image(key):
-    coordinates = coordinates_on("HMC", SMALL.project, (3, 2))
+    coordinates = coordinates_on(SMALL.project, (3, 2), float)
     assert coordinates.dim == 4
     basis = np.asarray(coordinates.basis)
     assert np.allclose(basis.T @ basis, np.eye(4), atol=1e-12)
@@ -357,9 +320,8 @@ def test_the_basis_is_orthonormal_and_spans_the_image(key):
 
 
 def test_without_a_projection_coordinates_are_the_point(key):
-    coordinates = coordinates_on("HMC", lambda x: x, (2, 3))
+    coordinates = coordinates_on(everywhere, (2, 3), jnp.float32)
     point = jr.normal(key, (2, 3), jnp.float32)
-    assert coordinates.basis is None
     assert np.array_equal(coordinates.of(point), point.ravel())
     assert np.array_equal(coordinates.point(coordinates.of(point)), point)
 
@@ -369,7 +331,7 @@ def test_a_basis_is_found_while_compiling(key):
 
     @jax.jit
     def there(point):
-        coordinates = coordinates_on("HMC", SMALL.project, point.shape)
+        coordinates = coordinates_on(SMALL.project, point.shape, point.dtype)
         return coordinates.point(coordinates.of(point))
 
     assert there(point).dtype == jnp.float32
@@ -387,5 +349,5 @@ def test_a_basis_is_found_while_compiling(key):
     ],
 )
 def test_what_has_no_coordinates_is_refused(project):
-    with pytest.raises(ValueError, match="HMC.*`project`"):
-        coordinates_on("HMC", project, (3,))
+    with pytest.raises(ValueError, match="`project`"):
+        coordinates_on(project, (3,), float)

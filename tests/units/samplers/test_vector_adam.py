@@ -6,7 +6,7 @@ import optax
 import pytest
 
 from equistein.groups import SpecialOrthogonal
-from equistein.samplers import scale_by_vector_adam, vector_adam
+from equistein.samplers import vector_adam
 
 
 def test_two_steps_by_hand():
@@ -59,7 +59,7 @@ def test_turning_the_gradients_turns_the_updates(shape, key):
 
 
 def test_points_that_feel_nothing_stay():
-    optimizer = scale_by_vector_adam()
+    optimizer = vector_adam(0.1)
     zero = jnp.zeros((4, 2), jnp.float32)
     update, _ = optimizer.update(zero, optimizer.init(zero))
     assert np.array_equal(update, zero)

@@ -75,10 +75,7 @@ def test_a_run_that_should_be_doubted_says_so(name):
     assert sound.warnings == ()
 
 
-ALGORITHMS = {
-    "hmc": {"num_integration_steps": 3}, "nuts": {}, "adjusted_mclmc": {},
-    "adjusted_mclmc_dynamic": {},
-}  # fmt: skip
+ALGORITHMS = {"hmc": {"num_integration_steps": 3}, "nuts": {}, "adjusted_mclmc": {}}
 
 
 @pytest.mark.parametrize(
