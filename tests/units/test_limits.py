@@ -32,16 +32,6 @@ def run(**options):
             "elements of the product",
         ),
         (
-            lambda: es.ParallelTempering(es.MALA(0.1), num_temperatures=HUGE),
-            "`num_temperatures`",
-        ),
-        (
-            lambda: es.ParallelTempering(es.MALA(0.1), num_temperatures=10**4).init(
-                jnp.zeros((10**4, 2)), lambda x: -jnp.sum(x**2)
-            ),
-            "10000 particles at 10000 temperatures",
-        ),
-        (
             lambda: es.metrics.total_variation(
                 jnp.ones(3), jnp.ones(3), (0.0, 1.0), num_bins=HUGE
             ),

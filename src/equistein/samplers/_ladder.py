@@ -11,7 +11,6 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._geometric_path import Flat, PathWalker
@@ -21,10 +20,6 @@ from equistein.samplers._reference import AbstractReference
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
 _NUM_LOOKED_AT = 64  # samples of the reference
-_BYTES = 256  # of a temperature's own state, about
-
-COPIES = 8
-"""Arrays as large as a point that a chain needs: values, scores, proposals."""
 _TO_HOT, _TO_TARGET = 1, 2
 
 
@@ -66,8 +61,6 @@ def check_ladder(
     inner.check_invariant()
     if ladder is None:
         check_integers("ParallelTempering", 2, num_temperatures=num)
-        what = f"ParallelTempering with `num_temperatures` of {num}"
-        check_memory(what, _BYTES * num, "take fewer")
         check_integers("ParallelTempering", 4, num_adapt=num_adapt)
         return
     check_integers("ParallelTempering", 0, num_adapt=num_adapt)

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._gate import gate, keyed
-from equistein._limits import check_memory
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._geometric_path import (
@@ -22,7 +21,6 @@ from equistein.samplers._geometric_path import (
 from equistein.samplers._ladder import (
     check_ladder,
     check_path,
-    COPIES,
     equal_rejection,
     first_ladder,
     is_round_end,
@@ -145,8 +143,6 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         """Build the state; every ladder starts at its particle throughout."""
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
-        what = f"ParallelTempering of {chains} particles at {num} temperatures"
-        check_memory(what, COPIES * num * x.nbytes, "take fewer of either")
         reference, zero = self._reference_for(x), jnp.zeros((), int)
         walkers = jax.vmap(GeometricPath(log_density, reference).walker_at)(x)
         at_all_temperatures = jax.tree.map(

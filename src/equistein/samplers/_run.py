@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Int, PyTree
 
 from equistein._arrays import as_keys
+from equistein._limits import check_memory
 from equistein._progress import progress_bar
 from equistein._sharding import check_agreed, checked_mesh, fetch, replicate
 from equistein._types import AnyKey, Keys, LogDensity, Particles
@@ -33,16 +34,14 @@ from equistein.samplers._scan import (
 from equistein.samplers._validation import (
     callback_errors,
     CallbackError,
+    check_arguments,
     check_density,
-    check_sampler,
     check_signature,
     check_state,
     check_stored_values,
     checked_start,
-    errors_at_the_start,
     num_runs,
     over_runs,
-    RunSchedule,
 )
 from equistein.samplers._warnings import (
     symmetry_warnings,
@@ -54,9 +53,8 @@ _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
 # Twice, as steps between records are rounded down: one compiled length for all runs.
 _RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
-
-Result = tuple[RunStatus, dict[str, Array], Array]
-"""What a compiled call returns: the status, the records, and which were made."""
+_BYTES_PER_RECORD = 128  # bytes of a record without particles, about
+_HISTORY_COPIES = 2  # of the history, while its parts are joined
 
 
 def run(
@@ -115,9 +113,15 @@ def run(
         EvaluationFailed: If a density that calls Python raises; it holds the run so
             far.
     """
-    keys = as_keys(key)
-    schedule = RunSchedule(num_steps, tol, record_every, keep)
-    setup = _validate(keys, sampler, log_density, schedule, mesh, check)
+    runs = num_runs(keys := as_keys(key))
+    check_arguments(sampler, log_density, num_steps, tol, record_every, keep)
+    if mesh is not None:
+        mesh = checked_mesh("run", mesh)
+        sampler = sampler.sharded(mesh)
+    setup = _Setup(
+        keys, sampler, log_density, runs, num_steps, tol, record_every, keep, mesh,
+        check,
+    )  # fmt: skip
     start = _initialize(setup, particles, initial_state)
     status, records, make_error = _loop(setup, start.state, progress)
     return _finish(setup, start, status, records, make_error)
@@ -125,16 +129,39 @@ def run(
 
 @dataclasses.dataclass(frozen=True)
 class _Setup:
-    """The validated arguments of a run; `runs` is None for one key."""
+    """The arguments of a run; `runs` is None for one key."""
 
     keys: Keys
     sampler: AbstractSampler
     log_density: LogDensity
-    schedule: RunSchedule
     runs: int | None
-    every: int
+    num_steps: int
+    tol: float | None
+    record_every: int | None
+    keep: int
     mesh: Mesh | None
     check: bool
+
+    @property
+    def every(self) -> int:
+        """The number of steps between two records."""
+        return self.record_every or max(1, self.num_steps // _NUM_RECORDS)
+
+    def on_devices(self) -> "_Setup":
+        """Return the setup with its arrays on the devices of the mesh."""
+        if self.mesh is None:
+            return self
+        arrays = self.keys, self.sampler, self.log_density
+        keys, sampler, log_density = replicate(arrays, self.mesh)
+        return dataclasses.replace(
+            self, keys=keys, sampler=sampler, log_density=log_density
+        )
+
+    def merged(self, particles: Any) -> Any:
+        """Return the particles of all runs, stacked on axis 0."""
+        if self.runs is None:
+            return particles
+        return particles.reshape(-1, *particles.shape[2:])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,25 +171,6 @@ class _Start:
     state: PyTree
     particles: np.ndarray
     warnings: tuple[str, ...]
-    step: int
-
-
-def _validate(
-    keys: Keys,
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    schedule: RunSchedule,
-    mesh: Mesh | None,
-    check: bool,
-) -> _Setup:
-    check_sampler(sampler, log_density)
-    if mesh is not None:
-        mesh = checked_mesh("run", mesh)
-        sampler = sampler.sharded(mesh)
-    every = schedule.record_every or max(1, schedule.num_steps // _NUM_RECORDS)
-    return _Setup(
-        keys, sampler, log_density, schedule, num_runs(keys), every, mesh, check
-    )
 
 
 def _initialize(
@@ -170,61 +178,54 @@ def _initialize(
 ) -> _Start:
     """Return where the run starts; with checks of the density there."""
     runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
+    if initial_state is not None and particles is not None:
+        raise ValueError(
+            "`run` got `initial_state` and also `particles`, which the state holds: "
+            "give one or the other."
+        )
     if setup.mesh is not None:
         start = initial_state if particles is None else particles
-        check_agreed("run", (setup.keys, sampler, start), setup.schedule)
-    state = _first_state(setup, particles, initial_state)
-    setup.schedule.check_history(state.particles, runs, setup.every)
-    warnings = ()
-    if setup.check:
-        points = _merge_runs(runs, fetch(state.particles))
-        scores = check_density(log_density, points, "particles")
-        if initial_state is not None:
-            stored = over_runs(runs, sampler.log_densities)(state)
-            stored = None if stored is None else np.ravel(np.asarray(fetch(stored)))
-            check_stored_values(stored, log_density, points)
-        warnings = zero_score_warnings(np.asarray(points), scores)
-        try:
-            sampler.check(log_density, points)
-        except ValueError as error:
-            error.add_note("`es.run(..., check=False)` continues without this check.")
-            raise
-    return _Start(
-        state, np.asarray(state.particles), warnings, int(jnp.min(state.step))
-    )
-
-
-def _on_devices(setup: _Setup) -> _Setup:
-    """Return the setup with its arrays on the devices of the mesh."""
-    if setup.mesh is None:
-        return setup
-    arrays = setup.keys, setup.sampler, setup.log_density
-    keys, sampler, log_density = replicate(arrays, setup.mesh)
-    return dataclasses.replace(
-        setup, keys=keys, sampler=sampler, log_density=log_density
-    )
-
-
-def _first_state(
-    setup: _Setup, particles: Particles | None, initial_state: PyTree | None
-) -> PyTree:
-    """Return the state to continue from, or that of new particles; both checked."""
-    runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
-    if initial_state is not None:
-        if particles is not None:
-            raise ValueError(
-                "`run` got `initial_state` and also `particles`, which the state "
-                "holds: give one or the other."
-            )
+        settings = setup.num_steps, setup.tol, setup.record_every, setup.keep
+        check_agreed("run", (setup.keys, sampler, start), settings)
+    if initial_state is None:
+        particles = checked_start(runs, sampler, particles)
+    else:
         check_state(runs, sampler, initial_state)
-        return initial_state
-    particles = checked_start(runs, sampler, particles)
+        particles = initial_state.particles
+    first = particles if runs is None else particles[0]
+    num_records = -(-setup.num_steps // setup.every) * (runs or 1)
+    kept = min(setup.keep, len(first)) * first[0].nbytes
+    check_memory(
+        f"The history of `run`, {num_records} records of {setup.keep} particles",
+        _HISTORY_COPIES * num_records * (_BYTES_PER_RECORD + kept),
+        "give a larger `record_every` or a smaller `keep`",
+    )
     if setup.check:
-        check_signature(log_density, particles if runs is None else particles[0])
-    with errors_at_the_start():
-        return jax.block_until_ready(
-            _initial_state(runs, sampler, log_density, particles)
-        )
+        check_signature(log_density, first)
+    with callback_errors():
+        state = initial_state
+        if state is None:
+            state = _initial_state(runs, sampler, log_density, particles)
+            state = jax.block_until_ready(state)
+        resumes = initial_state is not None
+        warnings = _check_density(setup, state, resumes) if setup.check else ()
+    return _Start(state, np.asarray(state.particles), warnings)
+
+
+def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ...]:
+    """Return warnings; raise `ValueError` unless the density suits the sampler."""
+    points = setup.merged(fetch(state.particles))
+    scores = check_density(setup.log_density, points, "particles")
+    stored = over_runs(setup.runs, setup.sampler.log_densities)(state)
+    if resumes and stored is not None:
+        stored = np.ravel(np.asarray(fetch(stored)))
+        check_stored_values(stored, setup.log_density, points)
+    try:
+        setup.sampler.check(setup.log_density, points)
+    except ValueError as error:
+        error.add_note("`es.run(..., check=False)` continues without this check.")
+        raise
+    return zero_score_warnings(np.asarray(points), scores)
 
 
 @eqx.filter_jit
@@ -240,24 +241,41 @@ def _loop(
     Returns the status, the records of each call, and what makes the error that ended
     the run early, if one did.
     """
-    done, num_steps = int(jnp.min(state.step)), setup.schedule.num_steps
-    setup = _on_devices(setup)
+    record = record_steps if setup.runs is None else record_steps_of_runs
+    tol = None if setup.tol is None else float(setup.tol)
+    done, calls = int(jnp.min(state.step)), _ends(setup, state)
+    setup = setup.on_devices()
     if setup.mesh is not None:
         state = replicate(state, setup.mesh)
     false = jnp.zeros(() if setup.runs is None else setup.runs, bool)
     status, records = RunStatus(state, converged=false, failed=false), []
-    bar = progress_bar(total=num_steps, disable=not show_progress, unit="step")
+    last, ahead, ended = status, None, False
+    bar = progress_bar(total=setup.num_steps, disable=not show_progress, unit="step")
     try:
         with callback_errors(), bar:
-            for result in _results(setup, status, _ends(setup, done)):
-                status, *record = result
-                flags = status.state.step, status.failed, status.converged
-                # One transfer: separate ones would each wait for the device.
-                record, flags = jax.device_get(fetch((tuple(record), flags)))
-                records.append(record)
-                step, failed, converged = flags
-                bar.update(int(np.min(step)) - done - bar.n)
-                if np.any(failed) or np.all(converged):
+            # Each call is dispatched before the result of the one before is fetched, so
+            # the device never waits for the host. If that one ended the run, this one
+            # takes no steps.
+            for ends in [*calls, None]:
+                result, ahead = ahead, None
+                try:
+                    if ends is not None:
+                        ahead = record(
+                            last, setup.keys, setup.sampler, setup.log_density, ends,
+                            tol, setup.keep,
+                        )  # fmt: skip
+                        last = ahead[0]
+                finally:  # also if that call failed: keep the result that is complete
+                    if result is not None:
+                        status, *entry = result
+                        flags = status.state.step, status.failed, status.converged
+                        # One transfer: separate ones would each wait for the device.
+                        entry, flags = jax.device_get(fetch((tuple(entry), flags)))
+                        records.append(entry)
+                        step, failed, converged = flags
+                        bar.update(int(np.min(step)) - done - bar.n)
+                        ended = np.any(failed) or np.all(converged)
+                if ended:
                     break
     except KeyboardInterrupt:
         return status, records, RunInterrupted
@@ -266,41 +284,13 @@ def _loop(
     return status, records, None
 
 
-def _results(
-    setup: _Setup, status: RunStatus, all_ends: list[Int[Array, " record"]]
-) -> Iterator[Result]:
-    """Yield the result of each compiled call once the next one is dispatched.
-
-    So the device never waits for the host. If a call ended the run, the next one, which
-    is dispatched before the host knows, takes no steps.
-    """
-    record = record_steps if setup.runs is None else record_steps_of_runs
-    schedule, previous = setup.schedule, None
-    tol = None if schedule.tol is None else float(schedule.tol)
-    for ends in all_ends:
-        try:
-            result = record(
-                status, setup.keys, setup.sampler, setup.log_density, ends, tol,
-                schedule.keep,
-            )  # fmt: skip
-        except (KeyboardInterrupt, RuntimeError, ValueError):
-            if previous is not None:  # keep the result that is complete
-                yield previous
-            raise
-        if previous is not None:
-            yield previous
-        status, previous = result[0], result
-    if previous is not None:
-        yield previous
-
-
-def _ends(setup: _Setup, done: int) -> list[Int[Array, " record"]]:
+def _ends(setup: _Setup, state: PyTree) -> list[Int[Array, " record"]]:
     """Split the steps to record at into the ends of a few calls of equal length.
 
     The last end is repeated to fill a call: reached before, it adds no record.
     """
-    num_steps, every = setup.schedule.num_steps, setup.every
-    least = 1 if setup.schedule.record_every else _RECORDS_PER_CALL
+    num_steps, every, done = setup.num_steps, setup.every, int(jnp.min(state.step))
+    least = 1 if setup.record_every else _RECORDS_PER_CALL
     ends = np.arange(done + every, done + num_steps + 1, every)
     if num_steps % every:
         ends = np.append(ends, done + num_steps)
@@ -319,21 +309,22 @@ def _finish(
     runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
     summary = over_runs(runs, sampler.summary)(state)
-    samples = collected(state, converged, records, summary, start.step)
+    done = int(jnp.min(start.state.step))
+    samples = collected(state, converged, records, summary, done)
     if make_error is not None:
         raise make_error(samples)
     if bool(jnp.any(status.failed)):
         raise _failure(setup, status, samples)
     warnings = start.warnings
     if setup.check:
-        ends = _merge_runs(runs, samples.particles)
+        ends = setup.merged(samples.particles)
         warnings += symmetry_warnings(sampler, log_density, ends)
     return with_warnings(samples, start.particles, warnings, type(sampler).__name__)
 
 
 def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteError:
     """Replay from the last good state to find the step that failed."""
-    setup = _on_devices(setup)
+    setup = setup.on_devices()
     key, good, where = setup.keys, status.state, ""
     if setup.runs is not None:
         failed = int(jnp.argmax(status.failed))
@@ -356,12 +347,8 @@ def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteErr
     return NonFiniteError(
         f"A particle or its density stopped being finite in step {step}{where}; the "
         f"error's `samples` hold {content}. Take a smaller step, clip the score "
-        "(`SVGD(..., score_clip=20.0)`), or look at `log_density` there.",
+        "(`SVGD(..., score_clip=20.0)`), or look at `log_density` there, or at a "
+        "custom kernel at x = y.",
         step,
         samples,
     )
-
-
-def _merge_runs(runs: int | None, particles: Any) -> Any:
-    """Return the particles of all runs, stacked on axis 0."""
-    return particles if runs is None else particles.reshape(-1, *particles.shape[2:])

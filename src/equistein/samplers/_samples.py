@@ -263,8 +263,7 @@ class EvaluationFailed(RuntimeError):
 
     def __init__(self, reason: str, samples: Samples):
         super().__init__(
-            f"The log density raised after {samples.num_steps} steps: {reason} The "
-            "error's `samples` hold the run up to then; `run` continues from their "
-            "`state`."
+            f"After {samples.num_steps} steps {reason} The error's `samples` hold the "
+            "run up to then; `run` continues from their `state`."
         )
         self.samples = samples

@@ -8,7 +8,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PyTree
@@ -21,7 +20,6 @@ from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import (
     AbstractBandwidth,
     AbstractKernel,
-    AbstractScalarKernel,
     measured_bandwidth,
 )
 from equistein.samplers._base import AbstractSampler, cond_if_any
@@ -191,7 +189,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        check_kernel(self.kernel, shape)
+        point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+        jax.eval_shape(self.kernel.project, point)
         if self.project is not None:
             check_projection("SVGD", self.project, shape)
         if self.repellers is not None and self.repellers.shape[1:] != shape:
@@ -273,44 +272,3 @@ def annealed_svgd(
         annealing = Geometric(max(1, round(0.8 * num_steps)), start=0.01)
     adam = vector_adam(thermal(step_size, annealing, num_steps), b1=0.0, b2=0.9)
     return SVGD(kernel, adam, annealing=annealing, **more)
-
-
-def check_kernel(kernel: AbstractKernel, shape: tuple[int, ...]) -> None:
-    """Raise `ValueError` unless a kernel is defined on points and smooth at its center.
-
-    What is averaged or pulled back is as smooth as its base. Of others only those are
-    looked at whose force is taken by derivatives, pair by pair.
-    """
-    point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
-    jax.eval_shape(kernel.project, point)
-    base: Any = getattr(kernel, "base", kernel)
-    name, unit = type(base).__name__, base.with_bandwidth(1.0)
-    if hasattr(base, "profile"):  # a function of the distance
-        slope = _radial_slope(unit)
-    elif type(base).force is AbstractScalarKernel.force:
-        value = jax.eval_shape(unit, point, point)
-        if getattr(value, "shape", None) != ():
-            raise ValueError(
-                f"`{name}` must return one number k(x, y), but of two points of shape "
-                f"{shape} it returned {value}: sum over the axes of a point. A "
-                "matrix-valued kernel is an `AbstractKernel`."
-            )
-        slope = _slope(unit, jnp.zeros(shape))
-    else:
-        return
-    if not np.all(np.isfinite(slope)):
-        raise ValueError(
-            f"`{name}` must have a gradient at x = y, where each particle meets "
-            f"itself, but there it is {np.ravel(slope)}: exp(-|x - y|) has none. Round "
-            "it, as exp(-sqrt(1 + |x - y|^2)), or take RBF() or IMQ()."
-        )
-
-
-@eqx.filter_jit
-def _radial_slope(kernel: Any) -> Array:
-    return kernel.profile(jnp.zeros(()))[1]
-
-
-@eqx.filter_jit
-def _slope(kernel: Any, point: Array) -> Array:
-    return jax.grad(kernel, argnums=1)(point, point)

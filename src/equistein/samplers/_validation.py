@@ -1,7 +1,6 @@
 """Checks of the arguments of `run`, and of the state it continues from."""
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,48 +8,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from equistein._arrays import check_particles
-from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 
-_BYTES_PER_RECORD = 128  # bytes of a record without particles, about
-_HISTORY_COPIES = 2  # of the history, while its parts are joined
 
-
-@dataclasses.dataclass(frozen=True)
-class RunSchedule:
-    """How long a run is and what it records; see `run`."""
-
-    num_steps: int
-    tol: float | None
-    record_every: int | None
-    keep: int
-
-    def __post_init__(self):
-        check_integers("run", 0, num_steps=self.num_steps, keep=self.keep)
-        if self.record_every is not None:
-            check_integers("run", record_every=self.record_every)
-        if self.tol is not None and not self.tol > 0:
-            raise ValueError(f"`run` needs `tol` > 0 or None, but got {self.tol!r}.")
-
-    def check_history(self, particles: Array, runs: int | None, every: int) -> None:
-        """Raise `LimitError` unless what a run will record fits into memory."""
-        particles = particles if runs is None else particles[0]
-        records = -(-self.num_steps // every)
-        recorded = min(self.keep, len(particles)) * particles[0].nbytes
-        check_memory(
-            f"The history of `run`, {records} records of {self.keep} particles",
-            _HISTORY_COPIES * (runs or 1) * records * (_BYTES_PER_RECORD + recorded),
-            "give a larger `record_every` or a smaller `keep`",
-        )
-
-
-def check_sampler(sampler: Any, log_density: Any) -> None:
-    """Raise `ValueError` unless `sampler` is a sampler that takes this density."""
+def check_arguments(
+    sampler: Any,
+    log_density: Any,
+    num_steps: Any,
+    tol: Any,
+    record_every: Any,
+    keep: Any,
+) -> None:
+    """Raise `ValueError` unless the arguments of `run` are valid."""
     if not isinstance(sampler, AbstractSampler):
         raise ValueError(
             "`sampler` must be a sampler such as SVGD(kernel, optimizer), but got "
@@ -61,6 +35,11 @@ def check_sampler(sampler: Any, log_density: Any) -> None:
             f"`log_density` must be a function of one point, but got {log_density!r}. "
             "Of a target, give `target.log_density`."
         )
+    check_integers("run", 0, num_steps=num_steps, keep=keep)
+    if record_every is not None:
+        check_integers("run", record_every=record_every)
+    if tol is not None and not tol > 0:
+        raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
 
 
 def num_runs(key: Keys) -> int | None:
@@ -114,14 +93,12 @@ def check_state(runs: int | None, sampler: AbstractSampler, state: PyTree) -> No
 
 
 def check_stored_values(
-    stored: np.ndarray | None, log_density: LogDensity, particles: Particles
+    stored: np.ndarray, log_density: LogDensity, particles: Particles
 ) -> None:
     """Raise `ValueError` if a state holds values of another density.
 
     Values computed elsewhere may differ by rounding; NaN is unknown.
     """
-    if stored is None:
-        return
     values = np.asarray(_values(log_density, particles))
     values = np.where(np.isfinite(values), values, -np.inf)
     tolerance = float(jnp.finfo(values.dtype).eps) ** 0.5
@@ -174,9 +151,7 @@ def check_density(
     log_density: LogDensity, particles: Particles, name: str
 ) -> np.ndarray:
     """Return the scores; raise `ValueError` unless all are finite at the start."""
-    check_signature(log_density, particles)
-    with errors_at_the_start():
-        values, scores = map(np.asarray, _values_and_scores(log_density, particles))
+    values, scores = map(np.asarray, _values_and_scores(log_density, particles))
     axes = tuple(range(1, scores.ndim))
     bad = ~(np.isfinite(values) & np.all(np.isfinite(scores), axis=axes))
     if np.any(bad):
@@ -200,8 +175,8 @@ def _values(log_density, particles):
     return jax.vmap(log_density)(particles)
 
 
-class CallbackError(RuntimeError):
-    """Python code that compiled code called raised an error; the message is its own."""
+class CallbackError(ValueError):
+    """Python code that compiled code called raised an error."""
 
 
 @contextlib.contextmanager
@@ -216,14 +191,4 @@ def callback_errors() -> Iterator[None]:
         reason = text.split("\n")[-1]
         if reason.startswith("KeyboardInterrupt"):
             raise KeyboardInterrupt from None
-        raise CallbackError(reason) from None
-
-
-@contextlib.contextmanager
-def errors_at_the_start() -> Iterator[None]:
-    """Turn the error of a density that calls Python into a `ValueError`."""
-    try:
-        with callback_errors():
-            yield
-    except CallbackError as error:
-        raise ValueError(f"`log_density` raised at the start: {error}") from None
+        raise CallbackError(f"`log_density` raised an error: {reason}") from None
