@@ -12,23 +12,16 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._gate import finite_gate, gate, keyed
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.samplers._base import AbstractSampler, cond_if_any
+from equistein.samplers._base import cond_if_any
 from equistein.samplers._geometric_path import (
     ess_fraction,
     GeometricPath,
-    path_with,
     PathWalker,
     unvalued,
 )
-from equistein.samplers._ladder import check_path
-from equistein.samplers._markov_chains import (
-    AbstractMarkovChains,
-    ChainParameters,
-    first_parameters,
-    moved,
-    tuned_if,
-)
-from equistein.samplers._reference import AbstractReference, fitted_normal
+from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
+from equistein.samplers._path_sampler import AbstractPathSampler
+from equistein.samplers._reference import AbstractReference
 from equistein.samplers._scores import rms
 
 _BISECTIONS = 40
@@ -66,7 +59,7 @@ class SMCInfo(eqx.Module):
 
 
 @gate
-class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
+class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     r"""Particles that go from a reference to the target, weighted, resampled and moved.
 
     The particles begin as exact samples of the reference $b$ and follow the path
@@ -133,11 +126,11 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         by_run = x.reshape(self.num_runs, -1, *x.shape[1:])
         zeros = jnp.zeros(by_run.shape[:2], x.dtype)
         zero, of_runs = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
-        parameters = first_parameters(self.inner, x, self.num_runs)
         return SMCState(
             x, unvalued(by_run),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), of_runs, of_runs,
-            parameters, eqx.filter(self._reference_for(x), eqx.is_array), zero, zero,
+            self._parameters(x, self.num_runs),
+            eqx.filter(self._base(x), eqx.is_array), zero, zero,
         )  # fmt: skip
 
     def log_densities(self, state: SMCState) -> Float[Array, " particle"]:
@@ -148,31 +141,26 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
     def step(
         self, key: Key, state: SMCState, log_density: LogDensity
     ) -> tuple[SMCState, SMCInfo]:
-        # Only its structure: the arrays, fitted to the start, are in the state.
-        like = self._reference_for(state.particles)
-        path = path_with(log_density, like, state.reference)
+        path = self._path(log_density, state.particles, state.reference)
         draw_key, tune_key, *keys = jr.split(key, 2 + self.num_runs)
         walkers = self._walkers(draw_key, path, state)
         # At the reference; the moves adapt from then on.
-        parameters, tuning = tuned_if(
-            state.step == 0, tune_key, self.inner, path, walkers.point,
-            state.inverse_temperatures, state.parameters,
+        parameters, tuning = self._tuned_if(
+            state.step == 0, tune_key, path, walkers.point, state.inverse_temperatures,
+            state.parameters,
         )  # fmt: skip
-        (
-            walkers, log_weights, betas, log_z, shares, parameters, rates, spent,
-            undefined,
-        ) = jax.vmap(lambda *run: self._one_run(path, *run))(
+        runs, (shares, rates, spent, undefined) = jax.vmap(
+            lambda *run: self._one_run(path, *run)
+        )(
             jnp.stack(keys), walkers, state.log_weights, state.inverse_temperatures,
             state.log_normalizers, parameters,
         )  # fmt: skip
+        walkers, _, betas, *_ = runs
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
         first = jnp.where(state.step == 0, 1, 0)
         evaluations = state.evaluations + first + jnp.max(tuning) + spent
-        new = SMCState(
-            x, walkers, log_weights, betas, log_z,
-            parameters, state.reference, evaluations, state.step + 1,
-        )  # fmt: skip
+        new = SMCState(x, *runs, state.reference, evaluations, state.step + 1)
         info = SMCInfo(
             _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
             jnp.min(betas), jnp.min(shares), evaluations, jnp.sum(undefined),
@@ -199,21 +187,10 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             "log_z_of_runs": each,
         }
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.inner.check_shape(shape)
-
-    def check(self, log_density: LogDensity, particles: Particles) -> None:
-        reference = self._reference_for(particles)
-        check_path("AnnealedSMC", log_density, particles, reference, self.inner.project)
-
-    def scaled(self, factor: float | Scalar) -> "AnnealedSMC":
-        """Return this sampler with the inner one's step sizes multiplied."""
-        return eqx.tree_at(lambda s: s.inner, self, self.inner.scaled(factor))
-
-    def _reference_for(self, particles: Particles) -> AbstractReference:
-        if self.reference is not None:
-            return self.reference
-        return fitted_normal(particles, self.inner.project)
+    @property
+    def reaches_reference(self) -> bool:
+        """Always: the particles begin there."""
+        return True
 
     def _walkers(self, key: Key, path: GeometricPath, state: SMCState) -> PathWalker:
         """Return the walkers: in the first step, samples of the reference."""
@@ -227,12 +204,12 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
 
         return cond_if_any(state.step == 0, drawn, state.walkers)
 
-    def _one_run(
-        self, path, key, walkers, log_weights, beta, log_z, parameters
-    ) -> tuple[
-        PathWalker, Array, Scalar, Scalar, Scalar, ChainParameters, Scalar, Array, Array
-    ]:
-        """Weigh, choose and move the particles of one run."""
+    def _one_run(self, path, key, walkers, log_weights, beta, log_z, parameters):
+        """Weigh, choose and move the particles of one run.
+
+        Returns what the state holds of it, and the effective fraction of its particles,
+        the rate of acceptance, the evaluations and the number of undefined moves.
+        """
         choose_key, key = jr.split(key)
         new_beta = next_temperature(
             walkers.log_ratio, log_weights, beta, self.ess_fraction
@@ -253,8 +230,8 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
         def move(carry, key):
             walkers, parameters = carry
             keys = jr.split(key, len(index))
-            walkers, chances, spent, defined = moved(
-                keys, self.inner, path, walkers, new_beta, parameters
+            walkers, chances, spent, defined = self._moved(
+                keys, path, walkers, new_beta, parameters
             )
             rate = jnp.mean(chances)
             record = rate, spent, jnp.sum(~defined)
@@ -264,10 +241,8 @@ class AnnealedSMC(AbstractSampler[SMCState, SMCInfo]):
             move, (walkers, parameters), jr.split(key, self.num_moves)
         )
         spent = jnp.mean(jnp.sum(spent, axis=0).astype(float))
-        return (
-            walkers, log_weights, new_beta, log_z, share, parameters, jnp.mean(rates),
-            spent, jnp.sum(undefined),
-        )  # fmt: skip
+        run = walkers, log_weights, new_beta, log_z, parameters
+        return run, (share, jnp.mean(rates), spent, jnp.sum(undefined))
 
 
 def _mean_of_finite(values: Float[Array, "run member"]) -> Scalar:

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Point, Scalar
@@ -32,12 +32,8 @@ class PathWalker(eqx.Module):
 
 def unvalued(points: Float[Array, "row column *shape"]) -> PathWalker:
     """Return walkers at points in two axes, before a density is known."""
-
-    def at(point: Point) -> PathWalker:
-        zero, blank = jnp.zeros((), point.dtype), jnp.zeros_like(point)
-        return PathWalker(point, zero, blank, zero, blank)
-
-    return jax.vmap(jax.vmap(at))(points)
+    zero, blank = jnp.zeros(points.shape[:2], points.dtype), jnp.zeros_like(points)
+    return PathWalker(points, zero, blank, zero, blank)
 
 
 class Flat(eqx.Module):
@@ -82,26 +78,12 @@ class GeometricPath(eqx.Module):
 
     def at(self, beta: Scalar) -> LogDensity:
         r"""Return the log density at $\beta$ as a function of one point."""
-        return TemperedDensity(self, beta)
 
+        def log_density(point: Point) -> Scalar:
+            base = self.base.log_density(point)
+            return (1 - beta) * base + beta * self.log_density(point)
 
-def path_with(
-    log_density: LogDensity, like: AbstractReference | Flat, arrays: PyTree
-) -> GeometricPath:
-    """Return the path from a reference like another, with the arrays of a state."""
-    static = eqx.filter(like, eqx.is_array, inverse=True)
-    return GeometricPath(log_density, eqx.combine(arrays, static))
-
-
-class TemperedDensity(eqx.Module):
-    r"""The log density of a path at one $\beta$."""
-
-    path: GeometricPath
-    beta: Scalar
-
-    def __call__(self, point: Point) -> Scalar:
-        base = self.path.base.log_density(point)
-        return (1 - self.beta) * base + self.beta * self.path.log_density(point)
+        return log_density
 
 
 def ess_fraction(log_weights: Float[Array, " n"]) -> Scalar:

@@ -1,6 +1,5 @@
 """Ladders of inverse temperatures, and the checks of what lies on them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -12,14 +11,12 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._numbers import check_integers
-from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.samplers._geometric_path import Flat, PathWalker
+from equistein._types import Key, Scalar
+from equistein.samplers._geometric_path import PathWalker
 from equistein.samplers._markov_chains import AbstractMarkovChains
-from equistein.samplers._reference import AbstractReference
 
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
-_NUM_LOOKED_AT = 64  # samples of the reference
 _TO_HOT, _TO_TARGET = 1, 2
 
 
@@ -76,46 +73,6 @@ def check_ladder(
             "ParallelTempering got a `reference` that its ladder, which ends at "
             f"{ladder[-1]:g}, never reaches: end `inverse_temperatures` at 0."
         )
-
-
-def check_path(
-    name: str,
-    log_density: LogDensity,
-    particles: Particles,
-    reference: AbstractReference | Flat,
-    project: Callable[[Point], Point],
-) -> None:
-    """Raise `ValueError` unless the path from the reference to the density is valid."""
-    if isinstance(reference, Flat):
-        return
-    point = jr.normal(jr.key(0), particles.shape[1:], particles.dtype)
-    gap = jnp.max(jnp.abs(project(point) - reference.project(point)))
-    if not gap < 1e-4:
-        raise ValueError(
-            f"{name} needs a `reference` on the subspace of its chains: give both the "
-            "same, as Normal(center, scale, cloud) and MALA(..., "
-            "project=cloud.project)."
-        )
-    values = _values(log_density, reference)
-    bad = int(jnp.sum(jnp.isnan(values) | (values == jnp.inf)))
-    if bad:
-        raise ValueError(
-            f"`log_density` is infinite or not a number at {bad} of {len(values)} "
-            "samples of the reference: it must be finite, or minus infinity where the "
-            "density is zero."
-        )
-    if not bool(jnp.any(jnp.isfinite(values))):
-        raise ValueError(
-            f"`log_density` is zero density at all of {len(values)} samples of the "
-            "reference: give a `reference` that meets the support of the density."
-        )
-
-
-@eqx.filter_jit
-def _values(
-    log_density: LogDensity, reference: AbstractReference
-) -> Float[Array, " sample"]:
-    return jax.vmap(log_density)(reference.sample(jr.key(0), _NUM_LOOKED_AT))
 
 
 class Replicas(eqx.Module):

@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import jaxtyping
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._gate import keyed
@@ -19,7 +18,11 @@ from equistein.samplers._scores import rms
 
 _ADAPTATION_RATE = 0.2  # of the step's logarithm, for a whole unit of acceptance
 
-Move: TypeAlias = tuple[PathWalker, Scalar, Int[Array, ""], Bool[Array, ""]]
+Move: TypeAlias = tuple[
+    PathWalker, Float[Array, "*chain"], Int[Array, "*chain"], Bool[Array, "*chain"]
+]
+"""The walker after a move, the probability of acceptance, the evaluations of the score
+that it took, and whether the density was a number where it went."""
 
 
 class ChainParameters(eqx.Module):
@@ -93,13 +96,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         beta: Scalar,
         parameters: ChainParameters,
     ) -> Move:
-        r"""Make a move that leaves the path's density at $\beta$ invariant.
-
-        Returns:
-            The new walker, the probability of acceptance, the number of evaluations of
-            the score that it took, and whether the density was a number where the move
-            went.
-        """
+        r"""Make a move that leaves the path's density at $\beta$ invariant."""
 
     @keyed
     def tune(
@@ -112,8 +109,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     ) -> tuple[ChainParameters, Int[Array, ""]]:
         r"""Return parameters that suit the density at $\beta$, before the first move.
 
-        Returns:
-            The parameters, and the evaluations of the score that it took, a particle.
+        And the evaluations of the score that it took, a particle.
         """
         del key, path, particles, beta
         return parameters, jnp.zeros((), int)
@@ -174,52 +170,3 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
 
     def log_densities(self, state: ChainState) -> Float[Array, " particle"]:
         return state.walkers.value
-
-
-def first_parameters(
-    inner: AbstractMarkovChains, particles: Particles, num: int
-) -> ChainParameters:
-    """Return the parameters of `num` temperatures, before the density is known."""
-    return jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
-        inner.parameters(particles),
-    )
-
-
-def tuned_if(
-    due: Bool[Array, ""],
-    key: Key,
-    inner: AbstractMarkovChains,
-    path: GeometricPath,
-    points: Float[Array, "temperature chain *shape"],
-    betas: Float[Array, " temperature"],
-    parameters: ChainParameters,
-) -> tuple[ChainParameters, Int[Array, " temperature"]]:
-    """Tune each temperature's parameters to its density, if it is time.
-
-    Returns the parameters, and the evaluations of the score a chain.
-    """
-    num = len(betas)
-    return cond_if_any(
-        due,
-        lambda: jax.vmap(inner.tune, (0, None, 0, 0, 0))(
-            jr.split(key, num), path, points, betas, parameters
-        ),
-        (parameters, jnp.zeros(num, int)),
-    )
-
-
-def moved(
-    keys: jaxtyping.Key[Array, " chain"],
-    inner: AbstractMarkovChains,
-    path: GeometricPath,
-    walkers: PathWalker,
-    beta: Scalar,
-    parameters: ChainParameters,
-) -> tuple[
-    PathWalker, Float[Array, " chain"], Int[Array, " chain"], Bool[Array, " chain"]
-]:
-    """Move each chain of one temperature, with a key of its own; see `move`."""
-    return jax.vmap(
-        lambda key, walker: inner.move(key, path, walker, beta, parameters)
-    )(keys, walkers)

@@ -11,16 +11,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._gate import gate, keyed
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.samplers._base import AbstractSampler
-from equistein.samplers._geometric_path import (
-    Flat,
-    GeometricPath,
-    path_with,
-    PathWalker,
-)
+from equistein.samplers._geometric_path import GeometricPath, PathWalker
 from equistein.samplers._ladder import (
     check_ladder,
-    check_path,
     equal_rejection,
     first_ladder,
     is_round_end,
@@ -28,14 +21,9 @@ from equistein.samplers._ladder import (
     Replicas,
     swapped,
 )
-from equistein.samplers._markov_chains import (
-    AbstractMarkovChains,
-    ChainParameters,
-    first_parameters,
-    moved,
-    tuned_if,
-)
-from equistein.samplers._reference import AbstractReference, fitted_normal
+from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
+from equistein.samplers._path_sampler import AbstractPathSampler
+from equistein.samplers._reference import AbstractReference
 from equistein.samplers._scores import rms
 
 
@@ -74,7 +62,7 @@ class TemperingInfo(eqx.Module):
 
 
 @gate
-class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
+class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     r"""Chains at several temperatures that swap their points with their neighbors.
 
     Each particle is the cold end of a ladder of chains, one for each
@@ -143,7 +131,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         """Build the state; every ladder starts at its particle throughout."""
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
-        reference, zero = self._reference_for(x), jnp.zeros((), int)
+        reference, zero = self._base(x), jnp.zeros((), int)
         walkers = jax.vmap(GeometricPath(log_density, reference).walker_at)(x)
         at_all_temperatures = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walkers
@@ -151,7 +139,7 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         return TemperingState(
             x,
             Replicas.at_start(at_all_temperatures),
-            first_parameters(self.inner, x, num),
+            self._parameters(x, num),
             self.inverse_temperatures.astype(x.dtype),
             eqx.filter(reference, eqx.is_array),
             PathStatistics.empty(num, chains, x.dtype),
@@ -167,17 +155,15 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> tuple[TemperingState, TemperingInfo]:
         tune_key, move_key, swap_key = jr.split(key, 3)
-        # Only its structure: the arrays, fitted to the start, are in the state.
-        like = self._reference_for(state.particles)
-        path = path_with(log_density, like, state.reference)
+        path = self._path(log_density, state.particles, state.reference)
         betas, is_adapting = state.inverse_temperatures, state.step < self.num_adapt
         walkers = state.replicas.walker
         log_densities = walkers.value[0]
-        parameters, tuning = tuned_if(
-            self._tunes(state.step), tune_key, self.inner, path, walkers.point, betas,
+        parameters, tuning = self._tuned_if(
+            self._tunes(state.step), tune_key, path, walkers.point, betas,
             state.parameters,
         )  # fmt: skip
-        walkers, chances, evaluations, undefined = self._moved(
+        walkers, chances, evaluations, undefined = self._step_all(
             move_key, path, walkers, betas, parameters
         )
         acceptance = jnp.mean(chances, axis=1)
@@ -228,32 +214,12 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         measured = state.step > self.num_adapt
         return found | statistics.log_normalizer(betas, measured)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        self.inner.check_shape(shape)
-
-    def check(self, log_density: LogDensity, particles: Particles) -> None:
-        reference = self._reference_for(particles)
-        check_path(
-            "ParallelTempering", log_density, particles, reference, self.inner.project
-        )
-
-    def scaled(self, factor: float | Scalar) -> "ParallelTempering":
-        """Return this sampler with the inner one's step sizes multiplied."""
-        return eqx.tree_at(lambda s: s.inner, self, self.inner.scaled(factor))
-
-    def _reference_for(self, particles: Particles) -> AbstractReference | Flat:
-        if self.reference is not None:
-            return self.reference
-        if not self.reaches_reference:
-            return Flat()
-        return fitted_normal(particles, self.inner.project)
-
     def _tunes(self, step: Int[Array, ""]) -> Bool[Array, ""]:
         """Whether to tune: first, and after the ladder moves for the last time."""
         due = step == 0
         return due | (step == self.num_adapt // 2) if self.adapts_ladder else due
 
-    def _moved(
+    def _step_all(
         self,
         key: Key,
         path: GeometricPath,
@@ -266,8 +232,8 @@ class ParallelTempering(AbstractSampler[TemperingState, TemperingInfo]):
         num_moving = num - 1 if self.reaches_reference else num
         draw_key, key = jr.split(key)
         some = lambda tree: jax.tree.map(lambda leaf: leaf[:num_moving], tree)
-        new, chances, spent, defined = jax.vmap(moved, (0, None, None, 0, 0, 0))(
-            jr.split(key, (num_moving, chains)), self.inner, path, some(walkers),
+        new, chances, spent, defined = jax.vmap(self._moved, (0, None, 0, 0, 0))(
+            jr.split(key, (num_moving, chains)), path, some(walkers),
             betas[:num_moving], some(parameters),
         )  # fmt: skip
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)

@@ -73,14 +73,16 @@ class Samples(eqx.Module):
         runs, particles = "", self.particles
         if isinstance(self.num_steps, np.ndarray):
             runs, particles = f"{len(particles)} runs, each of ", particles[0]
-        ends = np.unique([np.min(self.num_steps), np.max(self.num_steps)])
-        steps = " to ".join(map(str, ends))
+        steps = " to ".join(
+            map(str, np.unique([np.min(self.num_steps), np.max(self.num_steps)]))
+        )
         end = ", converged" if np.all(self.converged) else ""
-        num, count = np.shape(self.history.get("step", ()))[-1], len(self.warnings)
+        count = len(self.warnings)
         warned = f"; {count} warning{'s'[: count > 1]}" if count else ""
         return (
             f"Samples({runs}{len(particles)} particles of shape {particles.shape[1:]}, "
-            f"{particles.dtype}, after {steps} steps{end}; history of {num} records: "
+            f"{particles.dtype}, after {steps} steps{end}; history of "
+            f"{np.shape(self.history.get('step', ()))[-1]} records: "
             f"{', '.join(self.history)}{warned})"
         )
 
@@ -88,28 +90,13 @@ class Samples(eqx.Module):
         """Return a matplotlib figure of the particles and of how the run went.
 
         Of points with more than two coordinates the first two are shown.
-
-        Example:
-            ```python
-            import equistein as es
-            import jax
-
-            target = es.targets.Shells((1.0, 3.0), 0.3, 2)
-            start = jax.random.normal(jax.random.key(0), (200, 2))
-            chains = es.Langevin(0.01)
-            samples = es.run(1, chains, target.log_density, start, num_steps=500)
-            samples.plot().savefig("samples.png")
-            ```
         """
         from equistein.plotting import run_figure  # loads matplotlib
 
-        arrays = (
-            np.asarray(self.particles),
-            {k: np.asarray(v) for k, v in self.history.items()},
-        )
+        particles, history = jax.tree.map(np.asarray, (self.particles, self.history))
         if not isinstance(self.num_steps, np.ndarray):
-            arrays = arrays[0][None], {k: v[None] for k, v in arrays[1].items()}
-        return run_figure(*arrays)
+            particles, history = jax.tree.map(lambda x: x[None], (particles, history))
+        return run_figure(particles, history)
 
     def save(self, path: pathlib.Path | str) -> None:
         """Write the samples to an .npz file, with the state to continue from."""
@@ -143,22 +130,19 @@ def load_samples(
         OSError: If there is no such file.
     """
     header, parts = load_arrays(pathlib.Path(path), _KIND)
-    try:
-        particles = jnp.asarray(parts["particles"])
-        num_steps, converged = header["num_steps"], header["converged"]
-        if isinstance(num_steps, list):
-            num_steps, converged = np.asarray(num_steps), np.asarray(converged)
-        warnings = tuple(map(str, header["warnings"]))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path} holds no samples: {error!r}.") from None
+    particles = jnp.asarray(parts["particles"])
+    num_steps, converged, runs = header["num_steps"], header["converged"], None
+    if isinstance(num_steps, list):
+        num_steps, converged = np.asarray(num_steps), np.asarray(converged)
+        runs = len(num_steps)
     history, summary = (
         {name[8:]: part for name, part in parts.items() if name.startswith(start)}
         for start in ("history/", "summary/")
     )
-    runs = len(num_steps) if isinstance(num_steps, np.ndarray) else None
     state = None
     if sampler is not None:
         state = _state_of(runs, sampler, particles, parts, path)
+    warnings = tuple(map(str, header["warnings"]))
     return Samples(particles, history, num_steps, converged, state, summary, warnings)
 
 
@@ -174,33 +158,27 @@ def collected(
     `records` has, of each call, arrays of shape (*run, record, ...) and which of the
     records were made; `done` is the number of steps taken before.
     """
-    is_single = converged.ndim == 0
-    joined = {}
+    is_single, history = converged.ndim == 0, {}
     if records:
         axis = 0 if is_single else 1
         joined = jax.tree.map(lambda *parts: np.concatenate(parts, axis), *records)
-        joined = _made(joined[0], joined[1], is_single)
+        entries, made = joined
+        if is_single:
+            index = (made,)
+        else:  # what some run made; the others repeat their last
+            numbers = np.where(made, np.arange(made.shape[1]), 0)
+            last = np.maximum.accumulate(numbers, axis=1)[:, np.any(made, axis=0)]
+            index = np.arange(len(made))[:, None], last
+        history = {name: value[index] for name, value in entries.items()}
     steps = np.asarray(state.step) - done
     return Samples(
         state.particles,
-        joined,
+        history,
         int(steps) if is_single else steps,
         bool(converged) if is_single else np.asarray(converged),
         state,
         {name: np.asarray(value) for name, value in summary.items()},
     )
-
-
-def _made(
-    history: dict[str, np.ndarray], made: np.ndarray, is_single: bool
-) -> dict[str, np.ndarray]:
-    """Return the records that were made, in some run; others repeat their last."""
-    if is_single:
-        return {name: value[made] for name, value in history.items()}
-    some = np.any(made, axis=0)
-    last = np.maximum.accumulate(np.where(made, np.arange(made.shape[1]), 0), axis=1)
-    runs = np.arange(len(made))[:, None]
-    return {name: value[runs, last[:, some]] for name, value in history.items()}
 
 
 def _state_of(

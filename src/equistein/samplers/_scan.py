@@ -52,14 +52,17 @@ class RunStatus(eqx.Module):
     converged: Bool[Array, "*run"]
     failed: Bool[Array, "*run"]
 
-
-class _Carry(eqx.Module):
-    """The state inside the loop, and the last one known to be finite."""
-
-    state: PyTree
-    good: PyTree
-    converged: Bool[Array, ""]
-    failed: Bool[Array, ""]
+    def after(
+        self,
+        state: PyTree,
+        converged: Bool[Array, ""],
+        log_density: Scalar | float = 0.0,
+    ) -> "RunStatus":
+        """Return the status after steps to a state, which may not be finite."""
+        finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)
+        keep = lambda new, old: jnp.where(finite, new, old)
+        good = jax.tree.map(keep, state, self.state)
+        return RunStatus(good, converged & finite, ~finite)
 
 
 def _record_steps(
@@ -77,48 +80,44 @@ def _record_steps(
     """
     arrays_of = lambda tree: eqx.filter(tree, eqx.is_array)
 
-    def unrecorded_steps(carry, end):
-        state = carry.state
-        last = jnp.minimum(state.step + CHECK_EVERY, end - 1)
-        state, converged = _advance(key, sampler, log_density, state, last, tol)
-        return _carry_if_finite(carry, state, converged)
+    def unrecorded_steps(status, end):
+        last = jnp.minimum(status.state.step + CHECK_EVERY, end - 1)
+        return status.after(
+            *_advance(key, sampler, log_density, status.state, last, tol)
+        )
 
-    def recorded_step(carry):
-        state, info = _step(key, sampler, log_density, carry.state)
-        converged = carry.converged
+    def recorded_step(status):
+        state, info = _step(key, sampler, log_density, status.state)
+        converged = status.converged
         if tol is not None:
             converged = converged | (info.update_norm < tol)
-        carry = _carry_if_finite(carry, state, converged, info.log_density)
+        status = status.after(state, converged, info.log_density)
         record = {"step": state.step} | vars(info)
         if keep:
-            record["particles"] = carry.good.particles[:keep]
-        return arrays_of(carry), record
+            record["particles"] = status.state.particles[:keep]
+        return arrays_of(status), record
 
-    def segment(carry, end):
-        carry = jax.lax.while_loop(
-            lambda c: (c.state.step < end - 1) & ~c.converged & ~c.failed,
-            lambda c: unrecorded_steps(c, end),
-            carry,
+    def segment(status, end):
+        ended = status.converged | status.failed
+        end = jnp.where(ended, status.state.step, end)
+        status = jax.lax.while_loop(
+            lambda s: (s.state.step < end - 1) & ~s.converged & ~s.failed,
+            lambda s: unrecorded_steps(s, end),
+            status,
         )
         # A run that converged on the way takes one more step, the one to record.
-        due = (carry.state.step < end) & ~carry.failed
+        due = (status.state.step < end) & ~status.failed
         blank = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-            eqx.filter_eval_shape(recorded_step, carry)[1],
+            eqx.filter_eval_shape(recorded_step, status)[1],
         )
-        unchanged = arrays_of(carry), blank
-        arrays, record = cond_if_any(due, lambda: recorded_step(carry), unchanged)
-        carry = eqx.combine(arrays, carry)
-        return carry, (record, due & ~carry.failed)
+        unchanged = arrays_of(status), blank
+        arrays, record = cond_if_any(due, lambda: recorded_step(status), unchanged)
+        status = eqx.combine(arrays, status)
+        return status, (record, due & ~status.failed)
 
-    def segment_if_running(carry, end):
-        ended = carry.converged | carry.failed
-        return segment(carry, jnp.where(ended, carry.state.step, end))
-
-    state = status.state
-    carry = _Carry(state, state, status.converged, status.failed)
-    carry, (records, made) = jax.lax.scan(segment_if_running, carry, ends)
-    return RunStatus(carry.good, carry.converged, carry.failed), records, made
+    status, (records, made) = jax.lax.scan(segment, status, ends)
+    return status, records, made
 
 
 record_steps = eqx.filter_jit(_record_steps)
@@ -161,15 +160,3 @@ def _advance(
 
 def _step(key: Key, sampler: AbstractSampler, log_density: LogDensity, state: PyTree):
     return sampler.step(jr.fold_in(key, state.step), state, log_density)
-
-
-def _carry_if_finite(
-    carry: _Carry,
-    state: PyTree,
-    converged: Bool[Array, ""],
-    log_density: Scalar | float = 0.0,
-) -> _Carry:
-    """Keep `state` as the last good one if all is finite; otherwise the run failed."""
-    finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)
-    good = jax.tree.map(lambda new, old: jnp.where(finite, new, old), state, carry.good)
-    return _Carry(state, good, converged & finite, ~finite)

@@ -1,6 +1,5 @@
 """Stein variational gradient descent."""
 
-import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -94,6 +93,9 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             live on; by default that of the kernel.
         repellers: Fixed particles that join the sums as sources, such as data that the
             particles should keep away from; they are projected.
+        factor: What multiplies the updates; `scaled` sets it.
+        mesh: The devices that share sums and scores; `run(mesh=...)` sets it. Each
+            holds all particles, and computes the score and the force of its part.
 
     References:
         Liu and Wang (2016), Algorithm 1; D'Angelo and Fortuin (2021) for annealing;
@@ -109,11 +111,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     score_clip: float | Scalar | None = None
     project: Callable[[Point], Point] | None = None
     repellers: Float[Array, "repeller *shape"] | None = None
-    factor: float | Scalar | None = eqx.field(init=False)
-    mesh: Mesh | None = eqx.field(init=False, static=True)
-
-    def __post_init__(self):
-        self.factor = self.mesh = None  # `scaled` and `sharded` set them
+    factor: float | Scalar | None = None
+    mesh: Mesh | None = eqx.field(default=None, static=True)
 
     def __check_init__(self):
         check_step_size("SVGD", "langevin", self.langevin, zero=True)
@@ -123,27 +122,17 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def with_repellers(self, points: Float[Array, "repeller *shape"] | None) -> "SVGD":
         """Return this sampler with other fixed particles in its sums, or with none."""
-        if points is not None:
-            points = check_particles(points, "repellers")
-        return _replaced(self, "repellers", points)
+        return dataclasses.replace(self, repellers=points)
 
     def scaled(self, factor: float | Scalar) -> "SVGD":
         """Return this sampler with its updates and its Langevin step multiplied."""
+        langevin = scaled(self.langevin, factor) if self._is_noisy else self.langevin
         before = 1.0 if self.factor is None else self.factor
-        other = _replaced(self, "factor", before * factor)
-        if not self._is_noisy:
-            return other
-        return _replaced(other, "langevin", scaled(self.langevin, factor))
+        return dataclasses.replace(self, factor=before * factor, langevin=langevin)
 
     def sharded(self, mesh: Mesh) -> "SVGD":
-        """Return this sampler with its sums and scores split over devices.
-
-        Each device holds all particles, and computes the score and the force of its
-        part of them; both are gathered, and all devices take the same step.
-        """
-        other = copy.copy(self)
-        object.__setattr__(other, "mesh", mesh)
-        return other
+        """Return this sampler with its sums and scores split over devices."""
+        return dataclasses.replace(self, mesh=mesh)
 
     def init(self, particles: Particles, log_density: LogDensity) -> SVGDState:
         """Build the state; the particles are projected."""
@@ -237,13 +226,6 @@ def _prepare(
 
 def _force(targets: Particles, kernel: AbstractKernel, prepared: PyTree) -> Particles:
     return kernel.force(targets, prepared)
-
-
-def _replaced(sampler: SVGD, name: str, value: Any) -> SVGD:
-    """Return a sampler with another value of one field, which may be None."""
-    return eqx.tree_at(
-        lambda s: getattr(s, name), sampler, value, is_leaf=lambda leaf: leaf is None
-    )
 
 
 @gate

@@ -29,12 +29,7 @@ class SamplingWarning(RuntimeWarning):
 
 
 def warn_of_samples(text: str, stacklevel: int = 2) -> None:
-    """Issue a `SamplingWarning`.
-
-    Args:
-        text: The reason.
-        stacklevel: Whose line the warning shows, as in `warnings.warn`.
-    """
+    """Issue a `SamplingWarning`, of the line that `stacklevel` names."""
     warnings.warn(text, SamplingWarning, stacklevel=stacklevel + 1)
 
 
@@ -52,12 +47,10 @@ def symmetry_warnings(
     try:
         sampler.check(log_density, ends)
     except ValueError as error:
-        reason, at_a_point, _ = str(error).partition(": at the point")
-        if not at_a_point:  # of the path to the density, not of a symmetry
-            return (f"as the particles are at the end, {reason}",)
         return (
-            f"the symmetry holds where the particles began, not where they ended: "
-            f"{reason}. They sample another density: correct it there.",
+            "the density suits the sampler where the particles began, not where they "
+            f"ended: {str(error).partition(': at the point')[0]}. They may sample "
+            "another density.",
         )
     return ()
 
@@ -100,24 +93,20 @@ def suppress_warnings(about: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def collect_warnings() -> Iterator[dict[str, None]]:
-    """Collect the sampling warnings of the block, each text once, silently.
-
-    The dictionary is filled when the block ends; other warnings pass through.
-    """
+    """Collect the sampling warnings of the block, each text once, silently."""
     collected: dict[str, None] = {}
-    others = []
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings():
         warnings.simplefilter("always", SamplingWarning)
-        try:
-            yield collected
-        finally:
-            for each in caught:
-                if issubclass(each.category, SamplingWarning):
-                    collected[str(each.message)] = None
-                else:
-                    others.append(each)
-    for each in others:
-        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+        show = warnings.showwarning
+
+        def collect(message, category, *where, **options):
+            if issubclass(category, SamplingWarning):
+                collected[str(message)] = None
+            else:
+                show(message, category, *where, **options)
+
+        warnings.showwarning = collect
+        yield collected
 
 
 def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
@@ -125,14 +114,13 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
     end, history = np.asarray(samples.particles), samples.history
     found = [_drift(start, end), _undefined(history.get("undefined", np.zeros(0)))]
     if samples.num_steps >= _FEW_STEPS and start.shape == end.shape:
-        found.append(_still(start, end, history.get("acceptance")))
+        found.append(_still(start, end, history.get("acceptance", np.ones(1))))
     if "acceptance" in history and "particles" in history:
         found.append(_unmixed(history["particles"]))
     if isinstance(samples.state, ChainState) and samples.num_steps:
         reason = (
-            "they came to where the density is constant and walk at random, as the "
-            "atoms of a cluster that evaporated do. Bound the density, as the "
-            "`container` of `es.from_ase` does."
+            "they came to where the density is constant and walk at random. Bound the "
+            "density, as the `container` of `es.from_ase` does."
         )
         scores = np.asarray(samples.state.walkers.score)
         found.append(_unguided(end, scores, "at the end", reason))
@@ -141,21 +129,20 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
     return [text for text in found if text]
 
 
-def _still(start: np.ndarray, end: np.ndarray, rates: np.ndarray | None) -> str:
+def _still(start: np.ndarray, end: np.ndarray, rates: np.ndarray) -> str:
     """Warn of particles that have not moved, or whose moves were hardly accepted."""
     still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
-    rate, accepted = 1.0, ""
-    if rates is not None and len(rates):
-        rate = float(np.mean(rates[len(rates) // 2 :]))
-        accepted = (
-            f"only {rate:.2%} of the proposals were accepted in the second half of the "
-            "run, and "
-        )
+    rate = float(np.mean(rates[len(rates) // 2 :]))
     if rate >= _ACCEPTANCE and 2 * still <= len(start):
         return ""
+    accepted = (
+        f"only {rate:.2%} of the proposals were accepted in the second half of the "
+        "run, and "
+    )
     return (
-        f"{accepted}{still} of {len(start)} particles stand exactly where they began: "
-        "these are not samples. Take another step size, or let it adapt (`num_adapt`)."
+        f"{accepted if rate < _ACCEPTANCE else ''}{still} of {len(start)} particles "
+        "stand exactly where they began: these are not samples. Take another step "
+        "size, or let it adapt (`num_adapt`)."
     )
 
 
@@ -207,28 +194,22 @@ def _unmixed(places: np.ndarray) -> str:
         centered = draws - draws.mean(axis=2, keepdims=True)
         values = np.sqrt(np.mean(centered**2, axis=tuple(range(2, draws.ndim))))
         values = values[..., None]
-    chains = values.transpose(2, 1, 0)
-    found = [split_r_hat(each) for each in chains]
-    worst = max(found)
-    if not worst > _R_HAT:
-        return _few_draws(chains[int(np.argmax(found))])
-    return (
-        f"R-hat of the {places.shape[1]} chains that were kept is {worst:.2f} in the "
-        "second half of the run: they are not where the others are. Take more steps, "
-        "or a sampler that changes modes (`es.ParallelTempering`)."
-    )
-
-
-def _few_draws(chains: np.ndarray) -> str:
-    """Warn of chains whose draws, one row each, are nearly alike."""
+    chains = max(values.transpose(2, 1, 0), key=split_r_hat)
+    name, r_hat = f"{len(chains)} chains that were kept", split_r_hat(chains)
+    if r_hat > _R_HAT:
+        return (
+            f"R-hat of the {name} is {r_hat:.2f} in the second half of the run: they "
+            "are not where the others are. Take more steps, or a sampler that changes "
+            "modes (`es.ParallelTempering`)."
+        )
     between = np.var(np.mean(chains, axis=1, dtype=np.float64), ddof=1)
     effective = len(chains) * float(np.var(chains, dtype=np.float64)) / between
     if not effective < _INDEPENDENT * len(chains):
         return ""
     return (
-        f"the {chains.size} draws of the {len(chains)} chains that were kept are worth "
-        f"{effective:.1f} independent draws in the second half of the run: they move "
-        "slowly. Take more steps, or a larger step size."
+        f"the {chains.size} draws of the {name} are worth {effective:.1f} independent "
+        "draws in the second half of the run: they move slowly. Take more steps, or a "
+        "larger step size."
     )
 
 
@@ -250,9 +231,8 @@ def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
     $$\hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{n W}}$$
 
     for halves of n draws, where W is the mean of their variances and B is n times the
-    variance of their means: near 1 where all halves draw from one density, larger where
-    some have not got there. Infinite if every chain stands still, in another place; 1
-    if all stand in the same.
+    variance of their means: near 1 where all halves draw from one density. Infinite if
+    every chain stands still, in another place; 1 if all stand in the same.
 
     Args:
         values: A number of each draw of each chain, at least four draws.
