@@ -18,15 +18,17 @@ from equistein.samplers._blackjax import (
     SamplingAlgorithm as SamplingAlgorithm,
 )
 from equistein.samplers._geometric_path import (
+    AbstractReference as AbstractReference,
     GeometricPath as GeometricPath,
+    Normal as Normal,
     PathWalker as PathWalker,
 )
 from equistein.samplers._langevin import (
     Langevin as Langevin,
     LangevinInfo as LangevinInfo,
     LangevinState as LangevinState,
+    MALA as MALA,
 )
-from equistein.samplers._mala import MALA as MALA
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains as AbstractMarkovChains,
     ChainInfo as ChainInfo,
@@ -42,10 +44,6 @@ from equistein.samplers._parallel_tempering import (
     TemperingInfo as TemperingInfo,
     TemperingState as TemperingState,
 )
-from equistein.samplers._reference import (
-    AbstractReference as AbstractReference,
-    Normal as Normal,
-)
 from equistein.samplers._run import run as run
 from equistein.samplers._samples import (
     EvaluationFailed as EvaluationFailed,
@@ -55,11 +53,12 @@ from equistein.samplers._samples import (
     Samples as Samples,
 )
 from equistein.samplers._scan import advance as advance
-from equistein.samplers._schedules import (
+from equistein.samplers._steps import (
+    clipped as clipped,
+    everywhere as everywhere,
     Geometric as Geometric,
     thermal as thermal,
 )
-from equistein.samplers._scores import clipped as clipped, everywhere as everywhere
 from equistein.samplers._svgd import (
     annealed_svgd as annealed_svgd,
     SVGD as SVGD,

@@ -14,6 +14,7 @@ from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import cond_if_any
 from equistein.samplers._geometric_path import (
+    AbstractReference,
     ess_fraction,
     GeometricPath,
     PathWalker,
@@ -21,8 +22,7 @@ from equistein.samplers._geometric_path import (
 )
 from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
 from equistein.samplers._path_sampler import AbstractPathSampler
-from equistein.samplers._reference import AbstractReference
-from equistein.samplers._scores import rms
+from equistein.samplers._steps import rms
 
 _BISECTIONS = 40
 

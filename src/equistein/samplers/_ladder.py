@@ -10,10 +10,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._numbers import check_integers
 from equistein._types import Key, Scalar
 from equistein.samplers._geometric_path import PathWalker
-from equistein.samplers._markov_chains import AbstractMarkovChains
 
 _ROUNDS = 12  # of adaptation, at most; each is as long as all before it
 _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
@@ -51,16 +49,8 @@ def equal_rejection(
     return jnp.interp(wanted, barrier, betas).at[0].set(1).at[-1].set(betas[-1])
 
 
-def check_ladder(
-    inner: AbstractMarkovChains, ladder: Any, num: int, reference: Any, num_adapt: int
-) -> None:
-    """Raise `ValueError` unless the settings of tempering are valid."""
-    inner.check_invariant()
-    if ladder is None:
-        check_integers("ParallelTempering", 2, num_temperatures=num)
-        check_integers("ParallelTempering", 4, num_adapt=num_adapt)
-        return
-    check_integers("ParallelTempering", 0, num_adapt=num_adapt)
+def checked_ladder(ladder: Any, reference: Any) -> np.ndarray:
+    """Return inverse temperatures; raise `ValueError` unless they are a ladder."""
     ladder = np.asarray(ladder)
     falls = ladder.ndim == 1 and len(ladder) >= 2 and bool(np.all(np.diff(ladder) < 0))
     if not falls or ladder[0] != 1 or ladder[-1] < 0:
@@ -73,6 +63,7 @@ def check_ladder(
             "ParallelTempering got a `reference` that its ladder, which ends at "
             f"{ladder[-1]:g}, never reaches: end `inverse_temperatures` at 0."
         )
+    return ladder
 
 
 class Replicas(eqx.Module):
@@ -88,12 +79,6 @@ class Replicas(eqx.Module):
     walker: PathWalker
     heading: Int[Array, "temperature chain"]
     round_trips: Int[Array, "temperature chain"]
-
-    @classmethod
-    def at_start(cls, walker: PathWalker) -> "Replicas":
-        """Return replicas that have been nowhere."""
-        zeros = jnp.zeros(walker.value.shape, int)
-        return cls(walker, zeros, zeros)
 
 
 def swapped(

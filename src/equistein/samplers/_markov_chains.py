@@ -14,7 +14,7 @@ from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler, cond_if_any
 from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
-from equistein.samplers._scores import rms
+from equistein.samplers._steps import rms
 
 _ADAPTATION_RATE = 0.2  # of the step's logarithm, for a whole unit of acceptance
 

@@ -43,22 +43,17 @@ def _key(value: Any) -> Hashable:
     """Return a key that two values share only if JAX would compile the same code."""
     if value is None or isinstance(value, bool | int | float | complex | str):
         return type(value), repr(value)  # 1 == 1.0 == True, and 0.0 == -0.0
-    if isinstance(value, np.generic):
-        return type(value), value.tobytes()
-    if isinstance(value, jax.Array) and not isinstance(value, Tracer):
-        numbers = np.asarray(value)
-        return numbers.dtype, numbers.shape, value.weak_type, numbers.tobytes()
+    if isinstance(value, np.generic | jax.Array) and not isinstance(value, Tracer):
+        numbers, weak = np.asarray(value), getattr(value, "weak_type", False)
+        return type(value), numbers.dtype, numbers.shape, weak, numbers.tobytes()
     if isinstance(value, tuple):
         return type(value), *map(_key, value)
-    if isinstance(value, types.FunctionType) and _of_a_library(value):
+    module = getattr(value, "__module__", None) or ""
+    if isinstance(value, types.FunctionType) and module.split(".")[0] in _LIBRARIES:
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         defaults = value.__defaults__, *sorted((value.__kwdefaults__ or {}).items())
-        return value.__module__, value.__code__, _key(defaults), *map(_key, cells)
+        return module, value.__code__, _key(defaults), *map(_key, cells)
     return type(value), id(value)
-
-
-def _of_a_library(function: types.FunctionType) -> bool:
-    return function.__module__.partition(".")[0] in _LIBRARIES
 
 
 class VectorAdamState(NamedTuple):

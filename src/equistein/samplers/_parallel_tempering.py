@@ -6,14 +6,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._gate import gate, keyed
+from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.samplers._geometric_path import GeometricPath, PathWalker
+from equistein.samplers._geometric_path import (
+    AbstractReference,
+    GeometricPath,
+    PathWalker,
+)
 from equistein.samplers._ladder import (
-    check_ladder,
+    checked_ladder,
     equal_rejection,
     first_ladder,
     is_round_end,
@@ -23,8 +27,7 @@ from equistein.samplers._ladder import (
 )
 from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
 from equistein.samplers._path_sampler import AbstractPathSampler
-from equistein.samplers._reference import AbstractReference
-from equistein.samplers._scores import rms
+from equistein.samplers._steps import rms
 
 
 class TemperingState(eqx.Module):
@@ -44,10 +47,9 @@ class TemperingInfo(eqx.Module):
     """What a step was like.
 
     Density, acceptance and update are those of the target's chains; `rejections` are
-    the rates at which neighbors refused to swap so far, and `barrier` is their sum;
-    `evaluations` counts those of the score for each chain of the target, and
-    `undefined` the moves of this step to where the log density is NaN, both at all
-    temperatures.
+    the rates at which neighbors refused to swap so far, and `barrier` is their sum.
+    At all temperatures, `evaluations` counts those of the score for each ladder, and
+    `undefined` the moves of this step to where the log density is NaN.
     """
 
     log_density: Scalar
@@ -68,19 +70,16 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     Each particle is the cold end of a ladder of chains, one for each
     $1 = \beta_0 > \beta_1 > \dots$, whose densities lie on the path
     $b(x)^{1 - \beta} p(x)^\beta$ from a reference $b$ to the target $p$.
-    A step moves each chain once, then swaps neighbors: those whose colder one has an
-    even number in even steps, the others in odd ones, so that points travel through
-    the ladder and do not diffuse. A swap of $x_k$ and $x_{k + 1}$ is accepted with
-    probability
+    A step moves each chain once, then swaps neighbors, the even and the odd pairs in
+    turn, with probability
 
     $$\min\Bigl(1, \Bigl[\frac{p(x_{k + 1})\, b(x_k)}{b(x_{k + 1})\, p(x_k)}
       \Bigr]^{\beta_k - \beta_{k + 1}}\Bigr).$$
 
-    At $\beta = 0$ the chain is an independent sample of the reference in each step: a
-    point that comes from there has forgotten its mode. In the first `num_adapt` steps
-    the ladder moves so that all neighbors refuse equally often, and the step sizes
-    adapt; then both are kept, and the distribution is exact. From then on
-    `Samples.summary` measures $\log Z$, which needs a ladder that ends at 0. With
+    At $\beta = 0$ the chain is an independent sample of the reference in each step. In
+    the first `num_adapt` steps the ladder moves so that all neighbors refuse equally
+    often, and the step sizes adapt; then both are kept, and the distribution is exact.
+    From then on `Samples.summary` measures $\log Z$, if the ladder ends at 0. With
     several modes, take more temperatures than twice the `barrier`, the sum of the
     rejection rates.
 
@@ -115,15 +114,18 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         reference: AbstractReference | None = None,
         num_adapt: int = 1_000,
     ):
-        check_ladder(
-            inner, inverse_temperatures, num_temperatures, reference, num_adapt
-        )
-        self.inner = inner
+        inner.check_invariant()
         self.adapts_ladder = inverse_temperatures is None
-        if inverse_temperatures is None:
-            inverse_temperatures = first_ladder(num_temperatures)
-        self.inverse_temperatures = jnp.asarray(inverse_temperatures, float)
-        self.reaches_reference = float(np.asarray(inverse_temperatures)[-1]) == 0
+        least = 4 if self.adapts_ladder else 0
+        check_integers("ParallelTempering", least, num_adapt=num_adapt)
+        if self.adapts_ladder:
+            check_integers("ParallelTempering", 2, num_temperatures=num_temperatures)
+            ladder = first_ladder(num_temperatures)
+        else:
+            ladder = checked_ladder(inverse_temperatures, reference)
+        self.inner = inner
+        self.inverse_temperatures = jnp.asarray(ladder, float)
+        self.reaches_reference = bool(ladder[-1] == 0)
         self.reference = reference
         self.num_adapt = num_adapt
 
@@ -136,9 +138,10 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         at_all_temperatures = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walkers
         )
+        nowhere = jnp.zeros((num, chains), int)
         return TemperingState(
             x,
-            Replicas.at_start(at_all_temperatures),
+            Replicas(at_all_temperatures, nowhere, nowhere),
             self._parameters(x, num),
             self.inverse_temperatures.astype(x.dtype),
             eqx.filter(reference, eqx.is_array),

@@ -10,13 +10,18 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._types import Key, Keys, LogDensity, Particles, Scalar
 from equistein.samplers._base import AbstractSampler, cond_if_any
-from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
+from equistein.samplers._geometric_path import (
+    AbstractReference,
+    fitted_normal,
+    Flat,
+    GeometricPath,
+    PathWalker,
+)
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
     ChainParameters,
     Move,
 )
-from equistein.samplers._reference import AbstractReference, fitted_normal
 
 State = TypeVar("State")
 Info = TypeVar("Info")

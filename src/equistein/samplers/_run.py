@@ -14,6 +14,7 @@ from jaxtyping import Array, Int, PyTree
 
 from equistein._arrays import as_keys
 from equistein._limits import check_memory
+from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._sharding import check_agreed, checked_mesh, fetch, replicate
 from equistein._types import AnyKey, Keys, LogDensity, Particles
@@ -34,7 +35,6 @@ from equistein.samplers._scan import (
 from equistein.samplers._validation import (
     callback_errors,
     CallbackError,
-    check_arguments,
     check_density,
     check_signature,
     check_state,
@@ -113,18 +113,17 @@ def run(
         EvaluationFailed: If a density that calls Python raises; it holds the run so
             far.
     """
-    runs = num_runs(keys := as_keys(key))
-    check_arguments(sampler, log_density, num_steps, tol, record_every, keep)
+    keys = as_keys(key)
+    setup = _Setup(
+        keys, sampler, log_density, num_runs(keys), num_steps, tol, record_every, keep,
+        mesh, check,
+    )  # fmt: skip
     if mesh is not None:
         mesh = checked_mesh("run", mesh)
-        sampler = sampler.sharded(mesh)
-    setup = _Setup(
-        keys, sampler, log_density, runs, num_steps, tol, record_every, keep, mesh,
-        check,
-    )  # fmt: skip
-    start = _initialize(setup, particles, initial_state)
-    status, records, make_error = _loop(setup, start.state, progress)
-    return _finish(setup, start, status, records, make_error)
+        setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.sharded(mesh))
+    state, warnings = _initialize(setup, particles, initial_state)
+    status, records, make_error = _loop(setup, state, progress)
+    return _finish(setup, state, warnings, status, records, make_error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +140,23 @@ class _Setup:
     keep: int
     mesh: Mesh | None
     check: bool
+
+    def __post_init__(self):
+        if not isinstance(self.sampler, AbstractSampler):
+            raise ValueError(
+                "`sampler` must be a sampler such as SVGD(kernel, optimizer), but got "
+                f"{self.sampler!r}."
+            )
+        if not callable(self.log_density):
+            raise ValueError(
+                "`log_density` must be a function of one point, but got "
+                f"{self.log_density!r}. Of a target, give `target.log_density`."
+            )
+        check_integers("run", 0, num_steps=self.num_steps, keep=self.keep)
+        if self.record_every is not None:
+            check_integers("run", record_every=self.record_every)
+        if self.tol is not None and not self.tol > 0:
+            raise ValueError(f"`run` needs `tol` > 0 or None, but got {self.tol!r}.")
 
     @property
     def every(self) -> int:
@@ -164,19 +180,10 @@ class _Setup:
         return particles.reshape(-1, *particles.shape[2:])
 
 
-@dataclasses.dataclass(frozen=True)
-class _Start:
-    """Where a run begins: its state, particles on the host, and known warnings."""
-
-    state: PyTree
-    particles: np.ndarray
-    warnings: tuple[str, ...]
-
-
 def _initialize(
     setup: _Setup, particles: Particles | None, initial_state: PyTree | None
-) -> _Start:
-    """Return where the run starts; with checks of the density there."""
+) -> tuple[PyTree, tuple[str, ...]]:
+    """Return the first state, and warnings; with checks of the density there."""
     runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
     if initial_state is not None and particles is not None:
         raise ValueError(
@@ -209,17 +216,16 @@ def _initialize(
             state = jax.block_until_ready(state)
         resumes = initial_state is not None
         warnings = _check_density(setup, state, resumes) if setup.check else ()
-    return _Start(state, np.asarray(state.particles), warnings)
+    return state, warnings
 
 
 def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ...]:
     """Return warnings; raise `ValueError` unless the density suits the sampler."""
     points = setup.merged(fetch(state.particles))
-    scores = check_density(setup.log_density, points, "particles")
+    values, scores = check_density(setup.log_density, points, "particles")
     stored = over_runs(setup.runs, setup.sampler.log_densities)(state)
     if resumes and stored is not None:
-        stored = np.ravel(np.asarray(fetch(stored)))
-        check_stored_values(stored, setup.log_density, points)
+        check_stored_values(np.ravel(np.asarray(fetch(stored))), values)
     try:
         setup.sampler.check(setup.log_density, points)
     except ValueError as error:
@@ -303,23 +309,28 @@ def _ends(setup: _Setup, state: PyTree) -> list[Int[Array, " record"]]:
 
 
 def _finish(
-    setup: _Setup, start: _Start, status: RunStatus, records: list, make_error: Any
+    setup: _Setup,
+    start: PyTree,
+    warnings: tuple[str, ...],
+    status: RunStatus,
+    records: list,
+    make_error: Any,
 ) -> Samples:
     """Return the samples with their warnings, or raise with the samples so far."""
     runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
     summary = over_runs(runs, sampler.summary)(state)
-    done = int(jnp.min(start.state.step))
+    done = int(jnp.min(start.step))
     samples = collected(state, converged, records, summary, done)
     if make_error is not None:
         raise make_error(samples)
     if bool(jnp.any(status.failed)):
         raise _failure(setup, status, samples)
-    warnings = start.warnings
     if setup.check:
         ends = setup.merged(samples.particles)
         warnings += symmetry_warnings(sampler, log_density, ends)
-    return with_warnings(samples, start.particles, warnings, type(sampler).__name__)
+    particles = np.asarray(start.particles)
+    return with_warnings(samples, particles, warnings, type(sampler).__name__)
 
 
 def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteError:

@@ -24,17 +24,15 @@ class Samples(eqx.Module):
 
     Attributes:
         particles: The final particles, stacked on axis 0.
-        history: Arrays with one entry a recorded step: `step`, the number of the step
-            from 1, and what the sampler's info holds of it, such as `evaluations`, the
-            number of scores taken at each particle so far; with `keep`, also
-            `particles`. A run that ended before others repeats its last entry.
+        history: Arrays with one entry a recorded step: `step`, its number from 1, and
+            the sampler's info, such as `evaluations`, the scores taken at each particle
+            so far; with `keep`, also `particles`. A run that ended before others
+            repeats its last entry.
         num_steps: The number of steps taken.
         converged: Whether the update fell below the tolerance.
         state: The sampler's final state; pass it to `run` to continue.
-        summary: Further results of the sampler by name: the temperatures, the
-            weights of the particles and log Z of those that have them.
-        warnings: Reasons to distrust the samples, each of which `run` issues as a
-            `SamplingWarning` too.
+        summary: Further results of the sampler by name, such as log Z.
+        warnings: Reasons to distrust the samples; `run` issues them, too.
     """
 
     particles: Particles
@@ -216,16 +214,11 @@ class NonFiniteError(FloatingPointError):
 
     def __init__(self, message: str, step: int, samples: Samples):
         super().__init__(message)
-        self.step = step
-        self.samples = samples
+        self.step, self.samples = step, samples
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """A run was stopped with Ctrl-C.
-
-    Attributes:
-        samples: The run up to then; give `samples.state` to `run` to continue.
-    """
+    """A run was stopped with Ctrl-C; `run` continues from the state of its `samples`."""
 
     def __init__(self, samples: Samples):
         super().__init__(f"stopped after {samples.num_steps} steps")
@@ -233,10 +226,9 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 class EvaluationFailed(RuntimeError):
-    """A log density that calls Python raised an error in the midst of a run.
+    """A log density that calls Python raised during a run.
 
-    Attributes:
-        samples: The run up to then; give `samples.state` to `run` to continue.
+    `run` continues from the state of its `samples`, the run up to then.
     """
 
     def __init__(self, reason: str, samples: Samples):

@@ -23,20 +23,18 @@ from equistein.kernels import (
 )
 from equistein.samplers._base import AbstractSampler, cond_if_any
 from equistein.samplers._optimizers import canonical_optimizer, vector_adam
-from equistein.samplers._schedules import (
+from equistein.samplers._steps import (
+    check_projection,
     check_step_size,
+    clipped,
     Geometric,
+    inverse_temperature,
+    langevin_update,
+    rms,
     scaled,
     Schedule,
     StepSize,
     thermal,
-)
-from equistein.samplers._scores import (
-    check_projection,
-    clipped,
-    inverse_temperature,
-    langevin_update,
-    rms,
 )
 from equistein.samplers._validation import check_density
 

@@ -1,4 +1,4 @@
-"""Checks of the arguments of `run`, and of the state it continues from."""
+"""Checks of where `run` starts: keys, particles or a state, and the density there."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,35 +11,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from equistein._arrays import check_particles
-from equistein._numbers import check_integers
 from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
-
-
-def check_arguments(
-    sampler: Any,
-    log_density: Any,
-    num_steps: Any,
-    tol: Any,
-    record_every: Any,
-    keep: Any,
-) -> None:
-    """Raise `ValueError` unless the arguments of `run` are valid."""
-    if not isinstance(sampler, AbstractSampler):
-        raise ValueError(
-            "`sampler` must be a sampler such as SVGD(kernel, optimizer), but got "
-            f"{sampler!r}."
-        )
-    if not callable(log_density):
-        raise ValueError(
-            f"`log_density` must be a function of one point, but got {log_density!r}. "
-            "Of a target, give `target.log_density`."
-        )
-    check_integers("run", 0, num_steps=num_steps, keep=keep)
-    if record_every is not None:
-        check_integers("run", record_every=record_every)
-    if tol is not None and not tol > 0:
-        raise ValueError(f"`run` needs `tol` > 0 or None, but got {tol!r}.")
 
 
 def num_runs(key: Keys) -> int | None:
@@ -92,17 +65,13 @@ def check_state(runs: int | None, sampler: AbstractSampler, state: PyTree) -> No
         )
 
 
-def check_stored_values(
-    stored: np.ndarray, log_density: LogDensity, particles: Particles
-) -> None:
-    """Raise `ValueError` if a state holds values of another density.
+def check_stored_values(stored: np.ndarray, values: np.ndarray) -> None:
+    """Raise `ValueError` if a state holds values of another density than these.
 
     Values computed elsewhere may differ by rounding; NaN is unknown.
     """
-    values = np.asarray(_values(log_density, particles))
-    values = np.where(np.isfinite(values), values, -np.inf)
     tolerance = float(jnp.finfo(values.dtype).eps) ** 0.5
-    scale = np.max(np.abs(values), where=np.isfinite(values), initial=1.0)
+    scale = np.max(np.abs(values), initial=1.0)
     same = np.isclose(values, stored, rtol=tolerance, atol=tolerance * scale)
     if not np.all(same | np.isnan(stored)):
         raise ValueError(
@@ -149,8 +118,8 @@ def check_signature(log_density: LogDensity, particles: Particles) -> None:
 
 def check_density(
     log_density: LogDensity, particles: Particles, name: str
-) -> np.ndarray:
-    """Return the scores; raise `ValueError` unless all are finite at the start."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and scores; raise `ValueError` unless all are finite."""
     values, scores = map(np.asarray, _values_and_scores(log_density, particles))
     axes = tuple(range(1, scores.ndim))
     bad = ~(np.isfinite(values) & np.all(np.isfinite(scores), axis=axes))
@@ -162,17 +131,12 @@ def check_density(
             f"{index} the value is {float(values[index]):.6g} and the gradient "
             f"{scores[index]}. Start where the density is positive and smooth."
         )
-    return scores
+    return values, scores
 
 
 @eqx.filter_jit
 def _values_and_scores(log_density, particles):
     return jax.vmap(jax.value_and_grad(log_density))(particles)
-
-
-@eqx.filter_jit
-def _values(log_density, particles):
-    return jax.vmap(log_density)(particles)
 
 
 class CallbackError(ValueError):

@@ -21,7 +21,7 @@ from equistein.samplers import (
     run,
     SamplingWarning,
 )
-from equistein.samplers._coordinates import coordinates_on
+from equistein.samplers._blackjax import coordinates_on
 
 CHAINS = 4_000
 CLOUD, SMALL = PointCloud("CCCC", 2), PointCloud("CCO", 2)

@@ -1,15 +1,17 @@
-"""Schedules of the inverse temperature that multiplies the score."""
+"""What steps are made of: schedules, step sizes, clipped scores, projections."""
 
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.random as jr
 from jaxtyping import Array, Float, Int, Num
 
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
-from equistein._types import Scalar
+from equistein._types import Key, Particles, Point, Scalar
 
 Schedule = Callable[[Any], Any]
 StepSize = float | Scalar | Schedule
@@ -21,9 +23,8 @@ _COOLING = 0.2  # of a run, the last part, in which they decay
 class Geometric(eqx.Module):
     r"""From hot to the target: $\beta(t) = \beta_0^{1 - t/T}$, then 1.
 
-    Equal numbers of steps for equal factors of the temperature. Near the modes
-    $\log p$ has variance $k/2\beta^2$ under $p^\beta$, so this moves through the
-    path at constant speed in the Fisher metric, $\sqrt{\mathrm{Var}}\, d\beta$.
+    Near the modes $\log p$ has variance $k/2\beta^2$ under $p^\beta$, so this moves
+    along the path at constant speed in the Fisher metric.
 
     Args:
         num_steps: The number of steps $T \ge 1$; an array where one compiled loop
@@ -117,3 +118,56 @@ def check_step_size(name: str, argument: str, value: Any, *, zero: bool) -> None
     """Raise `ValueError` unless a step size that is a number is positive and finite."""
     if isinstance(value, int | float):
         check_positive(name, zero, "", **{argument: value})
+
+
+def clipped(
+    scores: Float[Array, "n *shape"], largest: float | Scalar | None
+) -> Float[Array, "n *shape"]:
+    """Return the scores with those longer than `largest` shortened to it."""
+    if largest is None:
+        return scores
+    norms = jnp.sqrt(jnp.sum(scores.reshape(len(scores), -1) ** 2, axis=1))
+    scale = largest / jnp.maximum(norms, largest)
+    return scores * scale.reshape(-1, *[1] * (scores.ndim - 1))
+
+
+def inverse_temperature(
+    annealing: Schedule | None, step: Int[Array, ""], dtype: jnp.dtype
+) -> Scalar:
+    r"""Return $\beta$ at a step; 1 without a schedule."""
+    if annealing is None:
+        return jnp.ones((), dtype)
+    return jnp.asarray(annealing(step.astype(dtype)), dtype)
+
+
+def langevin_update(
+    key: Key, step: Scalar, scores: Particles, step_size: StepSize
+) -> Particles:
+    r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle, to be projected."""
+    rate = step_size_at(step_size, step)
+    noise = jr.normal(key, scores.shape, scores.dtype)
+    return rate * scores + jnp.sqrt(2 * rate) * noise
+
+
+def rms(vectors: Float[Array, "n *shape"]) -> Scalar:
+    """Return the root mean square length of a vector."""
+    return jnp.sqrt(jnp.sum(vectors**2) / len(vectors))
+
+
+def everywhere(point: Point) -> Point:
+    """Return a point itself: the projection of particles that live everywhere."""
+    return point
+
+
+def check_projection(
+    name: str, project: Callable[[Point], Point], shape: tuple[int, ...]
+) -> None:
+    """Raise `ValueError` unless a projection takes points of a shape and keeps it."""
+    wanted = f"{name}'s `project` must take points of shape {shape} and keep it, but"
+    point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+    try:
+        projected = jax.eval_shape(project, point)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{wanted} failed: {error}") from error
+    if getattr(projected, "shape", None) != shape:
+        raise ValueError(f"{wanted} it returned {projected!r}.")
