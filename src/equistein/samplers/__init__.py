@@ -15,7 +15,6 @@ from equistein.samplers._blackjax import (
     as_blackjax as as_blackjax,
     BlackJAXChains as BlackJAXChains,
     from_blackjax as from_blackjax,
-    SamplingAlgorithm as SamplingAlgorithm,
 )
 from equistein.samplers._geometric_path import (
     AbstractReference as AbstractReference,

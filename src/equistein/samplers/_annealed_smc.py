@@ -103,6 +103,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     num_runs: int = 4
     num_moves: int = 5
     ess_fraction: float = 0.95
+    reaches_reference: bool = eqx.field(default=True, init=False)
 
     def __check_init__(self):
         self.inner.check_invariant()
@@ -186,11 +187,6 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
             "log_z_error": error,
             "log_z_of_runs": each,
         }
-
-    @property
-    def reaches_reference(self) -> bool:
-        """Always: the particles begin there."""
-        return True
 
     def _walkers(self, key: Key, path: GeometricPath, state: SMCState) -> PathWalker:
         """Return the walkers: in the first step, samples of the reference."""

@@ -4,7 +4,7 @@ import math
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -190,7 +190,8 @@ class BlackJAXChains(AbstractMarkovChains):
         coordinates = self._coordinates(walker.point)
         value, score = path.tempered(walker, beta)
         start = coordinates.of(walker.point)
-        state = HMCState(start, value.astype(float), coordinates.of(score))
+        values: Any = value.astype(float), coordinates.of(score)
+        state = HMCState(start, *values)
         with _lenient():
             end, info = self._kernel()(
                 key, state, coordinates.density(path.at(beta)),
@@ -285,7 +286,7 @@ def from_blackjax(
     BlackJAX sees coordinates of an orthonormal basis of the subspace that `project`
     projects on. Evaluations of the score are counted: those of the integrator's steps
     (two each for `adjusted_mclmc`), one at the start, the warm-up's, and, as `inner`,
-    one more a move. A compiled step takes as long as its longest chain.
+    one more a move.
 
     Args:
         algorithm: Such as `blackjax.nuts`.
@@ -329,9 +330,13 @@ def from_blackjax(
             f"{', '.join(sorted(options)) or 'none'}."
         )
     return BlackJAXChains(
-        name, {option: default} | options, num_warmup,
-        1.0 if step_size is None else step_size, float(acceptance), project,
-    )  # fmt: skip
+        algorithm=name,
+        options={option: default} | options,
+        num_warmup=num_warmup,
+        step_size=1.0 if step_size is None else step_size,
+        acceptance=float(acceptance),
+        project=project,
+    )
 
 
 def _name_of(algorithm: Any) -> str:
@@ -354,20 +359,14 @@ def _name_of(algorithm: Any) -> str:
     )
 
 
-class SamplingAlgorithm(NamedTuple):
-    """`init(position)` and `step(key, state)`, as BlackJAX names them."""
-
-    init: Callable[..., Any]
-    step: Callable[..., tuple[Any, Any]]
-
-
 @gate
-def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> SamplingAlgorithm:
-    """Return a sampler in the form of `blackjax.base.SamplingAlgorithm`.
+def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> Any:
+    """Return a sampler as a `blackjax.base.SamplingAlgorithm`.
 
     It has `init(position, rng_key=None)` and `step(rng_key, state)`, where the position
     is the array of all particles.
     """
+    from blackjax.base import SamplingAlgorithm
 
     def init(position: Particles, rng_key: Any = None):
         del rng_key  # no sampler here starts at random
@@ -376,4 +375,4 @@ def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> SamplingAl
     def step(rng_key, state):
         return sampler.step(rng_key, state, log_density)
 
-    return SamplingAlgorithm(init, step)
+    return SamplingAlgorithm(init, step)  # type: ignore

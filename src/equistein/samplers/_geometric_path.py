@@ -22,7 +22,7 @@ from equistein.samplers._steps import everywhere
 class Subspace(Protocol):
     """What particles live on: it projects points onto itself."""
 
-    def project(self, point: Point) -> Point: ...
+    def project(self, point: Point, /) -> Point: ...
 
 
 class AbstractReference(eqx.Module):

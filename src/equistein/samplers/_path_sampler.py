@@ -60,16 +60,14 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
             )
         values = _values(log_density, reference)
         bad = int(jnp.sum(jnp.isnan(values) | (values == jnp.inf)))
-        if bad:
-            raise ValueError(
-                f"`log_density` is infinite or not a number at {bad} of {len(values)} "
-                "samples of the reference: it must be finite, or minus infinity where "
-                "the density is zero."
+        if bad or not bool(jnp.any(jnp.isfinite(values))):
+            fault = (
+                f"infinite or not a number at {bad}" if bad else "zero density at all"
             )
-        if not bool(jnp.any(jnp.isfinite(values))):
             raise ValueError(
-                f"`log_density` is zero density at all of {len(values)} samples of the "
-                "reference: give a `reference` that meets the support of the density."
+                f"`log_density` is {fault} of {len(values)} samples of the reference: "
+                "it must be finite, or minus infinity where the density is zero, and "
+                "the `reference` must meet its support."
             )
 
     def scaled(self, factor: float | Scalar) -> "AbstractPathSampler":

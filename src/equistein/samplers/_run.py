@@ -199,7 +199,7 @@ def _initialize(
     else:
         check_state(runs, sampler, initial_state)
         particles = initial_state.particles
-    first = particles if runs is None else particles[0]
+    first: Any = particles if runs is None else particles[0]  # type: ignore
     num_records = -(-setup.num_steps // setup.every) * (runs or 1)
     kept = min(setup.keep, len(first)) * first[0].nbytes
     check_memory(
@@ -222,7 +222,7 @@ def _initialize(
 def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ...]:
     """Return warnings; raise `ValueError` unless the density suits the sampler."""
     points = setup.merged(fetch(state.particles))
-    values, scores = check_density(setup.log_density, points, "particles")
+    values, scores = check_density(setup.log_density, points)
     stored = over_runs(setup.runs, setup.sampler.log_densities)(state)
     if resumes and stored is not None:
         check_stored_values(np.ravel(np.asarray(fetch(stored))), values)

@@ -71,9 +71,8 @@ class Samples(eqx.Module):
         runs, particles = "", self.particles
         if isinstance(self.num_steps, np.ndarray):
             runs, particles = f"{len(particles)} runs, each of ", particles[0]
-        steps = " to ".join(
-            map(str, np.unique([np.min(self.num_steps), np.max(self.num_steps)]))
-        )
+        ends = np.unique([np.min(self.num_steps), np.max(self.num_steps)])
+        steps = " to ".join(map(str, ends))
         end = ", converged" if np.all(self.converged) else ""
         count = len(self.warnings)
         warned = f"; {count} warning{'s'[: count > 1]}" if count else ""
@@ -218,7 +217,7 @@ class NonFiniteError(FloatingPointError):
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """A run was stopped with Ctrl-C; `run` continues from the state of its `samples`."""
+    """A run was stopped with Ctrl-C; `run` continues from its `samples.state`."""
 
     def __init__(self, samples: Samples):
         super().__init__(f"stopped after {samples.num_steps} steps")
@@ -226,10 +225,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 class EvaluationFailed(RuntimeError):
-    """A log density that calls Python raised during a run.
-
-    `run` continues from the state of its `samples`, the run up to then.
-    """
+    """A density that calls Python raised; `run` continues from its `samples.state`."""
 
     def __init__(self, reason: str, samples: Samples):
         super().__init__(

@@ -36,7 +36,6 @@ from equistein.samplers._steps import (
     StepSize,
     thermal,
 )
-from equistein.samplers._validation import check_density
 
 
 class SVGDState(eqx.Module):
@@ -187,8 +186,6 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             )
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
-        if self.repellers is not None:
-            check_density(log_density, self._projected(self.repellers), "repellers")
         self.kernel.check(log_density, particles)
 
     def _projected(self, points: Particles) -> Particles:
@@ -236,10 +233,9 @@ def annealed_svgd(
 ) -> SVGD:
     """Return SVGD from hot to the target in equal factors of the temperature.
 
-    While hot, the modes overlap: mass moves between them and the start is forgotten.
-    Their weights freeze where the barrier closes, by when the tempered weights are
-    close to the exact ones. Steps of a fixed fraction of the thermal width, without
-    momentum, keep the particles moving at every temperature.
+    While hot, the modes overlap and the start is forgotten; their weights freeze where
+    the barrier closes. Steps are a fixed fraction of the thermal width, without
+    momentum.
 
     Args:
         kernel: The kernel.

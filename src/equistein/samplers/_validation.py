@@ -117,7 +117,7 @@ def check_signature(log_density: LogDensity, particles: Particles) -> None:
 
 
 def check_density(
-    log_density: LogDensity, particles: Particles, name: str
+    log_density: LogDensity, particles: Particles
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return values and scores; raise `ValueError` unless all are finite."""
     values, scores = map(np.asarray, _values_and_scores(log_density, particles))
@@ -127,7 +127,7 @@ def check_density(
         index = int(np.argmax(bad))
         raise ValueError(
             "`log_density` and its gradient must be finite at the start, but at "
-            f"{np.sum(bad)} of {len(particles)} {name} they are not: at index "
+            f"{np.sum(bad)} of {len(particles)} particles they are not: at index "
             f"{index} the value is {float(values[index]):.6g} and the gradient "
             f"{scores[index]}. Start where the density is positive and smooth."
         )
