@@ -12,7 +12,6 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",
     "AbstractSampler.summary", "AbstractSampler.sharded",
     "AbstractSampler.log_densities",
-    "AbstractMarkovChains.inverse_temperature", "AbstractMarkovChains.check_invariant",
     "AbstractMarkovChains.tune",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
     "AbstractKernel._squared_distances", "AbstractConstraint.allows",

@@ -22,7 +22,7 @@ from equistein.samplers._geometric_path import (
 )
 from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
 from equistein.samplers._path_sampler import AbstractPathSampler
-from equistein.samplers._steps import rms
+from equistein.samplers._steps import check_fraction, rms
 
 _BISECTIONS = 40
 
@@ -72,14 +72,12 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     is `ess_fraction` of the particles, multiplies the weights W by w and the estimate
     of Z by $\sum_i W_i w_i$, resamples systematically where the effective number is
     below half (and where the target is reached, so that the end has equal weights), and
-    moves each particle `num_moves` times. Steps that are left when the target is
-    reached continue moving. If steps run out before, the particles are those of a
-    hotter density: `Samples.summary` holds the inverse temperature, the weights and log
-    Z.
+    moves each particle `num_moves` times. If steps run out before the target is
+    reached, the particles are those of a hotter density: `Samples.summary` holds the
+    inverse temperature, the weights and log Z.
 
-    The particles are `num_runs` independent populations, each with temperatures of its
-    own: their estimates of Z give its error. The start only says how many there are
-    and, without `reference`, where.
+    The particles are `num_runs` independent populations, whose estimates of Z give its
+    error. The start only says how many there are and, without `reference`, where.
 
     Args:
         inner: What moves the particles: `MALA`, or one of `from_blackjax`.
@@ -106,13 +104,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     reaches_reference: bool = eqx.field(default=True, init=False)
 
     def __check_init__(self):
-        self.inner.check_invariant()
-        counts = {"num_runs": self.num_runs, "num_moves": self.num_moves}
-        check_integers("AnnealedSMC", **counts)
-        if not 0 < self.ess_fraction < 1:
-            raise ValueError(
-                f"AnnealedSMC needs 0 < `ess_fraction` < 1, but got {self.ess_fraction}"
-            )
+        check_integers("AnnealedSMC", num_runs=self.num_runs, num_moves=self.num_moves)
+        check_fraction("AnnealedSMC", ess_fraction=self.ess_fraction)
 
     def init(self, particles: Particles, log_density: LogDensity) -> SMCState:
         """Build the state; the first step replaces the particles by the reference's."""
@@ -171,9 +164,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     def summary(self, state: SMCState) -> dict[str, Array]:
         """Return the temperatures reached, the weights, and log Z with its error.
 
-        `log_z` is the logarithm of the mean of the runs' estimates of Z, up to the
-        temperature reached; its error is the standard error of that mean, infinite for
-        one run.
+        The mean of the runs' estimates of Z up to the temperature reached, and the
+        standard error of that mean, infinite for one run; both in logarithms.
         """
         each, runs = state.log_normalizers, self.num_runs
         shares = runs * jax.nn.softmax(each)

@@ -69,8 +69,7 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 class ShardedSampler(AbstractSampler[Any, Any]):
     """A sampler whose particles do not interact, on several devices.
 
-    Each device moves its particles, the last one perhaps fewer; what is a mean over all
-    of them is gathered.
+    Each device moves its particles, the last one perhaps fewer.
 
     Args:
         inner: The sampler.
@@ -122,11 +121,9 @@ def shard_samplers(tree: PyTree, mesh: Mesh) -> PyTree:
 def cond_if_any(
     condition: Bool[Array, ""], compute: Callable[[], Value], otherwise: Value
 ) -> Value:
-    """Return `compute()` where the condition holds, and `otherwise` elsewhere.
-
-    Under `vmap`, `lax.cond` computes both branches in every step. Here nothing is
-    computed while the condition holds in none of the runs.
-    """
+    """Return `compute()` where the condition holds, and `otherwise` elsewhere."""
+    # Under `vmap`, `lax.cond` computes both branches in every step. Here nothing is
+    # computed while the condition holds in none of the runs.
 
     def selected():
         pick = lambda new, old: jnp.where(condition, new, old)

@@ -24,7 +24,7 @@ from equistein.samplers._markov_chains import (
     ChainParameters,
     Move,
 )
-from equistein.samplers._steps import check_projection, check_step_size, everywhere
+from equistein.samplers._steps import check_projection, everywhere, Schedule
 
 _TOLERANCE = 1e-4  # of a projection in single precision
 
@@ -108,10 +108,7 @@ class BlackJAXChains(AbstractMarkovChains):
     acceptance: float
     project: Callable[[Point], Point]
     num_adapt: int | Int[Array, ""] = 0  # the warm-up does it
-
-    def scaled(self, factor: float | Scalar) -> "BlackJAXChains":
-        """Return these chains with their first step size multiplied."""
-        return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
+    annealing: Schedule | None = None
 
     def parameters(self, particles: Particles) -> ChainParameters:
         dtype = particles.dtype
@@ -315,11 +312,6 @@ def from_blackjax(
     elif step_size is None:
         raise ValueError(
             "from_blackjax needs `step_size` where there is no warm-up to find it."
-        )
-    check_step_size("from_blackjax", "step_size", step_size, zero=False)
-    if not 0 < acceptance < 1:
-        raise ValueError(
-            f"from_blackjax needs 0 < `acceptance` < 1, but got {acceptance!r}."
         )
     name = _name_of(algorithm)
     option, default = _OPTIONS[name]

@@ -53,15 +53,12 @@ def checked_ladder(ladder: Any, reference: Any) -> np.ndarray:
     """Return inverse temperatures; raise `ValueError` unless they are a ladder."""
     ladder = np.asarray(ladder)
     falls = ladder.ndim == 1 and len(ladder) >= 2 and bool(np.all(np.diff(ladder) < 0))
-    if not falls or ladder[0] != 1 or ladder[-1] < 0:
+    ends = falls and ladder[0] == 1 and ladder[-1] >= 0
+    if not ends or (reference is not None and ladder[-1] > 0):
         raise ValueError(
             "ParallelTempering needs `inverse_temperatures`, at least two numbers that "
-            f"fall from 1, as [1, 0.5, 0.1, 0], but got {ladder.tolist()}."
-        )
-    if reference is not None and ladder[-1] > 0:
-        raise ValueError(
-            "ParallelTempering got a `reference` that its ladder, which ends at "
-            f"{ladder[-1]:g}, never reaches: end `inverse_temperatures` at 0."
+            "fall from 1, as [1, 0.5, 0.1, 0], to 0 where there is a `reference`, but "
+            f"got {ladder.tolist()}."
         )
     return ladder
 
@@ -70,10 +67,9 @@ class Replicas(eqx.Module):
     """Walkers of shape (temperature, chain) with their journeys through the ladder.
 
     Attributes:
-        walker: The points, with what is known of them.
         heading: 0 before the first visit to the target, 1 on the way to the hot end, 2
             on the way back.
-        round_trips: How often each walker went to the hot end and came back.
+        round_trips: How often each walker went there and came back.
     """
 
     walker: PathWalker
@@ -131,17 +127,16 @@ def _arrived(replicas: Replicas) -> Replicas:
 
 
 class PathStatistics(eqx.Module):
-    """Sums over steps.
+    """Sums over `num_steps` steps.
 
     Attributes:
-        rejected: The sum of the probabilities that each pair of neighbors refuses.
-        asked: How often each pair was asked to swap.
-        log_ratios: The sum of the log ratio of target and reference, of each chain.
-        stones: The logarithms of the sums of the ratios of the densities at neighboring
-            temperatures, at the hotter one's points, of each ladder.
+        rejected: The probabilities that each pair of neighbors refuses to swap.
+        asked: How often each pair was asked to.
+        log_ratios: The log ratios of target and reference.
+        stones: The ratios of the densities at neighboring temperatures, at the hotter
+            one's points: the logarithms of their sums.
         inverse_stones: Those of the inverse ratios, at the colder one's points.
-        inside: How often the hottest point of each ladder had positive density.
-        num_steps: The number of steps that walkers were looked at.
+        inside: How often the hottest point had positive density.
     """
 
     rejected: Float[Array, " pair"]
@@ -200,11 +195,8 @@ class PathStatistics(eqx.Module):
         """Return log Z by stepping stones, its error, and by integration.
 
         The way back to the reference ends where the density is positive: it misses the
-        reference's mass elsewhere, which is counted.
-
-        Args:
-            betas: The ladder, which must have been the same in all steps.
-            measured: Whether it was; if not, the estimates are NaN, the error infinite.
+        reference's mass elsewhere, which is counted. Without statistics of one ladder
+        (`measured`) the estimates are NaN, the error infinite.
         """
         chains = self.stones.shape[1]
         log_steps = jnp.log(self.num_steps)

@@ -123,10 +123,8 @@ class MALA(AbstractMarkovChains):
       \xi \sim \mathcal N(0, I)$$
 
     accepted with the probability that leaves $p^\beta$ exactly invariant. For the first
-    `num_adapt` steps $\eta$ moves so that `acceptance` of the proposals are accepted,
-    counted over all particles; then it stays, and the distribution is exact. Run it
-    from the particles of another sampler to correct them. One score evaluation a step:
-    the state holds the density at its particles.
+    `num_adapt` steps $\eta$ moves so that `acceptance` of the proposals are accepted;
+    then it stays, and the distribution is exact. One score evaluation a step.
 
     Args:
         step_size: The first step $\eta > 0$, in squared units of the points.
@@ -135,14 +133,12 @@ class MALA(AbstractMarkovChains):
         annealing: The inverse temperature $\beta$ as a function of the step number;
             1 by default.
         score_clip: The largest norm of the drift d; longer ones are shortened in the
-            proposal, which lets particles come down from overlaps. The distribution
-            stays exact.
+            proposal, and the distribution stays exact.
         project: What puts a point onto the subspace the particles live on.
 
     References:
         Roberts and Tweedie (1996), Exponential convergence of Langevin distributions,
-        with the truncated drift; Roberts and Rosenthal (1998), Optimal scaling of
-        discrete approximations to Langevin diffusions, for the acceptance rate.
+        with the truncated drift; Roberts and Rosenthal (1998) for the acceptance rate.
     """
 
     step_size: float | Scalar
@@ -154,25 +150,13 @@ class MALA(AbstractMarkovChains):
     project: Callable[[Point], Point] = eqx.field(default=everywhere)
 
     def __check_init__(self):
-        check_step_size("MALA", "step_size", self.step_size, zero=False)
-        if not 0 < self.acceptance < 1:
-            raise ValueError(
-                f"MALA needs 0 < `acceptance` < 1, but got {self.acceptance}."
-            )
         if isinstance(self.num_adapt, int):
             check_integers("MALA", 0, num_adapt=self.num_adapt)
         check_score_clip("MALA", self.score_clip)
 
-    def scaled(self, factor: float | Scalar) -> "MALA":
-        """Return this sampler with its first step size multiplied."""
-        return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
-
     def parameters(self, particles: Particles) -> ChainParameters:
         size = jnp.full((), self.step_size, particles.dtype)
         return ChainParameters(jnp.log(size))
-
-    def inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
-        return inverse_temperature(self.annealing, step, dtype)
 
     @keyed
     def move(
@@ -197,26 +181,12 @@ class MALA(AbstractMarkovChains):
         back = x - there.point - step_size * new_drift
         bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
         log_ratio = new_value - value + bias
-        walker, chance = _accept(accept_key, there, walker, log_ratio)
+        finite = jnp.isfinite(log_ratio)
+        chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
+        accepted = jr.uniform(accept_key, (), chance.dtype) < chance
+        pick = lambda new, old: jnp.where(accepted, new, old)
+        walker = jax.tree.map(pick, there, walker)
         return walker, chance, jnp.ones((), int), ~jnp.isnan(new_value)
-
-    def check_invariant(self) -> None:
-        if self.annealing is not None:
-            raise ValueError(
-                "MALA with `annealing` leaves no density invariant: leave it out where "
-                "another sampler sets the temperature."
-            )
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         check_projection("MALA", self.project, shape)
-
-
-def _accept(
-    key: Key, there: PathWalker, here: PathWalker, log_ratio: Scalar
-) -> tuple[PathWalker, Scalar]:
-    """Return the walker there or here, and the probability of acceptance."""
-    finite = jnp.isfinite(log_ratio)
-    chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
-    accepted = jr.uniform(key, (), chance.dtype) < chance
-    pick = lambda new, old: jnp.where(accepted, new, old)
-    return jax.tree.map(pick, there, here), chance

@@ -14,7 +14,13 @@ from equistein._gate import keyed
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler, cond_if_any
 from equistein.samplers._geometric_path import Flat, GeometricPath, PathWalker
-from equistein.samplers._steps import rms
+from equistein.samplers._steps import (
+    check_fraction,
+    check_step_size,
+    inverse_temperature,
+    rms,
+    Schedule,
+)
 
 _ADAPTATION_RATE = 0.2  # of the step's logarithm, for a whole unit of acceptance
 
@@ -28,7 +34,7 @@ that it took, and whether the density was a number where it went."""
 class ChainParameters(eqx.Module):
     """What a move is tuned by, at one temperature.
 
-    The inverse mass matrix is whole, its diagonal, or None for a move without one.
+    The inverse mass matrix is diagonal, or None for a move without one.
     """
 
     log_step_size: Scalar
@@ -74,14 +80,28 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     parameters, such as a step size, belong to a temperature, not to a chain.
 
     Attributes:
+        step_size: The first step size.
         project: What puts a point onto the subspace the particles live on.
         num_adapt: The number of first steps in which the step size adapts.
         acceptance: The acceptance rate aimed at.
+        annealing: The inverse temperature as a function of the step, or None for 1; not
+            where another sampler sets it.
     """
 
+    step_size: eqx.AbstractVar[float | Scalar]
     project: eqx.AbstractVar[Callable[[Point], Point]]
     num_adapt: eqx.AbstractVar[int | Int[Array, ""]]
     acceptance: eqx.AbstractVar[float]
+    annealing: eqx.AbstractVar[Schedule | None]
+
+    def __check_init__(self):
+        name = type(self).__name__
+        check_step_size(name, "step_size", self.step_size, zero=False)
+        check_fraction(name, acceptance=self.acceptance)
+
+    def scaled(self, factor: float | Scalar) -> "AbstractMarkovChains":
+        """Return these chains with their first step size multiplied."""
+        return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
     @abc.abstractmethod
     def parameters(self, particles: Particles) -> ChainParameters:
@@ -119,14 +139,6 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         size = parameters.log_step_size + _ADAPTATION_RATE * (rate - self.acceptance)
         return ChainParameters(size, parameters.inverse_mass_matrix)
 
-    def inverse_temperature(self, step: Int[Array, ""], dtype: jnp.dtype) -> Scalar:
-        r"""Return $\beta$ in a step of the chains by themselves."""
-        del step
-        return jnp.ones((), dtype)
-
-    def check_invariant(self) -> None:
-        """Raise `ValueError` if the moves leave another density invariant."""
-
     def init(self, particles: Particles, log_density: LogDensity) -> ChainState:
         """Build the state; the particles are projected."""
         x = jax.vmap(self.project)(particles)
@@ -142,7 +154,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         tune_key, move_key = jr.split(key)
         x, num = state.particles, len(state.particles)
         path = GeometricPath(log_density, Flat())
-        beta = self.inverse_temperature(state.step, x.dtype)
+        beta = inverse_temperature(self.annealing, state.step, x.dtype)
         parameters, tuning = cond_if_any(
             state.step == 0,
             lambda: self.tune(tune_key, path, x, beta, state.parameters),

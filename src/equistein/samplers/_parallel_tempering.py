@@ -114,7 +114,6 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         reference: AbstractReference | None = None,
         num_adapt: int = 1_000,
     ):
-        inner.check_invariant()
         self.adapts_ladder = inverse_temperatures is None
         least = 4 if self.adapts_ladder else 0
         check_integers("ParallelTempering", least, num_adapt=num_adapt)
@@ -200,10 +199,9 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     def summary(self, state: TemperingState) -> dict[str, Array]:
         """Return the ladder, how points travel in it, and log Z.
 
-        `log_z` is by stepping stones, the mean of those from the reference and those
-        back to it; its error is the jackknife's over the ladders, infinite where there
-        is only one or none was measured. `log_z_thermodynamic` integrates the mean log
-        ratio by the trapezoid rule.
+        `log_z` is by stepping stones, both ways; its error is the jackknife's over the
+        ladders, infinite where there is only one or none was measured.
+        `log_z_thermodynamic` integrates the mean log ratio by the trapezoid rule.
         """
         statistics, betas = state.statistics, state.inverse_temperatures
         found = {

@@ -1,6 +1,6 @@
 """What samplers share whose chains lie on the path from a reference to the target."""
 
-from typing import Generic, TypeVar
+from typing import Generic
 
 import equinox as eqx
 import jax
@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._types import Key, Keys, LogDensity, Particles, Scalar
-from equistein.samplers._base import AbstractSampler, cond_if_any
+from equistein.samplers._base import AbstractSampler, cond_if_any, Info, State
 from equistein.samplers._geometric_path import (
     AbstractReference,
     fitted_normal,
@@ -23,8 +23,6 @@ from equistein.samplers._markov_chains import (
     Move,
 )
 
-State = TypeVar("State")
-Info = TypeVar("Info")
 _NUM_CHECKED = 64  # samples of the reference
 
 
@@ -41,6 +39,13 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     inner: eqx.AbstractVar[AbstractMarkovChains]
     reference: eqx.AbstractVar[AbstractReference | None]
     reaches_reference: eqx.AbstractVar[bool]
+
+    def __check_init__(self):
+        if self.inner.annealing is not None:
+            raise ValueError(
+                f"{type(self).__name__} sets the temperature of its `inner` sampler: "
+                "leave out its `annealing`."
+            )
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         self.inner.check_shape(shape)

@@ -45,8 +45,8 @@ from equistein.samplers._validation import (
 )
 from equistein.samplers._warnings import (
     symmetry_warnings,
+    unguided,
     with_warnings,
-    zero_score_warnings,
 )
 
 _NUM_RECORDS = 100  # by default
@@ -79,8 +79,8 @@ def run(
     those of one.
 
     Args:
-        key: The source of randomness, `jax.random.key(0)` or an integer; step i uses
-            `fold_in(key, i)`. An array of keys for as many runs.
+        key: A key or an integer; step i uses `fold_in(key, i)`. An array of keys for as
+            many runs.
         sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once,
             for any `num_steps`; each custom schedule function, once more.
         log_density: The unnormalized log density of one point.
@@ -108,10 +108,9 @@ def run(
         ValueError: If an argument is invalid, with the remedy.
         InvarianceError: If the density lacks the kernel's symmetry.
         NonFiniteError: If a particle, or the density at a recorded step, is no longer
-            finite; it holds the last good particles.
-        RunInterrupted: On Ctrl-C; it holds the run so far.
-        EvaluationFailed: If a density that calls Python raises; it holds the run so
-            far.
+            finite. It holds the run so far, as do the next two.
+        RunInterrupted: On Ctrl-C.
+        EvaluationFailed: If a density that calls Python raises.
     """
     keys = as_keys(key)
     setup = _Setup(
@@ -231,7 +230,9 @@ def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ..
     except ValueError as error:
         error.add_note("`es.run(..., check=False)` continues without this check.")
         raise
-    return zero_score_warnings(np.asarray(points), scores)
+    reason = "a density that is constant or rounded there guides no particle."
+    text = unguided(np.asarray(points), scores, "at the start", reason)
+    return (text,) if text else ()
 
 
 @eqx.filter_jit
@@ -357,9 +358,8 @@ def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteErr
         )
     return NonFiniteError(
         f"A particle or its density stopped being finite in step {step}{where}; the "
-        f"error's `samples` hold {content}. Take a smaller step, clip the score "
-        "(`SVGD(..., score_clip=20.0)`), or look at `log_density` there, or at a "
-        "custom kernel at x = y.",
+        f"error's `samples` hold {content}. Take a smaller step, give `score_clip`, or "
+        "look at `log_density` there, or at a custom kernel at x = y.",
         step,
         samples,
     )

@@ -44,12 +44,7 @@ class Samples(eqx.Module):
     warnings: tuple[str, ...] = ()
 
     def __getitem__(self, index: int) -> "Samples":
-        """Return the samples of one of several runs.
-
-        Raises:
-            ValueError: If they are of one run only.
-            IndexError: If there is no such run.
-        """
+        """Return the samples of one of several runs."""
         if not isinstance(self.num_steps, np.ndarray):
             raise ValueError(
                 "These samples are of one run; those of a key array have runs to "
@@ -119,8 +114,8 @@ def load_samples(
 
     Args:
         path: The file.
-        sampler: The sampler that drew them, to continue from their `state`; None to
-            only look at them, with None for a state.
+        sampler: The sampler that drew them, to continue from their `state`, which is
+            None without it.
 
     Raises:
         ValueError: If the file holds no samples, or a state of another sampler.
@@ -138,7 +133,19 @@ def load_samples(
     )
     state = None
     if sampler is not None:
-        state = _state_of(runs, sampler, particles, parts, path)
+        like = state_like(sampler, particles, runs)
+        is_array = lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct)
+        dynamic, static = eqx.partition(like, is_array)
+        leaves, structure = jax.tree.flatten(dynamic)
+        saved = [part for name, part in parts.items() if name.startswith("state/")]
+        form = lambda leaf: (leaf.shape, leaf.dtype)
+        if list(map(form, saved)) != list(map(form, leaves)):
+            raise ValueError(
+                f"{path} holds the state of another sampler than `sampler`: give the "
+                "one that the samples were drawn with, or none."
+            )
+        arrays = jax.tree.unflatten(structure, map(jnp.asarray, saved))
+        state = eqx.combine(arrays, static)
     warnings = tuple(map(str, header["warnings"]))
     return Samples(particles, history, num_steps, converged, state, summary, warnings)
 
@@ -176,31 +183,6 @@ def collected(
         state,
         {name: np.asarray(value) for name, value in summary.items()},
     )
-
-
-def _state_of(
-    runs: int | None,
-    sampler: AbstractSampler,
-    particles: Particles,
-    parts: dict[str, np.ndarray],
-    path: pathlib.Path | str,
-) -> PyTree:
-    """Return the sampler's state with the arrays of a file."""
-    like = state_like(sampler, particles, runs)
-    dynamic, static = eqx.partition(like, lambda x: isinstance(x, jax.ShapeDtypeStruct))
-    leaves, structure = jax.tree.flatten(dynamic)
-    found = [parts.get(f"state/{i}") for i in range(len(leaves))]
-    fits = f"state/{len(leaves)}" not in parts and all(
-        part is not None and (part.shape, part.dtype) == (leaf.shape, leaf.dtype)
-        for part, leaf in zip(found, leaves, strict=True)
-    )
-    if not fits:
-        raise ValueError(
-            f"{path} holds the state of another sampler than `sampler`: give the one "
-            "that the samples were drawn with, or none."
-        )
-    arrays = [jnp.asarray(part) for part in found]
-    return eqx.combine(jax.tree.unflatten(structure, arrays), static)
 
 
 class NonFiniteError(FloatingPointError):

@@ -136,26 +136,20 @@ def _advance(
     until: int | Int[Array, ""],
     tol: float | Scalar | None,
 ) -> tuple[State, Bool[Array, ""]]:
-    """Take steps until number `until`, or until converged: an update below `tol`.
-
-    Without `tol` the infos are not used, and the compiler removes them.
-    """
+    """Take steps until number `until`, or until converged: an update below `tol`."""
     never = jnp.zeros((), bool)
-    taken: Array = state.step  # type: ignore[attr-defined]
-    until = jnp.asarray(until, taken.dtype)
-    if tol is None:
-        body = lambda _, state: _step(key, sampler, log_density, state)[0]
-        return jax.lax.fori_loop(taken, until, body, state), never
+    until = jnp.asarray(until, state.step.dtype)  # type: ignore[attr-defined]
 
     def unfinished(carry):
         state, converged = carry
         return (state.step < until) & ~converged
 
-    def body_with_info(carry):
+    def body(carry):
         state, info = _step(key, sampler, log_density, carry[0])
-        return state, info.update_norm < tol
+        # Without `tol` the info is not used, and the compiler removes it.
+        return state, never if tol is None else info.update_norm < tol
 
-    return jax.lax.while_loop(unfinished, body_with_info, (state, never))
+    return jax.lax.while_loop(unfinished, body, (state, never))
 
 
 def _step(key: Key, sampler: AbstractSampler, log_density: LogDensity, state: PyTree):

@@ -60,11 +60,10 @@ def thermal(
     $$\varepsilon(t) = \varepsilon_0 \max(\beta(t), 10^{-3})^{-p}
       \max(q, \min(1, 5 (T - t) / T))$$
 
-    Modes are $\beta^{-1/2}$ times wider while hot, so steps of a fixed fraction of the
-    width keep the mobility equal along the path: $p = 1/2$ for the step size of a
-    normalizing optimizer such as `vector_adam`, in the units of the points, $p = 1$ for
-    `langevin` and `sgd`, in squared units. The decay over the last fifth lets the
-    particles settle.
+    Modes are $\beta^{-1/2}$ times wider while hot, and steps a fixed fraction of the
+    width: $p = 1/2$ for the step size of a normalizing optimizer such as `vector_adam`,
+    in the units of the points, $p = 1$ for `langevin` and `sgd`, in squared units. The
+    decay over the last fifth lets the particles settle.
 
     Args:
         step_size: The step size $\varepsilon_0$ at the target, before it decays.
@@ -112,6 +111,13 @@ def step_size_at(step_size: StepSize, step: Scalar) -> Scalar:
     value = step_size(step) if callable(step_size) else step_size
     # By rounding, a schedule that falls to zero may pass it.
     return jnp.maximum(jnp.asarray(value, step.dtype), 0)
+
+
+def check_fraction(name: str, **fractions: float) -> None:
+    """Raise `ValueError` unless numbers are between 0 and 1."""
+    for argument, value in fractions.items():
+        if not 0 < value < 1:
+            raise ValueError(f"{name} needs 0 < `{argument}` < 1, but got {value!r}.")
 
 
 def check_step_size(name: str, argument: str, value: Any, *, zero: bool) -> None:

@@ -50,9 +50,8 @@ class SVGDState(eqx.Module):
 class SVGDInfo(eqx.Module):
     """What a step was like, before it moved the particles.
 
-    Norms are root mean squares over the particles, in the units of the points for the
-    update and of the score for the force; `evaluations` counts score evaluations per
-    particle so far.
+    Norms are root mean squares over the particles; `evaluations` counts those of the
+    score at each particle so far.
     """
 
     log_density: Scalar
@@ -72,9 +71,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
       \bigl[K(x, x_j)\, \beta s(x_j) + \mathrm{div}_{x_j} K(x, x_j)\bigr]$$
 
     The optimizer is fed with $-\psi$, so `optax.sgd(step)` is the equation above. The
-    kernel decides what the particles see of each other, and whether the flow is
-    equivariant; `optax.adam` scales each coordinate and breaks rotations, `vector_adam`
-    does not.
+    kernel decides whether the flow is equivariant; `optax.adam` scales each coordinate
+    and breaks rotations, `vector_adam` does not.
 
     Args:
         kernel: What turns scores into forces.

@@ -104,8 +104,7 @@ def check_signature(log_density: LogDensity, particles: Particles) -> None:
     point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
     text = (
         f"`log_density` must take one point, here of shape {point.shape}, and return a "
-        "scalar, but {}. The sampler vectorizes it over particles; reduce over the "
-        "point's axes."
+        "scalar, but {}. Reduce over the point's axes."
     )
     try:
         value = eqx.filter_eval_shape(log_density, point)

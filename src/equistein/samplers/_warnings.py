@@ -33,13 +33,6 @@ def warn_of_samples(text: str, stacklevel: int = 2) -> None:
     warnings.warn(text, SamplingWarning, stacklevel=stacklevel + 1)
 
 
-def zero_score_warnings(particles: np.ndarray, scores: np.ndarray) -> tuple[str, ...]:
-    """Return a warning if the score vanishes at most particles, in several places."""
-    reason = "a density that is constant or rounded there guides no particle."
-    text = _unguided(particles, scores, "at the start", reason)
-    return (text,) if text else ()
-
-
 def symmetry_warnings(
     sampler: AbstractSampler, log_density: LogDensity, ends: Particles
 ) -> tuple[str, ...]:
@@ -79,12 +72,7 @@ def with_warnings(
 
 @contextlib.contextmanager
 def suppress_warnings(about: str = "") -> Iterator[None]:
-    """Ignore sampling warnings that are expected, or checked otherwise.
-
-    Args:
-        about: A regular expression that those warnings contain, such as R-hat; by
-            default all of them.
-    """
+    """Ignore sampling warnings that contain a regular expression, such as R-hat."""
     with warnings.catch_warnings():
         message = f"(?s).*{about}"
         warnings.filterwarnings("ignore", message=message, category=SamplingWarning)
@@ -123,7 +111,7 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
             "density, as the `container` of `es.from_ase` does."
         )
         scores = np.asarray(samples.state.walkers.score)
-        found.append(_unguided(end, scores, "at the end", reason))
+        found.append(unguided(end, scores, "at the end", reason))
     if "weights" in samples.summary:
         found.append(_few_effective(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]
@@ -159,7 +147,7 @@ def _drift(start: np.ndarray, end: np.ndarray) -> str:
     )
 
 
-def _unguided(particles: np.ndarray, scores: np.ndarray, when: str, reason: str) -> str:
+def unguided(particles: np.ndarray, scores: np.ndarray, when: str, reason: str) -> str:
     """Warn of scores that are zero at most particles, in several places."""
     flat = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
     zero, places = int(np.sum(flat)), particles[flat]
