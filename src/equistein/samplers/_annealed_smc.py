@@ -20,8 +20,11 @@ from equistein.samplers._geometric_path import (
     PathWalker,
     unvalued,
 )
-from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
-from equistein.samplers._path_sampler import AbstractPathSampler
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains,
+    AbstractPathSampler,
+    ChainParameters,
+)
 from equistein.samplers._steps import check_fraction, rms
 
 _BISECTIONS = 40
@@ -83,16 +86,13 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         inner: What moves the particles: `MALA`, or one of `from_blackjax`.
         reference: The density at $\beta = 0$, on the chains' subspace. By default a
             normal one fitted to the start.
-        num_runs: The number of populations, of which that of the particles must be a
-            multiple.
+        num_runs: The number of populations, which divides that of the particles.
         num_moves: The number of moves a step.
-        ess_fraction: The conditional effective sample size aimed at, as a fraction
-            of a population.
+        ess_fraction: The conditional effective sample size aimed at.
 
     References:
         Del Moral, Doucet and Jasra (2006), Sequential Monte Carlo samplers; Zhou,
-        Johansen and Aston (2016), Toward automatic model comparison, for the
-        conditional effective sample size.
+        Johansen and Aston (2016) for the conditional effective sample size.
     """
 
     inner: AbstractMarkovChains
@@ -195,8 +195,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     def _one_run(self, path, key, walkers, log_weights, beta, log_z, parameters):
         """Weigh, choose and move the particles of one run.
 
-        Returns what the state holds of it, and the effective fraction of its particles,
-        the rate of acceptance, the evaluations and the number of undefined moves.
+        Returns what the state holds of it, and what the info is made of.
         """
         choose_key, key = jr.split(key)
         new_beta = next_temperature(

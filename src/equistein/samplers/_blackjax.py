@@ -276,14 +276,12 @@ def from_blackjax(
 
     In the first step Stan's warm-up (`blackjax.window_adaptation`) runs eight chains
     from as many of the particles, to find a step size and a diagonal inverse mass
-    matrix for all; the particles do not move meanwhile. Parallel tempering does so at
-    each temperature, sequential Monte Carlo at the first, and both adapt the step size
-    further.
+    matrix for all. Parallel tempering does so at each temperature, sequential Monte
+    Carlo at the first, and both adapt the step size further.
 
     BlackJAX sees coordinates of an orthonormal basis of the subspace that `project`
-    projects on. Evaluations of the score are counted: those of the integrator's steps
-    (two each for `adjusted_mclmc`), one at the start, the warm-up's, and, as `inner`,
-    one more a move.
+    projects on. All evaluations of the score are counted: two a step of the integrator
+    of `adjusted_mclmc`, and, as `inner`, one more a move.
 
     Args:
         algorithm: Such as `blackjax.nuts`.
@@ -292,13 +290,13 @@ def from_blackjax(
         step_size: The step of the integrator, or where the warm-up begins (1).
         acceptance: The rate of acceptance that the warm-up aims at.
         project: What puts a point onto the subspace, linear and orthogonal.
-        **options: `num_integration_steps` of `blackjax.hmc`, which needs it,
-            `max_num_doublings` of `blackjax.nuts` (10), or `integration_steps_params`
-            of `blackjax.adjusted_mclmc`: (2,).
+        **options: `num_integration_steps` of `blackjax.hmc`, `max_num_doublings` of
+            `blackjax.nuts` (10), or `integration_steps_params` of
+            `blackjax.adjusted_mclmc`: (2,).
 
     Raises:
         ValueError: If the algorithm is none of these, or an argument is out of range.
-        ImportError: If BlackJAX is not installed: `pip install equistein[bayes]`.
+        ImportError: If BlackJAX is not installed.
 
     References:
         Cabezas et al. (2024), BlackJAX: composable Bayesian inference in JAX; Hoffman
@@ -346,18 +344,13 @@ def _name_of(algorithm: Any) -> str:
     names = ", ".join(f"blackjax.{name}" for name in _OPTIONS)
     raise ValueError(
         f"from_blackjax needs one of {names}, itself and not what it returns for a "
-        f"density, but got {algorithm!r}. MALA, SVGD and sequential Monte Carlo are "
-        "those of `equistein`."
+        f"density, but got {algorithm!r}."
     )
 
 
 @gate
 def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> Any:
-    """Return a sampler as a `blackjax.base.SamplingAlgorithm`.
-
-    It has `init(position, rng_key=None)` and `step(rng_key, state)`, where the position
-    is the array of all particles.
-    """
+    """Return a sampler as a `blackjax.base.SamplingAlgorithm`, of all particles."""
     from blackjax.base import SamplingAlgorithm
 
     def init(position: Particles, rng_key: Any = None):

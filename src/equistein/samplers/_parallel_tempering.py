@@ -25,8 +25,11 @@ from equistein.samplers._ladder import (
     Replicas,
     swapped,
 )
-from equistein.samplers._markov_chains import AbstractMarkovChains, ChainParameters
-from equistein.samplers._path_sampler import AbstractPathSampler
+from equistein.samplers._markov_chains import (
+    AbstractMarkovChains,
+    AbstractPathSampler,
+    ChainParameters,
+)
 from equistein.samplers._steps import rms
 
 
@@ -88,9 +91,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         inverse_temperatures: The ladder, from 1 down; to 0, or to where the density
             has no barriers left. None for `num_temperatures` that adapt, from 1 to 0.
         num_temperatures: Their number, where the ladder is not given.
-        reference: The density at $\beta = 0$, on the chains' subspace. By default a
-            normal one fitted to the start; for a ladder that ends above 0, none: its
-            densities are $p^\beta$.
+        reference: The density at $\beta = 0$, on the chains' subspace; by default a
+            normal one fitted to the start. A ladder that ends above 0 has none.
         num_adapt: The number of steps that adapt.
 
     References:

@@ -81,8 +81,7 @@ def run(
     Args:
         key: A key or an integer; step i uses `fold_in(key, i)`. An array of keys for as
             many runs.
-        sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once,
-            for any `num_steps`; each custom schedule function, once more.
+        sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once.
         log_density: The unnormalized log density of one point.
         particles: The start, floating point, of shape (n, *shape); of several runs
             (r, n, *shape).
@@ -102,7 +101,7 @@ def run(
 
     Returns:
         The final particles and the history, and in `warnings` the reasons to distrust
-        them; each is a `SamplingWarning` too.
+        them, each a `SamplingWarning` too.
 
     Raises:
         ValueError: If an argument is invalid, with the remedy.
@@ -243,11 +242,7 @@ def _initial_state(runs, sampler, log_density, particles):
 def _loop(
     setup: _Setup, state: PyTree, show_progress: bool
 ) -> tuple[RunStatus, list, Callable[[Samples], BaseException] | None]:
-    """Take the steps.
-
-    Returns the status, the records of each call, and what makes the error that ended
-    the run early, if one did.
-    """
+    """Take the steps; return what made the error that ended them early, if one did."""
     record = record_steps if setup.runs is None else record_steps_of_runs
     tol = None if setup.tol is None else float(setup.tol)
     done, calls = int(jnp.min(state.step)), _ends(setup, state)

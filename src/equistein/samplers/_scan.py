@@ -30,15 +30,13 @@ def advance(
 ) -> State:
     """Take steps until the state is the one after step number `until`.
 
-    One compiled loop, for use inside other compiled code too. Nothing is checked and
-    nothing recorded.
+    One compiled loop, in which nothing is checked or recorded.
 
     Args:
         key: The source of randomness; step i uses `fold_in(key, i)`.
         sampler: Any sampler.
         log_density: The unnormalized log density of one point.
-        state: The state to continue from, such as `sampler.init(particles,
-            log_density)`.
+        state: Such as `sampler.init(particles, log_density)`.
         until: The number of the last step, which may be traced.
         tol: Stop once the root mean square update is below this; None takes all steps.
     """

@@ -55,7 +55,7 @@ def thermal(
     power: float = 0.5,
     last: float = 0.0,
 ) -> Callable[[Any], Any]:
-    r"""A schedule of step sizes that follows the temperature.
+    r"""A schedule of step sizes, for an optimizer or `langevin`, by the temperature.
 
     $$\varepsilon(t) = \varepsilon_0 \max(\beta(t), 10^{-3})^{-p}
       \max(q, \min(1, 5 (T - t) / T))$$
@@ -71,9 +71,6 @@ def thermal(
         num_steps: The number of steps $T$ of the whole run.
         power: The power $p$ of the temperature.
         last: The fraction $q$ of the step that is left at the end.
-
-    Returns:
-        A schedule for an Optax optimizer or for `SVGD(langevin=...)`.
     """
 
     def schedule(step):

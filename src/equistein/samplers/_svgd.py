@@ -79,15 +79,13 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         optimizer: An Optax transformation.
         annealing: The inverse temperature $\beta$ as a function of the step number,
             such as `Geometric(1_000)`; 1 by default.
-        langevin: The step size $\eta$ of an unadjusted Langevin step
-            $x + \eta \beta s(x) + \sqrt{2\eta}\, \xi$ taken with each step, a number or
-            a function like `annealing`; 0 by default. It corrects the lack of spread
-            of few particles in many dimensions.
+        langevin: The step size $\eta$, a number or a function like `annealing`, of a
+            Langevin step $x + \eta \beta s(x) + \sqrt{2\eta}\, \xi$ taken with each
+            step: it corrects the lack of spread of few particles in many dimensions.
         score_clip: The largest norm of a point's score; longer ones are shortened.
-        project: What puts points and updates onto the linear subspace the particles
-            live on; by default that of the kernel.
-        repellers: Fixed particles that join the sums as sources, such as data that the
-            particles should keep away from; they are projected.
+        project: What puts points onto the linear subspace the particles live on; by
+            default that of the kernel.
+        repellers: Fixed particles that join the sums as sources.
         factor: What multiplies the updates; `scaled` sets it.
         mesh: The devices that share sums and scores; `run(mesh=...)` sets it. Each
             holds all particles, and computes the score and the force of its part.
@@ -232,8 +230,7 @@ def annealed_svgd(
     """Return SVGD from hot to the target in equal factors of the temperature.
 
     While hot, the modes overlap and the start is forgotten; their weights freeze where
-    the barrier closes. Steps are a fixed fraction of the thermal width, without
-    momentum.
+    the barrier closes. Steps follow the thermal width, without momentum.
 
     Args:
         kernel: The kernel.

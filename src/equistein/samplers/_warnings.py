@@ -51,10 +51,7 @@ def symmetry_warnings(
 def with_warnings(
     samples: Samples, start: np.ndarray, known: tuple[str, ...], name: str
 ) -> Samples:
-    """Return samples with all their warnings, each of which is issued too.
-
-    `known` are the warnings from before the run, which began at `start`.
-    """
+    """Return samples with all their warnings, issued too; `known` are from before."""
     if isinstance(samples.num_steps, np.ndarray):
         lines: dict[str, list[str]] = {}
         stateless = dataclasses.replace(samples, state=None)
@@ -142,8 +139,7 @@ def _drift(start: np.ndarray, end: np.ndarray) -> str:
         return ""
     return (
         f"the particles went from {before:.3g} from the origin to {after:.3g}, root "
-        "mean square: has the density a finite integral? If so, begin nearer to where "
-        "it is large."
+        "mean square: has the density a finite integral? If so, begin nearer to it."
     )
 
 
@@ -165,9 +161,8 @@ def _undefined(counts: np.ndarray) -> str:
     if not num:
         return ""
     return (
-        f"`log_density` was NaN at {num} proposals in the {len(counts)} steps that "
-        "were recorded, all of which were refused: smaller steps do not help. Return "
-        "-inf where the density is zero, and mend it elsewhere."
+        f"`log_density` was NaN at {num} proposals in {len(counts)} recorded steps: "
+        "return -inf where the density is zero, and mend it elsewhere."
     )
 
 
