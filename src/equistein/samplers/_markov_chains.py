@@ -132,7 +132,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         beta: Scalar,
         parameters: ChainParameters,
     ) -> tuple[ChainParameters, Int[Array, ""]]:
-        r"""Return parameters for the density at $\beta$, and the evaluations it took."""
+        r"""Return parameters for the density at $\beta$, and its evaluations."""
         del key, path, particles, beta
         return parameters, jnp.zeros((), int)
 
