@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from equistein.data import DataError, published_clouds, qm9_isomers, QM9Isomers
-from equistein.models import molecule_numbers
 from equistein.molecules import (
     angles,
     atomic_numbers_of,
@@ -17,6 +16,7 @@ from equistein.molecules import (
     embed,
     isomers,
     perceive,
+    score_molecules,
     symbols_of,
 )
 
@@ -52,7 +52,7 @@ class Reference:
         """Return the scores of molecules, whose elements may be in another order."""
         positions = np.asarray(positions, np.float64)
         perceived = [perceive(symbols, molecule) for molecule in positions]
-        numbers = molecule_numbers(symbols, positions, self.graphs, perceived)
+        numbers = score_molecules(symbols, positions, self.graphs, perceived)
         found = {seen.smiles for seen in perceived}
         numbers["num_held_out"] = len(found & self.other_graphs)
         for name, measured in GEOMETRY.items():

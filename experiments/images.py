@@ -11,13 +11,12 @@ import jax.random as jr
 import numpy as np
 
 from equistein.data import class_names
-from equistein.diffusion import MixtureNoiseEnergy
+from equistein.diffusion import image_bits, MixtureNoiseEnergy
 from equistein.energies import AbstractEnergy, JointEnergy
 from equistein.groups import ImageRotations, Trivial
 from equistein.models import (
     contrastive_model,
     ContrastiveSettings,
-    image_bits,
     image_model,
     ImageSettings,
     Model,

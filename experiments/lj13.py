@@ -112,9 +112,7 @@ def denoise_coordinates(
     settings = config.denoising(config.twin_batches, len(data))
     settings = dataclasses.replace(settings, stein_step_size=0.0)
     network = NoiseMLP(data[0].size, widths=(config.twin_width,) * 3, key=energy_key)
-    graph = for_data(
-        energy_key, _TARGET.group, data[:512], network="graph", settings=settings
-    )
+    graph = for_data(energy_key, _TARGET.group, data[:512], settings=settings)
     noise = float(graph.energy.sigma_min)  # type: ignore[attr-defined]
     model = denoising_model(NoiseEnergy(network, data, noise), data, settings)
     fitted = model.fit(fit_key, data, checkpoint=trial.checkpoint(), progress=True)

@@ -22,7 +22,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel._force_about",
     "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
     "AbstractEnergies.given", "AbstractEnergies.num_classes",
-    "AbstractNoiseEnergy.check_labels", "AbstractNoiseEnergy.start",
+    "AbstractNoiseEnergy.start",
     "AbstractGenerator.scaled", "AbstractParticleSystem.start",
 }  # fmt: skip
 

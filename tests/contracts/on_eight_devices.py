@@ -137,8 +137,7 @@ def training():
         (es.models.for_data(key, Cyclic(4), plane, settings=contrastive), plane),
         (
             es.models.for_data(
-                key, es.groups.PointCloud((0,) * 6, 3), clouds, network="graph",
-                settings=denoising,
+                key, es.groups.PointCloud((0,) * 6, 3), clouds, settings=denoising
             ),
             clouds,
         ),

@@ -9,9 +9,8 @@ from sampler_registry import log_density, one_step, SAMPLERS, start
 from test_training_parts import tried
 from training_registry import batch_of, OBJECTIVES
 
-DRAWING = [  # which run samplers, one operation after the other
-    "contrastive divergence", "blurred", "sum", "all formulas",
-]  # fmt: skip
+DRAWING = ["contrastive divergence", "blurred", "sum"]
+"""Objectives that run samplers, one operation after the other."""
 
 
 def alike(first, second):

@@ -29,15 +29,12 @@ from equistein.groups import (
     Trivial,
 )
 from equistein.models import (
-    Dataset,
     DenoisingSettings,
     energy_for,
     for_data,
-    for_dataset,
     image_model,
     ImageSettings,
     kernel_for,
-    Problem,
 )
 from equistein.networks import NoiseMLP
 from equistein.samplers import SVGD
@@ -67,13 +64,7 @@ def joint(key, group, data):
 def levels(key, group, data):
     if isinstance(group, Trivial):
         return NoiseEnergy(NoiseMLP(data[0].size, widths=(8,), key=key), data, 0.3)
-    return for_data(key, group, data, network="graph", settings=GRAPH).energy
-
-
-def formulas(key, group, data):
-    names = (tuple("CO"), tuple("COO"))
-    dataset = Dataset(data, np.arange(len(data)) % 2, Trivial(), formulas=names)
-    return for_dataset(key, dataset, Problem(group="point-cloud"), GRAPH).energy
+    return for_data(key, group, data, settings=GRAPH).energy
 
 
 def images(key, group, data):
@@ -103,8 +94,6 @@ ENERGIES = {  # with the groups to try: adding an energy means adding a line her
     "levels of noise": (levels, ["trivial", "cloud"]),
     "images of classes": (images, ["images"]),
     "images of one class": (lambda *given: images(*given).given(1), ["images"]),
-    "several formulas": (formulas, ["trivial"]),
-    "one of several formulas": (lambda *given: formulas(*given).given(1), ["cloud"]),
 }  # fmt: skip
 
 
@@ -119,7 +108,6 @@ CASES = {
     f"{name} for {group}": (make, *GROUPS[group])
     for name, (make, groups) in ENERGIES.items()
     for group in groups
-    if name != "several formulas"  # which is no energy before a formula is given
 }
 
 
@@ -188,13 +176,10 @@ def test_walls_keep_the_density_normalizable(case):
 
 
 def test_every_level_of_noise_is_an_energy(key):
-    for name in ("levels of noise", "several formulas"):
-        make, groups = ENERGIES[name]
-        group, shape = GROUPS[groups[0]]
-        energies, data = energy_and_data(key, make, group, shape)
-        label = jnp.asarray(1)
-        assert isinstance(energies, AbstractNoiseEnergy)
-        one = energies.at(energies.sigma_max, label)
-        assert isinstance(one, AbstractEnergy)
-        assert np.isfinite(one(energies.project(data[0], label)))
-        assert energies.group(shape).order == 1
+    group, shape = GROUPS["trivial"]
+    energy, data = energy_and_data(key, levels, group, shape)
+    assert isinstance(energy, AbstractNoiseEnergy)
+    one = energy.at(energy.sigma_max)
+    assert isinstance(one, AbstractEnergy)
+    assert np.isfinite(one(energy.project(data[0])))
+    assert energy.group(shape).order == 1

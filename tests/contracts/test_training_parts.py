@@ -30,7 +30,7 @@ from equistein.training import (
 
 ALL = "equistein."
 every_objective = pytest.mark.parametrize(
-    ("make", "energy", "labels"), some_slow(OBJECTIVES, ["all formulas"])
+    ("make", "energy", "labels"), OBJECTIVES.values(), ids=OBJECTIVES.keys()
 )
 every_negatives = pytest.mark.parametrize(
     "make", NEGATIVES.values(), ids=NEGATIVES.keys()
@@ -40,7 +40,7 @@ every_generator = pytest.mark.parametrize(
 )
 every_generator_costly_ones_slow = pytest.mark.parametrize(
     ("make", "energy", "conditions"),
-    some_slow(GENERATORS, ["sampler of classes", "formulas"]),
+    some_slow(GENERATORS, ["sampler of classes"]),
 )
 every_start = pytest.mark.parametrize("make", STARTS.values(), ids=STARTS.keys())
 every_group = pytest.mark.parametrize("group", some_slow(GROUPS, ["cloud"]))

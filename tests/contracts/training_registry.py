@@ -4,12 +4,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import optax
 
 from equistein.diffusion import (
     DiffusionSteps,
-    FormulaGenerator,
     NoiseConditionalScoreMatching,
     NoiseEnergy,
     ReverseDiffusion,
@@ -18,7 +16,6 @@ from equistein.diffusion import (
 from equistein.energies import JointEnergy, PlainEnergy
 from equistein.groups import Cyclic, PointCloud, Trivial
 from equistein.kernels import RBF
-from equistein.models import Dataset, DenoisingSettings, for_dataset, Problem
 from equistein.networks import MLP, NoiseMLP
 from equistein.samplers import Langevin, MALA, Normal, SVGD
 from equistein.training import (
@@ -55,17 +52,6 @@ def joint():
 
 def levels():
     return NoiseEnergy(NoiseMLP(6, widths=(4,), key=jr.key(1)), points(), 0.3)
-
-
-def formulas():
-    dataset = Dataset(
-        points(), np.arange(NUM) % 2, Trivial(), formulas=(tuple("CO"), tuple("COO"))
-    )
-    problem, settings = (
-        Problem(group="point-cloud"),
-        DenoisingSettings(width=4, depth=1, sigma_min=0.3),
-    )
-    return for_dataset(jr.key(1), dataset, problem, settings).energy
 
 
 SGD = optax.sgd(0.1)  # closures are compiled anew, the same ones are not
@@ -117,7 +103,6 @@ OBJECTIVES = {  # adding an objective to the library means adding a line here
     "blurred": (lambda: Blurred(divergence(), 0.1), plain, None),
     "sum": (lambda: divergence() + 0.1 * CrossEntropy(), joint, CLASSES),
     "all levels": (NoiseConditionalScoreMatching, levels, None),
-    "all formulas": (NoiseConditionalScoreMatching, formulas, CLASSES),
 }  # fmt: skip
 
 
@@ -135,14 +120,6 @@ GENERATORS = {  # a generator, an energy, and the conditions that it knows
         joint, [None, 0, 1],
     ),
     "reverse diffusion": (reverse, levels, [None]),
-    "formulas": (
-        lambda: FormulaGenerator(
-            tuple(
-                ReverseDiffusion(diffusion_steps(), (num, 2), 3) for num in (2, 3)
-            )
-        ),
-        formulas, [0, 1],
-    ),
 }  # fmt: skip
 STARTS = {  # adding a start to the library means adding a line here
     "box": lambda group: Box(data_of(group), group),

@@ -8,7 +8,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.models import ContrastiveSettings, Dataset, for_dataset, Problem
+from equistein.models import ContrastiveSettings, Dataset, for_dataset
 from equistein.models._judge import force_errors
 from equistein.molecules import BOLTZMANN
 from equistein.targets import DoubleWell
@@ -31,12 +31,11 @@ def cluster():
 
 def error_of(seen, dataset, weight):
     """Return the held-out error of forces, over that of zero."""
-    problem = Problem(group="point-cloud", network="features")
     settings = ContrastiveSettings(
         num_epochs=150, batch_size=64, widths=(64, 64), num_particles=64, num_steps=10,
         force_weight=weight,
     )  # fmt: skip
-    model = for_dataset(jr.key(1), seen, problem, settings)
+    model = for_dataset(jr.key(1), seen, settings)
     fitted = model.fit(jr.key(2), jnp.asarray(seen.train().points))
     found = force_errors(fitted.energy, dataset)
     return found["held_out_force_error"] / found["held_out_force_error_of_zero"]

@@ -57,7 +57,7 @@ def test_denoising_and_reverse_diffusion_recover_lengths_angles_and_weights():
     )  # fmt: skip
 
     def fitted_with(settings):
-        model = for_data(jr.key(2), GROUP, data, network="graph", settings=settings)
+        model = for_data(jr.key(2), GROUP, data, settings=settings)
         return model.fit(jr.key(3), data)
 
     fitted = fitted_with(settings)

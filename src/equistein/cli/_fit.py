@@ -214,7 +214,6 @@ class _Task:
         )
         named = {
             "Elements": [formula(data.species)] if data.species else (),
-            "Formulas": [formula(species) for species in data.formulas or ()],
             "Columns": data.columns,
             "Classes": data.classes,
         }
@@ -254,10 +253,6 @@ class _Task:
         try:
             fitted = self._fit(folder)
             fitted.save(folder.path / RunFolder.MODEL)
-            if dataset.formulas:
-                first = formula(dataset.formulas[0])
-                say(f"Samples are of the most frequent formula, {first}.")
-                fitted, dataset = models.of_formula(fitted, 0), dataset.of_formula(0)
             say(f"Drawing {problem.num_samples} samples ...")
             outcomes, figures = models.judge(
                 judge_key, fitted, dataset.in_memory(), progress=True,
@@ -277,7 +272,7 @@ class _Task:
         runs.write_figures(folder, figures)
         text = models.fit_text(
             fitted, outcomes["model"].metrics, f"equistein fit: {self.data.name}",
-            self.description, kelvin=problem.kelvin,
+            self.description,
         )  # fmt: skip
         runs.write_report(folder, text)
         print_answer(folder, self.data)
@@ -302,13 +297,13 @@ def _fit_settings(problem: Problem, options: Any) -> AbstractSettings:
 def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
-    dataset = models.read_dataset(data, problem, batch_size or 2)
+    dataset = models.read_dataset(data, problem)
     problem = dataclasses.replace(problem, network=models.network_of(problem, dataset))
     settings = _fit_settings(problem, options)
     if batch_size is None:  # small data have smaller batches
         num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
         settings = dataclasses.replace(settings, batch_size=num)
-    model = models.for_dataset(jr.key(problem.seed), dataset, problem, settings)
+    model = models.for_dataset(jr.key(problem.seed), dataset, settings)
     train = dataset.in_memory().train()
     model.check(jr.key(problem.seed), train.points, train.labels)
     check_drawn(problem.num_samples, dataset.points.shape[1:])

@@ -12,16 +12,14 @@ import tyro
 
 from equistein import models
 from equistein._files import PART, unfinished
-from equistein._types import Key
 from equistein.bridges import to_ase
-from equistein.cli._output import answer, say
+from equistein.cli._output import answer
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
-from equistein.molecules import formula, symbols_of, write_xyz
+from equistein.molecules import formula, score_molecules, symbols_of, write_xyz
 from equistein.runs import RunFolder, UserError
 from equistein.training import Fitted
 
 _PRETRAINED = "pretrained:"
-_COMPARED = 64  # molecules of a formula that training saw
 _SCORES = ("validity", "molecule_stability", "atom_stability", "num_isomers")
 _MOLECULES = (".xyz", ".extxyz", ".xyz.gz", ".traj", ".db", ".pdb")
 _FOLDER = ""  # the suffix of a folder, of images
@@ -39,8 +37,6 @@ class Sample:
             folder of .png files, a name without an ending.
         num_samples: How many.
         label: The class to draw from, its number or its name; by default all.
-        formula: Of molecules the formula to draw; by default the most frequent. One
-            that training never saw is scored beside the most frequent.
         seed: The source of randomness.
     """
 
@@ -48,7 +44,6 @@ class Sample:
     out: pathlib.Path
     num_samples: int = 512
     label: str | None = None
-    formula: str | None = None
     seed: int = 0
 
     def execute(self) -> int:
@@ -58,14 +53,9 @@ class Sample:
                 "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
                 f"got {self.num_samples} and {self.seed}."
             )
-        learned = _learned(self.run)
-        names = models.formulas_of(learned)
-        if self.formula is not None and not names:
-            raise UserError(f"--formula {self.formula}: no molecules were learned.")
-        fitted = (
-            models.of_formula(learned, self.formula or names[0]) if names else learned
-        )
-        species = symbols_of(fitted.about["atomic_numbers"]) if names else None
+        fitted = _learned(self.run)
+        numbers = fitted.about.get("atomic_numbers")
+        species = symbols_of(numbers) if numbers else None
         label = _label(self.label, fitted)
         check_out(self.out, species, fitted)
         key = jr.key(self.seed)
@@ -84,7 +74,10 @@ class Sample:
             out=self.out, num_samples=self.num_samples, shape=points.shape[1:],
         )  # fmt: skip
         if species:
-            _print_scores(key, learned, species, points)
+            scores = score_molecules(species, points)
+            text = [f"{name} {scores[name]:.3g}" for name in _SCORES if name in scores]
+            kind = formula(species)
+            answer(f"{kind} ({len(points)}): {', '.join(text)}", **{kind: scores})
         return 0
 
 
@@ -174,22 +167,3 @@ def _kind(path: pathlib.Path) -> str:
     """Return the suffix, with that before it if the file is packed."""
     packed = "".join(path.suffixes[-2:])
     return packed if packed in _MOLECULES else path.suffix
-
-
-def _print_scores(
-    key: Key, learned: Fitted, species: Sequence[str], points: np.ndarray
-) -> None:
-    """Print how good molecules are; of a new formula, beside those of a known one."""
-    known, name = models.formulas_of(learned), formula(species)
-    rows = {name: (species, points)}
-    if name not in known:
-        seen, names = known[0], ", ".join(known)
-        say(f"Training never saw {name}, but {names}. Drawing {seen} ...")
-        one = models.of_formula(learned, seen)
-        like = one.sample(key, min(len(points), _COMPARED), progress=True)
-        atoms = symbols_of(one.about["atomic_numbers"])
-        rows[f"{seen}, seen"] = (atoms, np.asarray(like))
-    for label, (atoms, drawn) in rows.items():
-        numbers = models.molecule_numbers(atoms, drawn, ())
-        text = [f"{key} {numbers[key]:.3g}" for key in _SCORES if key in numbers]
-        answer(f"{label} ({len(drawn)}): {', '.join(text)}", **{label: numbers})

@@ -1,7 +1,7 @@
 """Energies of data at all noise levels: learned by denoising, sampled backwards."""
 
 from equistein.diffusion._blurred_normals import BlurredNormals as BlurredNormals
-from equistein.diffusion._masked_energy import MaskedNoiseEnergy as MaskedNoiseEnergy
+from equistein.diffusion._image_bits import image_bits as image_bits
 from equistein.diffusion._mixture_energy import (
     MixtureNoiseEnergy as MixtureNoiseEnergy,
 )
@@ -9,10 +9,7 @@ from equistein.diffusion._noise_energy import (
     AbstractNoiseEnergy as AbstractNoiseEnergy,
     NoiseEnergy as NoiseEnergy,
 )
-from equistein.diffusion._reverse_diffusion import (
-    FormulaGenerator as FormulaGenerator,
-    ReverseDiffusion as ReverseDiffusion,
-)
+from equistein.diffusion._reverse_diffusion import ReverseDiffusion as ReverseDiffusion
 from equistein.diffusion._score_matching import (
     denoising_loss as denoising_loss,
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,

@@ -117,17 +117,8 @@ class BlurredNormals(eqx.Module):
             jnp.zeros_like(self.log_shares[:1]),
             *(part[label : label + 1] for part in parts),
         )
-        return eqx.tree_at(
-            lambda normals: (
-                normals.log_shares,
-                normals.means,
-                normals.axes,
-                normals.variances,
-                normals.rest,
-            ),
-            self,
-            one,
-        )
+        all_parts = lambda n: (n.log_shares, n.means, n.axes, n.variances, n.rest)
+        return eqx.tree_at(all_parts, self, one)
 
     def _log_densities(
         self, copies: Float[Array, "copy *shape"], noise: Scalar

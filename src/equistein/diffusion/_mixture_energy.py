@@ -3,28 +3,26 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
 
 from equistein._gate import gate, keyed
 from equistein._numbers import is_integer
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion._blurred_normals import BlurredNormals
 from equistein.diffusion._noise_energy import AbstractNoiseEnergy
-from equistein.energies import AbstractEnergy, Evaluation, fixed
+from equistein.energies import Evaluation, fixed
 from equistein.groups import AbstractGroup
 from equistein.networks import SteerableUNet
 
 
 @gate
-class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
+class MixtureNoiseEnergy(AbstractNoiseEnergy):
     r"""What is known of blurred images, corrected by a network.
 
     $$E_\sigma(x) = -\log p^{\mathcal N}_\sigma(x) - \frac{s}{\sigma} f(x, \sigma / s)$$
 
     The first term is the exact energy of normal distributions like the data of each
     class, with noise; what the data is beyond that, f learns. Far from all data the
-    first term rules, and nothing there is likely. By itself it is the energy at the
-    least noise.
+    first term rules, and nothing there is likely.
 
     With classes, $E(x, y) = E(x) - \log p(y | x)$ with a softmax of the network's. The
     energies of one class, from which its images are drawn, leave out the normal
@@ -89,13 +87,6 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         # as much as the rest.
         return Evaluation(energy, self.network.classes(point, noise / scale))
 
-    def at(
-        self, noise: Scalar | float, label: Int[Array, ""] | None = None
-    ) -> "MixtureNoiseEnergy":
-        del label  # all classes are of one kind of points
-        noise = jnp.asarray(noise, self.sigma_min.dtype)
-        return eqx.tree_at(lambda energy: energy.sigma_min, self, noise)
-
     def given(self, label: int | np.integer) -> "MixtureNoiseEnergy":
         """Return the energies of one class.
 
@@ -117,12 +108,8 @@ class MixtureNoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     def num_classes(self, shape: tuple[int, ...]) -> int | None:
         return len(self.normals.log_shares) if self.has_classes else None
 
-    def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
-        del label
+    def project(self, point: Point) -> Point:
         return point
-
-    def fraction_present(self, label: Int[Array, ""] | None = None) -> float:
-        return 1.0
 
     @keyed
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:

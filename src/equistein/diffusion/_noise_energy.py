@@ -1,23 +1,24 @@
 """An energy for each noise level: the interface, and one on a network."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from equistein._gate import gate, keyed
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.energies import AbstractEnergies, AbstractEnergy
+from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.networks import AbstractNoiseNetwork
 
 
-class AbstractNoiseEnergy(AbstractEnergies):
+class AbstractNoiseEnergy(AbstractEnergy):
     r"""Energies of data blurred by normal noise, one for each level $\sigma$.
+
+    By itself it is the energy at the least noise.
 
     Attributes:
         scale: The root mean square coordinate of the data.
@@ -30,24 +31,13 @@ class AbstractNoiseEnergy(AbstractEnergies):
     sigma_max: eqx.AbstractVar[Scalar]
 
     @abc.abstractmethod
-    def at(
-        self, noise: Scalar | float, label: Int[Array, ""] | None = None
-    ) -> AbstractEnergy:
-        """Return the energy of data with so much noise, of the kind that a label tells.
+    def project(self, point: Point) -> Point:
+        """Return the nearest point of the subspace that points live on."""
 
-        Labels are for energies of several kinds of points.
-        """
-
-    @abc.abstractmethod
-    def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
-        """Return the nearest point of the subspace that points of a kind live on."""
-
-    def check_labels(self, labels: Any) -> None:
-        """Raise `ValueError` unless labels tell the kind of each point, if need be."""
-
-    @abc.abstractmethod
-    def fraction_present(self, label: Int[Array, ""] | None = None) -> Scalar | float:
-        """Return the fraction of a point's coordinates that count for a kind."""
+    def at(self, noise: Scalar | float) -> "AbstractNoiseEnergy":
+        """Return the energy of data with so much noise."""
+        noise = jnp.asarray(noise, self.sigma_min.dtype)
+        return eqx.tree_at(lambda energy: energy.sigma_min, self, noise)
 
     def level(self, fraction: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         r"""Return the noise at a fraction of the way from the largest to the least.
@@ -71,18 +61,16 @@ class AbstractNoiseEnergy(AbstractEnergies):
         points = width * jr.normal(key, (num, *shape), width.dtype)
         return jax.vmap(self.project)(points)
 
-    def denoised(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
+    def denoised(self, point: Point) -> Point:
         r"""Return the mean of the data that noise took to a point, by Tweedie's rule.
 
         $$\hat x = x - \sigma^2 \nabla E_\sigma(x)$$
         """
-        return point - self.sigma_min**2 * jax.grad(self.at(self.sigma_min, label))(
-            point
-        )
+        return point - self.sigma_min**2 * jax.grad(self)(point)
 
 
 @gate
-class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
+class NoiseEnergy(AbstractNoiseEnergy):
     r"""The energies of data blurred by normal noise, one for each level $\sigma$.
 
     $$E_\sigma(x) = \frac{|x|^2}{2(\sigma^2 + s^2)}
@@ -91,7 +79,7 @@ class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
     With s the root mean square coordinate of the data, the first term is the energy
     of a normal density as wide as the blurred data, which confines the particles. The
     force of the second is of the order that denoising asks for when the network's is
-    of order one. By itself it is the energy at the least noise, as any other.
+    of order one.
 
     Args:
         network: The network $f$.
@@ -140,19 +128,8 @@ class NoiseEnergy(AbstractEnergy, AbstractNoiseEnergy):
         confining = jnp.sum(centered**2) / (2 * (noise**2 + scale**2))
         return confining - scale / noise * self.network(point, noise / scale)
 
-    def at(
-        self, noise: Scalar | float, label: Int[Array, ""] | None = None
-    ) -> "NoiseEnergy":
-        del label  # there is one kind of points
-        noise = jnp.asarray(noise, self.sigma_min.dtype)
-        return eqx.tree_at(lambda energy: energy.sigma_min, self, noise)
-
-    def project(self, point: Point, label: Int[Array, ""] | None = None) -> Point:
-        del label
+    def project(self, point: Point) -> Point:
         return self.network.project(point)
-
-    def fraction_present(self, label: Int[Array, ""] | None = None) -> float:
-        return 1.0
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.network.group(shape)

@@ -1,6 +1,5 @@
 """New points by reverse diffusion."""
 
-import dataclasses
 from typing import Literal
 
 import equinox as eqx
@@ -12,7 +11,6 @@ from jaxtyping import Array, Int
 from equistein._gate import gate
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
-from equistein.diffusion._masked_energy import MaskedNoiseEnergy
 from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.diffusion._steps import AbstractDiffusionSteps
 from equistein.samplers import NonFiniteError, Samples
@@ -90,47 +88,6 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
     def scaled(self, factor: Scalar) -> "ReverseDiffusion":
         steps = self.steps.scaled(factor)
         return ReverseDiffusion(steps, self.shape, self.num_at_once, self.ending)
-
-
-@gate
-class FormulaGenerator(AbstractGenerator[MaskedNoiseEnergy]):
-    """A generator for each formula of a `MaskedNoiseEnergy`.
-
-    Args:
-        generators: One for each formula, in the order of their numbers.
-    """
-
-    generators: tuple[AbstractGenerator, ...]
-
-    def __init__(self, generators: tuple[AbstractGenerator, ...]):
-        self.generators = generators
-
-    @property
-    def num_at_once(self) -> int:  # type: ignore[override]
-        """The number of points drawn together, the same for all formulas."""
-        return self.generators[0].num_at_once
-
-    def draw(
-        self, key: Key, energy: MaskedNoiseEnergy, num: int, condition: Condition
-    ) -> Particles:
-        """Draw molecules of one formula.
-
-        Raises:
-            ValueError: If there is no formula of the number `condition`.
-        """
-        label, clamp = parts_of(condition)
-        if label is None:
-            raise ValueError(
-                "This fit knows several formulas: give the number of one as `label`, "
-                f"from 0 to {len(self.generators) - 1}."
-            )
-        model = energy.given(label)
-        if clamp is not None:
-            clamp = dataclasses.replace(clamp, label=None)
-        return self.generators[int(label)].draw(key, model, num, clamp)
-
-    def scaled(self, factor: Scalar) -> "FormulaGenerator":
-        return FormulaGenerator(tuple(each.scaled(factor) for each in self.generators))
 
 
 @eqx.filter_jit

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from equistein._gate import gate
 from equistein._types import Key, Scalar
@@ -17,8 +17,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
 
     With $s_\sigma = -\nabla E_\sigma$ and normal $\xi$ it is least where $s_\sigma$ is
     the score of the data blurred by $\sigma$. The levels of a batch are spread evenly
-    over the logarithm of their range. Labels are the numbers of formulas, for a
-    `MaskedNoiseEnergy`.
+    over the logarithm of their range.
 
     References:
         Song and Ermon (2019), Generative modeling by estimating gradients of the data
@@ -31,21 +30,15 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
                 "NoiseConditionalScoreMatching needs a NoiseEnergy, but got "
                 f"{type(energy).__name__}: take DenoisingScoreMatching(noise) for it."
             )
-        energy.check_labels(data.labels)
-        first = None if data.labels is None else data.labels[0]
-        energy.project(data.points[0], first)  # refuses what does not fit
+        energy.project(data.points[0])  # refuses what does not fit
 
     def loss(
         self, key: Key, energy: AbstractNoiseEnergy, state: PyTree, batch: Batch
     ) -> tuple[Scalar, PyTree, dict[str, Scalar]]:
         level_key, key = jr.split(key)
         noise = energy.random_levels(level_key, len(batch.points))
-        loss = denoising_loss(key, energy, batch.points, noise, batch.labels)
+        loss = denoising_loss(key, energy, batch.points, noise)
         return loss, state, {"denoising_loss": loss}
-
-    @property
-    def uses_labels(self) -> bool:
-        return True
 
 
 @gate
@@ -54,7 +47,6 @@ def denoising_loss(
     energy: AbstractNoiseEnergy,
     points: Float[Array, "point *shape"],
     noise: Float[Array, " point"],
-    labels: Int[Array, " point"] | None = None,
 ) -> Scalar:
     r"""Return the mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ a coordinate.
 
@@ -63,15 +55,13 @@ def denoising_loss(
         energy: The energies of all levels.
         points: The data.
         noise: The level $\sigma$ of each point.
-        labels: The kind of each point, where there are several.
     """
     drawn = jr.normal(key, points.shape, points.dtype)
 
-    def squares(point, noise, xi, label):
-        model = energy.at(noise, label)
-        point, xi = energy.project(point, label), energy.project(xi, label)
+    def squares(point, noise, xi):
+        model = energy.at(noise)
+        point, xi = energy.project(point), energy.project(xi)
         score = jax.grad(model.log_density)(point + noise * xi)
-        present = jnp.asarray(energy.fraction_present(label), point.dtype)
-        return jnp.mean((noise * score + xi) ** 2) / present
+        return jnp.mean((noise * score + xi) ** 2)
 
-    return jnp.mean(jax.vmap(squares)(points, noise, drawn, labels))
+    return jnp.mean(jax.vmap(squares)(points, noise, drawn))

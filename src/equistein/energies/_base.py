@@ -26,7 +26,7 @@ class Evaluation(eqx.Module):
 
 
 class AbstractEnergies(eqx.Module):
-    """What is learned: an energy, or one for each of several kinds of points."""
+    """What is learned."""
 
     @abc.abstractmethod
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:

@@ -1,22 +1,47 @@
-"""Models that are trained by contrastive divergence."""
+"""Energies on invariant features, what suits them, and their contrastive training."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
+from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._limits import check_memory
-from equistein._types import Particles, Scalar
-from equistein.energies import AbstractEnergy, JointEnergy
-from equistein.kernels import RBF
-from equistein.models._energies import kernel_for
-from equistein.models._model import Model, model_of, setting_or
+from equistein._types import AnyKey, Particles, Scalar
+from equistein.diffusion import NoiseEnergy
+from equistein.energies import (
+    AbstractEnergies,
+    AbstractEnergy,
+    ConditionalEnergy,
+    JointEnergy,
+    PlainEnergy,
+    TemperedEnergy,
+)
+from equistein.features import (
+    AbstractFeatures,
+    Concatenated,
+    Coordinates,
+    PairHistogram,
+    Radius,
+    SortedDistances,
+    SortedRowSums,
+)
+from equistein.groups import (
+    AbstractGroup,
+    ImageRotations,
+    Orthogonal,
+    PointCloud,
+    SpecialOrthogonal,
+)
+from equistein.kernels import AbstractKernel, Equivariant, Pullback, RBF
+from equistein.models._model import descent, Model, model_of, setting_or
 from equistein.models._settings import ContrastiveSettings
+from equistein.networks import EGNN, FeatureNetwork, MLP, Symmetrized
 from equistein.samplers import (
     AbstractSampler,
     AnnealedSMC,
@@ -31,6 +56,7 @@ from equistein.training import (
     AbstractObjective,
     Blurred,
     Box,
+    check_classes,
     ContrastiveDivergence,
     CrossEntropy,
     Normals,
@@ -40,7 +66,137 @@ from equistein.training import (
     SquaredError,
 )
 
+_MAX_COPIES = 120  # elements to average over: the permutations of five labels
+_NUM_CENTERS = 12  # of the histogram that the kernel of a graph network sees
 _BYTES = 32  # of a number of a particle, with its gradient and what a step needs
+_BATCHES, _EPOCHS = 500, 60  # at least
+
+
+@gate
+def energy_for(
+    key: AnyKey,
+    group: AbstractGroup,
+    data: Particles,
+    *,
+    num_classes: int | None = None,
+    widths: Sequence[int] = (128, 128, 128),
+    temperature: float = 1.0,
+) -> AbstractEnergy:
+    """Return an energy with the symmetry of `group`, scaled to the data, untrained.
+
+    Its network is an MLP on invariant features for a continuous group, the orbit mean
+    of an MLP for a finite one, and a plain MLP for the trivial one. With a number of
+    classes it is a `JointEnergy`; `widths` are the units of each hidden layer, and the
+    points are of this temperature.
+
+    Raises:
+        ValueError: If the group does not act on the data, no features are known for
+            it, or there is one class only.
+    """
+    if num_classes is not None and num_classes < 2:
+        raise ValueError(f"`num_classes` must be at least 2, but got {num_classes}.")
+    group.check_shape(data.shape[1:])
+    features = _features(group, data)
+    num = jax.eval_shape(features, data[0]).size
+    network = MLP(num, out_size=num_classes, widths=widths, key=as_keys(key))
+    if group.order is None or group.order == 1:
+        network = FeatureNetwork(network, features, data)
+    else:  # averaged over rotated points, which must fit its scale as well
+        orbits = jax.vmap(group.orbit)(data).reshape(-1, *data.shape[1:])
+        network = Symmetrized(FeatureNetwork(network, features, orbits), group)
+    if num_classes is not None:
+        return JointEnergy(network, temperature)
+    energy = PlainEnergy(network)
+    return energy if temperature == 1 else TemperedEnergy(energy, temperature)
+
+
+def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
+    # Features are smoothed well below the size of the data, whatever its unit.
+    size = max(2.5e-3 * float(jnp.max(jnp.abs(data - data[:1]))), 1e-30)
+    # A power of two, so that other data rarely need other compiled code.
+    epsilon = 2.0 ** round(math.log2(size))
+    if isinstance(group, PointCloud):
+        if not group.reflections:
+            raise ValueError(
+                "No features tell mirror images apart: use a `group` with reflections."
+            )
+        # Distances alone confuse shapes that differ in which distances meet.
+        distances = SortedDistances(group.species, epsilon)
+        return Concatenated(distances, SortedRowSums(group.species, epsilon))
+    if isinstance(group, Orthogonal | SpecialOrthogonal):
+        if len(data.shape) != 2:
+            raise ValueError(
+                f"For {group} points must be one vector, but those of `data` have the "
+                f"shape {data.shape[1:]}: use a point cloud."
+            )
+        return Radius(epsilon)
+    if isinstance(group, ImageRotations) or (group.order or math.inf) > _MAX_COPIES:
+        raise ValueError(
+            f"No invariant features are known for {group}, and no mean is taken over "
+            f"more than {_MAX_COPIES} elements: give `es.fit` PlainEnergy(network) of "
+            "this symmetry; images are for `image_model`."
+        )
+    return Coordinates()
+
+
+@eqx.filter_jit
+def values_at(function: Any, points: Particles) -> Any:
+    """Return the value at each point, in blocks of 256."""
+    return jax.lax.map(function, points, batch_size=256)
+
+
+def num_classes_of(labels: Any) -> int | None:
+    """Return the number of classes, if the labels are some."""
+    if labels is None or not np.issubdtype(np.asarray(labels).dtype, np.integer):
+        return None
+    return int(check_classes(np.asarray(labels)).max()) + 1
+
+
+def features_of(energy: AbstractEnergies, **options: Any) -> AbstractFeatures:
+    """Return the features in which samples of an energy are compared with data.
+
+    Those of its network, a smooth histogram of distances for a graph network (with
+    `options` of `PairHistogram`), and otherwise the coordinates.
+    """
+    if isinstance(energy, TemperedEnergy | ConditionalEnergy):
+        return features_of(energy.energy, **options)
+    known = isinstance(energy, PlainEnergy | JointEnergy | NoiseEnergy)
+    network = energy.network if known else None
+    if isinstance(network, EGNN):
+        reach = float(network.reach)
+        epsilon = 1e-3 * reach
+        return PairHistogram(network.species, reach=reach, epsilon=epsilon, **options)
+    return network.features if isinstance(network, FeatureNetwork) else Coordinates()
+
+
+@gate
+def kernel_for(
+    energy: AbstractEnergy, shape: tuple[int, ...], bandwidth: float | None = None
+) -> AbstractKernel:
+    """Return the kernel that makes SVGD respect the symmetry of an energy.
+
+    For points of this shape: `Equivariant` for a finite group, `Pullback` along the
+    invariant features of its network (for a graph network a smooth histogram of the
+    distances), and plain `RBF` without symmetry. Without a bandwidth it is the median.
+
+    Raises:
+        ValueError: If the group is continuous and no features are known.
+    """
+    base, group = RBF(bandwidth), energy.group(shape)
+    group.check_shape(shape)
+    if group.order == 1:
+        return base
+    if group.order is not None:
+        return Equivariant(base, group)
+    features = features_of(energy, num_centers=_NUM_CENTERS)
+    if isinstance(features, Concatenated):
+        features = features.parts[0]
+    if isinstance(features, Coordinates):  # of which no group's action keeps any
+        raise ValueError(
+            f"No kernel is known for the symmetry {group} of {type(energy).__name__}: "
+            "give the sampler of the negatives a kernel, as Pullback(RBF(), features)."
+        )
+    return Pullback(base, features)
 
 
 @gate
@@ -60,10 +216,20 @@ def contrastive_model(
         ValueError: If no kernel is known for the symmetry of the energy.
     """
     settings = settings or ContrastiveSettings()
-    shape = data.shape[1:]
-    _check_memory(math.prod(shape), settings)
-    data = jax.vmap(energy.group(shape).project)(data)
-    initial = _initial(energy, data, labels, settings)
+    shape, group = data.shape[1:], energy.group(data.shape[1:])
+    numbers = settings.num_particles * (math.prod(shape) + sum(settings.widths))
+    check_memory(
+        f"Training with {settings.num_particles} particles",
+        _BYTES * (numbers + math.prod(shape) * (settings.buffer_size or 0)),
+        "take a smaller `num_particles`, `widths` or `buffer_size`",
+    )
+    data = jax.vmap(group.project)(data)
+    initial: AbstractInitial = Box(data, group)
+    if settings.initial == "normals":
+        initial = Normals(data, group)
+        if labels is not None and isinstance(energy, JointEnergy):
+            num_classes = energy.num_classes(shape) or 1
+            initial = Normals(data, group, jnp.asarray(labels), num_classes)
     negatives, sampler = _samplers(energy, initial, settings)
     generator = SamplingGenerator(
         sampler, initial, num_steps=settings.sample_steps,
@@ -72,30 +238,8 @@ def contrastive_model(
     batches = settings.epoch_batches or max(1, len(data) // settings.batch_size)
     return model_of(
         settings, energy, _objective(negatives, labels, settings), generator,
-        num_epochs=max(60, -(-500 // batches)), epoch_batches=batches,
+        max(_BATCHES, _EPOCHS * batches), batches,
     )  # fmt: skip
-
-
-def _check_memory(size: int, settings: ContrastiveSettings) -> None:
-    """Raise unless the particles of a batch, and those kept, fit into memory."""
-    numbers = settings.num_particles * (size + sum(settings.widths))
-    numbers += size * (settings.buffer_size or 0)
-    what = f"Training with {settings.num_particles} particles"
-    remedy = "take a smaller `num_particles`, `widths` or `buffer_size`"
-    check_memory(what, _BYTES * numbers, remedy)
-
-
-def _initial(
-    energy: AbstractEnergy, data: Particles, labels: Any, settings: ContrastiveSettings
-) -> AbstractInitial:
-    """Return the distribution that particles and new samples start from."""
-    shape = data.shape[1:]
-    if settings.initial == "box":
-        return Box(data, energy.group(shape))
-    if labels is None or not isinstance(energy, JointEnergy):
-        return Normals(data, energy.group(shape))
-    num_classes = energy.num_classes(shape)
-    return Normals(data, energy.group(shape), jnp.asarray(labels), num_classes)
 
 
 def _samplers(
@@ -145,13 +289,12 @@ def _objective(
         negatives, settings.regularization
     )
     weight = settings.label_weight
-    known = labels is not None and weight > 0
-    classes = known and np.issubdtype(np.asarray(labels).dtype, np.integer)
-    if classes:
+    known, classes = labels is not None and weight > 0, num_classes_of(labels)
+    if known and classes:
         objective = objective + weight * CrossEntropy()
     if settings.data_noise:
         objective = Blurred(objective, settings.data_noise)
-    if known and not classes:
+    if known and not classes:  # known energies are those of the points themselves
         objective = objective + weight * SquaredError()
     return objective
 
@@ -166,21 +309,3 @@ class CoolingStep(eqx.Module):
     def __call__(self, step: Any) -> Scalar:
         done = jnp.clip((step - self.body) / self.tail, 0, 1)
         return self.step_size * (1 - 0.95 * done)
-
-
-def descent(step_size: Scalar) -> optax.GradientTransformation:
-    """Return `optax.sgd(step_size)`, whose step size is an input of compiled code."""
-    return optax.GradientTransformation(
-        no_state,
-        eqx.Partial(descend, step_size),  # type: ignore[arg-type]
-    )
-
-
-def no_state(params: Any) -> optax.EmptyState:
-    """Return the state of `descent`: there is none."""
-    return optax.EmptyState()
-
-
-def descend(step_size: Scalar, updates: Any, state: Any, params: Any = None):
-    """Return the updates of `descent`."""
-    return -step_size.astype(updates.dtype) * updates, state

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._gate import gate
-from equistein._limits import check_read_size, max_bytes
+from equistein._limits import max_bytes
 from equistein.data import (
     as_particles,
     DataError,
@@ -22,12 +22,19 @@ from equistein.data import (
     read_points,
     read_table,
 )
-from equistein.groups import AbstractGroup, parse_group, PointCloud, Trivial
+from equistein.groups import AbstractGroup, parse_group, PointCloud
+from equistein.models._contrastive import num_classes_of
 from equistein.models._settings import Problem
-from equistein.molecules import BOLTZMANN, is_molecules, MissingASE, read_molecules
-from equistein.training import check_classes, check_on_disk, SEEN, spread_rows
+from equistein.molecules import (
+    BOLTZMANN,
+    formula,
+    is_molecules,
+    read_molecules,
+)
+from equistein.training import check_on_disk, SEEN, spread_rows
 
 _MAX_ATOMS = 200
+_NAMED = 5  # formulas, in an error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,22 +42,18 @@ class Dataset:
     """Points, with their classes and elements if the file has them.
 
     Attributes:
-        points: The points, those held out at the end; an array on disk if they stay
-            there.
-        labels: The class of each, -1 where it is unknown; or its energy in kT, less
-            their mean, NaN where it is unknown.
+        points: The points, those held out at the end; perhaps an array on disk.
+        labels: The class of each, -1 where unknown; or its energy in kT, less their
+            mean, NaN where unknown.
         group: The symmetry.
         num_classes: The number of classes.
         species: The element of each atom.
-        formulas: The elements of each formula, the most frequent first, where the
-            molecules have several; their number is the label, and rows of zeros stand
-            behind the atoms of small ones.
         num_held_out: The number of points that training does not see.
         columns: What the file calls the coordinates.
         classes: What it calls the classes.
         label: The column of the classes.
-        energies: The energy of each molecule in eV, NaN where it is unknown.
-        forces: The forces on the atoms in eV / Angstrom, NaN where they are unknown.
+        energies: The energy of each molecule in eV, NaN where unknown.
+        forces: The forces on the atoms in eV / Angstrom, NaN where unknown.
         kelvin: The temperature at which they are learned and judged.
     """
 
@@ -59,7 +62,6 @@ class Dataset:
     group: AbstractGroup
     num_classes: int | None = None
     species: tuple[str, ...] | None = None
-    formulas: tuple[tuple[str, ...], ...] | None = None
     num_held_out: int = 0
     columns: tuple[str, ...] | None = None
     classes: tuple[str, ...] | None = None
@@ -103,73 +105,49 @@ class Dataset:
         part = self.rows(np.concatenate([rows, held_out]), len(held_out))
         return dataclasses.replace(part, points=jnp.asarray(part.points, float))
 
-    def of_formula(self, number: int) -> "Dataset":
-        """Return the molecules of one formula, without rows left over."""
-        assert self.formulas is not None
-        assert self.labels is not None
-        species, here = self.formulas[number], self.labels == number
-        part = self.rows(here, int(here[self.num_train :].sum()))
-        num, forces = len(species), part.forces
-        return dataclasses.replace(
-            part, points=part.points[:, :num], labels=None, species=species,
-            group=PointCloud(species, 3), formulas=None,
-            forces=None if forces is None else forces[:, :num],
-        )  # fmt: skip
-
-    def names(self) -> dict[str, Any]:
-        """Return what coordinates and classes are called, to keep with a model."""
-        named = {"columns": self.columns, "classes": self.classes, "label": self.label}
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in named.items()
-            if value is not None
-        }
-
 
 @gate
-def read_dataset(path: pathlib.Path, problem: Problem, batch_size: int) -> Dataset:
+def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     """Return the data of a file or a folder of images, checked and in random order.
 
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
     arrays = path.suffix in (".npy", ".npz")
-    _check(
-        arrays or not problem.stream,
-        f"--stream is for .npy and .npz files, but got {path}.",
-    )
-    _check(
-        is_table(path) or (problem.columns, problem.label) == (None, None),
-        f"--columns and --label are for tables, such as .csv, not {path}.",
-    )
+    for names, fits, kinds in (
+        (("stream",), arrays, ".npy and .npz files"),
+        (("columns", "label"), is_table(path), "tables, such as .csv"),
+        (("dim", "species"), problem.group == "point-cloud", "--group point-cloud"),
+    ):
+        given = [f"--{name}" for name in names if getattr(problem, name)]
+        _check(
+            fits or not given, f"{' and '.join(given)} is for {kinds}: leave it out."
+        )
     large = arrays and path.is_file() and path.stat().st_size > max_bytes()
-    streams = problem.stream or large
     if is_molecules(path):
         dataset = _read_molecules(path, problem)
     else:
-        dataset = _read_points(path, problem, streams)
+        dataset = _read_points(path, problem, problem.stream or large)
     num = len(dataset.points)
     dataset = dataclasses.replace(
         dataset, num_held_out=round(problem.held_out * num), kelvin=problem.kelvin
     )
     _check(
-        dataset.num_train >= batch_size,
-        f"{path} holds {num} points; {dataset.num_train} are left for training, fewer "
-        f"than a batch of {batch_size}. Give a smaller --batch-size or --held-out.",
+        dataset.num_train >= 2,
+        f"{path} leaves {dataset.num_train} of {num} points for training: at least two "
+        "are needed.",
     )
-    if not streams:
+    if not isinstance(dataset.points, np.memmap):
         order = np.asarray(jr.permutation(jr.key(problem.seed), num))
         dataset = dataset.rows(order, dataset.num_held_out)
         dataset = dataclasses.replace(dataset, points=jnp.asarray(dataset.points))
     if dataset.num_classes is not None:
-        seen = np.unique(np.asarray(dataset.train().labels))
-        seen = seen[seen >= 0]
-        missing = np.argmax(np.append(seen, -1) != np.arange(len(seen) + 1))
+        seen = set(np.unique(np.asarray(dataset.train().labels)).tolist())
+        missing = set(range(dataset.num_classes)) - seen
         _check(
-            missing >= dataset.num_classes,
-            f"The classes in {path} go up to {dataset.num_classes - 1}, but training "
-            f"sees none of class {missing}: number the classes from 0 on without gaps, "
-            "and give enough points of each.",
+            not missing,
+            f"Training sees none of class {min(missing, default=0)} in {path}: number "
+            "the classes from 0 on without gaps, and give enough points of each.",
         )
     return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
 
@@ -188,8 +166,8 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
     elif is_table(path):
         named = problem.columns and [w.strip() for w in problem.columns.split(",")]
         table = read_table(path, named, problem.label if problem.labels else None)
-        points, labels, columns = table.points, table.labels, table.columns
-        classes = table.classes
+        points, labels = table.points, table.labels
+        columns, classes = table.columns, table.classes
     else:
         _check(
             path.suffix in (".npy", ".npz"),
@@ -200,23 +178,13 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
         points = map_points(path) if streams else read_points(path)
         if isinstance(points, np.memmap):
             check_on_disk(points, str(path))
-        if problem.labels:
-            labels = read_labels(path, len(points))
+        labels = read_labels(path, len(points)) if problem.labels else None
     points, group = _with_group(path, problem, points)
     group.check_shape(points.shape[1:])
     if labels is None or not problem.labels:
         return Dataset(points, None, group, columns=columns)
-    try:
-        num_classes = int(check_classes(labels).max()) + 1
-    except ValueError as error:
-        raise DataError(
-            f"The classes in the array `y` of {path} are invalid: {error} Or leave "
-            "them out with --no-labels."
-        ) from None
-    return Dataset(
-        points, labels, group, num_classes, columns=columns, classes=classes,
-        label=problem.label,
-    )  # fmt: skip
+    num, named = num_classes_of(labels), {"classes": classes, "label": problem.label}
+    return Dataset(points, labels, group, num, columns=columns, **named)
 
 
 def _with_group(
@@ -224,89 +192,61 @@ def _with_group(
 ) -> tuple[np.ndarray, AbstractGroup]:
     """Return the points, as clouds of particles if they are, and the symmetry."""
     if problem.group != "point-cloud":
-        _check(
-            (problem.dim, problem.species) == (None, None),
-            "--dim and --species are for --group point-cloud.",
-        )
         return points, parse_group(problem.group)
-    dim = problem.dim or (points.shape[2] if points.ndim == 3 else None)
-    if dim is None:
-        raise DataError(
-            f"{path} holds rows of {points.shape[1]} numbers: give --dim, the "
-            "dimension of space."
-        )
-    points = as_particles(points, dim)
-    num = points.shape[1]
+    dim = problem.dim or (points.shape[2] if points.ndim == 3 else 0)
     _check(
-        num > 1,
-        f"{path} holds one particle a point with --dim {dim}, and a point cloud needs "
-        "two; for single vectors take so:3 or o:3.",
+        dim > 0,
+        f"{path} holds rows of {points.shape[1]} numbers: give --dim, the dimension of "
+        "space.",
     )
-    species = problem.species.split() if problem.species else [0] * num
+    points = as_particles(points, dim)
+    _check(
+        points.shape[1] > 1,
+        f"{path} holds one particle a point: for single vectors take so:3 or o:3.",
+    )
+    species = problem.species.split() if problem.species else [0] * points.shape[1]
     return points, PointCloud(species, dim)
 
 
 def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return molecules, centered, with zeros behind those smaller than the largest.
+    """Return molecules of one formula, centered.
 
     With energies and forces, NaN where they are unknown, if any frame has some.
     """
-    _check(path.is_file(), f"There is no file {path}.")
-    try:
-        frames = read_molecules(path)
-    except MissingASE as error:
-        raise DataError(str(error)) from None
+    _check(
+        (problem.group, problem.species, problem.dim or 3) == ("point-cloud", None, 3),
+        f"{path} holds molecules: give --group point-cloud, without --species.",
+    )
+    frames = read_molecules(path)
+    sizes = np.array([len(frame.symbols) for frame in frames])
+    bad = (sizes < 2) | (sizes > _MAX_ATOMS)
+    _check(
+        not bad.any(),
+        f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
+        f"{bad.argmax() + 1} has {sizes[bad.argmax()]}.",
+    )
+    counts = collections.Counter(formula(frame.symbols) for frame in frames)
+    named = [f"{name} ({num})" for name, num in counts.most_common(_NAMED)]
+    named += [f"{len(counts) - _NAMED} others"] * (len(counts) > _NAMED)
+    _check(
+        len(counts) == 1,
+        f"{path} holds molecules of {len(counts)} formulas, {', '.join(named)}: give "
+        "those of one formula in a file of their own, and fit one formula at a time.",
+    )
     # Atoms of an element are alike, so each molecule's may be put into one order.
-    kinds = [tuple(sorted(frame.symbols)) for frame in frames]
-    formulas = [kind for kind, _ in collections.Counter(kinds).most_common()]
-    sizes = list(map(len, kinds))
-    _check_molecules(path, problem, sizes, len(formulas))
-    points = np.zeros((len(frames), max(sizes), 3), np.float32)
-    energies = np.full(len(frames), np.nan)
-    forces = np.full_like(points, np.nan)
-    for index, (frame, num) in enumerate(zip(frames, sizes, strict=True)):
+    unknown, points, forces = np.full((sizes[0], 3), np.nan), [], []
+    for frame in frames:
         order = np.argsort(frame.symbols, kind="stable")
-        points[index, :num] = (frame.positions - frame.positions.mean(axis=0))[order]
-        energies[index] = np.nan if frame.energy is None else frame.energy
-        if frame.forces is not None:
-            forces[index] = 0
-            forces[index, :num] = frame.forces[order]
-    known = {
-        "energies": energies if np.isfinite(energies).any() else None,
-        "forces": forces if any(f.forces is not None for f in frames) else None,
-    }
-    if len(formulas) > 1:  # the group depends on the formula
-        numbers = {kind: number for number, kind in enumerate(formulas)}
-        labels = np.array([numbers[kind] for kind in kinds])
-        return Dataset(points, labels, Trivial(), formulas=tuple(formulas), **known)
-    group = PointCloud(formulas[0], 3)
-    return Dataset(points, None, group, species=formulas[0], **known)
-
-
-def _check_molecules(
-    path: pathlib.Path, problem: Problem, sizes: list[int], num_formulas: int
-) -> None:
-    """Raise unless molecules of such sizes suit the problem and fit into memory."""
-    given = (problem.group, problem.species, problem.dim or 3)
-    _check(
-        given == ("point-cloud", None, 3),
-        f"{path} holds molecules, with their elements: give --group point-cloud, and "
-        "leave --species out, and --dim.",
-    )
-    _check(len(sizes) > 1, f"{path} must hold at least two molecules.")
-    for number, size in enumerate(sizes, 1):
-        _check(
-            2 <= size <= _MAX_ATOMS,
-            f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
-            f"{number} has {size}. For larger ones give `es.fit` a custom energy.",
-        )
-    _check(
-        num_formulas == 1 or (problem.network != "features" and not problem.kelvin),
-        f"{path} holds molecules of {num_formulas} formulas, which a graph network "
-        "learns together: leave --network features and --kelvin out.",
-    )
-    what = f"{path}, filled up to {max(sizes)} atoms,"
-    check_read_size(what, 12 * len(sizes) * max(sizes))
+        points.append((frame.positions - frame.positions.mean(axis=0))[order])
+        forces.append(unknown if frame.forces is None else frame.forces[order])
+    energies = np.array([np.nan if f.energy is None else f.energy for f in frames])
+    has_forces = any(frame.forces is not None for frame in frames)
+    species = tuple(sorted(frames[0].symbols))
+    return Dataset(
+        np.array(points, np.float32), None, PointCloud(species, 3), species=species,
+        energies=energies if np.isfinite(energies).any() else None,
+        forces=np.array(forces, np.float32) if has_forces else None,
+    )  # fmt: skip
 
 
 def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:

@@ -39,10 +39,10 @@ def figures(
     steps = history["step"][0]
     if "negative_energy" in history:  # what training closed
         gap = history["positive_energy"] - history["negative_energy"]
-        lines = {"data minus particles": (steps, gap)}
         drawn["energy_gap"] = curves(
-            lines, "energy gap", exact=(0.0, "exact"), x_label="epoch"
-        )
+            {"data minus particles": (steps, gap)}, "energy gap",
+            exact=(0.0, "exact"), x_label="epoch",
+        )  # fmt: skip
     elif "denoising_loss" in history:
         lines = {"denoising": (steps, history["denoising_loss"])}
         drawn["denoising_loss"] = curves(lines, "loss", x_label="epoch", log_y=True)

@@ -2,9 +2,8 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from equistein._arrays import as_keys
@@ -12,24 +11,26 @@ from equistein._gate import gate
 from equistein._types import AnyKey, Key, Particles
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
-from equistein.models._contrastive import contrastive_model
+from equistein.models._contrastive import (
+    contrastive_model,
+    energy_for,
+    num_classes_of,
+)
 from equistein.models._dataset import Dataset
-from equistein.models._denoising import formulas_model, graph_model, image_model
-from equistein.models._energies import energy_for, num_classes_of
+from equistein.models._denoising import graph_model, image_model
 from equistein.models._model import Model
 from equistein.models._settings import (
     AbstractSettings,
     ContrastiveSettings,
     DenoisingSettings,
     ImageSettings,
+    Network,
     Problem,
 )
 from equistein.molecules import atomic_numbers_of, BOLTZMANN
 from equistein.training import AbstractObjective, Blurred, ForceMatching
 
-Network = Literal["features", "graph", "unet"]
-
-_SETTINGS: dict[Network, Any] = {
+_SETTINGS = {
     "graph": DenoisingSettings,
     "unet": ImageSettings,
     "features": ContrastiveSettings,
@@ -43,18 +44,17 @@ def for_data(
     data: Particles,
     labels: Any = None,
     *,
-    network: Network | None = None,
     settings: AbstractSettings | None = None,
     atomic_numbers: Sequence[int] | None = None,
 ) -> Model:
     """Return an energy, its training and its generator that suit a group and data.
 
-    With `features` a perceptron of invariant features, a steerable CNN for images, or
-    the orbit mean of a perceptron, trained by contrastive divergence with E-SVGD; with
-    classes as labels a joint energy. With `graph`, for point clouds, a graph network
-    with an energy for each noise level, trained by denoising and sampled by reverse
-    diffusion. With `unet`, for images, the same on a U-shaped network that corrects
-    normal distributions of each class, with classes as well.
+    The settings choose the network: with `ContrastiveSettings` a perceptron of
+    invariant features, or the orbit mean of one, trained by contrastive divergence with
+    E-SVGD; with classes as labels a joint energy. With `DenoisingSettings`, for point
+    clouds, a graph network with an energy for each noise level, trained by denoising
+    and sampled by reverse diffusion. With `ImageSettings` the same on a U-shaped
+    network that corrects normal distributions of each class, with classes as well.
 
     Args:
         key: The source of the weights.
@@ -62,117 +62,84 @@ def for_data(
         data: The points, stacked on axis 0.
         labels: The class of each point (whole numbers from 0 on, -1 where unknown), or
             its known energy (floating point, NaN where unknown), or None.
-        network: `features`, `graph` or `unet`; None is what the settings are for, and
-            without settings `graph` for point clouds without labels, `unet` for images
-            without known energies, else `features`.
-        settings: `ContrastiveSettings` for `features`, `DenoisingSettings` for `graph`,
-            `ImageSettings` for `unet`.
-        atomic_numbers: For `graph`, the atomic number of each particle that is an atom.
+        settings: By default `DenoisingSettings` for point clouds without labels,
+            `ImageSettings` for images, else `ContrastiveSettings`.
+        atomic_numbers: For a graph network, that of each particle that is an atom.
 
     Raises:
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
-    if network is None and settings is not None:
-        network = next(
-            (n for n, kind in _SETTINGS.items() if isinstance(settings, kind)), None
-        )
-    network = network or _usual_network(group, labels)
-    key, how = as_keys(key), _checked(settings, network)
-    num_classes = num_classes_of(labels)
-    if network == "graph":
+    settings = settings or _usual_settings(group, labels)
+    key, num_classes = as_keys(key), num_classes_of(labels)
+    if isinstance(settings, DenoisingSettings):
         if labels is not None:
             raise ValueError(
-                "`network` graph learns no classes: leave `labels` out (--no-labels)."
+                "A graph network learns no classes: leave `labels` out (--no-labels)."
             )
-        return graph_model(key, group, data, how, atomic_numbers)
-    if network == "unet":
+        return graph_model(key, group, data, settings, atomic_numbers)
+    if isinstance(settings, ImageSettings):
         if not isinstance(group, ImageRotations):
             raise ValueError(
-                f"`network` unet is for the symmetry ImageRotations, but got {group}."
+                f"`settings` of images need a `group` ImageRotations, but got {group}."
             )
         if labels is not None and num_classes is None:
             raise ValueError(
-                "`network` unet learns classes, but `labels` are no whole numbers."
+                "Energies of images learn classes, but `labels` are no whole numbers."
             )
-        return image_model(key, group, data, labels, how)
-    widths = how.widths
-    if isinstance(group, ImageRotations) and widths != ContrastiveSettings.widths:
-        raise ValueError(
-            f"`widths` are not for images, but got {widths!r}: leave them out, or give "
-            "contrastive_model an energy of a custom network."
-        )
+        return image_model(key, group, data, labels, settings)
+    assert isinstance(settings, ContrastiveSettings)
     energy = energy_for(
-        key, group, data, num_classes=num_classes, widths=widths,
-        temperature=how.temperature,
+        key, group, data, num_classes=num_classes, widths=settings.widths,
+        temperature=settings.temperature,
     )  # fmt: skip
-    return contrastive_model(energy, data, labels, how)
+    return contrastive_model(energy, data, labels, settings)
 
 
 def _usual_network(group: AbstractGroup, labels: Any) -> Network:
-    if isinstance(group, PointCloud) and group.reflections and labels is None:
-        return "graph"
-    classes = labels is None or num_classes_of(labels) is not None
-    return "unet" if isinstance(group, ImageRotations) and classes else "features"
+    if isinstance(group, ImageRotations):
+        return "unet"
+    is_cloud = isinstance(group, PointCloud) and group.reflections
+    return "graph" if is_cloud and labels is None else "features"
 
 
-def _checked(settings: AbstractSettings | None, network: Network) -> Any:
-    """Return the settings, which must be those of a network, or its default ones."""
-    kind = _SETTINGS[network]
-    if settings is None:
-        return kind()
-    if not isinstance(settings, kind):
-        raise ValueError(
-            f"`network` {network} is trained with {kind.__name__}, but `settings` are "
-            f"{type(settings).__name__}."
-        )
-    return settings
+def _usual_settings(group: AbstractGroup, labels: Any) -> AbstractSettings:
+    return _SETTINGS[_usual_network(group, labels)]()
 
 
 @gate
 def network_of(problem: Problem, dataset: Dataset) -> Network:
     """Return `graph`, `unet` or `features`: what the problem's energy is made of."""
-    if dataset.formulas:
-        return "graph"  # features are of one formula
     return problem.network or _usual_network(dataset.group, dataset.labels)
 
 
 @gate
 def for_dataset(
-    key: Key,
-    dataset: Dataset,
-    problem: Problem,
-    settings: AbstractSettings | None = None,
+    key: Key, dataset: Dataset, settings: AbstractSettings | None = None
 ) -> Model:
     """Return a model of the part of a data set that training sees, as `for_data`.
 
-    One graph network learns molecules of several formulas. Forces of data with a
-    temperature are learned too.
+    Forces of data with a temperature are learned too.
 
     Raises:
-        ValueError: If no network is known for the symmetry, or the settings are those
-            of another network.
+        ValueError: If no network is known for the symmetry, or settings do not fit.
     """
-    train, network = dataset.in_memory().train(), network_of(problem, dataset)
-    how = _checked(settings, network)
-    if train.formulas:
-        labels = jnp.asarray(train.labels)
-        return formulas_model(key, train.formulas, train.points, labels, how)
+    train = dataset.in_memory().train()
+    settings = settings or _usual_settings(train.group, train.labels)
     model = for_data(
-        key, train.group, train.points, train.labels, network=network,
-        settings=how,
+        key, train.group, train.points, train.labels, settings=settings,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
     )  # fmt: skip
+    named = {"columns": train.columns, "classes": train.classes, "label": train.label}
+    lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
     return dataclasses.replace(
         model,
-        objective=_with_forces(model, train, how),
-        about={**model.about, **dataset.names()},
+        objective=_with_forces(model, train, settings),
+        about={**model.about, **lists},
     )
 
 
-def _with_forces(
-    model: Model, train: Dataset, settings: AbstractSettings
-) -> AbstractObjective:
+def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:
     """Return the objective with that of the forces, if there are some in kT.
 
     Where the model is of blurred points, so are those of the forces: the score of the

@@ -1,6 +1,7 @@
-"""What a fit of a user's data is judged by: numbers, samples, pictures."""
+"""What a fit of a user's data is judged by: numbers, samples, pictures, a report."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -10,29 +11,78 @@ import numpy as np
 from jaxtyping import Array
 
 from equistein._gate import gate
-from equistein._numbers import check_integers
-from equistein._types import Key, Particles, Scalar
-from equistein.diffusion import AbstractNoiseEnergy, denoising_loss, MixtureNoiseEnergy
-from equistein.energies import AbstractEnergies, AbstractEnergy
+from equistein._types import Key, Particles
+from equistein.diffusion import (
+    AbstractNoiseEnergy,
+    denoising_loss,
+    image_bits,
+    MixtureNoiseEnergy,
+)
+from equistein.energies import AbstractEnergy
 from equistein.features import Coordinates
 from equistein.metrics import (
     accuracy,
-    annealed_importance_sampling,
-    auroc,
-    bits_per_dimension,
     energy_distance,
     expected_calibration_error,
-    outlier_scores,
-    wasserstein_1d,
 )
+from equistein.models._contrastive import features_of, values_at
 from equistein.models._dataset import Dataset
-from equistein.models._energies import features_of, values_at
-from equistein.models._molecules import report_molecules
-from equistein.molecules import BOLTZMANN
-from equistein.runs import FLOOR, Outcome, seed_outcome, WARNING
+from equistein.molecules import (
+    BOLTZMANN,
+    geometry,
+    has_rdkit,
+    perceive,
+    score_molecules,
+)
+from equistein.runs import FLOOR, Metric, Outcome, ReportText, seed_outcome, WARNING
 from equistein.samplers import collect_warnings, warn_of_samples
-from equistein.training import Box, Fitted
+from equistein.training import Fitted
 
+FIT_METRICS: Mapping[str, Metric] = {
+    "held_out_force_error": Metric("error of held-out forces", "lower", "eV/Å"),
+    "held_out_energy_error": Metric("error of held-out energies", "lower", "meV/atom"),
+    "held_out_log_likelihood": Metric("held-out log-likelihood", "higher", "nats"),
+    "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
+    "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
+    "validity": Metric("valid molecules", "higher"),
+    "molecule_stability": Metric("molecules of stable atoms alone", "higher"),
+    "energy_distance_of_features": Metric("energy distance of features", "lower"),
+    "calibration_error": Metric("expected calibration error", "lower"),
+    "atom_stability": Metric("atoms with the bonds of their valence", "higher"),
+    "bits_per_dimension": Metric("bits a dimension", "lower"),
+}
+_NUM_HEADLINES = 5  # the first of these metrics that there are
+
+_LIKELIHOOD = (
+    "Samples from fresh starts are compared with one half of the data by their "
+    "features, invariant or of randomly moved points. The held-out log-likelihood uses "
+    "log Z by annealed importance sampling, whose error bound is beside it."
+)
+_DENOISING = (
+    "Samples by reverse diffusion are compared with one half of the data by a smooth "
+    "histogram of their distances. Stable atoms have bonds, by a table of lengths of "
+    "H, C, N, O and F, that sum to their valence; RDKit accepts valid molecules; novel "
+    "ones are not in the data. Bonds and angles are means."
+)
+_IMAGES = (
+    "Samples by reverse diffusion are compared with one half of the data by their "
+    "pixels, each image moved by the group at random."
+)
+_FORCES = (
+    " Errors of forces (of a component) and of energies (without their constant) are "
+    "mean absolute values over held-out frames; the error of zero is of no forces. "
+    "Those of a graph network are for atoms blurred by the least noise."
+)
+_CAPTIONS = {
+    "features": "All invariant features of the data and of the samples.",
+    "molecules": "New molecules, with bonds inferred from distances.",
+    "turned": "New molecules, which can be rotated with the mouse.",
+    "shapes": "Bonds and angles of valid molecules in the data and among the samples.",
+    "energy_gap": "The gap that contrastive divergence closes.",
+    "columns": "Each column of the table. Where a symmetry mixes columns, samples "
+    "follow it and data need not.",
+    "samples": "The data, and new samples; those of each class by themselves.",
+}
 _KNOWN = 5_000  # molecules of the data that new ones are compared with
 _COMPARED = 5_000  # training frames that set the constant of the energies
 _SHOWN_CLASSES = 4
@@ -40,8 +90,9 @@ _SHOWN_COLUMNS = 12
 _SAMPLES_OF_CLASS = 128
 _DENOISED = 512  # points to judge denoising by
 _STEPS_OF_IMAGES = 100  # temperatures, at most
-_NUM_CHAINS = 16
-_MOST_JUDGED = 256  # images
+_ELEMENT = "[A-Z][^A-Z]*"
+_MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))
+"""What is measured of molecules, its unit, and how many of the most frequent kinds."""
 
 
 @gate
@@ -69,19 +120,20 @@ def judge(
         samples = fitted.sample(sample_key, num_samples, progress=progress)
     for text in reasons:
         warn_of_samples(text)
-    warned = [{"event": WARNING, "text": text} for text in reasons]
     data = jax.vmap(fitted.group.project)(dataset.points)
-    feature_map = _feature_map(turn_key, fitted)
+    energy, feature_map = fitted.energy, _feature_map(turn_key, fitted)
+    assert isinstance(energy, AbstractEnergy)
     split, half = jr.permutation(split_key, len(data)), len(data) // 2
     first, others = (data[split[:half]], data[split[half:]]) if half else (data, data)
     # The same numbers of points on both sides, so that the rows can be compared.
     num = min(len(first), len(samples))
-    numbers, floor = (
-        _compared(fitted.energy, feature_map, points[:num], others)
-        for points in (samples, first)
-    )
+    theirs, numbers, floor = feature_map(others), {}, {}
+    for found, points in ((numbers, samples[:num]), (floor, first[:num])):
+        distance = energy_distance(feature_map(points), theirs)
+        found["energy_distance_of_features"] = distance
+        found["median_model_energy"] = jnp.median(values_at(energy, points))
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
-    numbers |= force_errors(fitted.energy, dataset)
+    numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
     if dataset.species is not None:
@@ -91,14 +143,17 @@ def judge(
         numbers, floor = numbers | more, floor | least
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
         panels[name] = {k: x.reshape(len(x), -1)[:, i] for k, x in shown.items()}
-    events = [*fitted.events, *warned]
+    few = min(num_samples, _SAMPLES_OF_CLASS)
+    for label in range(min(dataset.num_classes or 0, _SHOWN_CLASSES)):
+        drawn = fitted.sample(jr.fold_in(class_key, label), few, label=label)
+        name = dataset.classes[label] if dataset.classes else f"class {label}"
+        shown[name] = np.asarray(drawn)
+    events = fitted.events + [{"event": WARNING, "text": text} for text in reasons]
     model = seed_outcome(numbers, samples, history=fitted.history, events=events)
-    shown |= _of_classes(class_key, fitted, dataset, num_samples)
     pictures = figures(
         fitted.group, model.history, features, shown, panels, dataset.species
     )
-    outcomes = {"model": model, FLOOR: seed_outcome(floor, first[:num])}
-    return outcomes, pictures
+    return {"model": model, FLOOR: seed_outcome(floor, first[:num])}, pictures
 
 
 def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
@@ -118,31 +173,6 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
     return of_moved
 
 
-def _compared(
-    energy: AbstractEnergies, feature_map: Callable, points: Any, others: Any
-) -> dict[str, Any]:
-    """Return how far points are from others, in their invariant features."""
-    mine, theirs = feature_map(points), feature_map(others)
-    gaps = [wasserstein_1d(a, b) for a, b in zip(mine.T, theirs.T, strict=True)]
-    return {
-        "energy_distance_of_features": energy_distance(mine, theirs),
-        "w1_of_a_feature": np.mean(np.array(gaps)),
-        "median_model_energy": jnp.median(values_at(energy, points)),
-    }
-
-
-def _of_classes(
-    key: Key, fitted: Fitted, dataset: Dataset, num_samples: int
-) -> dict[str, np.ndarray]:
-    """Return samples of each class, of the first few."""
-    found, num = {}, min(num_samples, _SAMPLES_OF_CLASS)
-    for label in range(min(dataset.num_classes or 0, _SHOWN_CLASSES)):
-        drawn = fitted.sample(jr.fold_in(key, label), num, label=label)
-        name = dataset.classes[label] if dataset.classes else f"class {label}"
-        found[name] = np.asarray(drawn)
-    return found
-
-
 def _held_out_metrics(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, Any]:
@@ -153,32 +183,39 @@ def _held_out_metrics(
     """
     energy, held_out = fitted.energy, dataset.held_out()
     assert isinstance(energy, AbstractEnergy)
+    points = held_out.points
     numbers: dict[str, Any] = {"rollbacks": len(fitted.events)}
     if isinstance(energy, AbstractNoiseEnergy):
         for name, part in (("train", dataset.train()), ("held_out", held_out)):
             if len(part.points):
                 loss = _denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
-        images = held_out.points
-        if isinstance(energy, MixtureNoiseEnergy) and len(images) > 1:
-            if jnp.min(images) >= 0 and jnp.max(images) <= 1:
+        if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
+            if jnp.min(points) >= 0 and jnp.max(points) <= 1:
                 steps = min(num_steps, _STEPS_OF_IMAGES)
                 bits_key = jr.fold_in(key, 1)
-                numbers |= image_bits(bits_key, energy, images, num_steps=steps)
+                numbers |= image_bits(bits_key, energy, points, num_steps=steps)
     else:
-        numbers |= _likelihood(key, energy, fitted, dataset, num_steps)
-    return numbers | _classification(energy, held_out)
+        numbers |= _likelihood(key, fitted, dataset, num_steps)
+    labels, has_classes = held_out.labels, energy.num_classes(points.shape[1:])
+    if has_classes and labels is not None and (known := labels >= 0).any():
+        logits = values_at(energy.evaluate, points[known]).logits
+        right = jnp.asarray(labels[known])
+        numbers["held_out_accuracy"] = accuracy(logits, right)
+        numbers["calibration_error"] = expected_calibration_error(logits, right)
+        numbers["num_held_out_labels"] = len(right)
+    return numbers
 
 
 def _likelihood(
-    key: Key, energy: AbstractEnergy, fitted: Fitted, dataset: Dataset, num_steps: int
+    key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, Any]:
-    """Return log-likelihoods and AUROC.
+    """Return log-likelihoods of what training saw, and of what it did not.
 
     The error adds two standard errors of the mean over the points to the bound of the
     error of log Z, which is found by annealing both ways.
     """
-    normalizer_key, box_key = jr.split(key)
+    normalizer_key, _ = jr.split(key)
     train, held_out = dataset.train().points, dataset.held_out().points
     # Chains that go back from the data bound log Z from above.
     normalizer = fitted.log_normalizer(
@@ -187,7 +224,6 @@ def _likelihood(
     numbers: dict[str, Any] = {
         "log_normalizer": normalizer.value,
         "log_normalizer_error": normalizer.error,
-        "ais_effective_sample_size": normalizer.effective_sample_size,
         "train_log_likelihood": jnp.mean(fitted.log_likelihood(train, normalizer)),
     }
     if len(held_out):
@@ -196,76 +232,7 @@ def _likelihood(
         numbers["held_out_log_likelihood"] = jnp.mean(values)
         spread = 2 * jnp.std(values) / len(values) ** 0.5
         numbers["held_out_log_likelihood_error"] = normalizer.error + spread
-        box = Box(train, fitted.group).sample(box_key, 1_000)
-        inside, outside = (outlier_scores(energy, x) for x in (points, box))
-        for name, values in inside.items():
-            numbers[f"auroc_by_{name}"] = auroc(values, outside[name])
     return numbers
-
-
-@gate
-def image_bits(
-    key: Key, energy: MixtureNoiseEnergy, images: Particles, *, num_steps: int = 100
-) -> dict[str, Scalar]:
-    r"""Return the bits a pixel of images with the least noise $\sigma$.
-
-    $$b = \log_2 256 + \frac{\hat E\,[E_\sigma(x + \sigma \xi)] + \log Z}{d \log 2}$$
-
-    for pixels from 0 to 1. $\log Z$ is found by annealing from the normal distributions
-    of the energy, where it is 0, and back from the images: the mean of both ways.
-
-    At least two images that were held out are judged, the first 256, with `num_steps`
-    temperatures each way.
-
-    Returns:
-        `bits_per_dimension`; `bits_per_dimension_gap`, half of what is between the two
-        ways, which vanishes as the annealing slows down; and
-        `bits_per_dimension_of_normals`, those of the normal distributions alone.
-
-    References:
-        Grosse, Ancha and Roy (2016), Measuring the reliability of MCMC inference;
-        Theis, van den Oord and Bethge (2016), A note on the evaluation of generative
-        models, section 3.1.
-    """
-    check_integers("`image_bits`", num_steps=num_steps)
-    noise_key, anneal_key = jr.split(key)
-    points = jnp.asarray(images)[:_MOST_JUDGED]
-    points = points + energy.sigma_min * jr.normal(
-        noise_key, points.shape, points.dtype
-    )
-    normals, shape = energy.normals.at(energy.sigma_min), points.shape[1:]
-    found = annealed_importance_sampling(
-        anneal_key, energy.log_density, normals, samples=points,
-        num_particles=_NUM_CHAINS, num_steps=num_steps,
-    )  # fmt: skip
-
-    def bits(density: Any, log_normalizer: Any) -> Scalar:
-        mean = jnp.mean(values_at(density, points))
-        return bits_per_dimension(mean - log_normalizer, shape)
-
-    between = jnp.abs(found.upper - found.lower) / 2
-    return {
-        "bits_per_dimension": bits(energy.log_density, found.value),
-        "bits_per_dimension_gap": between / (points[0].size * np.log(2)),
-        "bits_per_dimension_of_normals": bits(normals.log_density, 0.0),
-    }
-
-
-def _classification(energy: AbstractEnergy, held_out: Dataset) -> dict[str, Any]:
-    """Return accuracy and calibration on held-out points whose class is known."""
-    labels = held_out.labels
-    if labels is None or energy.num_classes(held_out.points.shape[1:]) is None:
-        return {}
-    known = labels >= 0
-    if not known.any():
-        return {}
-    logits = values_at(energy.evaluate, held_out.points[known]).logits
-    right = jnp.asarray(labels[known])
-    return {
-        "held_out_accuracy": accuracy(logits, right),
-        "calibration_error": expected_calibration_error(logits, right),
-        "num_held_out_labels": known.sum(),
-    }
 
 
 def _denoising_loss(key: Key, energy: AbstractNoiseEnergy, points: Particles) -> Array:
@@ -278,7 +245,7 @@ def _denoising_loss(key: Key, energy: AbstractNoiseEnergy, points: Particles) ->
     return denoising_loss(noise_key, energy, some, noise)
 
 
-def force_errors(energy: AbstractEnergies, dataset: Dataset) -> dict[str, float]:
+def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
     """Return how far energies and forces of held-out frames are from the file's.
 
     The mean absolute error of a component of the forces in eV / Angstrom, beside what
@@ -286,31 +253,75 @@ def force_errors(energy: AbstractEnergies, dataset: Dataset) -> dict[str, float]
     in training frames is taken off, which a density does not determine. Empty without
     a temperature.
     """
-    found, held_out = {}, dataset.held_out()
-    if dataset.kelvin is None or not isinstance(energy, AbstractEnergy):
-        return found
-    unit = BOLTZMANN * dataset.kelvin
-    if held_out.forces is not None:
-        known = np.isfinite(held_out.forces).all(axis=(1, 2))
-        if known.any():
-            forces = held_out.forces[known]
-            learned = values_at(jax.grad(energy.log_density), held_out.points[known])
-            gaps = unit * np.asarray(learned) - forces
-            found["held_out_force_error"] = float(np.abs(gaps).mean())
-            found["held_out_force_error_of_zero"] = float(np.abs(forces).mean())
-
-    def gaps_of(part: Dataset) -> np.ndarray:
-        """Return how far energies are from those known, in eV."""
-        assert part.energies is not None
-        rows = np.flatnonzero(np.isfinite(part.energies))[:_COMPARED]
-        if not len(rows):
-            return np.zeros(0)
-        learned = np.asarray(values_at(energy, part.points[rows]))
-        return unit * learned - part.energies[rows]
-
-    if held_out.energies is not None:
-        before, after = gaps_of(dataset.train()), gaps_of(held_out)
-        if len(before) and len(after):
-            error = np.abs(after - before.mean()).mean() / dataset.points.shape[1]
-            found["held_out_energy_error"] = 1_000 * float(error)
+    if dataset.kelvin is None:
+        return {}
+    unit, found = BOLTZMANN * dataset.kelvin, {}
+    train, held_out = dataset.train(), dataset.held_out()
+    forces = held_out.forces
+    if forces is not None and (known := np.isfinite(forces).all(axis=(1, 2))).any():
+        learned = values_at(jax.grad(energy.log_density), held_out.points[known])
+        gaps = unit * np.asarray(learned) - forces[known]
+        found["held_out_force_error"] = float(np.abs(gaps).mean())
+        found["held_out_force_error_of_zero"] = float(np.abs(forces[known]).mean())
+    gaps = []
+    for part in (train, held_out):
+        if part.energies is not None and np.isfinite(part.energies).any():
+            rows = np.flatnonzero(np.isfinite(part.energies))[:_COMPARED]
+            learned = np.asarray(values_at(energy, part.points[rows]))
+            gaps.append(unit * learned - part.energies[rows])
+    if len(gaps) == 2:
+        error = np.abs(gaps[1] - gaps[0].mean()).mean() / dataset.points.shape[1]
+        found["held_out_energy_error"] = 1_000 * float(error)
     return found
+
+
+def report_molecules(
+    species: Sequence[str], data: np.ndarray, samples: np.ndarray
+) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
+    """Judge new molecules beside the data, by scores, bonds and angles.
+
+    Returns:
+        The numbers of the new ones, those of the data, and the lengths and angles that
+        a figure shows; without RDKit of the new ones alone.
+    """
+    if not has_rdkit():
+        return score_molecules(species, samples), {}, {}
+    before, after = (
+        [perceive(species, np.asarray(molecule, np.float64)) for molecule in positions]
+        for positions in (data, samples)
+    )
+    known = {seen.smiles for seen in before if seen.smiles is not None}
+    numbers = score_molecules(species, samples, known, after)
+    theirs, mine = (
+        geometry([seen.mol for seen in each if seen.mol is not None])
+        for each in (before, after)
+    )
+    floor, panels = {}, {}
+    for kind, unit, most in _MEASURES:
+        of_data, of_samples = (getattr(each, f"{kind}s") for each in (theirs, mine))
+        for name in list(of_data)[:most]:
+            both = {"data": of_data[name], "samples": of_samples.get(name, np.zeros(0))}
+            panels[f"{kind} {'–'.join(re.findall(_ELEMENT, name))} / {unit}"] = both
+            for found, some in zip((floor, numbers), both.values(), strict=True):
+                found[f"{kind}_{name}"] = float(some.mean()) if len(some) else np.nan
+    return numbers, floor, panels
+
+
+def fit_text(
+    fitted: Fitted, metrics: Mapping[str, Any], title: str, lead: str
+) -> ReportText:
+    """Return the text of the report of a fit, with the numbers of its model.
+
+    The lead says what was fitted.
+    """
+    note = _DENOISING if "denoising_loss" in fitted.history else _LIKELIHOOD
+    if isinstance(fitted.energy, MixtureNoiseEnergy):
+        note = _IMAGES
+    if {"held_out_force_error", "held_out_energy_error"} & set(metrics):
+        note += _FORCES
+    return ReportText(
+        title=title, lead=lead, notes={"model": note}, captions=_CAPTIONS, floor="data",
+        floor_note="The floor: as many data points as samples, from one half of the "
+        "data, compared with the other half in the same way.",
+        headlines=[name for name in FIT_METRICS if name in metrics][:_NUM_HEADLINES],
+    )  # fmt: skip

@@ -1,28 +1,40 @@
-"""An energy with all that it takes to train and sample it."""
+"""An energy with all that it takes to train and sample it; learned ones in files."""
 
 import dataclasses
-from collections.abc import Mapping
+import functools
+import importlib
+import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import optax
 
-from equistein._gate import keyed
+from equistein._gate import gate, keyed
 from equistein._types import AnyKey, Key, Particles, Scalar
-from equistein.energies import AbstractEnergies
+from equistein.energies import AbstractEnergy
 from equistein.models._settings import AbstractSettings
+from equistein.runs import RunFolder
+from equistein.samplers import everywhere
 from equistein.training import (
     AbstractGenerator,
     AbstractObjective,
     AbstractSource,
     adam,
     checked_data,
+    FileFormatError,
     fit,
     Fitted,
     InMemory,
+    LIBRARY_PARTS,
+    load_tree,
     OnDisk,
     Optimization,
 )
+
+_SHELF = pathlib.Path(__file__).parents[1] / "pretrained"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,7 +52,7 @@ class Model:
         about: What is saved with the learned density, such as the atomic numbers.
     """
 
-    energy: AbstractEnergies
+    energy: AbstractEnergy
     objective: AbstractObjective
     generator: AbstractGenerator
     optimization: Optimization
@@ -80,20 +92,19 @@ class Model:
 
 def model_of(
     settings: AbstractSettings,
-    energy: AbstractEnergies,
+    energy: AbstractEnergy,
     objective: AbstractObjective,
     generator: AbstractGenerator,
-    *,
-    num_epochs: int,
+    num_batches: int,
     epoch_batches: int,
 ) -> Model:
-    """Return a model to be trained as settings say, by default for `num_epochs`."""
-    num_epochs = settings.num_epochs or num_epochs
+    """Return a model to be trained as settings say, by default for `num_batches`."""
+    num_epochs = settings.num_epochs or -(-num_batches // epoch_batches)
     optimizer = adam(
         settings.learning_rate, num_epochs * epoch_batches,
         warm_up=settings.warm_up, gradient_clip=settings.gradient_clip,
     )  # fmt: skip
-    names = ("ema", "precision", "max_rollbacks", "energy_limit")
+    names = ("ema", "precision", "energy_limit")
     options = {name: getattr(settings, name) for name in names}
     return Model(
         energy=energy, objective=objective, generator=generator,
@@ -105,3 +116,79 @@ def model_of(
 def setting_or(value: float | None, otherwise: Scalar) -> Scalar:
     """Return a setting as an array, or another value where it is None."""
     return otherwise if value is None else jnp.asarray(value, otherwise.dtype)
+
+
+def descent(step_size: Scalar) -> optax.GradientTransformation:
+    """Return `optax.sgd(step_size)`, but that compiled code takes the step as an input.
+
+    Its functions have names, so that files can hold it.
+    """
+    return optax.GradientTransformation(
+        no_state,
+        eqx.Partial(descend, step_size),  # type: ignore[arg-type]
+    )
+
+
+def no_state(params: Any) -> optax.EmptyState:
+    return optax.EmptyState()
+
+
+def descend(step_size: Scalar, updates: Any, state: Any, params: Any = None):
+    return -step_size.astype(updates.dtype) * updates, state
+
+
+@gate
+def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
+    """Return a learned density that `Fitted.save` wrote.
+
+    A file never names code to import: what it is made of must be of equistein, of
+    Equinox's common layers, or among the given classes.
+
+    Args:
+        path: The file, or the run folder of `equistein fit`.
+        classes: Custom classes and functions that the density is made of.
+
+    Raises:
+        FileFormatError: If the file holds no learned density, is damaged, or needs
+            classes that are not given.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        path = path / RunFolder.MODEL
+    if not path.is_file():
+        raise FileFormatError(f"There is no file {path}.")
+    found = load_tree(path, (*_known(), *classes))
+    if not isinstance(found, Fitted):
+        raise FileFormatError(
+            f"{path} holds {type(found).__name__}, not a learned density."
+        )
+    return found
+
+
+@gate
+def pretrained(name: str) -> Fitted:
+    """Return a learned density that comes with the package, such as `c5h8o`.
+
+    It is of molecules of this formula, in Angstrom.
+
+    Raises:
+        ValueError: If there is none of this name.
+    """
+    known = {path.stem: path for path in sorted(_SHELF.glob("*.eqx"))}
+    if name not in known:
+        raise ValueError(
+            f"There is no pretrained model {name!r}, only {', '.join(known)}."
+        )
+    return load(known[name])
+
+
+@functools.cache
+def _known() -> tuple[Any, ...]:
+    """Return the classes and functions that a file of equistein's own is made of."""
+    for package in ("diffusion", "posteriors", "targets"):  # may not be imported yet
+        importlib.import_module(f"equistein.{package}")
+    classes = [eqx.Module]
+    for cls in classes:  # grows as we walk
+        classes += cls.__subclasses__()
+    ours = [cls for cls in classes if cls.__module__.startswith("equistein.")]
+    return (*ours, *LIBRARY_PARTS, descend, no_state, everywhere)

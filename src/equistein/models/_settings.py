@@ -2,40 +2,57 @@
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Literal
 
 from equistein._gate import gate
 from equistein._numbers import is_number
 from equistein.training import Precision
 
+Network = Literal["graph", "features", "unet"]
+
 _OR_ZERO = (
-    "warm_up", "ema", "max_rollbacks", "stein_step_size", "langevin_step_size",
-    "force_weight", "reset_probability", "reset_to_data", "cooling_fraction",
-    "regularization", "label_weight", "data_noise", "held_out", "seed",
+    "warm_up", "ema", "stein_step_size", "langevin_step_size", "force_weight",
+    "reset_probability", "reset_to_data", "cooling_fraction", "regularization",
+    "label_weight", "data_noise", "held_out", "seed",
 )  # fmt: skip
 _FRACTIONS = ("reset_probability", "reset_to_data", "cooling_fraction")
 _BELOW = {"ema": 1, "held_out": 1, "seed": 2**63}
 
 
+class _Checked:
+    """A dataclass whose numbers must be finite, positive and within their limits."""
+
+    def __post_init__(self):
+        for name, value in vars(self).items():  # whose types `gate` has checked
+            limit, zero = _BELOW.get(name, math.inf), name in _OR_ZERO
+            wanted = f"a finite number {'from 0 on' if zero else 'above 0'}"
+            if name in _FRACTIONS:
+                wanted, limit = f"{wanted}, at most 1", math.nextafter(1, 2)
+            elif name in _BELOW:
+                wanted = f"{wanted}, below {limit}"
+            numbers = value if isinstance(value, tuple | list) else (value,)
+            good = [0 < n < limit or (n == 0 and zero) for n in numbers if is_number(n)]
+            if not numbers or not all(good):
+                raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")
+
+
 @gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Problem:
+class Problem(_Checked):
     """The symmetry, which columns and labels are used, and the network.
 
     Attributes:
         group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3, permutations:3,
-            signs:2, signed-permutations:3, torus:6.2832,inf with periods,
-            image-rotations, image-reflections, point-cloud,
-            product:permutations:3*cyclic:4 of groups on the same points, or
-            direct:permutations:3@3x2+trivial@4 of groups on parts of a flat point.
+            signs:2, signed-permutations:3, torus:6.2832,inf (periods), image-rotations,
+            image-reflections, point-cloud, product:permutations:3*cyclic:4 on the same
+            points, or direct:permutations:3@3x2+trivial@4 on parts of a flat point.
         dim: For a point cloud, the dimension of space.
         species: For a point cloud, one label a particle, as in "C C O"; by default the
             elements of an .xyz file, or all particles alike.
-        network: What the energy is made of: `graph`, for a point cloud, a graph network
-            with an energy for each noise level; `unet`, for images, a U-shaped network
-            with the same; or `features`, a perceptron of invariant features, or
-            convolutions. By default `graph` for clouds without classes,
-            `unet` for images, and `features` for everything else.
+        network: `graph`, a graph network with an energy for each noise level, for point
+            clouds; `unet`, a U-shaped network likewise, for images; or `features`, a
+            perceptron of invariant features. By default `graph` for clouds without
+            classes, `unet` for images, else `features`.
         labels: Whether classes in the file, or its energies at a temperature, are
             learned too.
         columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
@@ -55,7 +72,7 @@ class Problem:
     group: str
     dim: int | None = None
     species: str | None = None
-    network: Literal["graph", "features", "unet"] | None = None
+    network: Network | None = None
     labels: bool = True
     columns: str | None = None
     label: str | None = None
@@ -66,12 +83,9 @@ class Problem:
     stream: bool = False
     kelvin: float | None = None
 
-    def __post_init__(self):
-        _check_ranges(self)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AbstractSettings:
+class AbstractSettings(_Checked):
     """How an energy is trained and sampled, whatever the objective.
 
     Attributes:
@@ -82,7 +96,6 @@ class AbstractSettings:
         warm_up: The number of updates over which it rises from 0.
         gradient_clip: The largest norm of the gradient of all weights.
         ema: The decay of the running mean of the weights, which is what is sampled.
-        max_rollbacks: How often a diverging fit goes back to its last good state.
         energy_limit: The size of an energy from which on a fit is diverging.
         precision: As in `es.training.Optimization`, for products on a GPU or a TPU.
         sample_steps: Steps to draw new samples.
@@ -96,55 +109,34 @@ class AbstractSettings:
     warm_up: int = 0
     gradient_clip: float = 10.0
     ema: float
-    max_rollbacks: int = 3
     energy_limit: float = 1e6
     precision: Precision | None = None
     sample_steps: int
     sample_at_once: int
 
-    def __post_init__(self):
-        _check_ranges(self)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AbstractParticleSettings(AbstractSettings):
-    """Settings of energies whose samples are particles that interact.
-
-    Attributes:
-        bandwidth: The kernel's bandwidth; None is the median rule.
-        force_weight: The weight of the squared error of known forces, over their mean
-            square, where the data has some.
-    """
-
-    bandwidth: float | None = None
-    stein_step_size: float | None = None
-    langevin_step_size: float | None = None
-    score_clip: float | None = None
-    force_weight: float = 1.0
-
 
 @gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ContrastiveSettings(AbstractParticleSettings):
+class ContrastiveSettings(AbstractSettings):
     """How an energy is trained by contrastive divergence, and sampled.
 
     Attributes:
         num_epochs: The number of epochs; None is 60, or as many as make 500 batches.
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
-        negatives: `persistent` particles, or `reweighted` ones, Metropolis-adjusted
-            chains with weights: exact in a few dimensions, with kernel `none`. New
-            samples then come from annealed sequential Monte Carlo.
+        negatives: `persistent` particles, or `reweighted` Metropolis-adjusted chains,
+            with kernel `none`: exact in a few dimensions. New samples then come from
+            annealed sequential Monte Carlo.
         num_particles: Particles that are moved in each batch, samples of the model.
         buffer_size: Particles kept between batches; None keeps `num_particles`.
         num_steps: Sampler steps per batch.
         reset_probability: The chance, for each particle and batch, to restart.
         reset_to_data: The fraction of these that start at data points.
         initial: Where particles and new samples start: `box`, uniformly around the
-            data; or `normals`, with mean and covariance of each class, moved by the
-            group.
+            data; or `normals`, with mean and covariance of each class.
         kernel: How particles interact: `equivariant`, across orbits; `plain`, as they
             are; or `none`, independent Langevin chains.
+        bandwidth: The kernel's bandwidth; None is the median rule.
         stein_step_size: The step along the Stein force, in squared units of the points;
             None is the same as `langevin_step_size`.
         langevin_step_size: The Langevin step, likewise, about a fifth of the squared
@@ -154,6 +146,8 @@ class ContrastiveSettings(AbstractParticleSettings):
         regularization: The weight of the mean squared energies of data and particles.
         label_weight: The weight of the cross-entropy of classes, or of the squared
             error of known energies.
+        force_weight: The weight of the squared error of known forces, over their mean
+            square, where the data has some.
         data_noise: Noise added to the data of each batch, in the units of the points.
         cooling_fraction: The last fraction of `sample_steps`, over which the Langevin
             step falls to 5 %.
@@ -172,13 +166,17 @@ class ContrastiveSettings(AbstractParticleSettings):
     reset_to_data: float = 0.0
     initial: Literal["box", "normals"] = "box"
     kernel: Literal["equivariant", "plain", "none"] = "equivariant"
+    bandwidth: float | None = None
+    stein_step_size: float | None = None
+    langevin_step_size: float | None = None
+    score_clip: float | None = None
     regularization: float = 1e-3
     label_weight: float = 1.0
+    force_weight: float = 100.0  # divergences are of all coordinates together
     data_noise: float = 0.0
     sample_steps: int = 1_500
     cooling_fraction: float = 0.3
     sample_at_once: int = 512
-    force_weight: float = 100.0  # divergences are of all coordinates together
 
     def __post_init__(self):
         super().__post_init__()
@@ -188,23 +186,16 @@ class ContrastiveSettings(AbstractParticleSettings):
                 "`langevin_step_size`, or `stein_step_size` with a kernel, must be "
                 "above 0, but got 0: no particle moves."
             )
-        kept = self.buffer_size
-        if self.negatives == "reweighted" and (no_noise or not no_kernel or kept):
+        if self.negatives == "reweighted" and (not no_kernel or self.buffer_size):
             raise ValueError(
-                "`negatives` reweighted need `kernel` none, `langevin_step_size` above "
-                "0 and no `buffer_size`, but got "
-                f"{self.kernel}, {self.langevin_step_size} and {kept}."
-            )
-        if kept is not None and kept < self.num_particles:
-            raise ValueError(
-                f"`buffer_size` must be at least `num_particles`, {self.num_particles},"
-                f" but got {kept}."
+                "`negatives` reweighted need `kernel` none and no `buffer_size`, but "
+                f"got {self.kernel} and {self.buffer_size}."
             )
 
 
 @gate
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DenoisingSettings(AbstractParticleSettings):
+class DenoisingSettings(AbstractSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
 
     Attributes:
@@ -219,11 +210,10 @@ class DenoisingSettings(AbstractParticleSettings):
             probability flow, which keeps the width of a density.
         stein_step_size: The step of the Stein force at the least noise, in squared
             units of the points; None is a 25th of the Langevin step, for a reach of 8,
-            and 0 for clouds that are no molecules. 0 leaves the force out.
+            and 0, without the force, for clouds that are no molecules.
         langevin_step_size: The Langevin step likewise; None is the squared noise. Both
             grow with the noise; beyond six times the least neither is taken.
-        score_clip: The largest norm of a score at the least noise; None is three times
-            that of the noise's own, and 20 over the noise at least.
+        force_weight: As in `ContrastiveSettings`.
         sample_temperature: The temperature of the steps at up to twenty times the least
             noise; None is 0.7 for molecules, which are at rest, and 1 for other clouds.
     """
@@ -237,6 +227,9 @@ class DenoisingSettings(AbstractParticleSettings):
     depth: int = 4
     sigma_min: float | None = None
     ending: Literal["mean", "flow"] = "mean"
+    stein_step_size: float | None = None
+    langevin_step_size: float | None = None
+    force_weight: float = 1.0
     sample_steps: int = 600
     sample_at_once: int = 128
     sample_temperature: float | None = None
@@ -252,9 +245,8 @@ class ImageSettings(AbstractSettings):
         fields: The fields of each level of the network, from the finest on; large
             images have more of the last number.
         num_blocks: The blocks of its coarsest level.
-        sigma_min: The least noise, in the units of the pixels, which blurs the images.
-        sigma_max: The largest noise, where samples start.
-        label_weight: The weight of the cross-entropy beside a mean over pixels.
+        sigma_min: The least noise, in the units of the pixels, which blurs the images;
+            samples start at 80 times as much.
     """
 
     epoch_batches: int = 100
@@ -267,33 +259,5 @@ class ImageSettings(AbstractSettings):
     fields: tuple[int, ...] = (8, 16)
     num_blocks: int = 2
     sigma_min: float = 0.05
-    sigma_max: float = 4.0
-    label_weight: float = 0.01
     sample_steps: int = 50
     sample_at_once: int = 128
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.sigma_max <= self.sigma_min:
-            raise ValueError(
-                f"`sigma_max` must be above `sigma_min`, {self.sigma_min}, but got "
-                f"{self.sigma_max!r}."
-            )
-
-
-def _check_ranges(settings: Any) -> None:
-    """Raise `ValueError` unless numbers are finite, positive and within their limits.
-
-    Their types `gate` has checked.
-    """
-    for name, value in vars(settings).items():
-        limit, zero = _BELOW.get(name, math.inf), name in _OR_ZERO
-        wanted = f"a finite number {'from 0 on' if zero else 'above 0'}"
-        if name in _FRACTIONS:
-            wanted, limit = f"{wanted}, at most 1", math.nextafter(1, 2)
-        elif name in _BELOW:
-            wanted = f"{wanted}, below {limit}"
-        numbers = value if isinstance(value, tuple | list) else (value,)
-        good = [0 < n < limit or (n == 0 and zero) for n in numbers if is_number(n)]
-        if not numbers or not all(good):
-            raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")

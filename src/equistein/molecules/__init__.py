@@ -21,30 +21,22 @@ from equistein.molecules._files import (
     write_xyz as write_xyz,
     XYZError as XYZError,
 )
-from equistein.molecules._geometry import Geometry as Geometry, geometry as geometry
 from equistein.molecules._isomers import embed as embed, isomers as isomers
 from equistein.molecules._rdkit import (
     bonds_of as bonds_of,
     from_bonds as from_bonds,
+    Geometry as Geometry,
+    geometry as geometry,
     graph_smiles as graph_smiles,
     has_rdkit as has_rdkit,
     MissingRDKit as MissingRDKit,
     perceive as perceive,
     Perceived as Perceived,
 )
-from equistein.molecules._relaxation import (
-    relax as relax,
-    Relaxed as Relaxed,
-    Strain as Strain,
-    strain as strain,
-)
 from equistein.molecules._scores import (
-    score_molecules as score_molecules,
-    Scores as Scores,
-)
-from equistein.molecules._stability import (
     angles as angles,
     bond_orders as bond_orders,
     distances as distances,
+    score_molecules as score_molecules,
     stable_atoms as stable_atoms,
 )

@@ -8,10 +8,10 @@ import numpy as np
 from equistein._gate import gate
 from equistein.molecules._elements import VALENCES, valences_of
 from equistein.molecules._rdkit import from_bonds, graph_smiles, perceive, rdkit
-from equistein.molecules._relaxation import relax
 
 _MAX_HEAVY = 6
 _SEED = 1
+_MAX_ITERATIONS = 2_000  # of the relaxation
 
 
 @gate
@@ -57,7 +57,7 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
         MissingRDKit: If RDKit is not installed.
     """
     chem = rdkit()
-    from rdkit.Chem import rdDistGeom
+    from rdkit.Chem import rdDistGeom, rdForceFieldHelpers, rdMolAlign
 
     plain = chem.MolFromSmiles(smiles)
     if plain is None:
@@ -74,11 +74,21 @@ def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     settings.maxIterations = 50
     if rdDistGeom.EmbedMolecule(mol, settings) != 0:
         return None
-    positions = relax(mol).positions
+    embedded = chem.Mol(mol)
+    known = rdForceFieldHelpers.MMFFGetMoleculeProperties(mol)
+    if known is None:  # no parameters
+        return None
+    field = rdForceFieldHelpers.MMFFGetMoleculeForceField(mol, known)
+    if field.Minimize(maxIts=_MAX_ITERATIONS) != 0:
+        return None
+    # In the frame of ETKDG's positions, whatever the minimizer turned.
+    same = [(index, index) for index in range(len(names))]
+    rdMolAlign.AlignMol(mol, embedded, atomMap=same)
+    positions = mol.GetConformer().GetPositions()
     order = np.empty(len(names), int)
     order[np.argsort(list(symbols), kind="stable")] = np.argsort(names, kind="stable")
     positions = positions[order]
-    # Leave out what relaxed into another molecule, or did not relax.
+    # Leave out what relaxed into another molecule.
     return positions if perceive(symbols, positions).smiles == smiles else None
 
 

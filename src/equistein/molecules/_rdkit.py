@@ -1,9 +1,11 @@
-"""Molecules of RDKit: bonds from positions, SMILES."""
+"""Molecules of RDKit: bonds from positions, SMILES, lengths and angles."""
 
+import collections
 import dataclasses
 import importlib.util
+import itertools
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -158,3 +160,47 @@ def graph_smiles(mol: Any) -> str:
     chem.RemoveStereochemistry(plain)
     # Through the text, without what perception left on the atoms.
     return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))
+
+
+@gate
+@dataclasses.dataclass(frozen=True)
+class Geometry:
+    """Bonds and angles of a set of molecules, by elements, the most frequent first.
+
+    Attributes:
+        bonds: The lengths of bonds, in Angstrom, by the two elements, such as CO.
+        angles: The angles between bonds, in degrees, by the three elements, such as
+            CCO, with the atom at the angle in the middle; without hydrogens.
+    """
+
+    bonds: Mapping[str, np.ndarray]
+    angles: Mapping[str, np.ndarray]
+
+
+@gate
+def geometry(mols: Sequence[Any]) -> Geometry:
+    """Return bonds and angles of RDKit molecules, as of `perceive`."""
+    bonds: dict[str, list[float]] = collections.defaultdict(list)
+    angles: dict[str, list[float]] = collections.defaultdict(list)
+    for mol in mols:
+        at = mol.GetConformer().GetPositions()
+        for bond in mol.GetBonds():
+            first, last = bond.GetBeginAtom(), bond.GetEndAtom()
+            ends = sorted((first.GetSymbol(), last.GetSymbol()))
+            length = np.linalg.norm(at[first.GetIdx()] - at[last.GetIdx()])
+            bonds["".join(ends)].append(float(length))
+        for atom in mol.GetAtoms():
+            around = [a for a in atom.GetNeighbors() if a.GetSymbol() != "H"]
+            for pair in itertools.combinations(around, 2):
+                first, last = sorted(pair, key=lambda end: end.GetSymbol())
+                name = first.GetSymbol() + atom.GetSymbol() + last.GetSymbol()
+                a, b = at[[first.GetIdx(), last.GetIdx()]] - at[atom.GetIdx()]
+                cosine = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
+                angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
+                angles[name].append(float(angle))
+    return Geometry(_longest_first(bonds), _longest_first(angles))
+
+
+def _longest_first(lists: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
+    names = sorted(lists, key=lambda name: (-len(lists[name]), name))
+    return {name: np.array(lists[name]) for name in names}

@@ -1,49 +1,68 @@
-"""How good a set of molecules is."""
+"""How good molecules are: bonds by a table of lengths, RDKit's graphs, distances."""
 
-import dataclasses
 from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from equistein._gate import gate
-from equistein.molecules._elements import VALENCES
-from equistein.molecules._rdkit import perceive, Perceived
-from equistein.molecules._stability import stable_atoms
+from equistein.molecules._elements import VALENCES, valences_of
+from equistein.molecules._rdkit import has_rdkit, perceive, Perceived
+
+# Lengths in picometers below which there is a bond of order 1, 2 and 3.
+_SINGLE = {
+    "HH": 84, "CH": 119, "HN": 111, "HO": 106, "FH": 102, "CC": 164, "CN": 157,
+    "CO": 153, "CF": 145, "NN": 155, "NO": 150, "FN": 146, "OO": 158, "FO": 152,
+    "FF": 152,
+}  # fmt: skip
+_DOUBLE = {"CC": 139, "CN": 134, "CO": 125, "NN": 130, "NO": 126, "OO": 126}
+_TRIPLE = {"CC": 123, "CN": 119, "CO": 116, "NN": 113}
 
 
-@dataclasses.dataclass(frozen=True)
-class Scores:
-    """Scores of a set of molecules.
+@gate
+def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
+    """Return the order of the bond of each pair of atoms, from its length alone.
 
-    Attributes:
-        num_molecules: The number of molecules.
-        atom_stability: The fraction of atoms whose bonds, by a table of lengths, sum to
-            their valence; NaN with an element that the table does not know.
-        molecule_stability: The fraction of molecules with no other atoms; NaN likewise.
-        validity: The fraction that RDKit accepts as one neutral molecule.
-        uniqueness: Distinct graphs over valid molecules; NaN without any.
-        num_isomers: The number of distinct graphs.
-        num_novel: The number of these that are not known.
-        coverage: The fraction of the known graphs among these.
+    Args:
+        symbols: The element of each atom, of H, C, N, O and F.
+        positions: Its position, in Angstrom, `(molecule, atom, 3)` or `(atom, 3)`.
+
+    Raises:
+        ValueError: If an element is not in the table.
+
+    References:
+        Hoogeboom et al. (2022), Equivariant diffusion for molecule generation in 3D,
+        appendix C: typical lengths, with margins of 10, 5 and 3 pm.
     """
+    valences_of(symbols)  # raises where the table knows no lengths either
+    lengths = 100 * np.linalg.norm(
+        positions[..., :, None, :] - positions[..., None, :, :], axis=-1
+    )
+    orders = np.zeros(lengths.shape, int)
+    for table in (_SINGLE, _DOUBLE, _TRIPLE):
+        limits = np.array(
+            [[table.get("".join(sorted(a + b)), 0) for b in symbols] for a in symbols]
+        )
+        orders += lengths < limits
+    orders[..., np.arange(len(symbols)), np.arange(len(symbols))] = 0
+    return orders
 
-    num_molecules: int
-    atom_stability: float
-    molecule_stability: float
-    validity: float
-    uniqueness: float
-    num_isomers: int
-    num_novel: int
-    coverage: float
+
+@gate
+def stable_atoms(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
+    """Return which atoms have bonds that sum to their valence, as by `bond_orders`.
+
+    A molecule is stable if all of its atoms are.
+    """
+    return bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)
 
 
 @gate
 def score_molecules(
     symbols: Sequence[str],
     positions: np.ndarray,
-    known: Collection[str],
+    known: Collection[str] = (),
     perceived: Sequence[Perceived] | None = None,
-) -> Scores:
+) -> dict[str, float]:
     """Return the scores of molecules of one formula.
 
     Args:
@@ -52,27 +71,86 @@ def score_molecules(
         known: The SMILES of known graphs, as by `perceive`.
         perceived: The results of `perceive`, if known already.
 
+    Returns:
+        Of H, C, N, O and F alone `atom_stability`, the fraction of atoms whose bonds,
+        by a table of lengths, sum to their valence, and `molecule_stability`, that of
+        molecules with no other atoms. With RDKit `validity`, the fraction that it
+        accepts as one neutral molecule; `uniqueness`, distinct graphs over valid
+        molecules; `num_isomers`, the number of distinct graphs; `num_novel`, that of
+        those not known; and `coverage`, the fraction of the known graphs among them.
+
     Raises:
         ValueError: If there is no molecule.
-        MissingRDKit: If RDKit is not installed.
     """
+    positions, scores = np.asarray(positions, np.float64), {}
     if not len(positions):
         raise ValueError("`score_molecules` needs `positions` of at least one.")
-    if perceived is None:
-        perceived = [perceive(symbols, molecule) for molecule in positions]
-    atoms = molecules = float("nan")
     if set(symbols) <= set(VALENCES):
         stable = stable_atoms(symbols, positions)
-        atoms, molecules = float(stable.mean()), float(stable.all(axis=1).mean())
+        scores["atom_stability"] = float(stable.mean())
+        scores["molecule_stability"] = float(stable.all(axis=1).mean())
+    if not has_rdkit():
+        return scores
+    if perceived is None:
+        perceived = [perceive(symbols, molecule) for molecule in positions]
     valid = [p.smiles for p in perceived if p.smiles is not None]
     graphs, known = set(valid), set(known)
-    return Scores(
-        num_molecules=len(positions),
-        atom_stability=atoms,
-        molecule_stability=molecules,
-        validity=len(valid) / len(positions),
-        uniqueness=len(graphs) / len(valid) if valid else float("nan"),
-        num_isomers=len(graphs),
-        num_novel=len(graphs - known),
-        coverage=len(graphs & known) / len(known) if known else float("nan"),
-    )
+    return scores | {
+        "validity": len(valid) / len(positions),
+        "uniqueness": len(graphs) / len(valid) if valid else float("nan"),
+        "num_isomers": float(len(graphs)),
+        "num_novel": float(len(graphs - known)),
+        "coverage": len(graphs & known) / len(known) if known else float("nan"),
+    }
+
+
+@gate
+def distances(
+    symbols: Sequence[str], positions: np.ndarray, first: str, second: str
+) -> np.ndarray:
+    """Return the distances of all pairs of two elements, in all molecules.
+
+    Args:
+        symbols: The element of each atom.
+        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
+        first: An element.
+        second: Another, or the same.
+    """
+    i, j = np.triu_indices(len(symbols), k=1)
+    names, ends = np.array(list(symbols)), sorted((first, second))
+    pairs = np.sort([names[i], names[j]], axis=0)
+    here = (pairs == np.array(ends)[:, None]).all(axis=0)
+    gaps = positions[:, i[here]] - positions[:, j[here]]
+    return np.linalg.norm(gaps, axis=-1).ravel()
+
+
+@gate
+def angles(
+    symbols: Sequence[str], positions: np.ndarray, first: str, middle: str, last: str
+) -> np.ndarray:
+    """Return the angles at bonded atoms of three elements, in degrees.
+
+    Bonds are those of the table of `bond_orders`.
+
+    Args:
+        symbols: The element of each atom, of H, C, N, O and F.
+        positions: Their positions, in Angstrom, `(molecule, atom, 3)`.
+        first: The element of one end.
+        middle: That of the atom at the angle.
+        last: That of the other end.
+    """
+    names, num = np.array(list(symbols)), len(symbols)
+    bonded = bond_orders(symbols, positions) > 0
+    parts = []
+    for at in np.flatnonzero(names == middle):
+        for i in range(num):
+            for j in range(num) if first != last else range(i + 1, num):
+                if i == j or names[i] != first or names[j] != last:
+                    continue
+                both = bonded[:, at, i] & bonded[:, at, j]
+                a = positions[both, i] - positions[both, at]
+                b = positions[both, j] - positions[both, at]
+                lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+                cosine = np.sum(a * b, axis=1) / np.maximum(lengths, 1e-12)
+                parts.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+    return np.concatenate(parts) if parts else np.zeros(0)

@@ -1,6 +1,5 @@
 """An E(n)-equivariant graph neural network of all atoms."""
 
-import copy
 from collections.abc import Hashable, Sequence
 
 import equinox as eqx
@@ -220,13 +219,6 @@ class EGNN(AbstractNoiseNetwork):
     def present(self) -> Bool[Array, " atom"]:
         """Return which atoms are present; the others, of kind -1, are padding."""
         return self.kinds >= 0
-
-    def of(self, species: tuple[int, ...]) -> "EGNN":
-        """Return the same function for atoms of other kinds, by their numbers."""
-        other = copy.copy(self)
-        object.__setattr__(other, "species", species)
-        object.__setattr__(other, "kinds", jnp.array(species))
-        return other
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
         group = PointCloud(self.species, self.dim)

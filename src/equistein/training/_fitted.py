@@ -75,7 +75,7 @@ class Fitted(eqx.Module):
         Args:
             key: The source of randomness.
             num: The number of samples.
-            label: The class, or the number of a formula; None is all together.
+            label: The class; None is all together.
             clamp: Coordinates to hold while the others are drawn.
             progress: Whether to show a progress bar.
 
@@ -133,11 +133,7 @@ class Fitted(eqx.Module):
         return _log_densities(self._one(), points) - log_normalizer.value
 
     def _one(self) -> AbstractEnergy:
-        if not isinstance(self.energy, AbstractEnergy):
-            raise ValueError(
-                "This fit holds energies of several formulas: take one first, such as "
-                "es.models.of_formula(fitted, 0)."
-            )
+        assert isinstance(self.energy, AbstractEnergy)
         return self.energy
 
     def save(self, path: pathlib.Path | str) -> None:

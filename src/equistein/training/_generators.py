@@ -38,7 +38,7 @@ class Clamp(eqx.Module):
         values: A point that has the values to hold; its others do not matter.
         mask: Which coordinates are held: one truth value for each, or for each entry of
             the first axes, such as one for each atom, or pixel.
-        label: The class, or the number of a formula, to draw, too.
+        label: The class to draw, too.
 
     Raises:
         ValueError: If the mask does not fit, nothing or everything is held, or a value
@@ -106,8 +106,8 @@ class Clamp(eqx.Module):
 
 
 Condition = int | np.integer | Clamp | None
-"""What is drawn: a class or the number of a formula, of which `energy.given(label)` is
-the energy; or what goes with coordinates that are held; None is all together."""
+"""What is drawn: a class, of which `energy.given(label)` is the energy; or what goes
+with coordinates that are held; None is all together."""
 
 
 def parts_of(condition: Any) -> tuple[Any, Clamp | None]:

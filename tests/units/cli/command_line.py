@@ -8,9 +8,8 @@ import jax
 from equistein.cli import main
 
 COMMON = "--num-epochs 2 --batch-size 8 --sample-steps 10 --num-samples 6".split()
-COMMON += "--ais-steps 10 --bandwidth 1".split()
-TINY_IMAGES = [*COMMON, *"--num-particles 6 --num-steps 2".split()]
-TINY = [*TINY_IMAGES, "--widths", "4"]
+COMMON += "--ais-steps 10".split()
+TINY = [*COMMON, *"--num-particles 6 --num-steps 2 --bandwidth 1 --widths 4".split()]
 TINY_GRAPH = [*COMMON, *"--epoch-batches 3 --width 4 --depth 1".split()]
 
 

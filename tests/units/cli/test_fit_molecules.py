@@ -2,9 +2,9 @@ import json
 
 import numpy as np
 import pytest
-from command_line import lines_of, status, TINY_GRAPH
+from command_line import lines_of, status
 
-from equistein.molecules import read_xyz, write_xyz
+from equistein.molecules import read_xyz
 
 
 @pytest.mark.slow
@@ -38,29 +38,3 @@ def test_sampled_molecules_are_an_xyz_file_again(molecular_run, tmp_path):
     other = tmp_path / "other.xyz"
     assert status("sample", molecular_run, "--label", 0, "--out", other) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.npy", "new.xyz"]
-
-
-@pytest.mark.slow
-def test_molecules_of_several_formulas_share_a_fit(tmp_path, far_atoms, capsys):
-    far = far_atoms
-    write_xyz(tmp_path / "hf.xyz", ("H", "F"), far[:20])
-    third = far[20:, :1] + np.array([[[0.0, 0.0, 1.5]]])
-    threes = np.concatenate([far[20:], third], axis=1)
-    write_xyz(tmp_path / "hfo.xyz", ("H", "F", "O"), threes)
-    text = "".join((tmp_path / name).read_text() for name in ("hfo.xyz", "hf.xyz"))
-    (tmp_path / "both.xyz").write_text(text)
-    run, new = tmp_path / "run", tmp_path / "new.xyz"
-    arguments = ["fit", tmp_path / "both.xyz", "--group", "point-cloud", *TINY_GRAPH]
-    assert status(*arguments, "--out", run) == 0
-    assert "Formulas: FH, FHO." in capsys.readouterr().out
-    with np.load(run / "samples.npz", allow_pickle=False) as stored:
-        assert stored["model"].shape == (6, 2, 3)
-    draw = ["sample", run, "--num-samples", 3, "--out", new]
-    assert status(*draw, "--formula", "CH4") == 2
-    assert "CH4 has C" in capsys.readouterr().err
-    assert status(*draw[:-1], tmp_path / "F2.xyz", "--formula", "F2") == 0
-    told = capsys.readouterr().out
-    assert "Training never saw F2, but FH, FHO" in told
-    assert "FH, seen (3): validity" in told
-    assert status(*draw, "--formula", "FHO") == 0
-    assert [frame.symbols for frame in read_xyz(new)] == [("F", "H", "O")] * 3

@@ -66,7 +66,7 @@ BAD = {  # what the tests of readers and of settings do not have
     "a constant column": (
         "x.npy", npy(changed(POINTS, (slice(None), 1), 2.0)), [], "constant",
     ),
-    "fewer points than a batch": ("x.npy", npy(POINTS[:8]), [], "fewer than a batch"),
+    "fewer points than a batch": ("x.npy", npy(POINTS[:8]), [], "smaller `batch_size`"),
     "one point": ("x.npy", npy(POINTS[:1]), [], "at least two points"),
     "an array by the name of an archive": ("x.npz", text("\x93NUMPY"), [], "damaged"),
     "an array by the name of molecules": (
@@ -76,10 +76,10 @@ BAD = {  # what the tests of readers and of settings do not have
     "words in a table": ("x.csv", text("a,b\n1,two\n3,four\n"), [], "'two'"),
     "a folder": ("x.npy", lambda path: path.mkdir(), [], "two images"),
     "molecules without their group": ("x.xyz", text(2 * WATER), [], "point-cloud"),
-    "one molecule": ("x.xyz", text(WATER), CLOUD, "at least two molecules"),
+    "one molecule": ("x.xyz", text(WATER), CLOUD, "at least two are needed"),
     "molecules of two formulas": (
-        "x.xyz", text(WATER + WATER.replace("O", "S")),
-        [*CLOUD, "--network", "features"], "of 2 formulas",
+        "x.xyz", text(WATER + WATER.replace("O", "S") + WATER), CLOUD,
+        "2 formulas, H2O (2), H2S (1): give those of one formula",
     ),
     "species for molecules": (
         "x.xyz", text(2 * WATER), [*CLOUD, "--species", "O H H"], "--species",
@@ -106,11 +106,8 @@ BAD = {  # what the tests of readers and of settings do not have
         "x.xyz", text(9 * HF.replace("0 0 1", "0 0 0").replace("-1\n", "0\n")),
         AT_300, "unknown or all alike",
     ),
-    "forces of several formulas": (
-        "x.xyz", text(9 * HF + HF.replace("H", "Cl")), AT_300, "of 2 formulas",
-    ),
     "more held out than is left": (
-        "x.npy", npy(POINTS), ["--held-out", "0.9"], "--held-out",
+        "x.npy", npy(POINTS), ["--held-out", "0.9"], "smaller `batch_size`",
     ),
     "a setting out of range": (
         "x.npy", npy(POINTS), ["--temperature", "0"], "temperature",
@@ -123,7 +120,7 @@ BAD = {  # what the tests of readers and of settings do not have
     "an unknown group": ("x.npy", npy(POINTS), ["--group", "square"], "no group"),
     "images that are not square": (
         "x.npy", npy(np.random.default_rng(0).random((40, 6, 5))),
-        ["--group", "image-rotations", "--network", "features"], "shape",
+        ["--group", "image-rotations"], "shape",
     ),
 }  # fmt: skip
 

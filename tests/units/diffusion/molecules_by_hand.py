@@ -4,11 +4,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 
 from equistein.diffusion import NoiseEnergy
-from equistein.groups import PointCloud, Trivial
-from equistein.models import Dataset, DenoisingSettings, for_data, for_dataset, Problem
+from equistein.groups import PointCloud
+from equistein.models import DenoisingSettings, for_data
 from equistein.networks import AbstractNoiseNetwork
 
 GROUP = PointCloud("COO", 3)
@@ -22,7 +21,7 @@ def clouds(key, num=8):
 def energy_of(key, data, group=GROUP, atomic_numbers=None, **settings):
     settings = DenoisingSettings(width=4, depth=1, **settings)
     return for_data(
-        key, group, data, network="graph", settings=settings,
+        key, group, data, settings=settings,
         atomic_numbers=atomic_numbers,
     ).energy  # fmt: skip
 
@@ -60,19 +59,3 @@ def normal_energy(noise=0.5):
     data = jnp.ones((2, 3, 3)) * jnp.array([1.0, -1.0, 0.0])[None, :, None]
     data = data / jnp.sqrt(jnp.mean(data**2))
     return NoiseEnergy(Known(0.0, jnp.ones(())), data, noise)
-
-
-def mixed(key, **settings):
-    """Six of CO and six of HCO, with a row left over behind each CO."""
-    data = clouds(key, 12).at[:6, 2].set(0.0)
-    data = data.at[:6, :2].add(-jnp.mean(data[:6, :2], axis=1, keepdims=True))
-    labels = jnp.repeat(jnp.arange(2), 6)
-    settings = DenoisingSettings(width=4, depth=1, **settings)
-    return model_of_formulas(key, data, labels, settings).energy, data, labels
-
-
-def model_of_formulas(key, data, labels, settings):
-    """Return the model of CO and HCO."""
-    formulas = (tuple("CO"), tuple("CHO"))
-    dataset = Dataset(data, np.asarray(labels), Trivial(), formulas=formulas)
-    return for_dataset(key, dataset, Problem(group="point-cloud"), settings)

@@ -46,11 +46,11 @@ def test_step_sizes_grow_with_the_noise(key):
 
 def test_step_sizes_may_be_given(key):
     energy = energy_of(key, clouds(key), sigma_min=0.1)
-    given = {"langevin_step_size": 0.5, "stein_step_size": 0.25, "score_clip": 7.0}
-    sizes = sizes_of(energy, **given)
-    assert (sizes.langevin, sizes.stein, sizes.score_clip) == (0.5, 0.25, 7.0)
+    sizes = sizes_of(energy, langevin_step_size=0.5, stein_step_size=0.25)
+    assert (sizes.langevin, sizes.stein) == (0.5, 0.25)
     half = sizes.scaled(jnp.asarray(0.5))
-    assert (half.langevin, half.stein, half.score_clip) == (0.25, 0.125, 7.0)
+    assert (half.langevin, half.stein) == (0.25, 0.125)
+    assert half.score_clip == sizes.score_clip
 
 
 def test_the_clip_spares_the_scores_of_large_clouds(key):

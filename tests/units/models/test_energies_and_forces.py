@@ -54,7 +54,7 @@ def path(tmp_path):
 
 
 def read(path, **options):
-    return read_dataset(path, Problem(group="point-cloud", **options), 2)
+    return read_dataset(path, Problem(group="point-cloud", **options))
 
 
 def test_forces_go_with_the_atoms_and_energies_with_the_rows(path):
@@ -76,19 +76,6 @@ def test_forces_go_with_the_atoms_and_energies_with_the_rows(path):
     assert np.array_equal(parts[1].energies, dataset.energies[22:], equal_nan=True)
 
 
-def test_those_of_one_formula_are_cut_with_it(path):
-    three = "3\nProperties=species:S:1:pos:R:3:forces:R:3 energy=7\n" + "".join(
-        f"O {n} 0 {n**2} {n + 1} 0 0\n" for n in range(3)
-    )
-    path.write_text(path.read_text() + 2 * three)
-    both = read(path)
-    assert both.forces.shape == (NUM + 2, 3, 3)
-    few = both.of_formula(1)
-    assert np.array_equal(few.energies, [7, 7])
-    assert np.allclose(few.forces[0, :, 0], [1, 2, 3])
-    assert both.of_formula(0).forces.shape == (NUM, 2, 3)
-
-
 def test_energies_in_kt_are_labels_of_a_network_of_features_alone(path):
     assert read(path).labels is None
     assert read(path, kelvin=300.0).labels is None  # a graph network's
@@ -102,18 +89,18 @@ def test_energies_in_kt_are_labels_of_a_network_of_features_alone(path):
 
 def test_objectives_are_added(path, key):
     problem = Problem(group="point-cloud", kelvin=300.0, network="features")
-    dataset = read_dataset(path, problem, 2)
+    dataset = read_dataset(path, problem)
     settings = ContrastiveSettings(batch_size=8, widths=(4,), force_weight=2.0)
-    terms = for_dataset(key, dataset, problem, settings).objective.terms
+    terms = for_dataset(key, dataset, settings).objective.terms
     assert [type(part) for _, part in terms][1:] == [SquaredError, ForceMatching]
     weight, forces = terms[2]
     scores = dataset.train().forces / UNIT
     assert np.allclose(forces.scores, scores, equal_nan=True)
     assert np.isclose(weight, 2 / np.nanmean(scores**2))
     off = ContrastiveSettings(batch_size=8, widths=(4,), force_weight=0.0)
-    assert len(for_dataset(key, dataset, problem, off).objective.terms) == 2
+    assert len(for_dataset(key, dataset, off).objective.terms) == 2
     noisy = ContrastiveSettings(batch_size=8, widths=(4,), data_noise=0.1)
-    part = for_dataset(key, dataset, problem, noisy).objective.terms[2][1]
+    part = for_dataset(key, dataset, noisy).objective.terms[2][1]
     assert isinstance(part, Blurred)
 
 
@@ -121,7 +108,7 @@ def test_objectives_are_added(path, key):
 def test_a_graph_network_learns_them_at_the_least_noise(path, key):
     problem = Problem(group="point-cloud", kelvin=300.0)
     settings = DenoisingSettings(batch_size=8, width=4, depth=1, sigma_min=0.03)
-    model = for_dataset(key, read_dataset(path, problem, 2), problem, settings)
+    model = for_dataset(key, read_dataset(path, problem), settings)
     (_, first), (_, second) = model.objective.terms
     assert isinstance(first, NoiseConditionalScoreMatching)
     assert isinstance(second, Blurred)

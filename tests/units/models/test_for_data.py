@@ -1,8 +1,5 @@
 """What suits a group and data, and what is refused before anything is trained."""
 
-import dataclasses
-
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -27,13 +24,13 @@ from equistein.models import (
     DenoisingSettings,
     energy_for,
     for_data,
+    ImageSettings,
     kernel_for,
 )
-from equistein.models._energies import features_of
+from equistein.models._contrastive import features_of
 from equistein.networks import (
     AbstractNetwork,
     FeatureNetwork,
-    SteerableCNN,
     Symmetrized,
 )
 from equistein.samplers import AnnealedSMC, Langevin, SVGD
@@ -55,7 +52,6 @@ GROUPS = {  # a group, the shape of a point, its network, kernel and features
     "rotations": (SpecialOrthogonal(2), (2,), FeatureNetwork, Pullback, Radius),
     "orthogonal": (Orthogonal(3), (3,), FeatureNetwork, Pullback, Radius),
     "cloud": (PointCloud("COO", 2), (3, 2), FeatureNetwork, Pullback, Concatenated),
-    "images": (ImageRotations(), (4, 4, 1), SteerableCNN, Equivariant, Coordinates),
 }
 SMALL = ContrastiveSettings(
     widths=(4,), num_epochs=1, batch_size=8, num_particles=4, num_steps=2,
@@ -71,10 +67,7 @@ def data_for(shape, num=20):
     ("group", "shape", "network", "kernel", "features"), GROUPS.values(), ids=GROUPS
 )
 def test_each_symmetry_has_its_parts(group, shape, network, kernel, features):
-    settings = SMALL
-    if isinstance(group, ImageRotations):  # whose network has widths of its own
-        settings = dataclasses.replace(SMALL, widths=ContrastiveSettings.widths)
-    model = for_data(jr.key(1), group, data_for(shape), settings=settings)
+    model = for_data(jr.key(1), group, data_for(shape), settings=SMALL)
     assert isinstance(model.energy, PlainEnergy)
     assert isinstance(model.energy.network, network)
     # The radius of a point knows no reflection: its group is the larger one.
@@ -93,9 +86,7 @@ def test_each_symmetry_has_its_parts(group, shape, network, kernel, features):
 def test_graphs_are_trained_by_denoising(key):
     group, data = PointCloud("COO", 3), data_for((3, 3))
     settings = DenoisingSettings(width=4, depth=1)
-    model = for_data(
-        key, group, data, network="graph", settings=settings, atomic_numbers=(6, 8, 8)
-    )
+    model = for_data(key, group, data, settings=settings, atomic_numbers=(6, 8, 8))
     assert isinstance(model.energy, NoiseEnergy)
     assert isinstance(model.objective, NoiseConditionalScoreMatching)
     assert isinstance(features_of(model.energy), PairHistogram)
@@ -221,11 +212,13 @@ def test_a_symmetry_that_does_not_suit_is_refused(group, shape, words, key):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"network": "transformer"}, "`network`"),
-        ({"network": "features", "settings": DenoisingSettings()}, "ContrastiveSett"),
-        ({"network": "graph", "settings": SMALL}, "DenoisingSettings"),
-        ({"network": "graph", "labels": np.arange(20) % 2}, "classes"),
-        ({"network": "graph", "group": Trivial()}, "PointCloud"),
+        ({"settings": DenoisingSettings(), "labels": np.arange(20) % 2}, "classes"),
+        ({"settings": DenoisingSettings(), "group": Trivial()}, "PointCloud"),
+        ({"settings": ImageSettings()}, "ImageRotations"),
+        (
+            {"settings": SMALL, "group": ImageRotations(), "data": data_for((4, 4))},
+            "image_model",
+        ),
         ({"labels": np.zeros(20, int)}, "the class 0 alone"),
         ({"data": data_for((2, 3)).at[:, 1].set(3.0), "group": Trivial()}, "constant"),
     ],
@@ -258,16 +251,6 @@ def test_a_model_is_checked_before_it_is_trained(key):
     plain = for_data(key, Cyclic(4), data, settings=SMALL)
     with pytest.raises(ValueError, match="no use of them"):
         plain.check(key, data, labels)
-
-
-def test_the_network_built_for_images_halves_what_can_be_halved(key):
-    for side, halvings in ((28, 2), (8, 1), (9, 0)):
-        network = energy_for(
-            key, ImageRotations(), jr.uniform(key, (2, side, side)), num_classes=3
-        ).network
-        assert network.group((side, side)) == ImageRotations()
-        assert len(network.pool_after) == halvings
-        assert jax.eval_shape(network, jnp.zeros((side, side))).shape == (3,)
 
 
 def test_graphs_see_a_quarter_further_than_the_data(key):

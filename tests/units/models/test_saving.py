@@ -1,6 +1,5 @@
 """Learned densities in files: what es.models makes, and what is one's own."""
 
-import dataclasses
 import pickle
 
 import equinox as eqx
@@ -15,7 +14,12 @@ import equistein as es
 from equistein.energies import PlainEnergy
 from equistein.groups import Cyclic, ImageRotations, Orthogonal, PointCloud, Trivial
 from equistein.kernels import RBF
-from equistein.models import ContrastiveSettings, DenoisingSettings, for_data
+from equistein.models import (
+    ContrastiveSettings,
+    DenoisingSettings,
+    for_data,
+    ImageSettings,
+)
 from equistein.networks import AbstractNetwork, MLP
 from equistein.samplers import Langevin, SVGD
 from equistein.training import (
@@ -34,18 +38,16 @@ NORMALS = ContrastiveSettings(
     temperature=2.0, buffer_size=9, kernel="none",
 )  # fmt: skip
 DENOISING = DenoisingSettings(**SMALL, width=4, depth=1, epoch_batches=1)
+IMAGES = ImageSettings(**SMALL, epoch_batches=1, fields=(2,), num_blocks=1)
 MODELS = {  # a group, the shape of a point, labels, and how it is made
     "none": (Trivial(), (2,), None, {"settings": CONTRASTIVE}),
     "joint": (Cyclic(4), (2,), np.arange(16) % 2, {"settings": CONTRASTIVE}),
     "features": (Orthogonal(3), (3,), None, {"settings": NORMALS}),
     "cloud": (PointCloud("COO", 2), (3, 2), None, {"settings": CONTRASTIVE}),
-    "images": (
-        ImageRotations(), (4, 4, 1), np.arange(16) % 2,
-        {"settings": dataclasses.replace(NORMALS, widths=ContrastiveSettings.widths)},
-    ),
+    "images": (ImageRotations(), (4, 4, 1), np.arange(16) % 2, {"settings": IMAGES}),
     "graph": (
         PointCloud("COO", 3), (3, 3), None,
-        {"settings": DENOISING, "network": "graph", "atomic_numbers": (6, 8, 8)},
+        {"settings": DENOISING, "atomic_numbers": (6, 8, 8)},
     ),
 }  # fmt: skip
 

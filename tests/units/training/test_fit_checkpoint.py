@@ -13,7 +13,7 @@ from equistein.energies import TemperedEnergy
 from equistein.groups import Cyclic, Trivial
 from equistein.kernels import Equivariant, RBF
 from equistein.models import energy_for
-from equistein.models._contrastive import descent
+from equistein.models._model import descent
 from equistein.samplers import Langevin, SVGD
 from equistein.training import (
     adam,

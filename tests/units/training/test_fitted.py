@@ -1,15 +1,12 @@
-import functools
-
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from by_hand import bowl, fit, generator_of
+from by_hand import bowl, fit
 
 from equistein.energies import TemperedEnergy
 from equistein.groups import Trivial
-from equistein.models import write_fit_report
-from equistein.samplers import Langevin, Normal
+from equistein.samplers import Normal
 from equistein.training import Fitted
 
 
@@ -57,51 +54,3 @@ def test_the_reference_is_as_wide_as_the_box_of_the_data(key):
     assert np.allclose(reference.center, np.mean(data, axis=0))
     reach = np.max(np.abs(data - np.mean(data, axis=0)[None]))
     assert np.isclose(reference.scale, reach / 2)
-
-
-@functools.cache
-def learned():
-    """Return a short fit with its data."""
-    data = jr.normal(jr.key(1), (64, 2))
-    generator = generator_of(data, Langevin(0.1), num_steps=20, num_at_once=32)
-    fitted = fit(jr.key(0), bowl(), data, generator=generator, num_epochs=2)
-    return fitted, data
-
-
-def test_a_page_has_numbers_pictures_and_settings(tmp_path):
-    fitted, data = learned()
-    page = tmp_path / "fit.html"
-    write_fit_report(page, fitted, data, 0, 32)
-    text = page.read_text()
-    for said in ("mean W1 distance over features", "32 samples", "floor: data",
-                 "Trivial()", "SamplingGenerator", "Bowl"):  # fmt: skip
-        assert said in text, said
-    assert "data:image/png" in text
-    write_fit_report(page, fitted, data, 0, 32)  # replaced by the same
-    assert page.read_text() == text
-
-
-def test_without_data_there_is_what_is_known(tmp_path):
-    fitted, _ = learned()
-    write_fit_report(tmp_path / "fit.html", fitted, None, 0, 32)
-    text = (tmp_path / "fit.html").read_text()
-    assert f"{fitted.history['loss'][-1]:.3g}" in text
-    assert "floor" not in text.partition("<body>")[2]
-
-
-@pytest.mark.parametrize(
-    "data", [np.zeros((8, 3)), np.zeros((3, 2)), np.full((8, 2), np.nan)]
-)
-def test_data_unlike_those_learned_from_are_refused(tmp_path, data):
-    with pytest.raises(ValueError, match="`data`"):
-        write_fit_report(tmp_path / "fit.html", learned()[0], data, 0, 32)
-    assert not (tmp_path / "fit.html").exists()
-
-
-def test_data_without_a_generator_are_refused(tmp_path):
-    data = jr.normal(jr.key(1), (8, 2))
-    bare = fit(jr.key(0), bowl(), data)
-    with pytest.raises(ValueError, match="`generator`"):
-        write_fit_report(tmp_path / "fit.html", bare, data, 0, 32)
-    with pytest.raises(ValueError, match="`num_samples`"):
-        write_fit_report(tmp_path / "fit.html", bare, None, 0, 0)

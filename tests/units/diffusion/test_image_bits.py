@@ -5,7 +5,8 @@ import jax.random as jr
 import pytest
 
 import equistein as es
-from equistein.models import image_bits, image_model, ImageSettings
+from equistein.diffusion import image_bits
+from equistein.models import image_model, ImageSettings
 
 IMAGES = jr.uniform(jr.key(0), (24, 4, 4, 1))
 SETTINGS = ImageSettings(fields=(2,), num_blocks=1, sigma_min=0.2)
