@@ -345,7 +345,6 @@ class PlanarTarget:
             "true_log_likelihood": self.known.log_likelihood(points),
             **self.of_data(data),
         }
-        assert isinstance(fitted.energy, AbstractEnergy)
         return self._outcome(
             exact_key, numbers, log_densities_of(fitted.energy), drawn, held_out,
             history=fitted.history, events=fitted.events,

@@ -12,7 +12,7 @@ import numpy as np
 
 from equistein.data import class_names
 from equistein.diffusion import image_bits, MixtureNoiseEnergy
-from equistein.energies import AbstractEnergy, JointEnergy
+from equistein.energies import JointEnergy
 from equistein.groups import ImageRotations, Trivial
 from equistein.models import (
     contrastive_model,
@@ -241,7 +241,6 @@ def _learned(config: ImagesConfig, name: str, trial: Trial) -> Outcome:
     steps = history["step"] = history.pop("epoch") * model.epoch_batches
     reached = steps[history["rotated_accuracy"] >= _MARK]
     energy = fitted.energy
-    assert isinstance(energy, AbstractEnergy)
     joint_key, class_key, quality_key = jr.split(judge_key, 3)
     samples = fitted.sample(joint_key, config.num_samples)
     numbers, arrays = classification(energy, sets), {}

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
 from equistein.models import ContrastiveSettings, for_data
@@ -76,7 +75,6 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
             # Held out are all copies of a point, as a density with the symmetry has it.
             elements = target.group.sample(keys[5], len(points))
             points = jax.vmap(target.group.act)(elements, points)
-            assert isinstance(fitted.energy, AbstractEnergy)
             found = held_out_likelihood(target.plane, points, fitted.energy)
             gaps.append(target.known.log_likelihood(points) - found["log_likelihood"])
             samples = fitted.sample(keys[6], config.num_samples)

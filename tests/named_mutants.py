@@ -2,7 +2,7 @@
 
 NAMED = {  # what the change is about: package, file, before, after
     "score clipping": (
-        "samplers", "samplers/_scores.py", "largest / jnp.maximum(norms, largest)",
+        "samplers", "samplers/_steps.py", "largest / jnp.maximum(norms, largest)",
         "largest / jnp.maximum(norms, 2 * largest)",
     ),
     "score clipping in SVGD": (
@@ -24,7 +24,7 @@ NAMED = {  # what the change is about: package, file, before, after
         "jnp.all(jnp.isfinite(state.particles))",
     ),
     "a proposal whose density is infinite": (
-        "samplers", "samplers/_mala.py", "finite = jnp.isfinite(log_ratio)",
+        "samplers", "samplers/_langevin.py", "finite = jnp.isfinite(log_ratio)",
         "finite = ~jnp.isnan(log_ratio)",
     ),
     "unlabelled points": (

@@ -20,8 +20,8 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",
     "AbstractRadialKernel.pull_back",
     "AbstractRadialKernel._force_about",
-    "AbstractEnergy.evaluate", "AbstractEnergies.check_symmetry",
-    "AbstractEnergies.given", "AbstractEnergies.num_classes",
+    "AbstractEnergy.evaluate", 
+    "AbstractEnergy.given", "AbstractEnergy.num_classes",
     "AbstractNoiseEnergy.start",
     "AbstractGenerator.scaled", "AbstractParticleSystem.start",
 }  # fmt: skip

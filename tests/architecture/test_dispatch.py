@@ -7,13 +7,13 @@ import pytest
 from test_classes import modules_of_the_library
 
 import equistein
-from equistein.energies import AbstractEnergies
+from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.kernels import AbstractKernel
 from equistein.networks import AbstractNetwork
 
 ROOT = pathlib.Path(equistein.__file__).parent
-KINDS = (AbstractEnergies, AbstractNetwork, AbstractKernel, AbstractGroup)
+KINDS = (AbstractEnergy, AbstractNetwork, AbstractKernel, AbstractGroup)
 NAMES = {cls.__name__ for cls in modules_of_the_library() if issubclass(cls, KINDS)}
 NAMES |= {kind.__name__ for kind in KINDS}
 FREE = ("models", "kernels/averages")  # what may choose by type

@@ -12,7 +12,6 @@ from registries import classes_of
 
 from equistein.diffusion import AbstractNoiseEnergy, NoiseEnergy
 from equistein.energies import (
-    AbstractEnergies,
     AbstractEnergy,
     KnownEnergy,
     SummedEnergy,
@@ -129,7 +128,7 @@ def test_every_energy_of_the_library_is_tried():
         type(energy_and_data(jr.key(0), make, *GROUPS[groups[0]])[0])
         for make, groups in ENERGIES.values()
     }
-    assert tried == classes_of(AbstractEnergies, "equistein.")
+    assert tried == classes_of(AbstractEnergy, "equistein.")
 
 
 def test_energy_is_invariant_and_so_is_its_kernel(case):

@@ -100,6 +100,6 @@ def test_wrong_repellers_are_refused():
         SAMPLER.with_repellers(jnp.full((2, 2), jnp.nan))
     with pytest.raises(ValueError, match="`repellers`"):
         run(sampler=SAMPLER.with_repellers(jnp.zeros((2, 3))))
-    dense = lambda x: bowl(x) + jnp.log(x[0] + 0.5)
-    with pytest.raises(ValueError, match="1 of 2 repellers they are not: at index 1"):
+    dense = lambda x: bowl(x) + jnp.sqrt(x[0] + 0.5)
+    with pytest.raises(es.NonFiniteError):
         run(dense, sampler=SAMPLER.with_repellers(jnp.array([[0.0, 0.0], [-1.0, 0.0]])))

@@ -5,7 +5,6 @@ import datetime
 import os
 import pathlib
 import sys
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import docstring_parser
@@ -20,7 +19,7 @@ from equistein._limits import check_drawn, check_memory
 from equistein._sharding import device_mesh
 from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
-from equistein.models import AbstractSettings, Dataset, Model, Problem
+from equistein.models import AbstractSettings, Dataset, Model, Problem, SETTINGS
 from equistein.molecules import formula
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
@@ -33,24 +32,17 @@ _TIME_LIMITS: Any = {
     "heartbeat_timeout_seconds": 40,  # until a silent process counts as lost
 }
 
-_SETTINGS: Mapping[str, AbstractSettings] = {
-    "features": models.ContrastiveSettings(),
-    "graph": models.DenoisingSettings(),
-    "unet": models.ImageSettings(),
-}
-"""The default settings of each network."""
-
 
 def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     """Return a dataclass field for a setting, which is None if it is not given.
 
     Its help is from the docstring of its class, with its default for each network.
     """
-    having = {k: getattr(s, name) for k, s in _SETTINGS.items() if hasattr(s, name)}
+    having = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
     texts = [
         param.description or ""
         for network in having
-        for cls in type(_SETTINGS[network]).__mro__
+        for cls in type(SETTINGS[network]).__mro__
         for param in docstring_parser.parse(cls.__doc__ or "").params
         if param.arg_name == name
     ]
@@ -61,7 +53,7 @@ def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
 
 _FIELDS = {
     field.name: _field(field.name, field.type)
-    for settings in _SETTINGS.values()
+    for settings in SETTINGS.values()
     for field in dataclasses.fields(settings)
 }
 FitOptions = dataclasses.make_dataclass("FitOptions", _FIELDS.values(), frozen=True)
@@ -169,7 +161,7 @@ def read_settings(folder: RunFolder) -> tuple[Problem, AbstractSettings]:
     described = folder.read_json("config.json")
     try:
         problem = runs.settings_from_json(Problem, described.get("problem"))
-        kind: Any = type(_SETTINGS.get(str(problem.network)))
+        kind: Any = type(SETTINGS.get(str(problem.network)))
         return problem, runs.settings_from_json(kind, described.get("settings"))
     except (TypeError, ValueError) as error:
         path = folder.path / "config.json"
@@ -248,15 +240,17 @@ class _Task:
         )  # fmt: skip
 
     def _fit_and_judge(self, folder: RunFolder) -> int:
-        problem, dataset = self.problem, self.dataset
+        problem = self.problem
         *_, judge_key = jr.split(jr.key(problem.seed), 3)
         try:
             fitted = self._fit(folder)
             fitted.save(folder.path / RunFolder.MODEL)
             say(f"Drawing {problem.num_samples} samples ...")
-            outcomes, figures = models.judge(
-                judge_key, fitted, dataset.in_memory(), progress=True,
+            models.write_fit_report(
+                judge_key, folder, fitted, self.dataset.in_memory(),
                 num_samples=problem.num_samples, ais_steps=problem.ais_steps,
+                title=f"equistein fit: {self.data.name}", lead=self.description,
+                seed=problem.seed, progress=True,
             )  # fmt: skip
         except DivergenceError as error:
             history, events = error.fitted.history, error.fitted.events
@@ -268,13 +262,6 @@ class _Task:
         except NonFiniteError as error:
             error.add_note("The model is learned: fit again with smaller step sizes.")
             raise
-        runs.write_results(folder, outcomes, [problem.seed], models.FIT_METRICS)
-        runs.write_figures(folder, figures)
-        text = models.fit_text(
-            fitted, outcomes["model"].metrics, f"equistein fit: {self.data.name}",
-            self.description,
-        )  # fmt: skip
-        runs.write_report(folder, text)
         print_answer(folder, self.data)
         return 0
 
@@ -283,7 +270,7 @@ def _fit_settings(problem: Problem, options: Any) -> AbstractSettings:
     """Return the settings of a problem's network with the options that were given."""
     if isinstance(options, AbstractSettings):
         return options
-    settings = _SETTINGS[str(problem.network)]
+    settings = SETTINGS[str(problem.network)]
     chosen = {name: v for name, v in vars(options).items() if v is not None}
     other = [f"--{k.replace('_', '-')}" for k in chosen if not hasattr(settings, k)]
     if other:
@@ -298,7 +285,8 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem)
-    problem = dataclasses.replace(problem, network=models.network_of(problem, dataset))
+    network = problem.network or models.usual_network(dataset.group, dataset.labels)
+    problem = dataclasses.replace(problem, network=network)
     settings = _fit_settings(problem, options)
     if batch_size is None:  # small data have smaller batches
         num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)

@@ -13,6 +13,7 @@ from equistein.diffusion._reverse_diffusion import ReverseDiffusion as ReverseDi
 from equistein.diffusion._score_matching import (
     denoising_loss as denoising_loss,
     NoiseConditionalScoreMatching as NoiseConditionalScoreMatching,
+    repeated_denoising_loss as repeated_denoising_loss,
 )
 from equistein.diffusion._steps import (
     AbstractDiffusionSteps as AbstractDiffusionSteps,

@@ -6,7 +6,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
 from equistein._gate import gate
-from equistein._types import Key, Scalar
+from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.training import AbstractObjective, Batch
 
@@ -65,3 +65,16 @@ def denoising_loss(
         return jnp.mean((noise * score + xi) ** 2)
 
     return jnp.mean(jax.vmap(squares)(points, noise, drawn))
+
+
+@gate
+def repeated_denoising_loss(
+    key: Key, energy: AbstractNoiseEnergy, points: Particles, num: int = 512
+) -> Scalar:
+    """Return the denoising loss of `num` points at random noise, repeated if few."""
+    repeats = -(-num // len(points))
+    some = jnp.concatenate([jax.vmap(energy.project)(points)] * repeats)
+    order_key, level_key, noise_key = jr.split(key, 3)
+    some = jr.permutation(order_key, some)[:num]
+    noise = energy.random_levels(level_key, len(some))
+    return denoising_loss(noise_key, energy, some, noise)

@@ -1,10 +1,8 @@
 """Networks made energies."""
 
 from equistein.energies._base import (
-    AbstractEnergies as AbstractEnergies,
     AbstractEnergy as AbstractEnergy,
-    check_one_density as check_one_density,
-    Energies as Energies,
+    Energy as Energy,
     Evaluation as Evaluation,
     fixed as fixed,
 )

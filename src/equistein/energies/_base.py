@@ -25,58 +25,16 @@ class Evaluation(eqx.Module):
     logits: Float[Array, "*batch class"] | None = None
 
 
-class AbstractEnergies(eqx.Module):
-    """What is learned."""
-
-    @abc.abstractmethod
-    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
-        """Return the symmetry of all of them on points of this shape."""
-
-    def check_symmetry(self, points: Particles) -> None:
-        """Raise `InvarianceError` if they lack the symmetry that they declare."""
-
-    def num_classes(self, shape: tuple[int, ...]) -> int | None:
-        """Return the number of classes of points of this shape, None without any."""
-        return None
-
-    def given(self, label: int | np.integer) -> "AbstractEnergy":
-        """Return the energy of the points of one kind, such as a class.
-
-        Raises:
-            ValueError: If there are no kinds, or not this one.
-        """
-        raise ValueError(
-            f"`label` was {label!r}, but {type(self).__name__} has no classes: leave "
-            "it out, or fit a JointEnergy to labelled data."
-        )
-
-
-@gate
-def check_one_density(owner: str, energy: AbstractEnergies) -> None:
-    """Raise unless an energy is that of one density.
-
-    Raises:
-        ValueError: If it has one for each formula, or no log density.
-    """
-    if not isinstance(energy, AbstractEnergy):
-        raise ValueError(
-            f"{owner} needs the energy of one density, but {type(energy).__name__} is "
-            "none by itself: fit molecules of one formula, or take "
-            "NoiseConditionalScoreMatching."
-        )
-
-
-class AbstractEnergy(AbstractEnergies):
+class AbstractEnergy(eqx.Module):
     r"""A learned energy: $p(x) = e^{-E(x)} / Z$."""
 
     @abc.abstractmethod
     def __call__(self, point: Point) -> Scalar:
         """Return $E(x)$."""
 
-    def check_symmetry(self, points: Particles) -> None:
-        group = self.group(points.shape[1:])
-        if group.order != 1:
-            check_invariance(self.log_density, group, points)
+    @abc.abstractmethod
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        """Return the symmetry on points of this shape."""
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$: the log density up to $\log Z$."""
@@ -86,8 +44,29 @@ class AbstractEnergy(AbstractEnergies):
         """Return the energy with what it comes from, for those who need both."""
         return Evaluation(self(point))
 
+    def check_symmetry(self, points: Particles) -> None:
+        """Raise `InvarianceError` if it lacks the symmetry that it declares."""
+        group = self.group(points.shape[1:])
+        if group.order != 1:
+            check_invariance(self.log_density, group, points)
 
-Energies = TypeVar("Energies", bound=AbstractEnergies)
+    def num_classes(self, shape: tuple[int, ...]) -> int | None:
+        """Return the number of classes of points of this shape, None without any."""
+        return None
+
+    def given(self, label: int | np.integer) -> "AbstractEnergy":
+        """Return the energy of the points of one class.
+
+        Raises:
+            ValueError: If there are no classes, or not this one.
+        """
+        raise ValueError(
+            f"`label` was {label!r}, but {type(self).__name__} has no classes: leave "
+            "it out, or fit a JointEnergy to labelled data."
+        )
+
+
+Energy = TypeVar("Energy", bound=AbstractEnergy)
 """What an objective or a generator is for."""
 
 

@@ -13,12 +13,13 @@ from equistein.models._denoising import (
 from equistein.models._for_data import (
     for_data as for_data,
     for_dataset as for_dataset,
-    network_of as network_of,
+    SETTINGS as SETTINGS,
+    usual_network as usual_network,
 )
 from equistein.models._judge import (
     FIT_METRICS as FIT_METRICS,
-    fit_text as fit_text,
     judge as judge,
+    write_fit_report as write_fit_report,
 )
 from equistein.models._model import (
     load as load,

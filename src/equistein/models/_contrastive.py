@@ -12,10 +12,9 @@ import numpy as np
 from equistein._arrays import as_keys
 from equistein._gate import gate
 from equistein._limits import check_memory
-from equistein._types import AnyKey, Particles, Scalar
+from equistein._types import AnyKey, Particles
 from equistein.diffusion import NoiseEnergy
 from equistein.energies import (
-    AbstractEnergies,
     AbstractEnergy,
     ConditionalEnergy,
     JointEnergy,
@@ -39,12 +38,14 @@ from equistein.groups import (
     SpecialOrthogonal,
 )
 from equistein.kernels import AbstractKernel, Equivariant, Pullback, RBF
-from equistein.models._model import descent, Model, model_of, setting_or
+from equistein.models._model import Model, model_of, setting_or
 from equistein.models._settings import ContrastiveSettings
 from equistein.networks import EGNN, FeatureNetwork, MLP, Symmetrized
 from equistein.samplers import (
     AbstractSampler,
     AnnealedSMC,
+    CoolingStep,
+    gradient_descent,
     Langevin,
     MALA,
     Normal,
@@ -152,7 +153,7 @@ def num_classes_of(labels: Any) -> int | None:
     return int(check_classes(np.asarray(labels)).max()) + 1
 
 
-def features_of(energy: AbstractEnergies, **options: Any) -> AbstractFeatures:
+def features_of(energy: AbstractEnergy, **options: Any) -> AbstractFeatures:
     """Return the features in which samples of an energy are compared with data.
 
     Those of its network, a smooth histogram of distances for a graph network (with
@@ -270,7 +271,7 @@ def _samplers(
         more: dict[str, Any] = {"score_clip": clip, "project": group.project}
         if kernel is None:
             return Langevin(step, **more)
-        return SVGD(kernel, descent(stein), langevin=step, **more)
+        return SVGD(kernel, gradient_descent(stein), langevin=step, **more)
 
     tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
     cooling = CoolingStep(langevin, settings.sample_steps - tail, tail)
@@ -297,15 +298,3 @@ def _objective(
     if known and not classes:  # known energies are those of the points themselves
         objective = objective + weight * SquaredError()
     return objective
-
-
-class CoolingStep(eqx.Module):
-    """A step size that falls to 5 % over the last part, the tail, of a run."""
-
-    step_size: Scalar
-    body: int
-    tail: int
-
-    def __call__(self, step: Any) -> Scalar:
-        done = jnp.clip((step - self.body) / self.tail, 0, 1)
-        return self.step_size * (1 - 0.95 * done)

@@ -1,7 +1,7 @@
 """The model that suits a symmetry and data, or a data set read from a file."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,16 @@ from equistein.models._settings import (
     DenoisingSettings,
     ImageSettings,
     Network,
-    Problem,
 )
 from equistein.molecules import atomic_numbers_of, BOLTZMANN
 from equistein.training import AbstractObjective, Blurred, ForceMatching
 
-_SETTINGS = {
-    "graph": DenoisingSettings,
-    "unet": ImageSettings,
-    "features": ContrastiveSettings,
+SETTINGS: Mapping[str, AbstractSettings] = {
+    "features": ContrastiveSettings(),
+    "graph": DenoisingSettings(),
+    "unet": ImageSettings(),
 }
+"""The default settings of each network."""
 
 
 @gate
@@ -70,7 +70,7 @@ def for_data(
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
-    settings = settings or _usual_settings(group, labels)
+    settings = settings or SETTINGS[usual_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
     if isinstance(settings, DenoisingSettings):
         if labels is not None:
@@ -96,21 +96,12 @@ def for_data(
     return contrastive_model(energy, data, labels, settings)
 
 
-def _usual_network(group: AbstractGroup, labels: Any) -> Network:
+def usual_network(group: AbstractGroup, labels: Any) -> Network:
+    """Return `graph`, `unet` or `features`: what suits a symmetry and labels."""
     if isinstance(group, ImageRotations):
         return "unet"
     is_cloud = isinstance(group, PointCloud) and group.reflections
     return "graph" if is_cloud and labels is None else "features"
-
-
-def _usual_settings(group: AbstractGroup, labels: Any) -> AbstractSettings:
-    return _SETTINGS[_usual_network(group, labels)]()
-
-
-@gate
-def network_of(problem: Problem, dataset: Dataset) -> Network:
-    """Return `graph`, `unet` or `features`: what the problem's energy is made of."""
-    return problem.network or _usual_network(dataset.group, dataset.labels)
 
 
 @gate
@@ -125,7 +116,7 @@ def for_dataset(
         ValueError: If no network is known for the symmetry, or settings do not fit.
     """
     train = dataset.in_memory().train()
-    settings = settings or _usual_settings(train.group, train.labels)
+    settings = settings or SETTINGS[usual_network(train.group, train.labels)]
     model = for_data(
         key, train.group, train.points, train.labels, settings=settings,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
@@ -145,8 +136,9 @@ def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjecti
     Where the model is of blurred points, so are those of the forces: the score of the
     blurred density is the mean of the forces.
     """
-    weight = getattr(settings, "force_weight", 0.0)
-    if train.forces is None or train.kelvin is None or not weight:
+    # Beside contrastive divergence, of all coordinates together, or a mean over them.
+    weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
+    if train.forces is None or train.kelvin is None:
         return model.objective
     scores = train.forces / (BOLTZMANN * train.kelvin)
     part: AbstractObjective = ForceMatching(scores)

@@ -1,7 +1,7 @@
 """What a fit of a user's data is judged by: numbers, samples, pictures, a report."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+import pathlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -14,9 +14,9 @@ from equistein._gate import gate
 from equistein._types import Key, Particles
 from equistein.diffusion import (
     AbstractNoiseEnergy,
-    denoising_loss,
     image_bits,
     MixtureNoiseEnergy,
+    repeated_denoising_loss,
 )
 from equistein.energies import AbstractEnergy
 from equistein.features import Coordinates
@@ -27,14 +27,20 @@ from equistein.metrics import (
 )
 from equistein.models._contrastive import features_of, values_at
 from equistein.models._dataset import Dataset
-from equistein.molecules import (
-    BOLTZMANN,
-    geometry,
-    has_rdkit,
-    perceive,
-    score_molecules,
+from equistein.molecules import BOLTZMANN, compare_molecules
+from equistein.runs import (
+    FLOOR,
+    Metric,
+    Outcome,
+    ReportText,
+    RunFolder,
+    seed_outcome,
+    WARNING,
+    write_environment,
+    write_figures,
+    write_report,
+    write_results,
 )
-from equistein.runs import FLOOR, Metric, Outcome, ReportText, seed_outcome, WARNING
 from equistein.samplers import collect_warnings, warn_of_samples
 from equistein.training import Fitted
 
@@ -88,11 +94,7 @@ _COMPARED = 5_000  # training frames that set the constant of the energies
 _SHOWN_CLASSES = 4
 _SHOWN_COLUMNS = 12
 _SAMPLES_OF_CLASS = 128
-_DENOISED = 512  # points to judge denoising by
 _STEPS_OF_IMAGES = 100  # temperatures, at most
-_ELEMENT = "[A-Z][^A-Z]*"
-_MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))
-"""What is measured of molecules, its unit, and how many of the most frequent kinds."""
 
 
 @gate
@@ -122,7 +124,6 @@ def judge(
         warn_of_samples(text)
     data = jax.vmap(fitted.group.project)(dataset.points)
     energy, feature_map = fitted.energy, _feature_map(turn_key, fitted)
-    assert isinstance(energy, AbstractEnergy)
     split, half = jr.permutation(split_key, len(data)), len(data) // 2
     first, others = (data[split[:half]], data[split[half:]]) if half else (data, data)
     # The same numbers of points on both sides, so that the rows can be compared.
@@ -137,7 +138,7 @@ def judge(
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
     if dataset.species is not None:
-        more, least, panels = report_molecules(
+        more, least, panels = compare_molecules(
             dataset.species, shown["data"][:_KNOWN], shown["samples"]
         )
         numbers, floor = numbers | more, floor | least
@@ -182,13 +183,12 @@ def _held_out_metrics(
     one of images with pixels from 0 to 1 by their bits too; any other by likelihood.
     """
     energy, held_out = fitted.energy, dataset.held_out()
-    assert isinstance(energy, AbstractEnergy)
     points = held_out.points
     numbers: dict[str, Any] = {"rollbacks": len(fitted.events)}
     if isinstance(energy, AbstractNoiseEnergy):
         for name, part in (("train", dataset.train()), ("held_out", held_out)):
             if len(part.points):
-                loss = _denoising_loss(key, energy, part.points)
+                loss = repeated_denoising_loss(key, energy, part.points)
                 numbers[f"{name}_denoising_loss"] = loss
         if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
             if jnp.min(points) >= 0 and jnp.max(points) <= 1:
@@ -235,16 +235,6 @@ def _likelihood(
     return numbers
 
 
-def _denoising_loss(key: Key, energy: AbstractNoiseEnergy, points: Particles) -> Array:
-    """Return the loss of denoising, of each point several times if there are few."""
-    repeats = -(-_DENOISED // len(points))
-    some = jnp.concatenate([jax.vmap(energy.project)(points)] * repeats)
-    order_key, level_key, noise_key = jr.split(key, 3)
-    some = jr.permutation(order_key, some)[:_DENOISED]
-    noise = energy.random_levels(level_key, len(some))
-    return denoising_loss(noise_key, energy, some, noise)
-
-
 def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
     """Return how far energies and forces of held-out frames are from the file's.
 
@@ -275,53 +265,43 @@ def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
     return found
 
 
-def report_molecules(
-    species: Sequence[str], data: np.ndarray, samples: np.ndarray
-) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
-    """Judge new molecules beside the data, by scores, bonds and angles.
+@gate
+def write_fit_report(
+    key: Key,
+    folder: RunFolder,
+    fitted: Fitted,
+    dataset: Dataset,
+    *,
+    num_samples: int = 512,
+    title: str = "A learned density",
+    lead: str = "",
+    seed: int = 0,
+    **options: Any,
+) -> pathlib.Path:
+    """Judge a learned density, write numbers, samples and figures; return the report.
 
-    Returns:
-        The numbers of the new ones, those of the data, and the lengths and angles that
-        a figure shows; without RDKit of the new ones alone.
+    `equistein fit` ends with it. In Python the folder is `RunFolder.create(path)`, and
+    the data are `Dataset(points, None, fitted.group)`. The lead says what was fitted,
+    the seed is that of the run, and the `options` are those of `judge`.
     """
-    if not has_rdkit():
-        return score_molecules(species, samples), {}, {}
-    before, after = (
-        [perceive(species, np.asarray(molecule, np.float64)) for molecule in positions]
-        for positions in (data, samples)
-    )
-    known = {seen.smiles for seen in before if seen.smiles is not None}
-    numbers = score_molecules(species, samples, known, after)
-    theirs, mine = (
-        geometry([seen.mol for seen in each if seen.mol is not None])
-        for each in (before, after)
-    )
-    floor, panels = {}, {}
-    for kind, unit, most in _MEASURES:
-        of_data, of_samples = (getattr(each, f"{kind}s") for each in (theirs, mine))
-        for name in list(of_data)[:most]:
-            both = {"data": of_data[name], "samples": of_samples.get(name, np.zeros(0))}
-            panels[f"{kind} {'–'.join(re.findall(_ELEMENT, name))} / {unit}"] = both
-            for found, some in zip((floor, numbers), both.values(), strict=True):
-                found[f"{kind}_{name}"] = float(some.mean()) if len(some) else np.nan
-    return numbers, floor, panels
-
-
-def fit_text(
-    fitted: Fitted, metrics: Mapping[str, Any], title: str, lead: str
-) -> ReportText:
-    """Return the text of the report of a fit, with the numbers of its model.
-
-    The lead says what was fitted.
-    """
+    if not folder.has("config.json"):
+        parts = {"energy": fitted.energy, "generator": fitted.generator}
+        config = {name: type(part).__name__ for name, part in parts.items()}
+        folder.write_json("config.json", {"group": repr(fitted.group), **config})
+        write_environment(folder)
+    outcomes, drawn = judge(key, fitted, dataset, num_samples=num_samples, **options)
+    write_results(folder, outcomes, [seed], FIT_METRICS)
+    write_figures(folder, drawn)
+    metrics = outcomes["model"].metrics
     note = _DENOISING if "denoising_loss" in fitted.history else _LIKELIHOOD
     if isinstance(fitted.energy, MixtureNoiseEnergy):
         note = _IMAGES
     if {"held_out_force_error", "held_out_energy_error"} & set(metrics):
         note += _FORCES
-    return ReportText(
+    text = ReportText(
         title=title, lead=lead, notes={"model": note}, captions=_CAPTIONS, floor="data",
         floor_note="The floor: as many data points as samples, from one half of the "
         "data, compared with the other half in the same way.",
         headlines=[name for name in FIT_METRICS if name in metrics][:_NUM_HEADLINES],
     )  # fmt: skip
+    return write_report(folder, text)

@@ -10,7 +10,6 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from equistein._gate import gate, keyed
 from equistein._types import AnyKey, Key, Particles, Scalar
@@ -118,25 +117,6 @@ def setting_or(value: float | None, otherwise: Scalar) -> Scalar:
     return otherwise if value is None else jnp.asarray(value, otherwise.dtype)
 
 
-def descent(step_size: Scalar) -> optax.GradientTransformation:
-    """Return `optax.sgd(step_size)`, but that compiled code takes the step as an input.
-
-    Its functions have names, so that files can hold it.
-    """
-    return optax.GradientTransformation(
-        no_state,
-        eqx.Partial(descend, step_size),  # type: ignore[arg-type]
-    )
-
-
-def no_state(params: Any) -> optax.EmptyState:
-    return optax.EmptyState()
-
-
-def descend(step_size: Scalar, updates: Any, state: Any, params: Any = None):
-    return -step_size.astype(updates.dtype) * updates, state
-
-
 @gate
 def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     """Return a learned density that `Fitted.save` wrote.
@@ -191,4 +171,4 @@ def _known() -> tuple[Any, ...]:
     for cls in classes:  # grows as we walk
         classes += cls.__subclasses__()
     ours = [cls for cls in classes if cls.__module__.startswith("equistein.")]
-    return (*ours, *LIBRARY_PARTS, descend, no_state, everywhere)
+    return (*ours, *LIBRARY_PARTS, everywhere)

@@ -11,7 +11,7 @@ from equistein.training import Precision
 Network = Literal["graph", "features", "unet"]
 
 _OR_ZERO = (
-    "warm_up", "ema", "stein_step_size", "langevin_step_size", "force_weight",
+    "warm_up", "ema", "stein_step_size", "langevin_step_size",
     "reset_probability", "reset_to_data", "cooling_fraction", "regularization",
     "label_weight", "data_noise", "held_out", "seed",
 )  # fmt: skip
@@ -146,8 +146,6 @@ class ContrastiveSettings(AbstractSettings):
         regularization: The weight of the mean squared energies of data and particles.
         label_weight: The weight of the cross-entropy of classes, or of the squared
             error of known energies.
-        force_weight: The weight of the squared error of known forces, over their mean
-            square, where the data has some.
         data_noise: Noise added to the data of each batch, in the units of the points.
         cooling_fraction: The last fraction of `sample_steps`, over which the Langevin
             step falls to 5 %.
@@ -172,7 +170,6 @@ class ContrastiveSettings(AbstractSettings):
     score_clip: float | None = None
     regularization: float = 1e-3
     label_weight: float = 1.0
-    force_weight: float = 100.0  # divergences are of all coordinates together
     data_noise: float = 0.0
     sample_steps: int = 1_500
     cooling_fraction: float = 0.3
@@ -213,7 +210,6 @@ class DenoisingSettings(AbstractSettings):
             and 0, without the force, for clouds that are no molecules.
         langevin_step_size: The Langevin step likewise; None is the squared noise. Both
             grow with the noise; beyond six times the least neither is taken.
-        force_weight: As in `ContrastiveSettings`.
         sample_temperature: The temperature of the steps at up to twenty times the least
             noise; None is 0.7 for molecules, which are at rest, and 1 for other clouds.
     """
@@ -229,7 +225,6 @@ class DenoisingSettings(AbstractSettings):
     ending: Literal["mean", "flow"] = "mean"
     stein_step_size: float | None = None
     langevin_step_size: float | None = None
-    force_weight: float = 1.0
     sample_steps: int = 600
     sample_at_once: int = 128
     sample_temperature: float | None = None

@@ -36,6 +36,7 @@ from equistein.molecules._rdkit import (
 from equistein.molecules._scores import (
     angles as angles,
     bond_orders as bond_orders,
+    compare_molecules as compare_molecules,
     distances as distances,
     score_molecules as score_molecules,
     stable_atoms as stable_atoms,

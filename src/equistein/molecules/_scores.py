@@ -1,12 +1,15 @@
 """How good molecules are: bonds by a table of lengths, RDKit's graphs, distances."""
 
+import re
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from equistein._gate import gate
 from equistein.molecules._elements import VALENCES, valences_of
-from equistein.molecules._rdkit import has_rdkit, perceive, Perceived
+from equistein.molecules._rdkit import geometry, has_rdkit, perceive, Perceived
 
 # Lengths in picometers below which there is a bond of order 1, 2 and 3.
 _SINGLE = {
@@ -16,10 +19,15 @@ _SINGLE = {
 }  # fmt: skip
 _DOUBLE = {"CC": 139, "CN": 134, "CO": 125, "NN": 130, "NO": 126, "OO": 126}
 _TRIPLE = {"CC": 123, "CN": 119, "CO": 116, "NN": 113}
+_ELEMENT = "[A-Z][^A-Z]*"
+_MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))
+"""What is measured of molecules, its unit, and how many of the most frequent kinds."""
 
 
 @gate
-def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
+def bond_orders(
+    symbols: Sequence[str], positions: Float[np.ndarray, "*molecule atom 3"]
+) -> np.ndarray:
     """Return the order of the bond of each pair of atoms, from its length alone.
 
     Args:
@@ -48,7 +56,9 @@ def bond_orders(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
 
 
 @gate
-def stable_atoms(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
+def stable_atoms(
+    symbols: Sequence[str], positions: Float[np.ndarray, "*molecule atom 3"]
+) -> np.ndarray:
     """Return which atoms have bonds that sum to their valence, as by `bond_orders`.
 
     A molecule is stable if all of its atoms are.
@@ -105,8 +115,44 @@ def score_molecules(
 
 
 @gate
+def compare_molecules(
+    symbols: Sequence[str], data: np.ndarray, samples: np.ndarray
+) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
+    """Judge new molecules beside the data, by scores, bonds and angles.
+
+    Returns:
+        The numbers of the new ones, those of the data, and the lengths and angles that
+        a figure shows; without RDKit of the new ones alone.
+    """
+    if not has_rdkit():
+        return score_molecules(symbols, samples), {}, {}
+    before, after = (
+        [perceive(symbols, np.asarray(molecule, np.float64)) for molecule in positions]
+        for positions in (data, samples)
+    )
+    known = {seen.smiles for seen in before if seen.smiles is not None}
+    numbers = score_molecules(symbols, samples, known, after)
+    theirs, mine = (
+        geometry([seen.mol for seen in each if seen.mol is not None])
+        for each in (before, after)
+    )
+    floor, panels = {}, {}
+    for kind, unit, most in _MEASURES:
+        of_data, of_samples = (getattr(each, f"{kind}s") for each in (theirs, mine))
+        for name in list(of_data)[:most]:
+            both = {"data": of_data[name], "samples": of_samples.get(name, np.zeros(0))}
+            panels[f"{kind} {'–'.join(re.findall(_ELEMENT, name))} / {unit}"] = both
+            for found, some in zip((floor, numbers), both.values(), strict=True):
+                found[f"{kind}_{name}"] = float(some.mean()) if len(some) else np.nan
+    return numbers, floor, panels
+
+
+@gate
 def distances(
-    symbols: Sequence[str], positions: np.ndarray, first: str, second: str
+    symbols: Sequence[str],
+    positions: Float[np.ndarray, "molecule atom 3"],
+    first: str,
+    second: str,
 ) -> np.ndarray:
     """Return the distances of all pairs of two elements, in all molecules.
 
@@ -126,7 +172,11 @@ def distances(
 
 @gate
 def angles(
-    symbols: Sequence[str], positions: np.ndarray, first: str, middle: str, last: str
+    symbols: Sequence[str],
+    positions: Float[np.ndarray, "molecule atom 3"],
+    first: str,
+    middle: str,
+    last: str,
 ) -> np.ndarray:
     """Return the angles at bonded atoms of three elements, in degrees.
 

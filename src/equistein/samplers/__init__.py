@@ -36,6 +36,7 @@ from equistein.samplers._markov_chains import (
 )
 from equistein.samplers._optimizers import (
     canonical_optimizer as canonical_optimizer,
+    gradient_descent as gradient_descent,
     vector_adam as vector_adam,
 )
 from equistein.samplers._parallel_tempering import (
@@ -54,6 +55,7 @@ from equistein.samplers._samples import (
 from equistein.samplers._scan import advance as advance
 from equistein.samplers._steps import (
     clipped as clipped,
+    CoolingStep as CoolingStep,
     everywhere as everywhere,
     Geometric as Geometric,
     thermal as thermal,

@@ -139,8 +139,12 @@ class PathWalker(eqx.Module):
 
 def unvalued(points: Float[Array, "row column *shape"]) -> PathWalker:
     """Return walkers at points in two axes, before a density is known."""
-    zero, blank = jnp.zeros(points.shape[:2], points.dtype), jnp.zeros_like(points)
-    return PathWalker(points, zero, blank, zero, blank)
+
+    def at(point: Point) -> PathWalker:
+        zero, blank = jnp.zeros((), point.dtype), jnp.zeros_like(point)
+        return PathWalker(point, zero, blank, zero, blank)
+
+    return jax.vmap(jax.vmap(at))(points)
 
 
 class Flat(eqx.Module):

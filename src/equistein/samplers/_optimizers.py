@@ -8,6 +8,7 @@ import types
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +17,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from equistein._gate import gate
+from equistein._types import Scalar
 
 _LIBRARIES = ("optax", "equistein", "jax")  # their functions read no changing variables
 _MOST = 256  # optimizers in the cache
@@ -54,6 +56,26 @@ def _key(value: Any) -> Hashable:
         defaults = value.__defaults__, *sorted((value.__kwdefaults__ or {}).items())
         return module, value.__code__, _key(defaults), *map(_key, cells)
     return type(value), id(value)
+
+
+class _NoState(eqx.Module):
+    def __call__(self, params: Any) -> optax.EmptyState:
+        return optax.EmptyState()
+
+
+class _Descend(eqx.Module):
+    step_size: Scalar
+
+    def __call__(self, updates: Any, state: Any, params: Any = None) -> Any:
+        return -self.step_size.astype(updates.dtype) * updates, state
+
+
+def gradient_descent(step_size: Scalar) -> optax.GradientTransformation:
+    """Return `optax.sgd(step_size)` whose step is an input of compiled code.
+
+    Its functions are modules, so that files can hold it.
+    """
+    return optax.GradientTransformation(_NoState(), _Descend(step_size))  # type: ignore[arg-type]
 
 
 class VectorAdamState(NamedTuple):

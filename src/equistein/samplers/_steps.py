@@ -46,6 +46,18 @@ class Geometric(eqx.Module):
         return jnp.exp(left * jnp.log(self.start))
 
 
+class CoolingStep(eqx.Module):
+    """A step size that falls to 5 % over the last part, the tail, of a run."""
+
+    step_size: Scalar
+    body: int
+    tail: int
+
+    def __call__(self, step: Any) -> Scalar:
+        done = jnp.clip((step - self.body) / self.tail, 0, 1)
+        return self.step_size * (1 - 0.95 * done)
+
+
 @gate
 def thermal(
     step_size: float,

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy, check_one_density, fixed
+from equistein.energies import AbstractEnergy, fixed
 from equistein.samplers import (
     AbstractReference,
     AbstractSampler,
@@ -80,7 +80,6 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         check_positive("ContrastiveDivergence", zero=True, regularization=weight)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        check_one_density("ContrastiveDivergence", energy)
         return self.negatives.init(key, energy, data)
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:

@@ -17,7 +17,7 @@ from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._sharding import agreed, check_agreed, checked_mesh, replicate
 from equistein._types import AnyKey, Particles
-from equistein.energies import AbstractEnergies
+from equistein.energies import AbstractEnergy
 from equistein.samplers import Normal
 from equistein.training._checkpoint import described
 from equistein.training._data import (
@@ -40,7 +40,7 @@ _BYTES_PER_NUMBER = 24  # of the history, with its copy for a checkpoint
 
 def fit(
     key: AnyKey,
-    energy: AbstractEnergies,
+    energy: AbstractEnergy,
     data: Any,
     objective: AbstractObjective,
     *,
@@ -103,7 +103,7 @@ def fit(
             "`fit` needs one `key` of JAX's default kind, such as jax.random.key(0), "
             f"but got {key}."
         )
-    if not isinstance(energy, AbstractEnergies):
+    if not isinstance(energy, AbstractEnergy):
         raise ValueError(
             "`fit` needs `energy`, such as es.models.for_data(...).energy, but got a "
             f"{type(energy).__name__}. A custom network, a subclass of "
@@ -159,7 +159,7 @@ def fit(
 
 
 def checked_data(
-    energy: AbstractEnergies,
+    energy: AbstractEnergy,
     data: Any,
     objective: AbstractObjective,
     labels: Any,
@@ -219,7 +219,7 @@ def _trainer(
 def _epoch_data(
     source: AbstractSource,
     preview: Any,
-    energy: AbstractEnergies,
+    energy: AbstractEnergy,
     checked: Batch,
     mesh: Mesh | None,
 ) -> Callable[[int], tuple[Particles, Labels]]:

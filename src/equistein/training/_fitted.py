@@ -13,7 +13,7 @@ from equistein._arrays import as_keys
 from equistein._limits import check_drawn
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Particles, Point, Scalar
-from equistein.energies import AbstractEnergies, AbstractEnergy
+from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
@@ -35,7 +35,7 @@ class Fitted(eqx.Module):
         about: What is saved with it, such as the atomic numbers.
     """
 
-    energy: AbstractEnergies
+    energy: AbstractEnergy
     history: dict[str, np.ndarray]
     events: list[dict[str, Any]]
     generator: AbstractGenerator | None
@@ -54,7 +54,7 @@ class Fitted(eqx.Module):
 
     def log_density(self, point: Point) -> Scalar:
         r"""Return $-E(x)$, the log density up to $\log Z$."""
-        return self._one().log_density(point)
+        return self.energy.log_density(point)
 
     @property
     def group(self) -> AbstractGroup:
@@ -122,7 +122,7 @@ class Fitted(eqx.Module):
                 $\log Z$ from above as far as they are samples of the density.
         """
         return annealed_importance_sampling(
-            as_keys(key), self._one().log_density, self.reference,
+            as_keys(key), self.energy.log_density, self.reference,
             num_particles=num_particles, num_steps=num_steps, samples=samples,
         )  # fmt: skip
 
@@ -130,11 +130,7 @@ class Fitted(eqx.Module):
         self, points: Particles, log_normalizer: LogNormalizer
     ) -> Float[Array, " point"]:
         r"""Return $\log p(x)$ of each point, in nats, by what `log_normalizer` gave."""
-        return _log_densities(self._one(), points) - log_normalizer.value
-
-    def _one(self) -> AbstractEnergy:
-        assert isinstance(self.energy, AbstractEnergy)
-        return self.energy
+        return _log_densities(self.energy, points) - log_normalizer.value
 
     def save(self, path: pathlib.Path | str) -> None:
         """Write the learned density into a file that `es.load` reads.

@@ -17,7 +17,7 @@ from equistein._gate import gate, keyed
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy, Energies
+from equistein.energies import AbstractEnergy, Energy
 from equistein.samplers import AbstractSampler, run
 from equistein.training._initial import AbstractInitial
 
@@ -117,14 +117,14 @@ def parts_of(condition: Any) -> tuple[Any, Clamp | None]:
     return condition, None
 
 
-class AbstractGenerator(eqx.Module, Generic[Energies]):
+class AbstractGenerator(eqx.Module, Generic[Energy]):
     """A way to draw new points from an energy that is known."""
 
     num_at_once: eqx.AbstractVar[int]  # the number of points drawn together
 
     @abc.abstractmethod
     def draw(
-        self, key: Key, energy: Energies, num: int, condition: Condition
+        self, key: Key, energy: Energy, num: int, condition: Condition
     ) -> Particles:
         """Draw new points, all together; the arguments are those of `sample`."""
 
@@ -132,7 +132,7 @@ class AbstractGenerator(eqx.Module, Generic[Energies]):
     def sample(
         self,
         key: Key,
-        energy: Energies,
+        energy: Energy,
         num: int,
         condition: Condition = None,
         *,
@@ -150,7 +150,7 @@ class AbstractGenerator(eqx.Module, Generic[Energies]):
             parts.append(self.draw(jr.fold_in(key, index), energy, size, condition))
         return jnp.concatenate(parts)[:num]
 
-    def scaled(self, factor: Scalar) -> "AbstractGenerator[Energies]":
+    def scaled(self, factor: Scalar) -> "AbstractGenerator[Energy]":
         """Return the generator with all step sizes multiplied by a factor."""
         return self
 

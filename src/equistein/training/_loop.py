@@ -18,7 +18,7 @@ from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._sharding import fetch, replicate
 from equistein._types import Scalar
-from equistein.energies import AbstractEnergies
+from equistein.energies import AbstractEnergy
 from equistein.samplers import Normal
 from equistein.training._checkpoint import History, load_checkpoint, save_checkpoint
 from equistein.training._fitted import DivergenceError, Fitted
@@ -43,11 +43,11 @@ class Monitor:
         check_integers("Monitor", every=every)
         self.function, self.every = eqx.filter_jit(function), every
 
-    def columns(self, energy: AbstractEnergies) -> list[str]:
+    def columns(self, energy: AbstractEnergy) -> list[str]:
         """Return the names of its numbers, for an energy of this kind."""
         return list(eqx.filter_eval_shape(self.function, energy))
 
-    def numbers(self, energy: AbstractEnergies) -> dict[str, float]:
+    def numbers(self, energy: AbstractEnergy) -> dict[str, float]:
         """Return the numbers of an energy by name."""
         return {name: float(value) for name, value in self.function(energy).items()}
 

@@ -11,7 +11,7 @@ import jax.random as jr
 from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
-from equistein.energies import Energies
+from equistein.energies import Energy
 from equistein.training._data import Batch
 
 Loss = tuple[Scalar, Any, dict[str, Scalar]]
@@ -19,14 +19,14 @@ Loss = tuple[Scalar, Any, dict[str, Scalar]]
 over an epoch (without NaN), of `largest_...` the maximum, of `num_...` the sum."""
 
 
-class AbstractObjective(eqx.Module, Generic[Energies]):
+class AbstractObjective(eqx.Module, Generic[Energy]):
     """A loss of an energy and a batch of data, with a state of its own.
 
     Objectives add and scale: `ContrastiveDivergence(negatives) + 0.1 * CrossEntropy()`.
     """
 
     @abc.abstractmethod
-    def init(self, key: Key, energy: Energies, data: Batch) -> Any:
+    def init(self, key: Key, energy: Energy, data: Batch) -> Any:
         """Return the state before the first batch.
 
         Args:
@@ -39,7 +39,7 @@ class AbstractObjective(eqx.Module, Generic[Energies]):
         """
 
     @abc.abstractmethod
-    def loss(self, key: Key, energy: Energies, state: Any, batch: Batch) -> Loss:
+    def loss(self, key: Key, energy: Energy, state: Any, batch: Batch) -> Loss:
         """Return the loss, the next state, and numbers to log.
 
         The loss is differentiated in the weights of `energy`; what must not be, such as

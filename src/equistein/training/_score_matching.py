@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from equistein._gate import gate
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
-from equistein.energies import AbstractEnergy, check_one_density
+from equistein.energies import AbstractEnergy
 from equistein.training._data import Batch
 from equistein.training._objectives import AbstractObjective, Loss
 
@@ -31,7 +31,6 @@ class ScoreMatching(AbstractObjective[AbstractEnergy]):
     """
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        check_one_density("ScoreMatching", energy)
         return None
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
@@ -89,7 +88,6 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
             )
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Scalar | None:
-        check_one_density("DenoisingScoreMatching", energy)
         return None if self.sigma_max is None else jnp.mean(data.points**2)
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:

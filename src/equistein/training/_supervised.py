@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from equistein._gate import gate
 from equistein._types import Key
-from equistein.energies import AbstractEnergy, check_one_density
+from equistein.energies import AbstractEnergy
 from equistein.training._data import Batch, check_classes
 from equistein.training._objectives import AbstractObjective, Loss
 
@@ -140,7 +140,6 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
         self.scores = jnp.asarray(values, float)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> Any:
-        check_one_density("ForceMatching", energy)
         if data.points.shape != self.scores.shape:
             raise ValueError(
                 "ForceMatching needs `scores` of the shape of the data, "

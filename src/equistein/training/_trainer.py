@@ -18,7 +18,7 @@ from equistein._gate import gate
 from equistein._numbers import check_integers, check_positive
 from equistein._sharding import shard_rows
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergies
+from equistein.energies import AbstractEnergy
 from equistein.samplers import canonical_optimizer, shard_samplers
 from equistein.training._data import Batch, Labels
 from equistein.training._objectives import AbstractObjective
@@ -130,8 +130,8 @@ def adam(
 class TrainState(eqx.Module):
     """All that training carries from one epoch to the next."""
 
-    energy: AbstractEnergies
-    average: AbstractEnergies  # the running mean of its weights
+    energy: AbstractEnergy
+    average: AbstractEnergy  # the running mean of its weights
     opt_state: PyTree
     objective_state: PyTree  # such as persistent particles
     key: UInt32[Array, "..."]  # the data of the key of all epochs
@@ -170,7 +170,7 @@ class Trainer(eqx.Module):
         objective = shard_samplers(self.objective, mesh)
         return dataclasses.replace(self, objective=objective, mesh=mesh)
 
-    def init(self, key: Key, energy: AbstractEnergies, data: Batch) -> TrainState:
+    def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> TrainState:
         """Return the state before the first epoch."""
         energy = jax.tree.map(_strong, energy)
         objective_key, epoch_key = jr.split(key)

@@ -1,5 +1,7 @@
 """Energies and forces of a file: in the order of the atoms, in kT, as objectives."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -90,15 +92,15 @@ def test_energies_in_kt_are_labels_of_a_network_of_features_alone(path):
 def test_objectives_are_added(path, key):
     problem = Problem(group="point-cloud", kelvin=300.0, network="features")
     dataset = read_dataset(path, problem)
-    settings = ContrastiveSettings(batch_size=8, widths=(4,), force_weight=2.0)
+    settings = ContrastiveSettings(batch_size=8, widths=(4,))
     terms = for_dataset(key, dataset, settings).objective.terms
     assert [type(part) for _, part in terms][1:] == [SquaredError, ForceMatching]
     weight, forces = terms[2]
     scores = dataset.train().forces / UNIT
     assert np.allclose(forces.scores, scores, equal_nan=True)
-    assert np.isclose(weight, 2 / np.nanmean(scores**2))
-    off = ContrastiveSettings(batch_size=8, widths=(4,), force_weight=0.0)
-    assert len(for_dataset(key, dataset, off).objective.terms) == 2
+    assert np.isclose(weight, 100 / np.nanmean(scores**2))
+    off = dataclasses.replace(dataset, forces=None)
+    assert len(for_dataset(key, off, settings).objective.terms) == 2
     noisy = ContrastiveSettings(batch_size=8, widths=(4,), data_noise=0.1)
     part = for_dataset(key, dataset, noisy).objective.terms[2][1]
     assert isinstance(part, Blurred)

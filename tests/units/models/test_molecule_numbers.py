@@ -1,8 +1,7 @@
 import numpy as np
 
 from equistein.models._figures import molecule_pictures
-from equistein.models._judge import report_molecules
-from equistein.molecules import embed
+from equistein.molecules import compare_molecules, embed
 from equistein.plotting import side_by_side
 
 
@@ -14,7 +13,7 @@ def test_pictures_without_a_table_of_bonds(chem):
 def test_bonds_and_angles_of_new_molecules_stand_beside_the_data(chem):
     symbols = "CCO" + 6 * "H"
     data = embed("CCO", symbols)[None]
-    found, floor, panels = report_molecules(
+    found, floor, panels = compare_molecules(
         symbols, data, 1.02 * np.repeat(data, 3, axis=0)
     )
     assert found["coverage"] == found["validity"] == 1

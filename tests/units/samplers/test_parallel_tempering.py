@@ -214,7 +214,7 @@ def test_what_cannot_be_walked_is_refused_before_work_begins(key):
     with pytest.raises(ValueError, match="must be finite at the start"):
         run(key, sampler, wall, -jnp.abs(start), num_steps=1)
     far = lambda x: jnp.where(x[0] > 1e3, -jnp.sum(x**2), -jnp.inf)
-    with pytest.raises(ValueError, match="meets the support"):
+    with pytest.raises(ValueError, match="meet its support"):
         run(key, sampler, far, 2e3 + start, num_steps=1)
     group = PointCloud((0, 0), 1)
     other = ParallelTempering(
