@@ -57,7 +57,6 @@ FIT_METRICS: Mapping[str, Metric] = {
     "atom_stability": Metric("atoms with the bonds of their valence", "higher"),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
 }
-_NUM_HEADLINES = 5  # the first of these metrics that there are
 
 _LIKELIHOOD = (
     "Samples from fresh starts are compared with one half of the data by their "
@@ -285,9 +284,7 @@ def write_fit_report(
     the seed is that of the run, and the `options` are those of `judge`.
     """
     if not folder.has("config.json"):
-        parts = {"energy": fitted.energy, "generator": fitted.generator}
-        config = {name: type(part).__name__ for name, part in parts.items()}
-        folder.write_json("config.json", {"group": repr(fitted.group), **config})
+        folder.write_json("config.json", {"fitted": repr(fitted)})
         write_environment(folder)
     outcomes, drawn = judge(key, fitted, dataset, num_samples=num_samples, **options)
     write_results(folder, outcomes, [seed], FIT_METRICS)
@@ -302,6 +299,6 @@ def write_fit_report(
         title=title, lead=lead, notes={"model": note}, captions=_CAPTIONS, floor="data",
         floor_note="The floor: as many data points as samples, from one half of the "
         "data, compared with the other half in the same way.",
-        headlines=[name for name in FIT_METRICS if name in metrics][:_NUM_HEADLINES],
+        headlines=[name for name in FIT_METRICS if name in metrics][:5],
     )  # fmt: skip
     return write_report(folder, text)
