@@ -134,7 +134,7 @@ def unclear(told, status, good):
     return wrong
 
 
-def given(folder):
+def condition(folder):
     """Return what a command gave, and its report without time and place."""
     found = {
         name: (folder / name).read_bytes()

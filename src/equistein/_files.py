@@ -17,7 +17,7 @@ _UNFINISHED: set[pathlib.Path] = set()
 def write_whole(path: pathlib.Path, content: bytes) -> None:
     """Write a file under a temporary name, and rename it into place."""
     temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}{PART}")
-    with unfinished(temporary):
+    with remove_at_end(temporary):
         with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
@@ -26,7 +26,7 @@ def write_whole(path: pathlib.Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def unfinished(path: pathlib.Path) -> Iterator[pathlib.Path]:
+def remove_at_end(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Remove a temporary file or folder at the end, if it still exists."""
     _UNFINISHED.add(path)
     try:

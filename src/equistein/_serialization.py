@@ -58,7 +58,7 @@ def load_arrays(
     remedy = remedy and f": {remedy}"
     with open(path, "rb") as file:
         try:
-            entries = _unpacked(file, str(path))
+            entries = _unpack(file, str(path))
             stored = str(entries.pop(_CHECKSUM))
             checksum = _checksum_of(entries)
             text = entries.pop(_HEADER).tobytes()
@@ -95,7 +95,7 @@ def _checksum_of(arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _unpacked(file: Any, name: str) -> dict[str, np.ndarray]:
+def _unpack(file: Any, name: str) -> dict[str, np.ndarray]:
     """Return the arrays of an .npz file, if they fit into memory."""
     with zipfile.ZipFile(file) as archive:
         check_read_size(name, sum(part.file_size for part in archive.infolist()))

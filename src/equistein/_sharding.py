@@ -37,7 +37,7 @@ def device_mesh(num_devices: int | None = None) -> Mesh:
     return Mesh(np.asarray(found[:number]), (AXIS,))
 
 
-def checked_mesh(owner: str, mesh: Any) -> Mesh:
+def check_mesh(owner: str, mesh: Any) -> Mesh:
     """Return a mesh to split rows over; raise `ValueError` unless it has their axis."""
     if not isinstance(mesh, Mesh) or AXIS not in mesh.axis_names:
         axes = tuple(mesh.axis_names) if isinstance(mesh, Mesh) else mesh
@@ -74,21 +74,21 @@ def fetch(tree: PyTree) -> PyTree:
     """Return a tree whose arrays are whole on this process's device."""
     away = lambda leaf: isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
 
-    def fetched(leaf):
+    def fetch_leaf(leaf):
         if not away(leaf):
             return leaf
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            data = fetched(jr.key_data(leaf))
+            data = fetch_leaf(jr.key_data(leaf))
             return jr.wrap_key_data(data, impl=jr.key_impl(leaf))
         if not leaf.is_fully_replicated:
             whole = NamedSharding(leaf.sharding.mesh, PartitionSpec())  # type: ignore
             leaf = jax.jit(lambda x: x, out_shardings=whole)(leaf)
         return jnp.asarray(np.asarray(leaf))
 
-    return jax.tree.map(fetched, tree)
+    return jax.tree.map(fetch_leaf, tree)
 
 
-def agreed(answer: bool) -> bool:
+def agree(answer: bool) -> bool:
     """Return the first process's answer, in all processes."""
     if jax.process_count() == 1:
         return answer

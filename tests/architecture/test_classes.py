@@ -20,7 +20,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel._block_sum", "AbstractRadialKernel.embed",
     "AbstractRadialKernel.pull_back",
     "AbstractRadialKernel._force_about",
-    "AbstractEnergy.evaluate", 
+    "AbstractEnergy.evaluate",
     "AbstractEnergy.given", "AbstractEnergy.num_classes",
     "AbstractNoiseEnergy.start",
     "AbstractGenerator.scaled", "AbstractParticleSystem.start",

@@ -94,7 +94,7 @@ def work():
         state, found = sampler.init(x, density), []
         for each, begun in (
             (sampler, state),
-            (sampler.sharded(mesh), replicate(state, mesh)),
+            (sampler.shard(mesh), replicate(state, mesh)),
         ):
             step = jax.jit(functools.partial(each.step, log_density=density))
             compiled = step.lower(key, begun).compile()
@@ -110,7 +110,7 @@ def training():
         plain = Trainer(
             model.objective, model.optimization.transformation(3), num, 3, 0.9
         )
-        for trainer in (plain.sharded(mesh), plain):
+        for trainer in (plain.shard(mesh), plain):
             everything = Batch(data, None, jnp.arange(len(data)))
             state = trainer.init(jr.key(0), model.energy, everything)
             arrays, static = eqx.partition(state, eqx.is_array)

@@ -56,7 +56,7 @@ def plain(key, group, data):
     return energy_for(key, group, data, widths=(8,))
 
 
-def joint(key, group, data):
+def joint_energy(key, group, data):
     return energy_for(key, group, data, num_classes=3, widths=(8,), temperature=2.0)
 
 
@@ -84,15 +84,15 @@ def summed(key, group, data):
 ENERGIES = {  # with the groups to try: adding an energy means adding a line here
     "plain": (plain, [name for name in GROUPS if name != "images"]),
     "joint": (joint, ["cyclic", "orthogonal"]),
-    "conditional": (lambda *given: joint(*given).given(1), ["cyclic", "cloud"]),
+    "conditional": (lambda *given: joint(*given).condition(1), ["cyclic", "cloud"]),
     "tempered": (
-        lambda *given: TemperedEnergy(joint(*given).given(2), 4.0), ["rotations"]
+        lambda *given: TemperedEnergy(joint(*given).condition(2), 4.0), ["rotations"]
     ),
     "known": (known, ["cyclic"]),
     "summed": (summed, ["cyclic"]),
     "levels of noise": (levels, ["trivial", "cloud"]),
     "images of classes": (images, ["images"]),
-    "images of one class": (lambda *given: images(*given).given(1), ["images"]),
+    "images of one class": (lambda *given: images(*given).condition(1), ["images"]),
 }  # fmt: skip
 
 

@@ -109,17 +109,17 @@ def test_a_group_acts_on_points_of_its_shapes_alone(make, shape):
 )
 def test_a_class_that_an_energy_lacks_is_refused(label):
     for call in (
-        lambda: JOINT.given(label),
-        lambda: JOINT.joint(X[0], label),
+        lambda: JOINT.condition(label),
+        lambda: JOINT.joint_energy(X[0], label),
         lambda: es.energies.ConditionalEnergy(JOINT, label),
     ):
         assert fault(call, "`label`") is None
 
 
 def test_a_class_that_is_traced_and_lacking_is_nan():
-    found = jax.jit(jax.vmap(JOINT.joint, (None, 0)))(X[0], jnp.arange(-1, 5))
+    found = jax.jit(jax.vmap(JOINT.joint_energy, (None, 0)))(X[0], jnp.arange(-1, 5))
     assert np.array_equal(np.isnan(found), [True, False, False, False, True, True])
-    expected = [JOINT.joint(X[0], label) for label in range(3)]
+    expected = [JOINT.joint_energy(X[0], label) for label in range(3)]
     assert np.allclose(found[1:4], np.array(expected))
 
 

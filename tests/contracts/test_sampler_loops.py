@@ -162,10 +162,13 @@ def test_advance_ends_at_the_first_small_update(key):
 @pytest.mark.parametrize("sampler", some_slow(SAMPLERS, _COSTLY))
 def test_scaled_sampler_takes_steps_of_another_size(sampler, factor, key):
     if isinstance(sampler, AnnealedSMC):  # whose first step is to the reference
-        assert sampler.scaled(factor).inner.step_size == factor * 0.05
+        assert sampler.scale_steps(factor).inner.step_size == factor * 0.05
         return
     x = start(key)
-    same, small = sampler.scaled(1.0), sampler.scaled(2.0).scaled(factor / 4)
+    same, small = (
+        sampler.scale_steps(1.0),
+        sampler.scale_steps(2.0).scale_steps(factor / 4),
+    )
     straight, _ = one_step(sampler, key, sampler.init(x, log_density))
     unchanged, _ = one_step(same, key, same.init(x, log_density))
     assert np.allclose(unchanged.particles, straight.particles, atol=1e-12)
@@ -179,10 +182,10 @@ def test_scaled_steps_by_hand(key):
     sampler = SVGD(RBF(0.7), optax.sgd(0.1), langevin=lambda step: 0.02)
     halved = SVGD(RBF(0.7), optax.sgd(0.05), langevin=0.01)
     expected, _ = one_step(halved, key, halved.init(x, log_density))
-    scaled, _ = one_step(sampler.scaled(0.5), key, sampler.init(x, log_density))
+    scaled, _ = one_step(sampler.scale_steps(0.5), key, sampler.init(x, log_density))
     assert np.allclose(scaled.particles, expected.particles, atol=1e-12)
-    assert Langevin(0.3).scaled(0.5).step_size == 0.15
-    assert MALA(0.3).scaled(0.5).step_size == 0.15
+    assert Langevin(0.3).scale_steps(0.5).step_size == 0.15
+    assert MALA(0.3).scale_steps(0.5).step_size == 0.15
 
 
 class PlainState(eqx.Module):
@@ -214,4 +217,4 @@ def test_a_user_s_own_sampler_runs_and_goes_on(key):
     first = run(key, sampler, log_density, x, num_steps=3)
     second = run(key, sampler, log_density, num_steps=2, initial_state=first.state)
     assert np.array_equal(second.particles, straight.particles)
-    assert sampler.scaled(0.5) is sampler
+    assert sampler.scale_steps(0.5) is sampler

@@ -197,7 +197,9 @@ def test_a_generator_draws_as_many_as_it_is_asked_for(make, energy, conditions, 
     assert not np.array_equal(other, drawn[conditions[0]])
     if conditions == [None, 0, 1]:
         assert not np.array_equal(drawn[0], drawn[1])
-    smaller = generator.scaled(jnp.asarray(0.25)).sample(key, energy, 4, conditions[0])
+    smaller = generator.scale_steps(jnp.asarray(0.25)).sample(
+        key, energy, 4, conditions[0]
+    )
     assert not np.array_equal(smaller, drawn[conditions[0]])
 
 

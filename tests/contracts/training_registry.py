@@ -46,7 +46,7 @@ def plain():
     return PlainEnergy(MLP(6, widths=(4,), key=jr.key(1)))
 
 
-def joint():
+def joint_energy():
     return JointEnergy(MLP(6, widths=(4,), out_size=2, key=jr.key(1)))
 
 

@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Particles
 from equistein.bridges._energy_forces import EnergyForces, from_energy_forces
 from equistein.molecules import ase, atomic_numbers_of
 
 
-@gate
+@check_arguments
 def from_ase(
     atoms: Any,
     *,
@@ -60,7 +60,7 @@ def from_ase(
     )  # fmt: skip
 
 
-@gate
+@check_arguments
 def to_ase(
     species: Sequence[str] | Sequence[int], positions: Particles | np.ndarray
 ) -> list[Any]:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import PointCloud
@@ -165,7 +165,7 @@ class EnergyForces(eqx.Module):
         return _STIFFNESS / 2 * jnp.sum(beyond**2)
 
 
-@gate
+@check_arguments
 def from_energy_forces(
     function: Function,
     *,
@@ -210,7 +210,7 @@ def from_energy_forces(
     )
 
 
-def _called(evaluated: _Evaluated, point: Point) -> tuple[Scalar, Point]:
+def _call(evaluated: _Evaluated, point: Point) -> tuple[Scalar, Point]:
     """Return energy and forces; a batch of points is one call."""
     like = (
         jax.ShapeDtypeStruct((), point.dtype),
@@ -223,11 +223,11 @@ def _called(evaluated: _Evaluated, point: Point) -> tuple[Scalar, Point]:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _energy(evaluated: _Evaluated, point: Point) -> Scalar:
-    return _called(evaluated, point)[0]
+    return _call(evaluated, point)[0]
 
 
 @_energy.defjvp
 def _energy_jvp(evaluated: _Evaluated, primals: Any, tangents: Any) -> Any:
     (point,), (direction,) = primals, tangents
-    energy, forces = _called(evaluated, point)
+    energy, forces = _call(evaluated, point)
     return energy, -jnp.sum(forces * direction)

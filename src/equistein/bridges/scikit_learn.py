@@ -98,7 +98,7 @@ class EnergyModel(DensityMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log densities of rows in nats, up to log Z without `ais_steps`."""
-        points = self._checked(X)
+        points = self._check(X)
         if self.log_normalizer_ is None:
             return np.asarray(jax.vmap(self.fitted_.log_density)(points))
         return np.asarray(self.fitted_.log_likelihood(points, self.log_normalizer_))
@@ -122,12 +122,12 @@ class EnergyModel(DensityMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return probabilities, (row, class), in the order of `classes_`."""
-        points, energy = self._checked(X), self.fitted_.energy
+        points, energy = self._check(X), self.fitted_.energy
         if not isinstance(energy, JointEnergy):
             raise ValueError("This model has no classes: fit it with `y`.")
         return np.asarray(jax.nn.softmax(jax.vmap(energy.logits)(points)))
 
-    def _checked(self, X: Any) -> jax.Array:
+    def _check(self, X: Any) -> jax.Array:
         check_is_fitted(self)
         return self._points(np.asarray(validate_data(self, X, reset=False)))
 

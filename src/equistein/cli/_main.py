@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _run_and_print(sys.argv[1:])
     except KeyboardInterrupt:
-        status = _stopped()
+        status = _report_stop()
     if was_signaled():  # do not wait for what JAX's threads still compute
         sys.stdout.flush()
         sys.stderr.flush()
@@ -100,10 +100,10 @@ def _run_command(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
-        return _stopped()
+        return _report_stop()
     except Exception as error:
         if was_signaled():
-            return _stopped()
+            return _report_stop()
         if isinstance(error, FloatingPointError):  # of samplers and of training
             return fail("\n".join([str(error), *getattr(error, "__notes__", [])]), 1)
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):  # XLA
@@ -148,7 +148,7 @@ def _overview() -> str:
     return "\n".join(lines)
 
 
-def _stopped() -> int:
+def _report_stop() -> int:
     print("\nequistein: stopped.", file=sys.stderr)
     return INTERRUPTED
 

@@ -11,7 +11,7 @@ import numpy as np
 import tyro
 
 from equistein import models
-from equistein._files import PART, unfinished
+from equistein._files import PART, remove_at_end
 from equistein.bridges import to_ase
 from equistein.cli._output import answer
 from equistein.data import is_table, Table, TABLES, write_image_folder, write_table
@@ -53,14 +53,14 @@ class Sample:
                 "--num-samples must be at least 1, and --seed from 0 to 2^63 - 1, but "
                 f"got {self.num_samples} and {self.seed}."
             )
-        fitted = _learned(self.run)
+        fitted = _load_density(self.run)
         numbers = fitted.about.get("atomic_numbers")
         species = symbols_of(numbers) if numbers else None
         label = _label(self.label, fitted)
         check_out(self.out, species, fitted)
         key = jr.key(self.seed)
         part = f".{self.out.name}.{secrets.token_hex(4)}{PART}"
-        with unfinished(self.out.with_name(part)) as folder:
+        with remove_at_end(self.out.with_name(part)) as folder:
             folder.mkdir()
             points = fitted.sample(key, self.num_samples, label=label, progress=True)
             points = np.asarray(points)
@@ -81,7 +81,7 @@ class Sample:
         return 0
 
 
-def _learned(path: pathlib.Path) -> Fitted:
+def _load_density(path: pathlib.Path) -> Fitted:
     """Return the learned density of a run folder, a file, or the package."""
     name = str(path)
     if name.startswith(_PRETRAINED) and not path.exists():

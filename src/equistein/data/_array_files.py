@@ -72,7 +72,7 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
     if not path.is_file() or path.suffix not in (".npy", ".npz"):
         raise DataError(f"There is no file {path} that ends in .npy or .npz.")
     try:
-        points = _mapped(path)
+        points = _map_file(path)
     except Exception as error:  # a damaged file can raise nearly anything
         raise DataError(
             f"{path} cannot be read from disk on demand: {error}."
@@ -86,7 +86,7 @@ def map_points(path: pathlib.Path | str) -> np.memmap:
     return points
 
 
-def _mapped(path: pathlib.Path) -> np.memmap:
+def _map_file(path: pathlib.Path) -> np.memmap:
     start = 0
     with path.open("rb") as file:
         if path.suffix == ".npz":

@@ -126,7 +126,7 @@ def _size_and_mode(file: pathlib.Path) -> tuple[tuple[int, int], str]:
         with Image.open(file) as image:
             size, mode = image.size, image.mode
     except Exception as error:  # a damaged file can raise nearly anything
-        raise DataError(_damaged(file, error)) from None
+        raise DataError(_damage_error(file, error)) from None
     if size[0] * size[1] > _LARGEST:
         raise DataError(
             f"{file} states {size[0]} x {size[1]} pixels; at most {_LARGEST} are read."
@@ -149,8 +149,8 @@ def _pixels(file: pathlib.Path, mode: str) -> np.ndarray:
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:
-        raise DataError(_damaged(file, error)) from None
+        raise DataError(_damage_error(file, error)) from None
 
 
-def _damaged(file: pathlib.Path, error: Exception) -> str:
+def _damage_error(file: pathlib.Path, error: Exception) -> str:
     return f"{file} is damaged or no image: {error}. Delete it, or copy it again."

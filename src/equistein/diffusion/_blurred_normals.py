@@ -8,7 +8,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._products import matmul, tensordot
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractFiniteGroup
@@ -19,7 +19,7 @@ _FEWEST = 16  # directions of a class
 _ROWS = 2_000  # points of a class that they are taken from, at most
 
 
-@gate
+@check_arguments
 class BlurredNormals(eqx.Module):
     r"""Normal distributions like the data of each class, moved by a group, with noise.
 
@@ -87,7 +87,7 @@ class BlurredNormals(eqx.Module):
         copies = jax.vmap(lambda g: self.group.act(g, point))(self.group.elements())
         return logsumexp(self._log_densities(copies, noise)) - np.log(self.group.order)
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: Key, num: int) -> Particles:
         """Return samples without noise."""
         class_key, normal_key, rest_key, group_key = jr.split(key, 4)
@@ -147,7 +147,7 @@ class NormalsAtNoise(AbstractReference):
     def log_density(self, point: Point) -> Scalar:
         return self.normals.log_density(point, self.noise)
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: Key, num: int) -> Particles:
         point_key, noise_key = jr.split(key)
         points = self.normals.sample(point_key, num)

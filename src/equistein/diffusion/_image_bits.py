@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._mixture_energy import MixtureNoiseEnergy
@@ -18,7 +18,7 @@ _NUM_CHAINS = 16
 _MOST_JUDGED = 256  # images
 
 
-@gate
+@check_arguments
 def image_bits(
     key: Key, energy: MixtureNoiseEnergy, images: Particles, *, num_steps: int = 100
 ) -> dict[str, Scalar]:

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import is_integer
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion._blurred_normals import BlurredNormals
@@ -14,7 +14,7 @@ from equistein.groups import AbstractGroup
 from equistein.networks import SteerableUNet
 
 
-@gate
+@check_arguments
 class MixtureNoiseEnergy(AbstractNoiseEnergy):
     r"""What is known of blurred images, corrected by a network.
 
@@ -87,7 +87,7 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
         # as much as the rest.
         return Evaluation(energy, self.network.classes(point, noise / scale))
 
-    def given(self, label: int | np.integer) -> "MixtureNoiseEnergy":
+    def condition(self, label: int | np.integer) -> "MixtureNoiseEnergy":
         """Return the energies of one class.
 
         Raises:
@@ -111,7 +111,7 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
     def project(self, point: Point) -> Point:
         return point
 
-    @keyed
+    @accept_integer_key
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points of the normal distributions with the largest noise."""
         return self.normals.at(self.sigma_max).sample(key, num)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup
@@ -47,21 +47,21 @@ class AbstractNoiseEnergy(AbstractEnergy):
         high, low = jax.lax.stop_gradient((self.sigma_max, self.sigma_min))
         return high * (low / high) ** fraction
 
-    @keyed
+    @accept_integer_key
     def random_levels(self, key: Key, num: int) -> Float[Array, " point"]:
         """Return noise levels, one in each of `num` like parts of their range."""
         dtype = self.sigma_min.dtype
         offsets = jr.uniform(key, (num,), dtype)
         return self.level((jnp.arange(num, dtype=dtype) + offsets) / num)
 
-    @keyed
+    @accept_integer_key
     def start(self, key: Key, num: int, shape: tuple[int, ...]) -> Particles:
         """Draw points as wide as the data with the largest noise."""
         width = jnp.sqrt(self.sigma_max**2 + self.scale**2)
         points = width * jr.normal(key, (num, *shape), width.dtype)
         return jax.vmap(self.project)(points)
 
-    def denoised(self, point: Point) -> Point:
+    def denoise(self, point: Point) -> Point:
         r"""Return the mean of the data that noise took to a point, by Tweedie's rule.
 
         $$\hat x = x - \sigma^2 \nabla E_\sigma(x)$$
@@ -69,7 +69,7 @@ class AbstractNoiseEnergy(AbstractEnergy):
         return point - self.sigma_min**2 * jax.grad(self)(point)
 
 
-@gate
+@check_arguments
 class NoiseEnergy(AbstractNoiseEnergy):
     r"""The energies of data blurred by normal noise, one for each level $\sigma$.
 

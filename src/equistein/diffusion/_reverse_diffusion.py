@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import AbstractNoiseEnergy
@@ -22,12 +22,12 @@ Ending = Literal["mean", "flow"]
 _PARTS = {"mean": 1.0, "flow": 0.5}
 
 
-@gate
+@check_arguments
 class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
     r"""Moves points from the largest noise to the least, and takes that off too.
 
     The least noise $\sigma$ is taken off in one of two ways: by Tweedie's rule,
-    `AbstractNoiseEnergy.denoised`, to the mean of the data that it may come from,
+    `AbstractNoiseEnergy.denoise`, to the mean of the data that it may come from,
     $x - \sigma^2 \nabla E$, which is sharper than the data where these have a width; or
     by the probability flow, $x - \tfrac12 \sigma^2 \nabla E$, which keeps the width of
     a normal distribution to the order of $\sigma^4$.
@@ -67,15 +67,13 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
         self, key: Key, energy: AbstractNoiseEnergy, num: int, condition: Condition
     ) -> Particles:
         label, clamp = parts_of(condition)
-        model = energy if label is None else energy.given(label)
+        model = energy if label is None else energy.condition(label)
         assert isinstance(model, AbstractNoiseEnergy)
         if clamp is not None:
             clamp.check_shape(self.shape)
         start_key, run_key = jr.split(key)
         start = model.start(start_key, num, self.shape)
-        points = _reversed(
-            run_key, model, self.steps, start, clamp, _PARTS[self.ending]
-        )
+        points = _reverse(run_key, model, self.steps, start, clamp, _PARTS[self.ending])
         if not bool(jnp.all(jnp.isfinite(points))):
             raise NonFiniteError(
                 "New samples were not finite: the energy was not learned. Train it "
@@ -85,13 +83,13 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
             )
         return points
 
-    def scaled(self, factor: Scalar) -> "ReverseDiffusion":
-        steps = self.steps.scaled(factor)
+    def scale_steps(self, factor: Scalar) -> "ReverseDiffusion":
+        steps = self.steps.scale_steps(factor)
         return ReverseDiffusion(steps, self.shape, self.num_at_once, self.ending)
 
 
 @eqx.filter_jit
-def _reversed(
+def _reverse(
     key: Key,
     energy: AbstractNoiseEnergy,
     steps: AbstractDiffusionSteps,
@@ -106,7 +104,7 @@ def _reversed(
     hold = _unchanged if clamp is None else _Hold(key, energy, steps, clamp)
     particles = steps.run(key, energy, start, hold)
     particles = hold(jnp.asarray(steps.num_steps), particles)
-    denoised = jax.vmap(energy.denoised)(particles)
+    denoised = jax.vmap(energy.denoise)(particles)
     particles = particles + part * (denoised - particles)
     points = jax.vmap(energy.project)(particles)
     if clamp is None:

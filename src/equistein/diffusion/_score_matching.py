@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.training import AbstractObjective, Batch
 
 
-@gate
+@check_arguments
 class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
     r"""The mean of $|\sigma s_\sigma(x + \sigma \xi) + \xi|^2$ over noise levels.
 
@@ -41,7 +41,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
         return loss, state, {"denoising_loss": loss}
 
 
-@gate
+@check_arguments
 def denoising_loss(
     key: Key,
     energy: AbstractNoiseEnergy,
@@ -67,7 +67,7 @@ def denoising_loss(
     return jnp.mean(jax.vmap(squares)(points, noise, drawn))
 
 
-@gate
+@check_arguments
 def repeated_denoising_loss(
     key: Key, energy: AbstractNoiseEnergy, points: Particles, num: int = 512
 ) -> Scalar:

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers, check_positive, check_score_clip
 from equistein._types import Key, Particles, Scalar
 from equistein.diffusion._noise_energy import AbstractNoiseEnergy
 from equistein.kernels import AbstractKernel, measured_bandwidth
-from equistein.samplers import clipped
+from equistein.samplers import clip_norms
 
 Hold = Callable[[Int[Array, ""], Particles], Particles]
 
@@ -24,7 +24,7 @@ _CORRECTED = 6.0  # times the least noise, up to which particles take other step
 _COLD = 20.0  # the same for the temperature
 
 
-@gate
+@check_arguments
 class StepSizes(eqx.Module):
     """Step sizes at the least noise, kept as arrays: others are not compiled again.
 
@@ -56,7 +56,7 @@ class StepSizes(eqx.Module):
         self.langevin, self.stein = jnp.asarray(langevin), jnp.asarray(stein)
         self.score_clip = jnp.asarray(score_clip)
 
-    def scaled(self, factor: Scalar) -> "StepSizes":
+    def scale_steps(self, factor: Scalar) -> "StepSizes":
         """Return the same with both steps multiplied by a factor."""
         return StepSizes(self.langevin * factor, self.stein * factor, self.score_clip)
 
@@ -93,7 +93,7 @@ class AbstractDiffusionSteps(eqx.Module):
         """Move particles from a step's level to the next; all steps share the key."""
 
     @abc.abstractmethod
-    def scaled(self, factor: Scalar) -> "AbstractDiffusionSteps":
+    def scale_steps(self, factor: Scalar) -> "AbstractDiffusionSteps":
         """Return the same with step sizes multiplied by a factor."""
 
     def level(self, energy: AbstractNoiseEnergy, number: Int[Array, ""]) -> Scalar:
@@ -101,7 +101,7 @@ class AbstractDiffusionSteps(eqx.Module):
         fraction = number / self.num_steps
         return energy.level(jnp.minimum(fraction, 1).astype(energy.sigma_min.dtype))
 
-    @keyed
+    @accept_integer_key
     def run(
         self,
         key: Key,
@@ -129,10 +129,10 @@ def clipped_scores(
 ) -> Particles:
     """Return the scores at a level of noise, projected, and shortened to a norm."""
     scores = jax.vmap(jax.grad(energy.at(noise).log_density))(particles)
-    return clipped(jax.vmap(energy.project)(scores), clip)
+    return clip_norms(jax.vmap(energy.project)(scores), clip)
 
 
-@gate
+@check_arguments
 class DiffusionSteps(AbstractDiffusionSteps):
     r"""Steps of particles while the noise falls, which Langevin steps may mend.
 
@@ -181,7 +181,7 @@ class DiffusionSteps(AbstractDiffusionSteps):
     def __check_init__(self):
         check_positive("DiffusionSteps", temperature=self.temperature)
 
-    @keyed
+    @accept_integer_key
     def step(
         self,
         key: Key,
@@ -211,8 +211,8 @@ class DiffusionSteps(AbstractDiffusionSteps):
 
         return jax.lax.cond(here.stein > 0, pushed, lambda: moved)
 
-    def scaled(self, factor: Scalar) -> "DiffusionSteps":
-        sizes = self.step_sizes.scaled(factor)
+    def scale_steps(self, factor: Scalar) -> "DiffusionSteps":
+        sizes = self.step_sizes.scale_steps(factor)
         return dataclasses.replace(self, step_sizes=sizes)
 
     def _noise(
@@ -224,7 +224,7 @@ class DiffusionSteps(AbstractDiffusionSteps):
         return (drawn(number) + drawn(number + 1)) / 2
 
 
-@gate
+@check_arguments
 class HeunSteps(AbstractDiffusionSteps):
     r"""Steps of the reverse diffusion by Heun's rule, with two evaluations each.
 
@@ -262,7 +262,7 @@ class HeunSteps(AbstractDiffusionSteps):
         self.num_steps = num_steps
         self.score_clip = jnp.asarray(score_clip)
 
-    @keyed
+    @accept_integer_key
     def step(
         self,
         key: Key,
@@ -280,6 +280,6 @@ class HeunSteps(AbstractDiffusionSteps):
         there = clipped_scores(energy, after, moved, clip / after)
         return particles + variance / 2 * (here + there) + jump
 
-    def scaled(self, factor: Scalar) -> "HeunSteps":
+    def scale_steps(self, factor: Scalar) -> "HeunSteps":
         del factor  # there are no step sizes but those of the levels
         return self

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 
@@ -54,7 +54,7 @@ class AbstractEnergy(eqx.Module):
         """Return the number of classes of points of this shape, None without any."""
         return None
 
-    def given(self, label: int | np.integer) -> "AbstractEnergy":
+    def condition(self, label: int | np.integer) -> "AbstractEnergy":
         """Return the energy of the points of one class.
 
         Raises:
@@ -73,7 +73,7 @@ Energy = TypeVar("Energy", bound=AbstractEnergy)
 Tree = TypeVar("Tree")
 
 
-@gate
+@check_arguments
 def fixed(energy: Tree) -> Tree:
     """Return an energy, or another tree, whose weights no gradient flows through."""
 

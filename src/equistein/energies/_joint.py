@@ -10,7 +10,7 @@ from jax.core import Tracer
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive, is_integer
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy, Evaluation
@@ -18,7 +18,7 @@ from equistein.groups import AbstractGroup
 from equistein.networks import AbstractNetwork
 
 
-@gate
+@check_arguments
 class JointEnergy(AbstractEnergy):
     r"""The energies of points and labels that a classifier's logits $f$ define.
 
@@ -62,7 +62,7 @@ class JointEnergy(AbstractEnergy):
         r"""Return $f(x)$; its softmax is $p(y | x)$."""
         return self.network(point)
 
-    def joint(self, point: Point, label: int | Int[Array, ""]) -> Scalar:
+    def joint_energy(self, point: Point, label: int | Int[Array, ""]) -> Scalar:
         """Return $E(x, y)$; NaN if the label is no class, but that is not known yet.
 
         Raises:
@@ -77,7 +77,7 @@ class JointEnergy(AbstractEnergy):
         known = (label >= 0) & (label < num)
         return total - jnp.where(known, jax.nn.log_softmax(logits)[label], jnp.nan)
 
-    def given(self, label: int | np.integer) -> "ConditionalEnergy":
+    def condition(self, label: int | np.integer) -> "ConditionalEnergy":
         """Return the energy of the points of one class, $E(x, y)$ as one of x.
 
         Raises:
@@ -107,7 +107,7 @@ def check_class(label: Any, num: int | None) -> None:
         raise ValueError(f"`label` must be a class from 0 {known}, but got {label!r}.")
 
 
-@gate
+@check_arguments
 class ConditionalEnergy(AbstractEnergy):
     r"""The energy of one class, up to a constant.
 
@@ -131,7 +131,7 @@ class ConditionalEnergy(AbstractEnergy):
         self.label = jnp.asarray(label)
 
     def __call__(self, point: Point) -> Scalar:
-        return self.energy.joint(point, self.label)
+        return self.energy.joint_energy(point, self.label)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.energy.group(shape)

@@ -1,12 +1,12 @@
 """A density that is known, as an energy."""
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Point, Scalar
 from equistein.energies._base import AbstractEnergy, fixed
 from equistein.groups import AbstractGroup
 
 
-@gate
+@check_arguments
 class KnownEnergy(AbstractEnergy):
     r"""The energy $E(x) = -\log p(x)$ of a density that is known, such as a target's.
 

@@ -1,13 +1,13 @@
 """An energy made from a network."""
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy
 from equistein.groups import AbstractGroup
 from equistein.networks import AbstractNetwork
 
 
-@gate
+@check_arguments
 class PlainEnergy(AbstractEnergy):
     r"""The energy $E(x) = -f(x)$ of a network with one output.
 

@@ -7,13 +7,13 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy
 from equistein.groups import AbstractGroup, Trivial
 
 
-@gate
+@check_arguments
 class SummedEnergy(AbstractEnergy):
     r"""A weighted sum of energies, $E(x) = \sum_i w_i E_i(x)$: a product of densities.
 

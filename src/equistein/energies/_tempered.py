@@ -2,14 +2,14 @@
 
 import equinox as eqx
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Point, Scalar
 from equistein.energies._base import AbstractEnergy
 from equistein.groups import AbstractGroup
 
 
-@gate
+@check_arguments
 class TemperedEnergy(AbstractEnergy):
     r"""The energy $E(x) / T$: what is sampled at the temperature $T$.
 

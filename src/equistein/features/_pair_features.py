@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Features, Point
 from equistein.features._base import (
@@ -67,7 +67,7 @@ class AbstractPairFeatures(AbstractFeatures):
         return np.sort(np.stack(ends), axis=0).T
 
 
-@gate
+@check_arguments
 class SortedDistances(AbstractPairFeatures):
     r"""All pair distances $\sqrt{r^2 + \epsilon^2}$, sorted within species pairs.
 
@@ -94,7 +94,7 @@ class SortedDistances(AbstractPairFeatures):
         return 2 * smooth_norm_laplacian(distances, point.shape[-1], self.epsilon)
 
 
-@gate
+@check_arguments
 class SortedRowSums(AbstractPairFeatures):
     r"""Each particle's mean distance to the others, sorted within species.
 

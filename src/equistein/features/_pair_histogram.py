@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._products import matmul
 from equistein._types import Features, Point
@@ -14,7 +14,7 @@ from equistein.features._pair_features import AbstractPairFeatures
 from equistein.groups import encode_species
 
 
-@gate
+@check_arguments
 class PairHistogram(AbstractPairFeatures):
     r"""A smooth histogram of the distances of each pair of species.
 

@@ -6,14 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_periods
 from equistein._types import Features, Point
 from equistein.features._base import AbstractFeatures
 from equistein.groups import Trivial
 
 
-@gate
+@check_arguments
 class Periodic(AbstractFeatures):
     r"""Coordinates that wrap around a circle of circumference $P$.
 

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Features, Point
 from equistein.features._base import (
@@ -14,7 +14,7 @@ from equistein.features._base import (
 from equistein.groups import AbstractGroup, Orthogonal, Trivial
 
 
-@gate
+@check_arguments
 class Radius(AbstractFeatures):
     r"""The distance from the origin, $F(x) = \sqrt{|x|^2 + \epsilon^2}$.
 
@@ -60,7 +60,7 @@ class Coordinates(AbstractFeatures):
         return Trivial()
 
 
-@gate
+@check_arguments
 class Concatenated(AbstractFeatures):
     """The features of several maps that are constant on the same orbits."""
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._products import matmul
 from equistein._types import Features, Key, Point
@@ -12,7 +12,7 @@ from equistein.features._base import AbstractFeatures
 from equistein.groups import AbstractGroup, Permutations
 
 
-@gate
+@check_arguments
 class SumsOverLabels(AbstractFeatures):
     r"""Waves summed over the labels, and the coordinates without labels.
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
@@ -94,13 +94,13 @@ class AbstractFiniteGroup(AbstractGroup):
     def elements(self) -> PyTree:
         """Return all elements, stacked on axis 0; the identity comes first."""
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> PyTree:
         chosen = jr.randint(key, (num,), 0, self.order)
         return jax.tree.map(lambda leaf: leaf[chosen], self.elements())
 
 
-@gate
+@check_arguments
 class Trivial(AbstractFiniteGroup):
     """No symmetry: the identity alone, on points of any shape."""
 

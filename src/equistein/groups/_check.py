@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Particles
 from equistein.groups._base import AbstractGroup
 
@@ -23,7 +23,7 @@ class InvarianceError(ValueError):
     """A density lacks the symmetry that a kernel relies on."""
 
 
-@gate
+@check_arguments
 def check_invariance(
     log_density: LogDensity,
     group: AbstractGroup,

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein.groups._base import AbstractGroup, Trivial
 from equistein.groups._permutations import Permutations, SignedPermutations, Signs
 from equistein.groups._point_cloud import PointCloud
@@ -33,7 +33,7 @@ _FORMS = (
 )
 
 
-@gate
+@check_arguments
 def parse_group(
     text: str, *, species: Sequence[Hashable] | None = None, dim: int | None = None
 ) -> AbstractGroup:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import as_keys
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Point
@@ -66,7 +66,7 @@ class Labels(eqx.Module):
                 "give `parts`."
             )
 
-    def permuted(self, point: Point, permutation: Int[Array, " label"]) -> Point:
+    def permute_labels(self, point: Point, permutation: Int[Array, " label"]) -> Point:
         """Return the point whose label i holds what `permutation[i]` held."""
         if self.parts is None:
             blocks = point.reshape(self.num, -1)
@@ -78,7 +78,7 @@ class Labels(eqx.Module):
             moved.append(array.ravel())
         return jnp.concatenate(moved)
 
-    def scaled(self, point: Point, factors: Float[Array, " label"]) -> Point:
+    def scale_steps(self, point: Point, factors: Float[Array, " label"]) -> Point:
         """Return the point with each label's coordinates times a factor."""
         factors = jnp.asarray(factors, point.dtype)
         if self.parts is None:
@@ -145,7 +145,7 @@ class AbstractLabelGroup(AbstractFiniteGroup):
         return f"{type(self).__name__}({num}{more})"
 
 
-@gate
+@check_arguments
 class Permutations(AbstractLabelGroup):
     r"""All $n!$ orders of `num` labels.
 
@@ -186,7 +186,7 @@ class Permutations(AbstractLabelGroup):
 
     def act(self, element: Int[Array, " label"], point: Point) -> Point:
         self.check_shape(point.shape)
-        return self.labels.permuted(point, element)
+        return self.labels.permute_labels(point, element)
 
     def compose(
         self, left: Int[Array, "*stack label"], right: Int[Array, "*stack label"]
@@ -201,10 +201,10 @@ class Permutations(AbstractLabelGroup):
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         order = jnp.argsort(self.labels.sort_keys(point))
-        return self.labels.permuted(point, order)
+        return self.labels.permute_labels(point, order)
 
 
-@gate
+@check_arguments
 class Signs(AbstractLabelGroup):
     r"""The $2^n$ independent changes of sign of `num` labels.
 
@@ -226,13 +226,13 @@ class Signs(AbstractLabelGroup):
     def elements(self) -> Float[Array, "order label"]:
         return jnp.asarray(_all_signs(self.labels.num), float)
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> Float[Array, "num label"]:
         return jr.rademacher(key, (num, self.labels.num), float)
 
     def act(self, element: Float[Array, " label"], point: Point) -> Point:
         self.check_shape(point.shape)
-        return self.labels.scaled(point, element)
+        return self.labels.scale_steps(point, element)
 
     def compose(
         self, left: Float[Array, "*stack label"], right: Float[Array, "*stack label"]
@@ -247,7 +247,7 @@ class Signs(AbstractLabelGroup):
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         keys = self.labels.sort_keys(point)
-        return self.labels.scaled(point, jnp.where(keys < 0, -1.0, 1.0))
+        return self.labels.scale_steps(point, jnp.where(keys < 0, -1.0, 1.0))
 
 
 class SignedPermutation(eqx.Module):
@@ -257,7 +257,7 @@ class SignedPermutation(eqx.Module):
     permutation: Int[Array, "*stack label"]
 
 
-@gate
+@check_arguments
 class SignedPermutations(AbstractLabelGroup):
     r"""The $2^n n!$ orders of `num` labels with changes of their signs.
 
@@ -282,7 +282,7 @@ class SignedPermutations(AbstractLabelGroup):
             jnp.repeat(jnp.asarray(orders), len(signs), axis=0),
         )
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> SignedPermutation:
         sign_key, order_key = jr.split(key)
         return SignedPermutation(
@@ -292,8 +292,8 @@ class SignedPermutations(AbstractLabelGroup):
 
     def act(self, element: SignedPermutation, point: Point) -> Point:
         self.check_shape(point.shape)
-        moved = self.labels.permuted(point, element.permutation)
-        return self.labels.scaled(moved, element.signs)
+        moved = self.labels.permute_labels(point, element.permutation)
+        return self.labels.scale_steps(moved, element.signs)
 
     def compose(
         self, left: SignedPermutation, right: SignedPermutation
@@ -311,8 +311,8 @@ class SignedPermutations(AbstractLabelGroup):
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         keys = self.labels.sort_keys(point)
-        point = self.labels.scaled(point, jnp.where(keys < 0, -1.0, 1.0))
-        return self.labels.permuted(point, jnp.argsort(jnp.abs(keys)))
+        point = self.labels.scale_steps(point, jnp.where(keys < 0, -1.0, 1.0))
+        return self.labels.permute_labels(point, jnp.argsort(jnp.abs(keys)))
 
 
 def _all_permutations(num: int) -> Int[np.ndarray, "order label"]:

@@ -11,7 +11,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, Point
@@ -45,7 +45,7 @@ def encode_species(species: Sequence[Hashable]) -> tuple[int, ...]:
     return encoded
 
 
-@gate
+@check_arguments
 class PointCloud(AbstractGroup):
     """Motions of space, reflections, and permutations of like particles.
 
@@ -98,7 +98,7 @@ class PointCloud(AbstractGroup):
             jnp.argsort(element.permutation, axis=-1),
         )
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> RigidPermutation:
         rotation_key, permutation_key = jr.split(key)
         rotations = (

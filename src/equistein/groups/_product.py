@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._products import tensordot
 from equistein._types import AnyKey, Point
@@ -33,7 +33,7 @@ class AbstractCombined(AbstractGroup):
         pairs = zip(self.groups, element, strict=True)
         return tuple(group.inverse(g) for group, g in pairs)
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> PyTree:
         keys = jr.split(key, len(self.groups))
         pairs = zip(self.groups, keys, strict=True)
@@ -56,7 +56,7 @@ class AbstractCombined(AbstractGroup):
         )
 
 
-@gate
+@check_arguments
 class Product(AbstractCombined):
     """The product of groups that act on the same points and commute.
 
@@ -140,7 +140,7 @@ class Product(AbstractCombined):
         return jnp.max(jax.vmap(gap)(elements))
 
 
-@gate
+@check_arguments
 class Direct(AbstractCombined):
     """The direct sum of groups, each of which acts on its own part of a flat point.
 
@@ -174,16 +174,16 @@ class Direct(AbstractCombined):
             group.check_shape(shape)
 
     def act(self, element: PyTree, point: Point) -> Point:
-        return self._joined("act", point, element)
+        return self._join("act", point, element)
 
     def push(self, element: PyTree, vector: Point) -> Point:
-        return self._joined("push", vector, element)
+        return self._join("push", vector, element)
 
     def canonicalize(self, point: Point) -> Point:
-        return self._joined("canonicalize", point)
+        return self._join("canonicalize", point)
 
     def project(self, point: Point) -> Point:
-        return self._joined("project", point)
+        return self._join("project", point)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         size = sum(map(math.prod, self.shapes))
@@ -194,7 +194,7 @@ class Direct(AbstractCombined):
                 "give each part its shape."
             )
 
-    def _joined(self, method: str, point: Point, element: PyTree = None) -> Point:
+    def _join(self, method: str, point: Point, element: PyTree = None) -> Point:
         """Return the flat point after a method of each group on its part."""
         self.check_shape(point.shape)
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]

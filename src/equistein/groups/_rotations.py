@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._arrays import as_keys
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
@@ -21,7 +21,7 @@ from equistein.groups._base import (
 _BYTES = 80  # of a rotation while all are made, in double precision
 
 
-@gate
+@check_arguments
 class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The rotations of the plane by multiples of $2\pi/n$.
 
@@ -55,7 +55,7 @@ class Cyclic(AbstractFiniteGroup, AbstractMatrixGroup):
         return rotate(_turn_into_sector(point, self.turns), point)
 
 
-@gate
+@check_arguments
 class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     r"""The symmetries of a regular $n$-gon: $n$ rotations and $n$ reflections.
 
@@ -114,7 +114,7 @@ def _turn_into_sector(point: Point, order: int) -> Float[Array, "2 2"]:
     return jnp.array([[cos, -sin], [sin, cos]])
 
 
-@gate
+@check_arguments
 class Orthogonal(AbstractMatrixGroup):
     """O(d): the rotations and reflections about the origin.
 
@@ -132,7 +132,7 @@ class Orthogonal(AbstractMatrixGroup):
 
     dim: int
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> Float[Array, "num dim dim"]:
         return jr.orthogonal(key, self.dim, (num,))
 
@@ -141,7 +141,7 @@ class Orthogonal(AbstractMatrixGroup):
         return _triangular(point, self.dim, reflections=True)
 
 
-@gate
+@check_arguments
 class SpecialOrthogonal(AbstractMatrixGroup):
     """SO(d): the rotations about the origin.
 
@@ -159,7 +159,7 @@ class SpecialOrthogonal(AbstractMatrixGroup):
         return _triangular(point, self.dim, reflections=False)
 
 
-@gate
+@check_arguments
 class ImageRotations(AbstractFiniteGroup):
     r"""The quarter rotations of a square image: C4; with reflections D4.
 

@@ -7,13 +7,13 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_periods
 from equistein._types import AnyKey, Point
 from equistein.groups._base import AbstractGroup
 
 
-@gate
+@check_arguments
 class TorusTranslations(AbstractGroup):
     r"""The shifts of all phases of a point together, around their circles.
 
@@ -52,7 +52,7 @@ class TorusTranslations(AbstractGroup):
     def inverse(self, element: Array) -> Array:
         return -element
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> Float[Array, " num"]:
         return jr.uniform(key, (num,), maxval=2 * np.pi)
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Scalar
 
@@ -38,7 +38,7 @@ class AbstractBandwidth(eqx.Module):
 Bandwidth: TypeAlias = float | Scalar | AbstractBandwidth
 
 
-@gate
+@check_arguments
 class Median(AbstractBandwidth):
     r"""The median rule: $h = c\, \mathrm{med} / \sqrt{2 \log n}$.
 
@@ -96,10 +96,10 @@ def _smallest(values: Float[Array, "n n"], rank: int) -> Scalar:
     words = jnp.dtype(f"int{width}")
     bits = jax.lax.bitcast_convert_type(values, words)
 
-    def narrowed(place: Int[Array, ""], found: Int[Array, ""]) -> Int[Array, ""]:
+    def narrow(place: Int[Array, ""], found: Int[Array, ""]) -> Int[Array, ""]:
         # The largest number with fewer than `rank + 1` below it has this bit or not.
         tried = found | (jnp.ones((), words) << (width - 2 - place).astype(words))
         return jnp.where(jnp.sum(bits < tried) <= rank, tried, found)
 
-    found = jax.lax.fori_loop(0, width - 1, narrowed, jnp.zeros((), words))
+    found = jax.lax.fori_loop(0, width - 1, narrow, jnp.zeros((), words))
     return jax.lax.bitcast_convert_type(found, values.dtype)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Particles, Point, Scalar
 from equistein.kernels._bandwidth import (
     AbstractBandwidth,
@@ -121,7 +121,7 @@ class AbstractScalarKernel(AbstractKernel):
         return self(x, y) * jnp.eye(x.size, dtype=x.dtype)
 
 
-@gate
+@check_arguments
 def measured_bandwidth(kernel: AbstractKernel, particles: Particles) -> Scalar:
     """Return a kernel's bandwidth: the number, or its rule's for particles."""
     rule = kernel.bandwidth

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.groups import AbstractGroup, check_invariance
 from equistein.kernels._bandwidth import SquaredDistances
@@ -37,7 +37,7 @@ class AbstractGroupKernel(AbstractDerivedKernel, Generic[Average]):
         return self.average.squared_orbit_distances(self.base, particles, particles)
 
 
-@gate
+@check_arguments
 class Equivariant(AbstractGroupKernel[AbstractAverage]):
     r"""The group average that makes SVGD equivariant.
 
@@ -100,7 +100,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
         return self.average.matrix(self.base, x, y)
 
 
-@gate
+@check_arguments
 class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
     r"""The paper's average of a scalar kernel, which does not make SVGD equivariant.
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._products import einsum, matmul
 from equistein._types import Features, LogDensity, Particles, Point
@@ -108,7 +108,7 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
         return self.base._squared_distances(jax.vmap(self.features)(particles))
 
 
-@gate
+@check_arguments
 class Pullback(AbstractPulledBackKernel):
     r"""A kernel on invariant features that makes SVGD equivariant.
 
@@ -144,7 +144,7 @@ class Pullback(AbstractPulledBackKernel):
         return self.base(x, y) * jnp.eye(x.size, dtype=x.dtype)
 
 
-@gate
+@check_arguments
 class Gradient(AbstractPulledBackKernel):
     r"""A kernel on invariant features whose fields are gradients.
 
@@ -200,7 +200,7 @@ class Gradient(AbstractPulledBackKernel):
         return jax.jvp(slope, (squared,), (jnp.ones_like(squared),))
 
 
-@gate
+@check_arguments
 class Moments(AbstractFeatureKernel):
     r"""The gradient kernel of a linear kernel on features, with their mean metric.
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.features import Periodic
@@ -18,7 +18,7 @@ from equistein.kernels._pairs import (
 from equistein.kernels._radial import AbstractRadialKernel, as_bandwidth, gaussian
 
 
-@gate
+@check_arguments
 class PeriodicRBF(AbstractRadialKernel):
     r"""The Gaussian kernel of the straight distance between points on their circles.
 

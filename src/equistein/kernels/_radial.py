@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._products import matmul
 from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
@@ -94,7 +94,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         return matmul(value, scores) + 2 * (pull[:, :-1] - pull[:, -1:] * targets)
 
 
-@gate
+@check_arguments
 class RBF(AbstractRadialKernel):
     r"""The Gaussian kernel.
 
@@ -140,7 +140,7 @@ def _exponents(inverse: Scalar, x: TargetRows, y: SourceRows) -> Pairs:
     return jnp.minimum(product - half(x), 0)
 
 
-@gate
+@check_arguments
 class IMQ(AbstractRadialKernel):
     r"""The inverse multiquadric kernel.
 

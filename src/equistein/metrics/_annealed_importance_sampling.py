@@ -7,7 +7,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
@@ -25,7 +25,7 @@ _ACCEPTANCE = 0.6
 _FEWEST = 8  # effective samples, below which an error cannot be estimated
 
 
-@finite_gate
+@check_finite_arguments
 class LogNormalizer(eqx.Module):
     r"""An estimate of $\log Z$.
 
@@ -53,7 +53,7 @@ class LogNormalizer(eqx.Module):
     num_particles: int
 
 
-@finite_gate
+@check_finite_arguments
 @eqx.filter_jit
 def annealed_importance_sampling(
     key: Key,
@@ -204,7 +204,7 @@ def _walkers_at(
         )
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
-    walkers = jax.vmap(lambda x: path.walker_at(base.project(x)))(samples)
+    walkers = jax.vmap(lambda x: path.evaluate_walker(base.project(x)))(samples)
     bad = jnp.any(~jnp.isfinite(walkers.value))
     reason = "`samples` where the density is zero are not samples of it: leave them out"
     values = eqx.error_if(walkers.value, bad, reason)

@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Particles, Point, Scalar
@@ -26,7 +26,7 @@ _AT_ONCE = 256  # images take much memory
 _RIDGE = 1e-4  # of the variance, where statistics depend on each other
 
 
-@finite_gate
+@check_finite_arguments
 def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scalar:
     """Return the fraction of points whose likeliest class is the right one.
 
@@ -39,7 +39,7 @@ def accuracy(logits: Float[Array, "n class"], labels: Int[Array, " n"]) -> Scala
     return nan_unless(_are_valid(logits, labels), jnp.mean(right))
 
 
-@finite_gate
+@check_finite_arguments
 def expected_calibration_error(
     logits: Float[Array, "n class"], labels: Int[Array, " n"], num_bins: int = 15
 ) -> Scalar:
@@ -67,7 +67,7 @@ def expected_calibration_error(
     return nan_unless(_are_valid(logits, labels), error)
 
 
-@finite_gate
+@check_finite_arguments
 def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     """Return the chance that a point of the data scores higher than another point.
 
@@ -81,7 +81,7 @@ def auroc(inside: Float[Array, " n"], outside: Float[Array, " m"]) -> Scalar:
     return nan_unless(are_numbers(inside, outside), jnp.mean(wins) / len(outside))
 
 
-@finite_gate
+@check_finite_arguments
 def projected_gradient_attack(
     logits: Callable[[Point], Float[Array, " class"]],
     points: Particles,
@@ -108,7 +108,7 @@ def projected_gradient_attack(
     """
     num = eqx.filter_eval_shape(logits, points[0]).shape[0]
     check_labels("projected_gradient_attack", labels, num)
-    return _attacked(logits, points, labels, radius, limits, num_steps)
+    return _attack(logits, points, labels, radius, limits, num_steps)
 
 
 def _are_valid(
@@ -118,7 +118,7 @@ def _are_valid(
 
 
 @eqx.filter_jit
-def _attacked(logits, points, labels, radius, limits, num_steps) -> Particles:
+def _attack(logits, points, labels, radius, limits, num_steps) -> Particles:
     low, high = limits
 
     def loss(point, label):
@@ -139,7 +139,7 @@ def _attacked(logits, points, labels, radius, limits, num_steps) -> Particles:
     return jax.lax.map(one, (points, labels), batch_size=100)
 
 
-@finite_gate
+@check_finite_arguments
 @eqx.filter_jit
 def outlier_scores(
     energy: AbstractEnergy, points: Particles
@@ -171,7 +171,7 @@ def outlier_scores(
     return jax.lax.map(of_one, points, batch_size=_AT_ONCE)
 
 
-@finite_gate
+@check_finite_arguments
 def typicality(
     statistics: Callable[[Point], Float[Array, " statistic"]],
     points: Particles,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul
@@ -25,7 +25,7 @@ from equistein.metrics._checks import (
 _AT_ONCE = 64  # rows of distances held together
 
 
-@finite_gate
+@check_finite_arguments
 def energy_distance(
     first: Float[Array, "n *shape"], second: Float[Array, "m *shape"]
 ) -> Scalar:
@@ -42,7 +42,7 @@ def energy_distance(
     return 2 * _mean_distance(x, y) - _mean_distance(x, x) - _mean_distance(y, y)
 
 
-@finite_gate
+@check_finite_arguments
 def wasserstein_1d(
     first: Float[Array, " n"], second: Float[Array, " m"], order: int = 1
 ) -> Scalar:
@@ -61,7 +61,7 @@ def wasserstein_1d(
     return jnp.sum(gaps * weights) ** (1 / order)
 
 
-@finite_gate
+@check_finite_arguments
 def total_variation(
     first: Float[Array, "*n"],
     second: Float[Array, "*m"],
@@ -94,7 +94,7 @@ def total_variation(
     return nan_unless(are_numbers(first, second), variation)
 
 
-@finite_gate
+@check_finite_arguments
 def frechet_distance(
     first: Float[Array, "n feature"], second: Float[Array, "m feature"]
 ) -> Scalar:
@@ -136,7 +136,7 @@ class PrecisionAndRecall(NamedTuple):
     recall: Scalar
 
 
-@finite_gate
+@check_finite_arguments
 @eqx.filter_jit
 def precision_and_recall(
     samples: Float[Array, "n feature"],
@@ -168,7 +168,7 @@ def precision_and_recall(
     )
 
 
-@finite_gate
+@check_finite_arguments
 @eqx.filter_jit
 def nearest_distances(
     points: Float[Array, "n *shape"], others: Float[Array, "m *shape"]
@@ -190,7 +190,7 @@ def nearest_distances(
     return jax.lax.map(nearest, points, batch_size=_AT_ONCE)
 
 
-@finite_gate
+@check_finite_arguments
 def mode_weights(
     samples: Float[Array, "n *shape"], modes: Float[Array, "mode *shape"]
 ) -> Float[Array, " mode"]:
@@ -204,7 +204,7 @@ def mode_weights(
     return nan_unless(are_numbers(samples, modes), weights)
 
 
-@finite_gate
+@check_finite_arguments
 def proportions(labels: Int[Array, " n"], num: int) -> Float[Array, " num"]:
     """Return the proportion of each of the labels 0 to `num - 1`.
 

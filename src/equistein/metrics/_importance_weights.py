@@ -6,14 +6,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from equistein._arrays import check_particles
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 from equistein._types import LogDensity, Particles, Scalar
 from equistein.samplers import warn_of_samples
 
 _FEWEST = 2.0  # of equal weights that are as good
 
 
-@finite_gate
+@check_finite_arguments
 class Weighted(eqx.Module):
     r"""Samples with weights that make them samples of another density.
 
@@ -29,7 +29,7 @@ class Weighted(eqx.Module):
     effective_sample_size: Scalar
 
 
-@finite_gate
+@check_finite_arguments
 def reweight(
     particles: Particles, log_density: LogDensity, target: LogDensity
 ) -> Weighted:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 from equistein._types import Particles, Point, Scalar
 from equistein.groups import PointCloud
 from equistein.kernels import AbstractClosedForm, closed_form, RBF
@@ -71,7 +71,7 @@ class AbstractParticleDensity(eqx.Module):
         """Return the index of the known state that each point belongs to."""
 
 
-@finite_gate
+@check_finite_arguments
 def pair_distances(points: Particles) -> Float[Array, "n pair"]:
     """Return the distance of every pair of particles of each cloud."""
     first, second = jnp.triu_indices(points.shape[1], k=1)
@@ -91,7 +91,7 @@ class GeometricWasserstein(NamedTuple):
     is_exact: bool
 
 
-@finite_gate
+@check_finite_arguments
 def geometric_wasserstein(
     first: Float[Array, "n *shape"],
     second: Float[Array, "n *shape"],
@@ -127,7 +127,7 @@ def geometric_wasserstein(
     else:
         x, y = (np.asarray(z, dtype=float) for z in (x, y))
         upright = _principal(y)
-        costs = np.stack([_aligned(cloud, upright, group) for cloud in _principal(x)])
+        costs = np.stack([_align(cloud, upright, group) for cloud in _principal(x)])
     rows, columns = linear_sum_assignment(costs)
     value = math.sqrt(max(float(np.mean(costs[rows, columns])), 0.0))
     return GeometricWasserstein(value, form is not None)
@@ -150,7 +150,7 @@ def _principal(clouds: np.ndarray) -> np.ndarray:
     return clouds @ np.swapaxes(axes, 1, 2)
 
 
-def _aligned(cloud: np.ndarray, others: np.ndarray, group: PointCloud) -> np.ndarray:
+def _align(cloud: np.ndarray, others: np.ndarray, group: PointCloud) -> np.ndarray:
     """Return the squared distance of one cloud to the orbit of each other one."""
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=group.dim)))
     if not group.reflections:

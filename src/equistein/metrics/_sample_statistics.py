@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 from equistein._numbers import check_positive
 from equistein._types import LogDensity, Particles, Scalar
 from equistein.kernels import AbstractKernel, measured_bandwidth
 
 
-@finite_gate
+@check_finite_arguments
 def kernel_stein_discrepancy(
     log_density: LogDensity, particles: Particles, kernel: AbstractKernel
 ) -> Scalar:
@@ -48,7 +48,7 @@ def kernel_stein_discrepancy(
     return jnp.sqrt(jnp.maximum(squared, 0))
 
 
-@finite_gate
+@check_finite_arguments
 def mean_log_likelihood(log_density: LogDensity, particles: Particles) -> Scalar:
     r"""Return $\frac1n \sum_i \log p(x_i)$.
 
@@ -57,7 +57,7 @@ def mean_log_likelihood(log_density: LogDensity, particles: Particles) -> Scalar
     return jnp.mean(jax.vmap(log_density)(particles))
 
 
-@finite_gate
+@check_finite_arguments
 def bits_per_dimension(
     log_likelihood: Float[Array, "*batch"], shape: Sequence[int], num_levels: int = 256
 ) -> Float[Array, "*batch"]:
@@ -77,7 +77,7 @@ def bits_per_dimension(
     return math.log2(num_levels) - log_likelihood / (size * math.log(2))
 
 
-@finite_gate
+@check_finite_arguments
 def virial(log_density: LogDensity, points: Particles) -> Scalar:
     r"""The mean of $-x \cdot \nabla \log p(x)$.
 
@@ -89,7 +89,7 @@ def virial(log_density: LogDensity, points: Particles) -> Scalar:
     return -jnp.sum(points * scores) / len(points)
 
 
-@finite_gate
+@check_finite_arguments
 def effective_sample_size(values: Float[Array, "chain draw"]) -> Scalar:
     r"""The number of independent samples with the same error of the mean.
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 from equistein._numbers import check_integers
 from equistein._types import LogDensity, Particles
 from equistein.metrics._distances import proportions, total_variation, wasserstein_1d
@@ -29,7 +29,7 @@ _POOL = 4  # times as many exact samples as samples, for the floors
 _GEOMETRIC_DRAWS = 5  # each takes all pairs of clouds
 
 
-@finite_gate
+@check_finite_arguments
 def score_against(
     samples: Any,
     target: AbstractParticleDensity,
@@ -67,7 +67,7 @@ def score_against(
     """
     counts = {"num_draws": num_draws, "num_geometric": num_geometric}
     check_integers("`score_against`", least=2, **counts)
-    given = _measured(samples, target)
+    given = _measure(samples, target)
     ours, size, num = given.clouds, given.effective_size, len(given.clouds.points)
     origin = "two sets that were given"
     if reference is None:
@@ -76,7 +76,7 @@ def score_against(
         # In multiples of one size, so that the cache is used.
         pool = target.reference(-(-_POOL * num // least) * least, 1)
         reference = target.reference(least, 0), pool
-    first, second = (_measured(part, target).clouds for part in reference)
+    first, second = (_measure(part, target).clouds for part in reference)
     if len(second.points) < 2 * num:
         raise ValueError(
             "`score_against` needs a second `reference` of at least twice as many as "
@@ -132,7 +132,7 @@ class _Measured(NamedTuple):
         return float(counts.sum() ** 2 / np.sum(counts**2))
 
 
-def _measured(samples: Any, target: AbstractParticleDensity) -> _Measured:
+def _measure(samples: Any, target: AbstractParticleDensity) -> _Measured:
     """Center samples and measure them; raise if they cannot be samples of a target."""
     num, dim = target.num_particles, target.dim
     needs = (
@@ -242,7 +242,7 @@ def _all_scores(
 ) -> dict[str, Score]:
     """Return every score with its floor, against `first`, drawn from `second`."""
     generator = np.random.default_rng(0)
-    draws, shrink = _drawn(generator, second, len(ours.points), num_draws)
+    draws, shrink = _draw(generator, second, len(ours.points), num_draws)
 
     def score(function, **fields) -> Score:
         floors = [function(draw) for draw in draws]
@@ -283,7 +283,7 @@ def _all_scores(
     return scores
 
 
-def _drawn(
+def _draw(
     generator: np.random.Generator, pool: _Clouds, num: int, num_draws: int
 ) -> tuple[list[_Clouds], float]:
     """Draw disjoint sets from a pool, or else subsets that overlap.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 
-from equistein._gate import finite_gate
+from equistein._check_arguments import check_finite_arguments
 
 SPREADS = 4.0  # standard deviations up to which nothing is reported
 
@@ -59,7 +59,7 @@ class Score(eqx.Module):
         return self.value == self.floor or self.deviation <= SPREADS
 
 
-@finite_gate
+@check_finite_arguments
 class ReferenceQuality(eqx.Module):
     """How good the reference itself is.
 
@@ -209,7 +209,7 @@ _PUBLISHED = {
 }
 
 
-@finite_gate
+@check_finite_arguments
 def published_scores(name: str) -> tuple[PublishedScore, ...]:
     """Return what papers report of their samplers of a system, in order of appearance.
 

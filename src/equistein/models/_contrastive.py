@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from equistein._arrays import as_keys
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._limits import check_memory
 from equistein._types import AnyKey, Particles
 from equistein.diffusion import NoiseEnergy
@@ -73,7 +73,7 @@ _BYTES = 32  # of a number of a particle, with its gradient and what a step need
 _BATCHES, _EPOCHS = 500, 60  # at least
 
 
-@gate
+@check_arguments
 def energy_for(
     key: AnyKey,
     group: AbstractGroup,
@@ -170,7 +170,7 @@ def features_of(energy: AbstractEnergy, **options: Any) -> AbstractFeatures:
     return network.features if isinstance(network, FeatureNetwork) else Coordinates()
 
 
-@gate
+@check_arguments
 def kernel_for(
     energy: AbstractEnergy, shape: tuple[int, ...], bandwidth: float | None = None
 ) -> AbstractKernel:
@@ -200,7 +200,7 @@ def kernel_for(
     return Pullback(base, features)
 
 
-@gate
+@check_arguments
 def contrastive_model(
     energy: AbstractEnergy,
     data: Particles,

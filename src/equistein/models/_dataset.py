@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._limits import max_bytes
 from equistein.data import (
     as_particles,
@@ -31,7 +31,7 @@ from equistein.molecules import (
     is_molecules,
     read_molecules,
 )
-from equistein.training import check_on_disk, SEEN, spread_rows
+from equistein.training import check_on_disk, PREVIEW_SIZE, spread_rows
 
 _MAX_ATOMS = 200
 _NAMED = 5  # formulas, in an error
@@ -96,9 +96,9 @@ class Dataset:
         """Return what memory has room for: some of the points, if they are on disk."""
         if not isinstance(self.points, np.memmap):
             return self
-        held_out = spread_rows(max(1, self.num_held_out), SEEN) + self.num_train
+        held_out = spread_rows(max(1, self.num_held_out), PREVIEW_SIZE) + self.num_train
         held_out = held_out[: self.num_held_out]
-        rows = spread_rows(self.num_train, SEEN)
+        rows = spread_rows(self.num_train, PREVIEW_SIZE)
         if self.labels is not None:  # some of each class
             _, first = np.unique(self.labels[: self.num_train], return_index=True)
             rows = np.union1d(rows, first)
@@ -106,7 +106,7 @@ class Dataset:
         return dataclasses.replace(part, points=jnp.asarray(part.points, float))
 
 
-@gate
+@check_arguments
 def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     """Return the data of a file or a folder of images, checked and in random order.
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key, Particles
 from equistein.diffusion import (
     BlurredNormals,
@@ -87,7 +87,7 @@ def _spans(data: Particles) -> tuple[float, float]:
     return median, farthest
 
 
-@gate
+@check_arguments
 def denoising_model(
     energy: NoiseEnergy, data: Particles, settings: DenoisingSettings | None = None
 ) -> Model:
@@ -131,7 +131,7 @@ def _diffusion_steps(
     )  # fmt: skip
 
 
-@gate
+@check_arguments
 def image_model(
     key: Key,
     group: ImageRotations | Trivial,

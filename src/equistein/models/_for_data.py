@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from equistein._arrays import as_keys
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import AnyKey, Key, Particles
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, ImageRotations, PointCloud
@@ -37,7 +37,7 @@ SETTINGS: Mapping[str, AbstractSettings] = {
 """The default settings of each network."""
 
 
-@gate
+@check_arguments
 def for_data(
     key: AnyKey,
     group: AbstractGroup,
@@ -104,7 +104,7 @@ def usual_network(group: AbstractGroup, labels: Any) -> Network:
     return "graph" if is_cloud and labels is None else "features"
 
 
-@gate
+@check_arguments
 def for_dataset(
     key: Key, dataset: Dataset, settings: AbstractSettings | None = None
 ) -> Model:

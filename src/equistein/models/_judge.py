@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key, Particles
 from equistein.diffusion import (
     AbstractNoiseEnergy,
@@ -96,7 +96,7 @@ _SAMPLES_OF_CLASS = 128
 _STEPS_OF_IMAGES = 100  # temperatures, at most
 
 
-@gate
+@check_arguments
 def judge(
     key: Key,
     fitted: Fitted,
@@ -264,7 +264,7 @@ def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
     return found
 
 
-@gate
+@check_arguments
 def write_fit_report(
     key: Key,
     folder: RunFolder,

@@ -11,18 +11,18 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import AnyKey, Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
 from equistein.models._settings import AbstractSettings
 from equistein.runs import RunFolder
-from equistein.samplers import everywhere
+from equistein.samplers import identity
 from equistein.training import (
     AbstractGenerator,
     AbstractObjective,
     AbstractSource,
     adam,
-    checked_data,
+    check_data,
     FileFormatError,
     fit,
     Fitted,
@@ -60,7 +60,7 @@ class Model:
     batch_size: int
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    @keyed
+    @accept_integer_key
     def fit(self, key: AnyKey, data: Any, labels: Any = None, **options: Any) -> Fitted:
         """Fit the energy to data, as `es.fit` does with these parts.
 
@@ -76,14 +76,14 @@ class Model:
         )  # fmt: skip
         return dataclasses.replace(fitted, about=dict(self.about))
 
-    @keyed
+    @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
         """Raise what `fit` would raise before its first epoch, and train nothing.
 
         Raises:
             ValueError: If the data or the labels do not fit.
         """
-        everything = checked_data(
+        everything = check_data(
             self.energy, data, self.objective, labels, self.batch_size
         )
         self.objective.init(key, self.energy, everything)
@@ -117,7 +117,7 @@ def setting_or(value: float | None, otherwise: Scalar) -> Scalar:
     return otherwise if value is None else jnp.asarray(value, otherwise.dtype)
 
 
-@gate
+@check_arguments
 def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     """Return a learned density that `Fitted.save` wrote.
 
@@ -137,7 +137,7 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
         path = path / RunFolder.MODEL
     if not path.is_file():
         raise FileFormatError(f"There is no file {path}.")
-    found = load_tree(path, (*_known(), *classes))
+    found = load_tree(path, (*_known_parts(), *classes))
     if not isinstance(found, Fitted):
         raise FileFormatError(
             f"{path} holds {type(found).__name__}, not a learned density."
@@ -145,7 +145,7 @@ def load(path: pathlib.Path | str, classes: Sequence[Any] = ()) -> Fitted:
     return found
 
 
-@gate
+@check_arguments
 def pretrained(name: str) -> Fitted:
     """Return a learned density that comes with the package, such as `c5h8o`.
 
@@ -163,7 +163,7 @@ def pretrained(name: str) -> Fitted:
 
 
 @functools.cache
-def _known() -> tuple[Any, ...]:
+def _known_parts() -> tuple[Any, ...]:
     """Return the classes and functions that a file of equistein's own is made of."""
     for package in ("diffusion", "posteriors", "targets"):  # may not be imported yet
         importlib.import_module(f"equistein.{package}")
@@ -171,4 +171,4 @@ def _known() -> tuple[Any, ...]:
     for cls in classes:  # grows as we walk
         classes += cls.__subclasses__()
     ours = [cls for cls in classes if cls.__module__.startswith("equistein.")]
-    return (*ours, *LIBRARY_PARTS, everywhere)
+    return (*ours, *LIBRARY_PARTS, identity)

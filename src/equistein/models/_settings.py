@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import is_number
 from equistein.training import Precision
 
@@ -23,7 +23,7 @@ class _Checked:
     """A dataclass whose numbers must be finite, positive and within their limits."""
 
     def __post_init__(self):
-        for name, value in vars(self).items():  # whose types `gate` has checked
+        for name, value in vars(self).items():  # types are right
             limit, zero = _BELOW.get(name, math.inf), name in _OR_ZERO
             wanted = f"a finite number {'from 0 on' if zero else 'above 0'}"
             if name in _FRACTIONS:
@@ -36,7 +36,7 @@ class _Checked:
                 raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")
 
 
-@gate
+@check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem(_Checked):
     """The symmetry, which columns and labels are used, and the network.
@@ -115,7 +115,7 @@ class AbstractSettings(_Checked):
     sample_at_once: int
 
 
-@gate
+@check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ContrastiveSettings(AbstractSettings):
     """How an energy is trained by contrastive divergence, and sampled.
@@ -190,7 +190,7 @@ class ContrastiveSettings(AbstractSettings):
             )
 
 
-@gate
+@check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DenoisingSettings(AbstractSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
@@ -230,7 +230,7 @@ class DenoisingSettings(AbstractSettings):
     sample_temperature: float | None = None
 
 
-@gate
+@check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageSettings(AbstractSettings):
     """How energies of images are trained by denoising at all levels, and sampled.

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import valences_of
 
 _RING = 1.1  # how much longer a new bond may be than a bond to raise
 
 
-@gate
+@check_arguments
 def infer_bonds(symbols: Sequence[str], positions: np.ndarray) -> np.ndarray:
     """Return the order of the bond of each pair of atoms, by three greedy steps.
 

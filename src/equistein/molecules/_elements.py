@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 
 SYMBOLS = tuple(
     """
@@ -26,7 +26,7 @@ VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 """The valence of elements that have only one."""
 
 
-@gate
+@check_arguments
 def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
     """Return the atomic number of each element."""
     try:
@@ -46,7 +46,7 @@ def valences_of(symbols: Sequence[str]) -> np.ndarray:
     return np.array([VALENCES[symbol] for symbol in symbols], int)
 
 
-@gate
+@check_arguments
 def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the symbol of each atomic number."""
     numbers = [int(number) for number in atomic_numbers]
@@ -56,7 +56,7 @@ def symbols_of(atomic_numbers: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     return tuple(SYMBOLS[number - 1] for number in numbers)
 
 
-@gate
+@check_arguments
 def formula(symbols: Sequence[str]) -> str:
     """Return the formula in Hill's order, such as C5H8O: C, H, then by the alphabet."""
     counts = collections.Counter(symbols)
@@ -67,7 +67,7 @@ def formula(symbols: Sequence[str]) -> str:
     )
 
 
-@gate
+@check_arguments
 def atoms_of(formula: str) -> tuple[str, ...]:
     """Return the elements in a formula such as C5H8O, hydrogens last."""
     parts = re.findall(r"([A-Z][a-z]?)([1-9][0-9]{0,3}|)", formula)

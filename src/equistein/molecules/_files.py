@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._limits import check_read_size, LimitError
 from equistein.molecules._elements import atomic_numbers_of, SYMBOLS
 
@@ -54,7 +54,7 @@ class Molecule:
     forces: np.ndarray | None = None
 
 
-@gate
+@check_arguments
 def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
     """Return the frames of a plain or extended .xyz file.
 
@@ -101,7 +101,7 @@ def _lines(path: pathlib.Path) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-@gate
+@check_arguments
 def write_xyz(
     path: str | os.PathLike[str],
     symbols: Sequence[str],
@@ -275,7 +275,7 @@ class MissingASE(ImportError):
     """ASE is not installed."""
 
 
-@gate
+@check_arguments
 def is_molecules(path: str | os.PathLike[str]) -> bool:
     """Return whether a file holds molecules, by its name."""
     path = pathlib.Path(path)
@@ -285,7 +285,7 @@ def is_molecules(path: str | os.PathLike[str]) -> bool:
     return bool(last) and last[-1] in (".xyz", ".extxyz", *READ_BY_ASE)
 
 
-@gate
+@check_arguments
 def read_molecules(path: str | os.PathLike[str]) -> list[Molecule]:
     """Return the frames of an .xyz file, or of a .traj, .db, .pdb or .xyz.gz by ASE.
 
@@ -316,7 +316,7 @@ def read_molecules(path: str | os.PathLike[str]) -> list[Molecule]:
     return frames
 
 
-@gate
+@check_arguments
 def from_atoms(atoms: Iterable[Any]) -> list[Molecule]:
     """Return molecules of `ase.Atoms`, with their energies and forces if known."""
     frames = []
@@ -347,7 +347,7 @@ def from_atoms(atoms: Iterable[Any]) -> list[Molecule]:
     return frames
 
 
-@gate
+@check_arguments
 def ase() -> types.ModuleType:
     """Return the package `ase`, or raise `MissingASE`."""
     try:

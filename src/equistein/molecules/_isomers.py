@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import VALENCES, valences_of
 from equistein.molecules._rdkit import from_bonds, graph_smiles, perceive, rdkit
 
@@ -14,7 +14,7 @@ _SEED = 1
 _MAX_ITERATIONS = 2_000  # of the relaxation
 
 
-@gate
+@check_arguments
 def isomers(symbols: Sequence[str]) -> list[str]:
     """Return all isomers of a formula, as sorted canonical SMILES.
 
@@ -40,11 +40,11 @@ def isomers(symbols: Sequence[str]) -> list[str]:
     total, odd = divmod(sum(valences) - num_hydrogens, 2)
     if odd or total < len(heavy) - 1:
         return []
-    graphs = filter(_connected, _fillings(valences, total))
+    graphs = filter(_is_connected, _fillings(valences, total))
     return sorted({_smiles(heavy, valences, orders) for orders in graphs})
 
 
-@gate
+@check_arguments
 def embed(smiles: str, symbols: Sequence[str]) -> np.ndarray | None:
     """Return positions of a graph, by ETKDG and relaxed by MMFF94, or None.
 
@@ -115,7 +115,7 @@ def _fillings(valences: list[int], total: int):
     yield from fill(0, total)
 
 
-def _connected(orders: np.ndarray) -> bool:
+def _is_connected(orders: np.ndarray) -> bool:
     reached = np.zeros(len(orders), bool)
     reached[0] = True
     for _ in orders:

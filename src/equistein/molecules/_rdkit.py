@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import atomic_numbers_of
 
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
@@ -21,7 +21,7 @@ class MissingRDKit(ImportError):
     """RDKit is not installed."""
 
 
-@gate
+@check_arguments
 def has_rdkit() -> bool:
     """Whether RDKit is installed."""
     return importlib.util.find_spec("rdkit") is not None
@@ -40,7 +40,7 @@ def rdkit() -> types.ModuleType:
     return Chem
 
 
-@gate
+@check_arguments
 @dataclasses.dataclass(frozen=True)
 class Perceived:
     """The molecule that RDKit finds in positions.
@@ -56,7 +56,7 @@ class Perceived:
     mol: Any = None
 
 
-@gate
+@check_arguments
 def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
     """Return the molecule that RDKit finds in positions, if it is a valid one.
 
@@ -98,7 +98,7 @@ def perceive(symbols: Sequence[str], positions: np.ndarray) -> Perceived:
     return Perceived(graph_smiles(mol), None, mol)
 
 
-@gate
+@check_arguments
 def from_bonds(
     symbols: Sequence[str], orders: np.ndarray, positions: np.ndarray | None = None
 ) -> Any:
@@ -121,7 +121,7 @@ def from_bonds(
     return mol
 
 
-@gate
+@check_arguments
 def bonds_of(mol: Any) -> np.ndarray:
     """Return the order of the bond of each pair of an RDKit molecule, `(atom, atom)`.
 
@@ -152,7 +152,7 @@ def _without_bonds(symbols: Sequence[str], positions: np.ndarray | None) -> Any:
     return mol
 
 
-@gate
+@check_arguments
 def graph_smiles(mol: Any) -> str:
     """Return the canonical SMILES of a molecule, without stereochemistry."""
     chem = rdkit()
@@ -162,7 +162,7 @@ def graph_smiles(mol: Any) -> str:
     return chem.MolToSmiles(chem.MolFromSmiles(chem.MolToSmiles(plain)))
 
 
-@gate
+@check_arguments
 @dataclasses.dataclass(frozen=True)
 class Geometry:
     """Bonds and angles of a set of molecules, by elements, the most frequent first.
@@ -177,7 +177,7 @@ class Geometry:
     angles: Mapping[str, np.ndarray]
 
 
-@gate
+@check_arguments
 def geometry(mols: Sequence[Any]) -> Geometry:
     """Return bonds and angles of RDKit molecules, as of `perceive`."""
     bonds: dict[str, list[float]] = collections.defaultdict(list)

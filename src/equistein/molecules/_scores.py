@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein.molecules._elements import VALENCES, valences_of
 from equistein.molecules._rdkit import geometry, has_rdkit, perceive, Perceived
 
@@ -24,7 +24,7 @@ _MEASURES = (("bond", "Å", 4), ("angle", "degrees", 3))
 """What is measured of molecules, its unit, and how many of the most frequent kinds."""
 
 
-@gate
+@check_arguments
 def bond_orders(
     symbols: Sequence[str], positions: Float[np.ndarray, "*molecule atom 3"]
 ) -> np.ndarray:
@@ -55,7 +55,7 @@ def bond_orders(
     return orders
 
 
-@gate
+@check_arguments
 def stable_atoms(
     symbols: Sequence[str], positions: Float[np.ndarray, "*molecule atom 3"]
 ) -> np.ndarray:
@@ -66,7 +66,7 @@ def stable_atoms(
     return bond_orders(symbols, positions).sum(axis=-1) == valences_of(symbols)
 
 
-@gate
+@check_arguments
 def score_molecules(
     symbols: Sequence[str],
     positions: np.ndarray,
@@ -114,7 +114,7 @@ def score_molecules(
     }
 
 
-@gate
+@check_arguments
 def compare_molecules(
     symbols: Sequence[str], data: np.ndarray, samples: np.ndarray
 ) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
@@ -147,7 +147,7 @@ def compare_molecules(
     return numbers, floor, panels
 
 
-@gate
+@check_arguments
 def distances(
     symbols: Sequence[str],
     positions: Float[np.ndarray, "molecule atom 3"],
@@ -170,7 +170,7 @@ def distances(
     return np.linalg.norm(gaps, axis=-1).ravel()
 
 
-@gate
+@check_arguments
 def angles(
     symbols: Sequence[str],
     positions: Float[np.ndarray, "molecule atom 3"],

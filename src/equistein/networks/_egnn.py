@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.features import pair_differences, smooth_norm
@@ -100,7 +100,7 @@ class MessageLayer(eqx.Module):
         return hidden + step, messages
 
 
-@gate
+@check_arguments
 class EGNN(AbstractNoiseNetwork):
     r"""An E(n)-invariant function of atoms in space, with messages between all pairs.
 

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Features, Particles, Point
 from equistein.features import AbstractFeatures
 from equistein.groups import AbstractGroup
 from equistein.networks._base import AbstractNetwork
 
 
-@gate
+@check_arguments
 class FeatureNetwork(AbstractNetwork):
     r"""A network on standardized features, with walls around the data.
 
@@ -65,7 +65,7 @@ class FeatureNetwork(AbstractNetwork):
         self.high = jnp.max(standard, axis=0)
 
     def __call__(self, point: Point) -> Float[Array, "*class"]:
-        z = self._standardized(point)
+        z = self._standardize(point)
         low, high = self._fixed(self.low, z), self._fixed(self.high, z)
         beyond = jax.nn.relu(z - high) + jax.nn.relu(low - z)
         return self.network(z) - 0.5 * jnp.sum(beyond**2)
@@ -77,7 +77,7 @@ class FeatureNetwork(AbstractNetwork):
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         return self.features.group(shape)
 
-    def _standardized(self, point: Point) -> Features:
+    def _standardize(self, point: Point) -> Features:
         values = self.features(point)
         mean, scale = self._fixed(self.mean, values), self._fixed(self.scale, values)
         return (values - mean) / scale
@@ -87,7 +87,7 @@ class FeatureNetwork(AbstractNetwork):
         return jax.lax.stop_gradient(constant).astype(like.dtype)
 
 
-@gate
+@check_arguments
 class Symmetrized(AbstractNetwork):
     r"""The mean of any network over the orbit, $\frac1{|G|} \sum_g f(g x)$.
 

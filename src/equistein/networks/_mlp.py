@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._types import Key, Point, Scalar
@@ -20,7 +20,7 @@ NUM_WAVES = 16
 _BYTES = 20  # of a weight, its gradient, Adam's two numbers and a running mean
 
 
-@gate
+@check_arguments
 class MLP(AbstractNetwork):
     """A function of a point of any shape, smooth with a smooth activation.
 
@@ -73,7 +73,7 @@ class MLP(AbstractNetwork):
         return Trivial()
 
 
-@gate
+@check_arguments
 class NoiseMLP(AbstractNoiseNetwork):
     r"""A function of a point of any shape and of the noise in it, without symmetry.
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point
 from equistein.groups import ImageRotations, Trivial
@@ -23,7 +23,7 @@ from equistein.networks._steerable_conv import (
 )
 
 
-@gate
+@check_arguments
 class SteerableCNN(AbstractNetwork):
     """A smooth function of a square image, invariant under quarter rotations.
 
@@ -94,7 +94,7 @@ class SteerableCNN(AbstractNetwork):
             layers.append(layer)
             before, side = after, layer.output_size
             if index + 1 in pool_after:
-                side = _halved(side, index + 1)
+                side = _halve(side, index + 1)
         self.convolutions = tuple(layers)
         outputs: Any = out_size or "scalar"
         self.head = eqx.nn.Linear(fields[-1], outputs, key=keys[-1])
@@ -113,11 +113,11 @@ class SteerableCNN(AbstractNetwork):
 
     def invariants(self, point: Point) -> Float[Array, " field"]:
         """Return the features that the linear layer takes."""
-        return self._pooled(self.maps(point)[-1])
+        return self._pool(self.maps(point)[-1])
 
     def all_invariants(self, point: Point) -> Float[Array, " field"]:
         """Return the invariant features of all layers, one after another."""
-        return jnp.concatenate([self._pooled(maps) for maps in self.maps(point)])
+        return jnp.concatenate([self._pool(maps) for maps in self.maps(point)])
 
     def maps(self, point: Point) -> list[Float[Array, "y x channel"]]:
         """Return each layer's maps, which rotate with the image."""
@@ -132,7 +132,7 @@ class SteerableCNN(AbstractNetwork):
             layers.append(maps)
         return layers
 
-    def _pooled(self, maps: Array) -> Array:
+    def _pool(self, maps: Array) -> Array:
         """Average the group elements of maps, and their pixels."""
         elements = maps.reshape(*maps.shape[:2], self.symmetry.order, -1)
         return jnp.mean(jnp.mean(elements, axis=2), axis=(0, 1))
@@ -147,7 +147,7 @@ class SteerableCNN(AbstractNetwork):
         return symmetry_at(self.symmetry, self.shape, shape)
 
 
-@gate
+@check_arguments
 def plain_twin(network: SteerableCNN, *, key: Key) -> SteerableCNN:
     """Return a CNN without symmetry, of the same depth and number of parameters.
 
@@ -189,7 +189,7 @@ def _plain_fields(network: SteerableCNN, outputs: int) -> list[int]:
     return fields
 
 
-def _halved(side: int, layer: int) -> int:
+def _halve(side: int, layer: int) -> int:
     """Return the side of maps after a pool, or raise `ValueError` if it is odd."""
     if side % 2:
         raise ValueError(

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._products import matmul
 from equistein._types import Key
 from equistein.groups import ImageRotations, Trivial
@@ -30,7 +30,7 @@ def symmetry_at(
     return symmetry
 
 
-@gate
+@check_arguments
 class SteerableConv(eqx.Module):
     r"""A convolution over pixels and group elements.
 
@@ -145,7 +145,7 @@ class SteerableConv(eqx.Module):
 
     def matrix(self) -> Float[Array, "row column"]:
         """Return the filters of all elements, for patches as rows."""
-        taps = _turned_taps(self.group.order, self.size, self.lifting)
+        taps = _rotated_taps(self.group.order, self.size, self.lifting)
         filters = jnp.swapaxes(self.weight[taps], 2, 3)  # tap, h, in, g, out
         rows = taps.shape[0] * taps.shape[1] * self.weight.shape[1]
         return filters.reshape(rows, -1)
@@ -184,7 +184,7 @@ def mean_pool(maps: Float[Array, "y x channel"]) -> Float[Array, "v u channel"]:
 
 
 @functools.cache
-def _turned_taps(order: int, size: int, lifting: bool) -> np.ndarray:
+def _rotated_taps(order: int, size: int, lifting: bool) -> np.ndarray:
     """Return indices into the identity's weights, `(tap, input, output element)`.
 
     The order is 1 without symmetry, 8 with reflections, and else 4.
@@ -196,11 +196,11 @@ def _turned_taps(order: int, size: int, lifting: bool) -> np.ndarray:
     for g in range(order):
         for h in range(inputs):
             relative = 0 if lifting else _relative(g, h)
-            taps[:, :, h, g] = _turned(first[:, :, relative], g)
+            taps[:, :, h, g] = _rotate(first[:, :, relative], g)
     return taps.reshape(size**2, inputs, order)
 
 
-def _turned(square: np.ndarray, element: int) -> np.ndarray:
+def _rotate(square: np.ndarray, element: int) -> np.ndarray:
     return np.rot90(square[:, ::-1] if element >= 4 else square, element % 4)
 
 
@@ -208,6 +208,6 @@ def _relative(g: int, h: int) -> int:
     """Return the element $g^{-1} h$."""
     names = np.arange(9).reshape(3, 3)
     for element in range(8):
-        if np.array_equal(_turned(_turned(names, element), g), _turned(names, h)):
+        if np.array_equal(_rotate(_rotate(names, element), g), _rotate(names, h)):
             return element
     raise AssertionError("the elements are a group")

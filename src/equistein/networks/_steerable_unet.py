@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Point, Scalar
 from equistein.groups import ImageRotations
@@ -25,7 +25,7 @@ _GAIN = 0.3  # of what a block adds, at first
 _UNITS = 64  # between the features and the classes
 
 
-@gate
+@check_arguments
 class SteerableUNet(AbstractNoiseNetwork):
     r"""A function of an image and its noise, invariant under quarter rotations.
 
@@ -127,7 +127,7 @@ class SteerableUNet(AbstractNoiseNetwork):
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
         self.group(point.shape)
         noise = _noise_of(point, noise)
-        image = self._scaled(point, noise)
+        image = self._scale(point, noise)
         kept, bottom = self._down(image, noise)
         maps = bottom
         for block, layer in zip(self.after[::-1], self.up[:0:-1], strict=True):
@@ -146,9 +146,7 @@ class SteerableUNet(AbstractNoiseNetwork):
     ) -> Float[Array, " field"]:
         """Return invariant features of the bottom."""
         noise = _noise_of(point, noise)
-        return self._pooled(
-            jax.nn.silu(self._down(self._scaled(point, noise), noise)[1])
-        )
+        return self._pool(jax.nn.silu(self._down(self._scale(point, noise), noise)[1]))
 
     def silent(self) -> "SteerableUNet":
         """Return the network with f = 0."""
@@ -163,7 +161,7 @@ class SteerableUNet(AbstractNoiseNetwork):
     def project(self, point: Point) -> Point:
         return point
 
-    def _scaled(self, point: Point, noise: Scalar) -> Float[Array, "side side channel"]:
+    def _scale(self, point: Point, noise: Scalar) -> Float[Array, "side side channel"]:
         """Return the image, normalized at every noise level."""
         image = point.reshape(*self.shape[:2], -1)
         return image / (self.scale * jnp.sqrt(1 + noise**2))
@@ -178,11 +176,11 @@ class SteerableUNet(AbstractNoiseNetwork):
             maps = layer(jax.nn.silu(kept[-1]))
         waves, order = noise_waves(noise), self.symmetry.order
         for block, context in zip(self.bottom, self.context, strict=True):
-            inputs = jnp.concatenate([waves, self._pooled(maps)])
+            inputs = jnp.concatenate([waves, self._pool(maps)])
             maps = block(maps, jnp.tile(context(inputs), order))
         return kept, maps
 
-    def _pooled(self, maps: Float[Array, "y x channel"]) -> Float[Array, " field"]:
+    def _pool(self, maps: Float[Array, "y x channel"]) -> Float[Array, " field"]:
         """Return the means of fields over pixels and group elements."""
         elements = maps.reshape(-1, self.symmetry.order, self.down[-1].bias.size)
         return jnp.mean(elements, axis=(0, 1))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Scalar
 
 
@@ -41,7 +41,7 @@ class AbstractConstraint(eqx.Module):
         return math.inf
 
 
-@gate
+@check_arguments
 class Real(AbstractConstraint):
     """No constraint."""
 
@@ -57,7 +57,7 @@ class Real(AbstractConstraint):
         return jnp.zeros((), free.dtype)
 
 
-@gate
+@check_arguments
 class Positive(AbstractConstraint):
     r"""Numbers above 0, $x = e^u$."""
 
@@ -73,7 +73,7 @@ class Positive(AbstractConstraint):
         return jnp.sum(free)
 
 
-@gate
+@check_arguments
 class Interval(AbstractConstraint):
     r"""Numbers strictly between two others, $x = a + (b - a) / (1 + e^{-u})$.
 
@@ -109,7 +109,7 @@ class Interval(AbstractConstraint):
         return jnp.sum(slopes + math.log(self.high - self.low))
 
 
-@gate
+@check_arguments
 class Wrapped(AbstractConstraint):
     """Periodic numbers, from `low` up to `low + period`.
 
@@ -147,7 +147,7 @@ class Wrapped(AbstractConstraint):
         return jnp.zeros((), free.dtype)
 
 
-@gate
+@check_arguments
 class Simplex(AbstractConstraint):
     r"""Weights along the last axis, positive with sum 1, by one free number for each.
 

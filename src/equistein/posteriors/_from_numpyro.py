@@ -12,7 +12,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key, LogDensity, Scalar
 from equistein.groups import check_invariance
 from equistein.posteriors._constraints import AbstractConstraint, Simplex, Wrapped
@@ -25,7 +25,7 @@ _MOST_SETS = 512  # tried for a number of labels
 _ROUNDING = 100.0  # in units of the last place
 
 
-@gate
+@check_arguments
 def from_numpyro(
     model: Callable[..., Any],
     *args: Any,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import is_integer, is_number
 from equistein._types import Scalar
 from equistein.features import Periodic
@@ -30,7 +30,7 @@ from equistein.posteriors._constraints import (
 )
 
 
-@gate
+@check_arguments
 class Parameters(eqx.Module):
     r"""Parameters with names, as one flat point of free real numbers.
 

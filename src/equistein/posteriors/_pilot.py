@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import Key, LogDensity, Scalar
 from equistein.features import Periodic
 from equistein.groups import AbstractGroup
@@ -66,7 +66,7 @@ def _under(numbers: Float[Array, " dim"], batch: Array) -> Array:
     return jnp.expand_dims(numbers, tuple(range(batch.ndim - 1)))
 
 
-@gate
+@check_arguments
 class WideReference(AbstractReference):
     r"""Normal coordinates, and uniform ones where they are periodic.
 
@@ -87,7 +87,7 @@ class WideReference(AbstractReference):
         normal = -0.5 * (point / width) ** 2 - 0.5 * jnp.log(2 * jnp.pi * width**2)
         return jnp.sum(jnp.where(wraps, -jnp.log(jnp.where(wraps, period, 1)), normal))
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: Key, num: int) -> Float[Array, "particle dim"]:
         normal_key, uniform_key = jr.split(key)
         shape, dtype = (num, len(self.width)), self.width.dtype
@@ -154,12 +154,12 @@ def run_pilot(
                 keep=len(points), check=i == 0,
             )  # fmt: skip
         values = log_densities(density, samples.particles[:, None])
-        settled = _settled(np.asarray(values)[:, 0], parameters.dim)
+        settled = _replace_stuck(np.asarray(values)[:, 0], parameters.dim)
         places = samples.history["particles"]
         draws = jnp.asarray(places[len(places) // 2 :, settled])
         draws = coordinates.inverse(draws)
         points = coordinates.inverse(samples.particles[settled])
-        coordinates, spread = _measured(parameters, draws)
+        coordinates, spread = _measure(parameters, draws)
     start = coordinates.forward(points)
     density = StandardizedDensity(log_density, coordinates)
     if check:
@@ -207,13 +207,13 @@ def _values_and_scores(log_density, points):
     return jax.vmap(jax.value_and_grad(log_density))(points)
 
 
-def _settled(values: np.ndarray, dim: int) -> np.ndarray:
+def _replace_stuck(values: np.ndarray, dim: int) -> np.ndarray:
     """Return indices of chains, others in place of those stuck far below the rest."""
     limit = np.quantile(values, _HIGH) - (_SLACK + _SLACK_OF_COORDINATE * dim)
     return np.resize(np.flatnonzero(values >= limit), len(values))
 
 
-def _measured(
+def _measure(
     parameters: Parameters, draws: Float[Array, "record chain dim"]
 ) -> tuple[Coordinates, Float[Array, " dim"]]:
     """Return coordinates in the width inside a mode, and the width of all modes."""

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from equistein._arrays import as_keys, check_particles
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
 from equistein.groups import AbstractGroup, check_invariance
@@ -37,7 +37,7 @@ _STEP_SIZE = 0.1  # of MALA where it begins, in squared widths of the posterior
 _NUM_PILOTS = 32  # chains of the pilot
 
 
-@gate
+@check_arguments
 class Posterior(eqx.Module):
     r"""A log density of parameters that have names, as one of a flat point.
 
@@ -85,7 +85,7 @@ class Posterior(eqx.Module):
         value = self.function(self.parameters.unflatten(point))
         return value + self.parameters.log_jacobian(point)
 
-    @keyed
+    @accept_integer_key
     def pilot(
         self, key: Key, start: PyTree | None = None, *, check: bool = True
     ) -> Pilot:

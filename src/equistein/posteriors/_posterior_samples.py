@@ -12,7 +12,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Point
 from equistein.groups import SignedPermutation
 from equistein.posteriors._parameters import Parameters
@@ -91,7 +91,9 @@ class PosteriorSamples(eqx.Module):
             period, axes = parameters.constraints[i].period, parameters.axes[i]
             for label, array in _charts(name, values, period):
                 if axes:
-                    label, array = _ordered(label, array, axes, parameters.signed)
+                    label, array = _order_statistics(
+                        label, array, axes, parameters.signed
+                    )
                     with_labels[label] = array
                 else:
                     without[label] = array
@@ -130,7 +132,7 @@ def _charts(name: str, array: Array, period: float) -> list[tuple[str, Array]]:
     return [(f"{name} (cos)", jnp.cos(angle)), (f"{name} (sin)", jnp.sin(angle))]
 
 
-def _ordered(
+def _order_statistics(
     name: str, array: Array, axes: tuple[int, ...], signed: bool
 ) -> tuple[str, Array]:
     """Return order statistics along the axes of the labels, after chain and draw."""
@@ -142,7 +144,7 @@ def _ordered(
     return f"{name} (diagonal, sorted)", jnp.sort(diagonal, axis=-1)
 
 
-@gate
+@check_arguments
 def relabel(
     samples: PosteriorSamples, reference: PyTree | None = None
 ) -> PosteriorSamples:
@@ -271,7 +273,7 @@ def _label_places(parameters: Parameters) -> Int[np.ndarray, "label width"]:
     return np.concatenate(columns, axis=1)
 
 
-@gate
+@check_arguments
 def plot(samples: PosteriorSamples) -> Any:
     """Return a figure of matplotlib: marginals, relabelled and label-invariant.
 
@@ -323,7 +325,7 @@ def _numbered(title: str, numbers: np.ndarray) -> dict[str, np.ndarray]:
     return {f"{title} {j + 1}": x for j, x in enumerate(numbers[:_MOST_SHOWN])}
 
 
-@gate
+@check_arguments
 def to_arviz(samples: PosteriorSamples) -> Any:
     """Return the draws for ArviZ: a `DataTree` with these groups.
 

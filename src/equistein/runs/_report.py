@@ -71,7 +71,7 @@ def write_page(
     """
     best = {}
     for name in (columns := _columns_of(metrics)):
-        order = list(_ranked(metrics, name))
+        order = list(_rank(metrics, name))
         if len(order) > 1 and _about_of(metrics, name)["better"] in ("lower", "higher"):
             best[name] = order[0]
     content = _template().render(
@@ -140,7 +140,7 @@ def _figures_of(
     return figures
 
 
-def rounded(value: Any, spread: Any = None) -> str:
+def round_to_spread(value: Any, spread: Any = None) -> str:
     """Return a number to two digits of its spread, or three digits without one."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         return "–"
@@ -167,7 +167,7 @@ def _about_of(metrics: _Metrics, name: str) -> dict[str, str]:
     return {"label": f"{about['label']}{unit}", "better": about["better"]}
 
 
-def _ranked(metrics: _Metrics, name: str) -> dict[str, float]:
+def _rank(metrics: _Metrics, name: str) -> dict[str, float]:
     """Return the finite values of a metric by entry, the best one first."""
     values = {
         entry: row[name]
@@ -191,14 +191,14 @@ def headlines(metrics: _Metrics, text: Any) -> list[dict[str, str]]:
     if not chosen:  # the first that have a direction, those with a floor before others
         directed = [name for name in columns if _about_of(metrics, name)["better"]]
         chosen = sorted(directed, key=lambda n: n not in metrics["floor"])[:_MOST]
-    return [_headline(metrics, text, n) for n in chosen if _ranked(metrics, n)]
+    return [_headline(metrics, text, n) for n in chosen if _rank(metrics, n)]
 
 
 def _headline(metrics: _Metrics, text: Any, name: str) -> dict[str, str]:
-    values, floor = _ranked(metrics, name), metrics["floor"].get(name)
+    values, floor = _rank(metrics, name), metrics["floor"].get(name)
     label, better = _about_of(metrics, name).values()
     named = lambda entry: text.labels.get(entry, entry)
-    number = lambda row: rounded(row[name], row.get(f"{name}_sd"))
+    number = lambda row: round_to_spread(row[name], row.get(f"{name}_sd"))
     first, notes = [best := next(iter(values))], []
     if floor is not None and better == "lower":
         # Below the floor nothing is better: it is as good as the floor.
@@ -208,7 +208,7 @@ def _headline(metrics: _Metrics, text: Any, name: str) -> dict[str, str]:
     notes.append(_BETTER.get(better, nearest))
     others = [entry for entry in values if entry not in first]
     ends = dict.fromkeys(others[:1] + others[-1:])
-    texts = [f"{named(entry)} {rounded(values[entry])}" for entry in ends]
+    texts = [f"{named(entry)} {round_to_spread(values[entry])}" for entry in ends]
     notes.append(texts and f"others: {' and '.join(texts)}")
     notes.append(floor is not None and f"{text.floor} {number(metrics['floor'])}")
     num = metrics.get("num_samples", {}).get(best)
@@ -223,8 +223,12 @@ def _headline(metrics: _Metrics, text: Any, name: str) -> dict[str, str]:
 
 def _cell(row: Mapping[str, Any], name: str) -> tuple[str, str]:
     """Return the mean of a metric with its spread, and the range over the seeds."""
-    value = rounded(row[name], row.get(f"{name}_sd")) if name in row else ""
-    ends = [rounded(row[key]) for key in (f"{name}_min", f"{name}_max") if key in row]
+    value = round_to_spread(row[name], row.get(f"{name}_sd")) if name in row else ""
+    ends = [
+        round_to_spread(row[key])
+        for key in (f"{name}_min", f"{name}_max")
+        if key in row
+    ]
     spread = " … ".join(dict.fromkeys(ends))
     if f"{name}_num_finite" in row:
         number = row[f"{name}_num_finite"]

@@ -54,10 +54,10 @@ from equistein.samplers._samples import (
 )
 from equistein.samplers._scan import advance as advance
 from equistein.samplers._steps import (
-    clipped as clipped,
+    clip_norms as clip_norms,
     CoolingStep as CoolingStep,
-    everywhere as everywhere,
     Geometric as Geometric,
+    identity as identity,
     thermal as thermal,
 )
 from equistein.samplers._svgd import (

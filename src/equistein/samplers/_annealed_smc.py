@@ -9,7 +9,11 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._gate import finite_gate, gate, keyed
+from equistein._check_arguments import (
+    accept_integer_key,
+    check_arguments,
+    check_finite_arguments,
+)
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._base import cond_if_any
@@ -18,7 +22,7 @@ from equistein.samplers._geometric_path import (
     ess_fraction,
     GeometricPath,
     PathWalker,
-    unvalued,
+    walkers_without_values,
 )
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
@@ -61,7 +65,7 @@ class SMCInfo(eqx.Module):
     undefined: Int[Array, ""]
 
 
-@gate
+@check_arguments
 class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
     r"""Particles that go from a reference to the target, weighted, resampled and moved.
 
@@ -121,7 +125,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         zeros = jnp.zeros(by_run.shape[:2], x.dtype)
         zero, of_runs = jnp.zeros((), int), jnp.zeros(self.num_runs, x.dtype)
         return SMCState(
-            x, unvalued(by_run),
+            x, walkers_without_values(by_run),
             zeros - jnp.log(zeros.shape[1]).astype(x.dtype), of_runs, of_runs,
             self._parameters(x, self.num_runs),
             eqx.filter(self._base(x), eqx.is_array), zero, zero,
@@ -131,7 +135,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         # Unknown before the first step.
         return jnp.where(state.step > 0, state.walkers.value, jnp.nan).ravel()
 
-    @keyed
+    @accept_integer_key
     def step(
         self, key: Key, state: SMCState, log_density: LogDensity
     ) -> tuple[SMCState, SMCInfo]:
@@ -139,7 +143,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         draw_key, tune_key, *keys = jr.split(key, 2 + self.num_runs)
         walkers = self._walkers(draw_key, path, state)
         # At the reference; the moves adapt from then on.
-        parameters, tuning = self._tuned_if(
+        parameters, tuning = self._tune_if(
             state.step == 0, tune_key, path, walkers.point, state.inverse_temperatures,
             state.parameters,
         )  # fmt: skip
@@ -217,7 +221,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         def move(carry, key):
             walkers, parameters = carry
             keys = jr.split(key, len(index))
-            walkers, chances, spent, defined = self._moved(
+            walkers, chances, spent, defined = self._move_chains(
                 keys, path, walkers, new_beta, parameters
             )
             rate = jnp.mean(chances)
@@ -265,7 +269,7 @@ def next_temperature(
     return jnp.where(enough(one), one, low)
 
 
-@finite_gate
+@check_finite_arguments
 def systematic_resampling(
     key: Key, weights: Float[Array, " particle"]
 ) -> Int[Array, " particle"]:

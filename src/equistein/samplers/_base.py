@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, PyTree
 
-from equistein._gate import keyed
+from equistein._check_arguments import accept_integer_key
 from equistein._sharding import shard_rows
 from equistein._types import Key, LogDensity, Particles, Scalar
 
@@ -53,12 +53,12 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         del state
         return {}
 
-    def scaled(self, factor: float | Scalar) -> "AbstractSampler[State, Info]":
+    def scale_steps(self, factor: float | Scalar) -> "AbstractSampler[State, Info]":
         """Return this sampler with its step sizes, if it has any, multiplied."""
         del factor
         return self
 
-    def sharded(self, mesh: Mesh) -> "AbstractSampler":
+    def shard(self, mesh: Mesh) -> "AbstractSampler":
         """Return this sampler with its particles split over the devices of a mesh.
 
         The default is for particles that do not interact.
@@ -83,7 +83,7 @@ class ShardedSampler(AbstractSampler[Any, Any]):
         state = self.inner.init(particles, log_density)
         return shard_rows(state, self.mesh, len(particles))
 
-    @keyed
+    @accept_integer_key
     def step(
         self, key: Key, state: PyTree, log_density: LogDensity
     ) -> tuple[PyTree, Any]:
@@ -92,7 +92,7 @@ class ShardedSampler(AbstractSampler[Any, Any]):
         state, info = self.inner.step(key, state, log_density)
         return shard_rows(state, self.mesh, num), info
 
-    def sharded(self, mesh: Mesh) -> "ShardedSampler":
+    def shard(self, mesh: Mesh) -> "ShardedSampler":
         return ShardedSampler(self.inner, mesh)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -107,14 +107,14 @@ class ShardedSampler(AbstractSampler[Any, Any]):
     def summary(self, state: PyTree) -> dict[str, Array]:
         return self.inner.summary(state)
 
-    def scaled(self, factor: float | Scalar) -> "ShardedSampler":
-        return ShardedSampler(self.inner.scaled(factor), self.mesh)
+    def scale_steps(self, factor: float | Scalar) -> "ShardedSampler":
+        return ShardedSampler(self.inner.scale_steps(factor), self.mesh)
 
 
 def shard_samplers(tree: PyTree, mesh: Mesh) -> PyTree:
     """Return a tree with each sampler in it split over the devices of a mesh."""
     is_sampler = lambda node: isinstance(node, AbstractSampler)
-    split = lambda node: node.sharded(mesh) if is_sampler(node) else node
+    split = lambda node: node.shard(mesh) if is_sampler(node) else node
     return jax.tree.map(split, tree, is_leaf=is_sampler)
 
 

@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
@@ -24,7 +24,7 @@ from equistein.samplers._markov_chains import (
     ChainParameters,
     Move,
 )
-from equistein.samplers._steps import check_projection, everywhere, Schedule
+from equistein.samplers._steps import check_projection, identity, Schedule
 
 _TOLERANCE = 1e-4  # of a projection in single precision
 
@@ -67,7 +67,7 @@ def coordinates_on(
 
     Raises `ValueError` if the projection is not linear and orthogonal.
     """
-    if project is everywhere:
+    if project is identity:
         return Coordinates(None, shape, dtype)
     size = math.prod(shape)
     # The subspace's dimension is a shape, so the basis cannot be traced.
@@ -115,7 +115,7 @@ class BlackJAXChains(AbstractMarkovChains):
         mass = jnp.ones(self._coordinates(particles[0]).dim, dtype)
         return ChainParameters(jnp.log(jnp.full((), self.step_size, dtype)), mass)
 
-    @keyed
+    @accept_integer_key
     def tune(
         self,
         key: Key,
@@ -173,7 +173,7 @@ class BlackJAXChains(AbstractMarkovChains):
         tuned = jax.tree.map(lambda x: x.astype(particles.dtype), tuned)
         return tuned, -(-(num + jnp.sum(spent) + jnp.sum(more)) // len(particles))
 
-    @keyed
+    @accept_integer_key
     def move(
         self,
         key: Key,
@@ -209,7 +209,7 @@ class BlackJAXChains(AbstractMarkovChains):
             end_value = end.logdensity.astype(value.dtype) / beta
             there = PathWalker(point, zero, blank, end_value, score)
         else:
-            there, spent = path.walker_at(point), spent + 1
+            there, spent = path.evaluate_walker(point), spent + 1
         moved = jnp.any(end.position != start)
         moved = moved & jnp.isfinite(value) & jnp.isfinite(there.value)
         pick = lambda new, old: jnp.where(moved, new, old)
@@ -259,14 +259,14 @@ def _lenient() -> Iterator[None]:
         yield
 
 
-@gate
+@check_arguments
 def from_blackjax(
     algorithm: Any,
     *,
     num_warmup: int | None = None,
     step_size: float | Scalar | None = None,
     acceptance: float = 0.8,
-    project: Callable[[Point], Point] = everywhere,
+    project: Callable[[Point], Point] = identity,
     **options: Any,
 ) -> BlackJAXChains:
     r"""Return a sampler whose chains an algorithm of BlackJAX moves.
@@ -348,7 +348,7 @@ def _name_of(algorithm: Any) -> str:
     )
 
 
-@gate
+@check_arguments
 def as_blackjax(sampler: AbstractSampler, log_density: LogDensity) -> Any:
     """Return a sampler as a `blackjax.base.SamplingAlgorithm`, of all particles."""
     from blackjax.base import SamplingAlgorithm

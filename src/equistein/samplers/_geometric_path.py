@@ -12,10 +12,10 @@ import jax.random as jr
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
-from equistein.samplers._steps import everywhere
+from equistein.samplers._steps import identity
 
 
 @runtime_checkable
@@ -47,7 +47,7 @@ class Projected(eqx.Module):
     project: Callable[[Point], Point]
 
 
-@gate
+@check_arguments
 class Normal(AbstractReference):
     r"""The isotropic normal density on a subspace, normalized there.
 
@@ -71,7 +71,7 @@ class Normal(AbstractReference):
         self,
         center: Point,
         scale: float | Scalar,
-        subspace: Subspace = Projected(everywhere),  # noqa: B008
+        subspace: Subspace = Projected(identity),  # noqa: B008
     ):
         if not isinstance(scale, Tracer):
             check_positive("Normal", scale=scale)
@@ -92,7 +92,7 @@ class Normal(AbstractReference):
         constant = 0.5 * self.dim * jnp.log(2 * jnp.pi * scale**2)
         return -0.5 * jnp.sum((gap / scale) ** 2) - constant
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: Key, num: int) -> Particles:
         check_integers("`sample`", num=num)
         noise = jr.normal(key, (num, *self.center.shape), self.center.dtype)
@@ -103,7 +103,7 @@ class Normal(AbstractReference):
         return self.subspace.project(point)
 
 
-def fitted_normal(particles: Particles, project: Callable[[Point], Point]) -> Normal:
+def fit_normal(particles: Particles, project: Callable[[Point], Point]) -> Normal:
     """Return the normal density with the mean and the spread of some particles."""
     particles = jax.vmap(project)(particles)
     center = jnp.mean(particles, axis=0)
@@ -137,7 +137,7 @@ class PathWalker(eqx.Module):
         return self.value - self.base_value
 
 
-def unvalued(points: Float[Array, "row column *shape"]) -> PathWalker:
+def walkers_without_values(points: Float[Array, "row column *shape"]) -> PathWalker:
     """Return walkers at points in two axes, before a density is known."""
 
     def at(point: Point) -> PathWalker:
@@ -154,7 +154,7 @@ class Flat(eqx.Module):
         return jnp.zeros((), point.dtype)
 
 
-@gate
+@check_arguments
 class GeometricPath(eqx.Module):
     r"""The geometric path $b(x)^{1 - \beta} p(x)^\beta$, for $\beta$ from 0 to 1.
 
@@ -164,23 +164,23 @@ class GeometricPath(eqx.Module):
     log_density: LogDensity
     base: AbstractReference | Flat
 
-    def walker_at(self, point: Point) -> PathWalker:
+    def evaluate_walker(self, point: Point) -> PathWalker:
         """Return the walker that stands at `point`."""
-        walker = self.proposed_at(point)
+        walker = self.evaluate_proposal(point)
         value = jnp.where(jnp.isfinite(walker.value), walker.value, -jnp.inf)
         return eqx.tree_at(lambda w: w.value, walker, value)
 
-    def proposed_at(self, point: Point) -> PathWalker:
+    def evaluate_proposal(self, point: Point) -> PathWalker:
         """Return the walker at a point, whose log density may be NaN."""
         there = jax.value_and_grad(self.base.log_density)(point)
         return PathWalker(point, *there, *jax.value_and_grad(self.log_density)(point))
 
-    @keyed
+    @accept_integer_key
     def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:
         """Return walkers at samples of the base, of its precision or of another."""
         assert isinstance(self.base, AbstractReference)
         points = self.base.sample(key, num)
-        return jax.vmap(self.walker_at)(points.astype(dtype or points.dtype))
+        return jax.vmap(self.evaluate_walker)(points.astype(dtype or points.dtype))
 
     def tempered(self, walker: PathWalker, beta: Scalar) -> tuple[Scalar, Point]:
         r"""Return the log density and the score at $\beta$, where a walker stands."""

@@ -49,7 +49,7 @@ def equal_rejection(
     return jnp.interp(wanted, barrier, betas).at[0].set(1).at[-1].set(betas[-1])
 
 
-def checked_ladder(ladder: Any, reference: Any) -> np.ndarray:
+def check_ladder(ladder: Any, reference: Any) -> np.ndarray:
     """Return inverse temperatures; raise `ValueError` unless they are a ladder."""
     ladder = np.asarray(ladder)
     falls = ladder.ndim == 1 and len(ladder) >= 2 and bool(np.all(np.diff(ladder) < 0))
@@ -77,7 +77,7 @@ class Replicas(eqx.Module):
     round_trips: Int[Array, "temperature chain"]
 
 
-def swapped(
+def swap_neighbors(
     key: Key,
     replicas: Replicas,
     betas: Float[Array, " temperature"],
@@ -96,12 +96,12 @@ def swapped(
     takes_colder = jnp.concatenate([no_swap, taken]).astype(int)
     order = jnp.arange(len(betas))[:, None] + takes_hotter - takes_colder
 
-    def reordered(leaf):
+    def reorder(leaf):
         index = order.reshape(*order.shape, *[1] * (leaf.ndim - 2))
         return jnp.take_along_axis(leaf, index, axis=0)
 
-    replicas = jax.tree.map(reordered, replicas)
-    return _arrived(replicas), 1 - jnp.mean(chances, axis=1), due
+    replicas = jax.tree.map(reorder, replicas)
+    return _note_arrivals(replicas), 1 - jnp.mean(chances, axis=1), due
 
 
 def swap_chances(
@@ -116,7 +116,7 @@ def swap_chances(
     return jnp.nan_to_num(jnp.exp(jnp.minimum(gain, 0)), nan=0.0)
 
 
-def _arrived(replicas: Replicas) -> Replicas:
+def _note_arrivals(replicas: Replicas) -> Replicas:
     """Note who is at an end of the ladder."""
     heading, trips = replicas.heading, replicas.round_trips
     trips = trips.at[0].add((heading[0] == _TO_TARGET).astype(int))
@@ -157,7 +157,7 @@ class PathStatistics(eqx.Module):
             pairs, pairs, ratios, log_zero, log_zero, ratios[0], jnp.zeros((), dtype)
         )
 
-    def restarted(self, now: Bool[Array, ""]) -> "PathStatistics":
+    def restart_if(self, now: Bool[Array, ""]) -> "PathStatistics":
         """Return empty statistics if it is time, else these."""
         num, chains = self.log_ratios.shape
         empty = PathStatistics.empty(num, chains, self.num_steps.dtype)

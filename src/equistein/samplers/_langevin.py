@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers, check_score_clip
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler
@@ -22,12 +22,12 @@ from equistein.samplers._markov_chains import (
 from equistein.samplers._steps import (
     check_projection,
     check_step_size,
-    clipped,
-    everywhere,
+    clip_norms,
+    identity,
     inverse_temperature,
     langevin_update,
     rms,
-    scaled,
+    scale_steps,
     Schedule,
     StepSize,
 )
@@ -54,7 +54,7 @@ class LangevinInfo(eqx.Module):
     evaluations: Int[Array, ""]
 
 
-@gate
+@check_arguments
 class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     r"""Move each particle along its score, with noise.
 
@@ -82,7 +82,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
     _: dataclasses.KW_ONLY
     annealing: Schedule | None = None
     score_clip: float | Scalar | None = None
-    project: Callable[[Point], Point] = eqx.field(default=everywhere)
+    project: Callable[[Point], Point] = eqx.field(default=identity)
 
     def __check_init__(self):
         check_step_size("Langevin", "step_size", self.step_size, zero=False)
@@ -93,10 +93,12 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         del log_density
         return LangevinState(jax.vmap(self.project)(particles), jnp.zeros((), int))
 
-    def scaled(self, factor: float | Scalar) -> "Langevin":
-        return eqx.tree_at(lambda s: s.step_size, self, scaled(self.step_size, factor))
+    def scale_steps(self, factor: float | Scalar) -> "Langevin":
+        return eqx.tree_at(
+            lambda s: s.step_size, self, scale_steps(self.step_size, factor)
+        )
 
-    @keyed
+    @accept_integer_key
     def step(
         self, key: Key, state: LangevinState, log_density: LogDensity
     ) -> tuple[LangevinState, LangevinInfo]:
@@ -104,7 +106,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         number = state.step.astype(x.dtype)
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
         values, scores = jax.vmap(jax.value_and_grad(log_density))(x)
-        scores = beta * clipped(scores, self.score_clip)
+        scores = beta * clip_norms(scores, self.score_clip)
         update = langevin_update(key, number, scores, self.step_size)
         update = jax.vmap(self.project)(update)
         new = LangevinState(x + update, state.step + 1)
@@ -115,7 +117,7 @@ class Langevin(AbstractSampler[LangevinState, LangevinInfo]):
         check_projection("Langevin", self.project, shape)
 
 
-@gate
+@check_arguments
 class MALA(AbstractMarkovChains):
     r"""Move each particle by Langevin proposals, accepted or not.
 
@@ -147,7 +149,7 @@ class MALA(AbstractMarkovChains):
     acceptance: float = 0.574
     annealing: Schedule | None = None
     score_clip: float | Scalar | None = None
-    project: Callable[[Point], Point] = eqx.field(default=everywhere)
+    project: Callable[[Point], Point] = eqx.field(default=identity)
 
     def __check_init__(self):
         if isinstance(self.num_adapt, int):
@@ -158,7 +160,7 @@ class MALA(AbstractMarkovChains):
         size = jnp.full((), self.step_size, particles.dtype)
         return ChainParameters(jnp.log(size))
 
-    @keyed
+    @accept_integer_key
     def move(
         self,
         key: Key,
@@ -169,14 +171,14 @@ class MALA(AbstractMarkovChains):
     ) -> Move:
         def tempered(walker):
             value, score = path.tempered(walker, beta)
-            return value, self.project(clipped(score[None], self.score_clip)[0])
+            return value, self.project(clip_norms(score[None], self.score_clip)[0])
 
         noise_key, accept_key = jr.split(key)
         x, step_size = walker.point, jnp.exp(parameters.log_step_size)
         value, drift = tempered(walker)
         noise = self.project(jr.normal(noise_key, x.shape, x.dtype))
         noise = jnp.sqrt(2 * step_size) * noise
-        there = path.proposed_at(x + step_size * drift + noise)
+        there = path.evaluate_proposal(x + step_size * drift + noise)
         new_value, new_drift = tempered(there)
         back = x - there.point - step_size * new_drift
         bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)

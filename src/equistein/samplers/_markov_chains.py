@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from equistein._gate import keyed
+from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, Keys, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler, cond_if_any, Info, State
 from equistein.samplers._geometric_path import (
     AbstractReference,
-    fitted_normal,
+    fit_normal,
     Flat,
     GeometricPath,
     PathWalker,
@@ -104,7 +104,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         check_step_size(name, "step_size", self.step_size, zero=False)
         check_fraction(name, acceptance=self.acceptance)
 
-    def scaled(self, factor: float | Scalar) -> "AbstractMarkovChains":
+    def scale_steps(self, factor: float | Scalar) -> "AbstractMarkovChains":
         """Return these chains with their first step size multiplied."""
         return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
@@ -123,7 +123,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     ) -> Move:
         r"""Make a move that leaves the path's density at $\beta$ invariant."""
 
-    @keyed
+    @accept_integer_key
     def tune(
         self,
         key: Key,
@@ -145,11 +145,11 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         """Build the state; the particles are projected."""
         x = jax.vmap(self.project)(particles)
         # The path from a flat reference is p^beta.
-        walkers = jax.vmap(GeometricPath(log_density, Flat()).walker_at)(x)
+        walkers = jax.vmap(GeometricPath(log_density, Flat()).evaluate_walker)(x)
         zero = jnp.zeros((), int)
         return ChainState(x, walkers, self.parameters(x), zero + 1, zero, zero)
 
-    @keyed
+    @accept_integer_key
     def step(
         self, key: Key, state: ChainState, log_density: LogDensity
     ) -> tuple[ChainState, ChainInfo]:
@@ -237,9 +237,9 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
                 "the `reference` must meet its support."
             )
 
-    def scaled(self, factor: float | Scalar) -> "AbstractPathSampler":
+    def scale_steps(self, factor: float | Scalar) -> "AbstractPathSampler":
         """Return this sampler with the inner one's step sizes multiplied."""
-        return eqx.tree_at(lambda s: s.inner, self, self.inner.scaled(factor))
+        return eqx.tree_at(lambda s: s.inner, self, self.inner.scale_steps(factor))
 
     def _base(self, particles: Particles) -> AbstractReference | Flat:
         """Return where the path begins, for chains that start at some particles."""
@@ -247,7 +247,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
             return self.reference
         if not self.reaches_reference:
             return Flat()
-        return fitted_normal(particles, self.inner.project)
+        return fit_normal(particles, self.inner.project)
 
     def _path(
         self, log_density: LogDensity, particles: Particles, arrays: PyTree
@@ -264,7 +264,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
             self.inner.parameters(particles),
         )
 
-    def _tuned_if(
+    def _tune_if(
         self,
         due: Bool[Array, ""],
         key: Key,
@@ -283,7 +283,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
             (parameters, jnp.zeros(num, int)),
         )
 
-    def _moved(
+    def _move_chains(
         self,
         keys: Keys,
         path: GeometricPath,

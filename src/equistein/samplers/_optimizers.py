@@ -16,7 +16,7 @@ import optax
 from jax.core import Tracer
 from jaxtyping import PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Scalar
 
 _LIBRARIES = ("optax", "equistein", "jax")  # their functions read no changing variables
@@ -86,7 +86,7 @@ class VectorAdamState(NamedTuple):
     square: PyTree
 
 
-@gate
+@check_arguments
 def vector_adam(
     learning_rate: optax.ScalarOrSchedule,
     b1: float = 0.9,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
 from equistein.samplers._geometric_path import (
@@ -17,13 +17,13 @@ from equistein.samplers._geometric_path import (
     PathWalker,
 )
 from equistein.samplers._ladder import (
-    checked_ladder,
+    check_ladder,
     equal_rejection,
     first_ladder,
     is_round_end,
     PathStatistics,
     Replicas,
-    swapped,
+    swap_neighbors,
 )
 from equistein.samplers._markov_chains import (
     AbstractMarkovChains,
@@ -66,7 +66,7 @@ class TemperingInfo(eqx.Module):
     undefined: Int[Array, ""]
 
 
-@gate
+@check_arguments
 class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     r"""Chains at several temperatures that swap their points with their neighbors.
 
@@ -123,7 +123,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             check_integers("ParallelTempering", 2, num_temperatures=num_temperatures)
             ladder = first_ladder(num_temperatures)
         else:
-            ladder = checked_ladder(inverse_temperatures, reference)
+            ladder = check_ladder(inverse_temperatures, reference)
         self.inner = inner
         self.inverse_temperatures = jnp.asarray(ladder, float)
         self.reaches_reference = bool(ladder[-1] == 0)
@@ -135,7 +135,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
         reference, zero = self._base(x), jnp.zeros((), int)
-        walkers = jax.vmap(GeometricPath(log_density, reference).walker_at)(x)
+        walkers = jax.vmap(GeometricPath(log_density, reference).evaluate_walker)(x)
         at_all_temperatures = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walkers
         )
@@ -154,7 +154,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     def log_densities(self, state: TemperingState) -> Float[Array, " particle"]:
         return state.replicas.walker.value[0]
 
-    @keyed
+    @accept_integer_key
     def step(
         self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> tuple[TemperingState, TemperingInfo]:
@@ -163,7 +163,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         betas, is_adapting = state.inverse_temperatures, state.step < self.num_adapt
         walkers = state.replicas.walker
         log_densities = walkers.value[0]
-        parameters, tuning = self._tuned_if(
+        parameters, tuning = self._tune_if(
             self._tunes(state.step), tune_key, path, walkers.point, betas,
             state.parameters,
         )  # fmt: skip
@@ -173,17 +173,19 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         acceptance = jnp.mean(chances, axis=1)
         adapted = jax.vmap(self.inner.adapt)(parameters, acceptance)
         if_adapting = lambda new, old: jnp.where(is_adapting, new, old)
-        statistics = state.statistics.restarted(state.step == self.num_adapt)
+        statistics = state.statistics.restart_if(state.step == self.num_adapt)
         if self.reaches_reference:
             statistics = statistics.with_walkers(walkers, betas)
         replicas = eqx.tree_at(lambda r: r.walker, state.replicas, walkers)
-        replicas, rejected, due = swapped(swap_key, replicas, betas, state.step % 2)
+        replicas, rejected, due = swap_neighbors(
+            swap_key, replicas, betas, state.step % 2
+        )
         statistics = statistics.with_swaps(rejected, due)
         if self.adapts_ladder:
             now = is_round_end(state.step + 1, self.num_adapt)
             new = equal_rejection(betas, statistics.rejections)
             betas = jnp.where(now, new, betas)
-            statistics = statistics.restarted(now)
+            statistics = statistics.restart_if(now)
         x = replicas.walker.point[0]
         spent = state.evaluations + jnp.sum(tuning) + evaluations
         new = TemperingState(
@@ -235,7 +237,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         num_moving = num - 1 if self.reaches_reference else num
         draw_key, key = jr.split(key)
         some = lambda tree: jax.tree.map(lambda leaf: leaf[:num_moving], tree)
-        new, chances, spent, defined = jax.vmap(self._moved, (0, None, 0, 0, 0))(
+        new, chances, spent, defined = jax.vmap(self._move_chains, (0, None, 0, 0, 0))(
             jr.split(key, (num_moving, chains)), path, some(walkers),
             betas[:num_moving], some(parameters),
         )  # fmt: skip

@@ -16,11 +16,11 @@ from equistein._arrays import as_keys
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
-from equistein._sharding import check_agreed, checked_mesh, fetch, replicate
+from equistein._sharding import check_agreed, check_mesh, fetch, replicate
 from equistein._types import AnyKey, Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._samples import (
-    collected,
+    collect_samples,
     EvaluationFailed,
     NonFiniteError,
     RunInterrupted,
@@ -37,9 +37,9 @@ from equistein.samplers._validation import (
     CallbackError,
     check_density,
     check_signature,
+    check_start,
     check_state,
     check_stored_values,
-    checked_start,
     num_runs,
     over_runs,
 )
@@ -117,8 +117,8 @@ def run(
         mesh, check,
     )  # fmt: skip
     if mesh is not None:
-        mesh = checked_mesh("run", mesh)
-        setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.sharded(mesh))
+        mesh = check_mesh("run", mesh)
+        setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.shard(mesh))
     state, warnings = _initialize(setup, particles, initial_state)
     status, records, make_error = _loop(setup, state, progress)
     return _finish(setup, state, warnings, status, records, make_error)
@@ -171,7 +171,7 @@ class _Setup:
             self, keys=keys, sampler=sampler, log_density=log_density
         )
 
-    def merged(self, particles: Any) -> Any:
+    def merge_runs(self, particles: Any) -> Any:
         """Return the particles of all runs, stacked on axis 0."""
         if self.runs is None:
             return particles
@@ -193,7 +193,7 @@ def _initialize(
         settings = setup.num_steps, setup.tol, setup.record_every, setup.keep
         check_agreed("run", (setup.keys, sampler, start), settings)
     if initial_state is None:
-        particles = checked_start(runs, sampler, particles)
+        particles = check_start(runs, sampler, particles)
     else:
         check_state(runs, sampler, initial_state)
         particles = initial_state.particles
@@ -219,7 +219,7 @@ def _initialize(
 
 def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ...]:
     """Return warnings; raise `ValueError` unless the density suits the sampler."""
-    points = setup.merged(fetch(state.particles))
+    points = setup.merge_runs(fetch(state.particles))
     values, scores = check_density(setup.log_density, points)
     stored = over_runs(setup.runs, setup.sampler.log_densities)(state)
     if resumes and stored is not None:
@@ -317,13 +317,13 @@ def _finish(
     state, converged = fetch((status.state, status.converged))
     summary = over_runs(runs, sampler.summary)(state)
     done = int(jnp.min(start.step))
-    samples = collected(state, converged, records, summary, done)
+    samples = collect_samples(state, converged, records, summary, done)
     if make_error is not None:
         raise make_error(samples)
     if bool(jnp.any(status.failed)):
         raise _failure(setup, status, samples)
     if setup.check:
-        ends = setup.merged(samples.particles)
+        ends = setup.merge_runs(samples.particles)
         warnings += symmetry_warnings(sampler, log_density, ends)
     particles = np.asarray(start.particles)
     return with_warnings(samples, particles, warnings, type(sampler).__name__)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._serialization import load_arrays, save_arrays
 from equistein._types import Particles
 from equistein.samplers._base import AbstractSampler
@@ -106,7 +106,7 @@ class Samples(eqx.Module):
         save_arrays(pathlib.Path(path), _KIND, header, arrays)
 
 
-@gate
+@check_arguments
 def load_samples(
     path: pathlib.Path | str, sampler: AbstractSampler | None = None
 ) -> Samples:
@@ -150,7 +150,7 @@ def load_samples(
     return Samples(particles, history, num_steps, converged, state, summary, warnings)
 
 
-def collected(
+def collect_samples(
     state: PyTree,
     converged: Array,
     records: list[tuple[dict[str, np.ndarray], np.ndarray]],

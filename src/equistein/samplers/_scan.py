@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Int, PyTree
 
-from equistein._gate import keyed
+from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, LogDensity, Scalar
 from equistein.samplers._base import AbstractSampler, cond_if_any
 
@@ -18,7 +18,7 @@ CHECK_EVERY = 64
 """Steps between two checks that all numbers are finite."""
 
 
-@keyed
+@accept_integer_key
 @eqx.filter_jit
 def advance(
     key: Key,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, Num
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Point, Scalar
 
@@ -19,7 +19,7 @@ _HOTTEST = 1e-3  # inverse temperature that step sizes follow
 _COOLING = 0.2  # of a run, the last part, in which they decay
 
 
-@gate
+@check_arguments
 class Geometric(eqx.Module):
     r"""From hot to the target: $\beta(t) = \beta_0^{1 - t/T}$, then 1.
 
@@ -58,7 +58,7 @@ class CoolingStep(eqx.Module):
         return self.step_size * (1 - 0.95 * done)
 
 
-@gate
+@check_arguments
 def thermal(
     step_size: float,
     annealing: Geometric,
@@ -108,7 +108,7 @@ class ScaledSchedule(eqx.Module):
         return self.schedule(step) * self.factor
 
 
-def scaled(step_size: StepSize, factor: float | Scalar) -> StepSize:
+def scale_steps(step_size: StepSize, factor: float | Scalar) -> StepSize:
     """Return a step size multiplied by a factor."""
     if callable(step_size):
         return ScaledSchedule(step_size, factor)
@@ -135,7 +135,7 @@ def check_step_size(name: str, argument: str, value: Any, *, zero: bool) -> None
         check_positive(name, zero, "", **{argument: value})
 
 
-def clipped(
+def clip_norms(
     scores: Float[Array, "n *shape"], largest: float | Scalar | None
 ) -> Float[Array, "n *shape"]:
     """Return the scores with those longer than `largest` shortened to it."""
@@ -169,7 +169,7 @@ def rms(vectors: Float[Array, "n *shape"]) -> Scalar:
     return jnp.sqrt(jnp.sum(vectors**2) / len(vectors))
 
 
-def everywhere(point: Point) -> Point:
+def identity(point: Point) -> Point:
     """Return a point itself: the projection of particles that live everywhere."""
     return point
 

@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, PyTree
 
 from equistein._arrays import check_particles
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_score_clip
 from equistein._sharding import map_rows
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
@@ -26,12 +26,12 @@ from equistein.samplers._optimizers import canonical_optimizer, vector_adam
 from equistein.samplers._steps import (
     check_projection,
     check_step_size,
-    clipped,
+    clip_norms,
     Geometric,
     inverse_temperature,
     langevin_update,
     rms,
-    scaled,
+    scale_steps,
     Schedule,
     StepSize,
     thermal,
@@ -62,7 +62,7 @@ class SVGDInfo(eqx.Module):
     evaluations: Int[Array, ""]
 
 
-@gate
+@check_arguments
 class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     r"""Move particles along the kernelized Stein force.
 
@@ -117,20 +117,22 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         """Return this sampler with other fixed particles in its sums, or with none."""
         return dataclasses.replace(self, repellers=points)
 
-    def scaled(self, factor: float | Scalar) -> "SVGD":
+    def scale_steps(self, factor: float | Scalar) -> "SVGD":
         """Return this sampler with its updates and its Langevin step multiplied."""
-        langevin = scaled(self.langevin, factor) if self._is_noisy else self.langevin
+        langevin = (
+            scale_steps(self.langevin, factor) if self._is_noisy else self.langevin
+        )
         before = 1.0 if self.factor is None else self.factor
         return dataclasses.replace(self, factor=before * factor, langevin=langevin)
 
-    def sharded(self, mesh: Mesh) -> "SVGD":
+    def shard(self, mesh: Mesh) -> "SVGD":
         """Return this sampler with its sums and scores split over devices."""
         return dataclasses.replace(self, mesh=mesh)
 
     def init(self, particles: Particles, log_density: LogDensity) -> SVGDState:
         """Build the state; the particles are projected."""
         del log_density
-        particles = self._projected(particles)
+        particles = self._project(particles)
         return SVGDState(
             particles,
             self.optimizer.init(particles),
@@ -138,7 +140,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             jnp.zeros((), int),
         )
 
-    @keyed
+    @accept_integer_key
     def step(
         self, key: Key, state: SVGDState, log_density: LogDensity
     ) -> tuple[SVGDState, SVGDInfo]:
@@ -148,7 +150,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         values, scores, prepared = map_rows(self.mesh, _prepare, x, *settings)
         bandwidth = self._bandwidth(state)
         if self.repellers is not None:
-            repellers = self._projected(self.repellers.astype(dtype))
+            repellers = self._project(self.repellers.astype(dtype))
             _, _, fixed = map_rows(self.mesh, _prepare, repellers, *settings)
             join = lambda *parts: jnp.concatenate(parts)
             prepared = jax.tree.map(join, prepared, fixed)
@@ -163,7 +165,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         if self._is_noisy:
             number = state.step.astype(dtype)
             update = update + langevin_update(key, number, scores, self.langevin)
-        update = self._projected(update)
+        update = self._project(update)
         new = SVGDState(x + update, opt_state, bandwidth, state.step + 1)
         info = SVGDInfo(
             jnp.mean(values), rms(force), rms(update), bandwidth, beta, new.step
@@ -184,7 +186,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         self.kernel.check(log_density, particles)
 
-    def _projected(self, points: Particles) -> Particles:
+    def _project(self, points: Particles) -> Particles:
         return jax.vmap(self.project or self.kernel.project)(points)
 
     def _bandwidth(self, state: SVGDState) -> Scalar:
@@ -211,7 +213,7 @@ def _prepare(
 ) -> tuple[Array, Particles, PyTree]:
     """Return log densities, scores (tempered and clipped), and `kernel.prepare`."""
     values, scores = jax.vmap(jax.value_and_grad(log_density))(points)
-    scores = beta * clipped(scores, score_clip)
+    scores = beta * clip_norms(scores, score_clip)
     return values, scores, kernel.prepare(points, scores)
 
 
@@ -219,7 +221,7 @@ def _force(targets: Particles, kernel: AbstractKernel, prepared: PyTree) -> Part
     return kernel.force(targets, prepared)
 
 
-@gate
+@check_arguments
 def annealed_svgd(
     kernel: AbstractKernel,
     num_steps: int | Int[Array, ""],

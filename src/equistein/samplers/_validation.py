@@ -27,7 +27,7 @@ def num_runs(key: Keys) -> int | None:
     return axes[0] if axes else None
 
 
-def checked_start(
+def check_start(
     runs: int | None, sampler: AbstractSampler, particles: Any
 ) -> Particles:
     """Return the particles; raise `ValueError` unless they suit the sampler."""

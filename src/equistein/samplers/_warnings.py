@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._markov_chains import ChainState
@@ -97,11 +97,11 @@ def collect_warnings() -> Iterator[dict[str, None]]:
 def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
     """Return the warnings of one run."""
     end, history = np.asarray(samples.particles), samples.history
-    found = [_drift(start, end), _undefined(history.get("undefined", np.zeros(0)))]
+    found = [_drift(start, end), _warn_undefined(history.get("undefined", np.zeros(0)))]
     if samples.num_steps >= _FEW_STEPS and start.shape == end.shape:
         found.append(_still(start, end, history.get("acceptance", np.ones(1))))
     if "acceptance" in history and "particles" in history:
-        found.append(_unmixed(history["particles"]))
+        found.append(_warn_unmixed(history["particles"]))
     if isinstance(samples.state, ChainState) and samples.num_steps:
         reason = (
             "they came to where the density is constant and walk at random. Bound the "
@@ -155,7 +155,7 @@ def unguided(particles: np.ndarray, scores: np.ndarray, when: str, reason: str) 
     )
 
 
-def _undefined(counts: np.ndarray) -> str:
+def _warn_undefined(counts: np.ndarray) -> str:
     """Warn of proposals at which the density was no number."""
     num = int(np.sum(counts))
     if not num:
@@ -166,7 +166,7 @@ def _undefined(counts: np.ndarray) -> str:
     )
 
 
-def _unmixed(places: np.ndarray) -> str:
+def _warn_unmixed(places: np.ndarray) -> str:
     """Warn of independent chains that are not where the others are, or creep."""
     draws = places[len(places) // 2 :]
     if len(draws) < _DRAWS or places.shape[1] < _CHAINS:
@@ -207,7 +207,7 @@ def _few_effective(weights: np.ndarray) -> str:
     )
 
 
-@gate
+@check_arguments
 def split_r_hat(values: Float[np.ndarray, "chain draw"]) -> float:
     r"""The potential scale reduction of chains, each split in two halves.
 

@@ -2,14 +2,14 @@
 
 import jax.numpy as jnp
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Point, Scalar
 from equistein.features import pair_differences
 from equistein.targets._particle_system import AbstractParticleSystem
 
 
-@gate
+@check_arguments
 class DoubleWell(AbstractParticleSystem):
     r"""Particles with a double-well potential between each pair.
 

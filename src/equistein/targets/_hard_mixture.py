@@ -6,7 +6,7 @@ import jax.random as jr
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.groups import Trivial
@@ -15,7 +15,7 @@ from equistein.targets._base import AbstractTarget, as_tuples
 _WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 
 
-@gate
+@check_arguments
 class HardMixture(AbstractTarget):
     r"""Normals of several weights and widths on a circle of the first two axes.
 
@@ -100,7 +100,7 @@ class HardMixture(AbstractTarget):
     def _log_density(self, point: Point) -> Scalar:
         return logsumexp(self._terms(point))
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: AnyKey, num: int) -> Particles:
         check_integers("`sample`", num=num)
         mode_key, normal_key = jr.split(key)
@@ -108,7 +108,7 @@ class HardMixture(AbstractTarget):
         normal = jr.normal(normal_key, (num, self.dim), self.means.dtype)
         return self.means[modes] + self.widths[modes][:, None] * normal
 
-    @keyed
+    @accept_integer_key
     def start(self, key: AnyKey, num: int) -> Particles:
         """Draw points from a normal distribution as wide as the circle."""
         check_integers("`sample`", num=num)

@@ -11,7 +11,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float
 
 from equistein._arrays import as_keys
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
@@ -31,7 +31,7 @@ _SETTLING = 50  # steps of the descent
 _ROUNDS = 10  # of drawing again
 
 
-@gate
+@check_arguments
 class LennardJones(AbstractParticleSystem):
     r"""Particles with a Lennard-Jones potential between each pair, held together.
 

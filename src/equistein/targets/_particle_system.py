@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._arrays import as_keys
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Key, LogDensity, Particles
@@ -200,7 +200,7 @@ def _visited(
     return points.reshape(-1, *start.shape[1:])
 
 
-@gate
+@check_arguments
 def find_minima(
     log_density: LogDensity, starts: Particles, features: AbstractFeatures
 ) -> Minima:

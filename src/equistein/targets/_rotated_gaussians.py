@@ -9,7 +9,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
 from equistein._types import AnyKey, Particles, Point, Scalar
@@ -17,7 +17,7 @@ from equistein.groups import AbstractGroup
 from equistein.targets._base import AbstractTarget, as_tuples
 
 
-@gate
+@check_arguments
 class RotatedGaussians(AbstractTarget):
     r"""The equal mixture of a Gaussian's images under a finite group.
 

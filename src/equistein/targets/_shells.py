@@ -11,7 +11,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.groups import Orthogonal
@@ -21,7 +21,7 @@ Grid: TypeAlias = Float[Array, "shell grid"]
 _GRID = 4096
 
 
-@gate
+@check_arguments
 class Shells(AbstractTarget):
     r"""Concentric shells: a density that depends on the distance from the origin.
 

@@ -72,7 +72,7 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray)
 
 
-def described(part: Any, within: tuple[int, ...] = ()) -> Any:
+def identify(part: Any, within: tuple[int, ...] = ()) -> Any:
     """Return JSON that identifies a part of a fit, to be compared on resume.
 
     For a function its name, its constants and what it encloses. `within` holds the
@@ -86,9 +86,9 @@ def described(part: Any, within: tuple[int, ...] = ()) -> Any:
         return type(part).__name__
     within = (*within, id(part))
     if isinstance(part, dict):
-        return {str(key): described(value, within) for key, value in part.items()}
+        return {str(key): identify(value, within) for key, value in part.items()}
     if isinstance(part, list | tuple) and not hasattr(part, "_fields"):
-        return [described(value, within) for value in part]
+        return [identify(value, within) for value in part]
     return {type(part).__name__: _content(part, within)}
 
 
@@ -102,11 +102,11 @@ def _digest(values: Any) -> list:
 
 def _content(part: Any, within: tuple[int, ...]) -> Any:
     if isinstance(part, tuple):  # a named one
-        return described(list(part), within)
+        return identify(list(part), within)
     if isinstance(part, eqx.Module):
-        return described(dict(vars(part)), within)
+        return identify(dict(vars(part)), within)
     if isinstance(part, functools.partial):
-        return described([part.func, part.args, part.keywords], within)
+        return identify([part.func, part.args, part.keywords], within)
     name = getattr(part, "__qualname__", None)
     if name is None:
         return repr(type(part))
@@ -115,7 +115,7 @@ def _content(part: Any, within: tuple[int, ...]) -> Any:
     numbers = [each for each in constants if isinstance(each, int | float)]
     cells = getattr(part, "__closure__", None) or ()
     inner = [*(getattr(part, "__defaults__", None) or ()), *map(_cell_content, cells)]
-    return [name, *numbers, *(described(each, within) for each in inner)]
+    return [name, *numbers, *(identify(each, within) for each in inner)]
 
 
 def _cell_content(cell: Any) -> Any:

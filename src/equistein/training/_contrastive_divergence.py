@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
 from equistein.energies import AbstractEnergy, fixed
@@ -49,7 +49,7 @@ class AbstractNegatives(eqx.Module):
         """
 
 
-@gate
+@check_arguments
 class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
     r"""The energy of data minus that of samples of the model.
 
@@ -136,7 +136,7 @@ def _where(rows: Bool[Array, " particle"], there: Array, otherwise: Array) -> Ar
     return jnp.where(rows.reshape(-1, *[1] * (there.ndim - 1)), there, otherwise)
 
 
-@gate
+@check_arguments
 class FromData(AbstractNegatives):
     """Chains that start at the data of each batch, and take some steps.
 
@@ -162,7 +162,7 @@ class FromData(AbstractNegatives):
         self.sampler.check_shape(data.points.shape[1:])
 
     def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
-        sampler = self.sampler.scaled(batch.step_scale)
+        sampler = self.sampler.scale_steps(batch.step_scale)
         start = sampler.init(batch.points, energy.log_density)
         moved = advance(key, sampler, energy.log_density, start, self.num_steps)
         info = _movement_info(energy, batch.points, moved.particles)
@@ -176,7 +176,7 @@ class PersistentState(eqx.Module):
     count: Int[Array, ""]
 
 
-@gate
+@check_arguments
 class Persistent(AbstractNegatives):
     """Particles that a sampler moves on in every batch, from where they were.
 
@@ -254,7 +254,7 @@ class Persistent(AbstractNegatives):
             with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
                 factor = self.step_factor(state.count)
             scale *= jnp.asarray(factor, scale.dtype)
-        sampler = self.sampler.scaled(scale)
+        sampler = self.sampler.scale_steps(scale)
         if self.repel:
             assert isinstance(sampler, SVGD)
             sampler = sampler.with_repellers(batch.points)
@@ -298,7 +298,7 @@ class ReweightedState(eqx.Module):
     values: Float[Array, " particle"]  # log densities under the last batch's energy
 
 
-@gate
+@check_arguments
 class Reweighted(AbstractNegatives):
     r"""Chains that carry weights from batch to batch, by Jarzynski's equality.
 
@@ -365,7 +365,7 @@ class Reweighted(AbstractNegatives):
             fresh = self._fresh(reset_key, energy)
             before = _where(resets, fresh, before)
             log_weights = jax.nn.log_softmax(jnp.where(resets, even, log_weights))
-        sampler = self.sampler.scaled(batch.step_scale)
+        sampler = self.sampler.scale_steps(batch.step_scale)
         moved = sampler.init(before, energy.log_density)
         moved = advance(move_key, sampler, energy.log_density, moved, self.num_steps)
         after = moved.particles

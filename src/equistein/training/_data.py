@@ -12,12 +12,12 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy, Evaluation
-from equistein.training._checkpoint import described
+from equistein.training._checkpoint import identify
 
-SEEN = 8_192  # points of an array on disk that checks and initial particles use
+PREVIEW_SIZE = 8_192  # points of an array on disk that checks and initial particles use
 _CHUNK = 2**24  # numbers read at a time
 Labels = Int[Array, " point"] | Float[Array, " point"] | None
 PointsAndLabels = tuple[Any, Any]
@@ -94,7 +94,7 @@ def _check_range(values: Any, num_classes: int) -> None:
         )
 
 
-@gate
+@check_arguments
 def check_classes(values: np.ndarray, num_classes: int | None = None) -> np.ndarray:
     """Return classes as integers.
 
@@ -164,7 +164,7 @@ class AbstractSource(abc.ABC):
             _check_range(labels, self._num_classes)
 
 
-@gate
+@check_arguments
 class InMemory(AbstractSource):
     """Arrays in memory; every epoch gets all of them.
 
@@ -185,7 +185,7 @@ class InMemory(AbstractSource):
         return self._data, self._labels
 
 
-@gate
+@check_arguments
 class OnDisk(AbstractSource):
     """An array on disk, of which an epoch reads only its points, one epoch ahead.
 
@@ -212,7 +212,7 @@ class OnDisk(AbstractSource):
         self._ahead: dict[int, concurrent.futures.Future] = {}
 
     def preview(self, batch_size: int) -> PointsAndLabels:
-        return self._at(spread_rows(len(self._data), max(SEEN, batch_size)))
+        return self._at(spread_rows(len(self._data), max(PREVIEW_SIZE, batch_size)))
 
     def epoch(self, number: int) -> PointsAndLabels:
         pending = self._ahead.pop(number, None) or self._read(number)
@@ -220,7 +220,7 @@ class OnDisk(AbstractSource):
         return pending.result()
 
     def fingerprint(self) -> Any:
-        return described([self._data, self._labels])
+        return identify([self._data, self._labels])
 
     def _read(self, number: int) -> concurrent.futures.Future:
         """Begin to read the points of an epoch; a disk is read forwards."""
@@ -248,7 +248,7 @@ class OnDisk(AbstractSource):
         return self._orders[index]
 
 
-@gate
+@check_arguments
 class Stream(AbstractSource):
     """Arrays of points from an iterable, of which each epoch takes what it needs.
 
@@ -269,7 +269,9 @@ class Stream(AbstractSource):
         self._num_epochs, self.epoch_batches = 0, epoch_batches
 
     def preview(self, batch_size: int) -> PointsAndLabels:
-        num = min(max(SEEN, batch_size), self.num_batches(batch_size) * batch_size)
+        num = min(
+            max(PREVIEW_SIZE, batch_size), self.num_batches(batch_size) * batch_size
+        )
         points = self._take(num)
         self._ahead.insert(0, points)
         return points
@@ -347,7 +349,7 @@ def as_source(data: Any, labels: Any) -> AbstractSource:
     )
 
 
-@gate
+@check_arguments
 def check_on_disk(data: np.memmap, name: str = "`data`") -> None:
     """Look through an array on disk, a piece at a time.
 

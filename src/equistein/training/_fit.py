@@ -15,11 +15,11 @@ from jax.sharding import Mesh
 from equistein._arrays import as_keys, check_particles
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
-from equistein._sharding import agreed, check_agreed, checked_mesh, replicate
+from equistein._sharding import agree, check_agreed, check_mesh, replicate
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergy
 from equistein.samplers import Normal
-from equistein.training._checkpoint import described
+from equistein.training._checkpoint import identify
 from equistein.training._data import (
     AbstractSource,
     as_labels,
@@ -109,11 +109,11 @@ def fit(
             f"{type(energy).__name__}. A custom network, a subclass of "
             "es.networks.AbstractNetwork, becomes one by es.energies.PlainEnergy."
         )
-    mesh = None if mesh is None else checked_mesh("fit", mesh)
+    mesh = None if mesh is None else check_mesh("fit", mesh)
     how = optimizer if isinstance(optimizer, Optimization) else Optimization(optimizer)
     source = as_source(data, labels)
     preview, preview_labels = source.preview(batch_size)
-    checked = checked_data(energy, preview, objective, preview_labels, batch_size)
+    checked = check_data(energy, preview, objective, preview_labels, batch_size)
     trainer = _trainer(source, objective, how, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
     columns = _columns(trainer, state, checked, callbacks)
@@ -124,16 +124,16 @@ def fit(
     source.open(key, num, energy.num_classes(shape))
     header = {
         "num_epochs": num_epochs,
-        "trainer": described(trainer),
-        "energy": described(state.energy),
-        "rollback": described([how.max_rollbacks, how.energy_limit]),
-        "data": described([checked.points, checked.labels, source.fingerprint()]),
+        "trainer": identify(trainer),
+        "energy": identify(state.energy),
+        "rollback": identify([how.max_rollbacks, how.energy_limit]),
+        "data": identify([checked.points, checked.labels, source.fingerprint()]),
         "key": jr.key_data(key).tolist(),
         "columns": columns,
     }
     if mesh is not None:
         check_agreed("fit", (), json.dumps(header))
-        trainer = trainer.sharded(mesh)
+        trainer = trainer.shard(mesh)
     box = Box(checked.points, energy.group(shape))
     loop = Loop(
         trainer=trainer,
@@ -152,13 +152,13 @@ def fit(
         loop.checkpoint.parent.mkdir(exist_ok=True)
         exists = loop.checkpoint.exists()
         if mesh is not None:
-            exists = agreed(exists)
+            exists = agree(exists)
         if exists:
             loop.restore(loop.checkpoint)
     return loop.run(progress)
 
 
-def checked_data(
+def check_data(
     energy: AbstractEnergy,
     data: Any,
     objective: AbstractObjective,

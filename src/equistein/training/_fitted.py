@@ -18,7 +18,7 @@ from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
 from equistein.training._generators import AbstractGenerator, Clamp
-from equistein.training._tree_file import packed_tree, save_tree, unpacked_tree
+from equistein.training._tree_file import pack_tree, save_tree, unpack_tree
 
 
 class Fitted(eqx.Module):
@@ -145,7 +145,7 @@ class Fitted(eqx.Module):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` carry this from one process to another; files are `save`'s."""
-        return unpacked_tree, packed_tree(self)
+        return unpack_tree, pack_tree(self)
 
 
 @eqx.filter_jit

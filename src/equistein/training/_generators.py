@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
@@ -24,7 +24,7 @@ from equistein.training._initial import AbstractInitial
 Project = Callable[[Point], Point]
 
 
-@gate
+@check_arguments
 class Clamp(eqx.Module):
     r"""Coordinates that are held while the others are drawn.
 
@@ -106,8 +106,8 @@ class Clamp(eqx.Module):
 
 
 Condition = int | np.integer | Clamp | None
-"""What is drawn: a class, of which `energy.given(label)` is the energy; or what goes
-with coordinates that are held; None is all together."""
+"""What is drawn: a class, whose energy is `energy.condition(label)`; or what goes with
+coordinates that are held; None is all together."""
 
 
 def parts_of(condition: Any) -> tuple[Any, Clamp | None]:
@@ -128,7 +128,7 @@ class AbstractGenerator(eqx.Module, Generic[Energy]):
     ) -> Particles:
         """Draw new points, all together; the arguments are those of `sample`."""
 
-    @keyed
+    @accept_integer_key
     def sample(
         self,
         key: Key,
@@ -150,12 +150,12 @@ class AbstractGenerator(eqx.Module, Generic[Energy]):
             parts.append(self.draw(jr.fold_in(key, index), energy, size, condition))
         return jnp.concatenate(parts)[:num]
 
-    def scaled(self, factor: Scalar) -> "AbstractGenerator[Energy]":
+    def scale_steps(self, factor: Scalar) -> "AbstractGenerator[Energy]":
         """Return the generator with all step sizes multiplied by a factor."""
         return self
 
 
-@gate
+@check_arguments
 class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     """Runs a sampler from fresh starts.
 
@@ -180,7 +180,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         self, key: Key, energy: AbstractEnergy, num: int, condition: Condition
     ) -> Particles:
         label, clamp = parts_of(condition)
-        model = energy if label is None else energy.given(label)
+        model = energy if label is None else energy.condition(label)
         start_key, run_key = jr.split(key)
         start = self.initial.sample(
             start_key, num, None if label is None else int(label)
@@ -195,8 +195,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         points = steps(_HeldSampler(self.sampler), held, start).particles
         return jax.vmap(held.restore)(points)
 
-    def scaled(self, factor: Scalar) -> "SamplingGenerator":
-        return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scaled(factor))
+    def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
+        return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
 
 
 class _HeldDensity(eqx.Module):

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from equistein._gate import gate, keyed
+from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.groups import AbstractGroup
@@ -30,7 +30,7 @@ class AbstractInitial(eqx.Module):
         """Draw `num` points; of one class, if there are classes."""
 
 
-@gate
+@check_arguments
 class Box(AbstractInitial):
     """The uniform distribution on a cube that holds the data, on the group's subspace.
 
@@ -50,7 +50,7 @@ class Box(AbstractInitial):
         self.center, self.reach = _center_and_reach(data, group)
         self.group = group
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
         shape = (num, *self.center.shape)
         offset = jr.uniform(key, shape, self.center.dtype, minval=-1.0, maxval=1.0)
@@ -67,7 +67,7 @@ def _center_and_reach(data: Particles, group: AbstractGroup) -> tuple[Point, Sca
     return center, jnp.max(jnp.abs(points - center[None]))
 
 
-@gate
+@check_arguments
 class Normals(AbstractInitial):
     r"""Normal distributions like the data of each class, moved by the group.
 
@@ -115,7 +115,7 @@ class Normals(AbstractInitial):
             factors[label, : len(some)] = (some - means[label]) / len(some) ** 0.5
         self.means, self.factors = jnp.asarray(means), jnp.asarray(factors)
 
-    @keyed
+    @accept_integer_key
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
         class_key, normal_key, group_key = jr.split(key, 3)
         num_classes, rank = self.factors.shape[:2]

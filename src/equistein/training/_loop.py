@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import PyTree
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
 from equistein._sharding import fetch, replicate
@@ -26,7 +26,7 @@ from equistein.training._generators import AbstractGenerator
 from equistein.training._trainer import Optimization, Trainer, TrainState
 
 
-@gate
+@check_arguments
 class Monitor:
     """A function of the averaged energy whose numbers join the history of a fit.
 
@@ -79,7 +79,7 @@ class Loop:
     header: dict[str, Any]
 
     def __post_init__(self):
-        self.trainer, self.state = self._placed((self.trainer, self.state))
+        self.trainer, self.state = self._place((self.trainer, self.state))
         self.last_good, self.events, self.stopped = self.state, [], False
         self.writer, self.pending = concurrent.futures.ThreadPoolExecutor(1), None
 
@@ -87,7 +87,7 @@ class Loop:
         """Continue from the checkpoint, or raise `CheckpointError`."""
         like = (self.state, self.last_good)
         states, self.history, self.events = load_checkpoint(path, like, self.header)
-        self.state, self.last_good = self._placed(states)
+        self.state, self.last_good = self._place(states)
 
     def run(self, progress: bool) -> Fitted:
         """Train to the last epoch, or until a callback ends the fit."""
@@ -98,7 +98,7 @@ class Loop:
                 while int(self.state.epoch) < num and not self.stopped:
                     row = self._train_epoch()
                     if row is not None:
-                        bar.set_postfix(_shown(row), refresh=False)
+                        bar.set_postfix(_summary(row), refresh=False)
                     else:
                         text = f"The fit diverged {self.events[-1]['text']}"
                         if progress:
@@ -108,13 +108,13 @@ class Loop:
                     bar.update(int(self.state.epoch) - bar.n)
         finally:
             self._wait()
-        return self._fitted(self.state)
+        return self._make_fitted(self.state)
 
     def _train_epoch(self) -> dict[str, float] | None:
         """Train an epoch and keep it; or go back, and return None."""
         # Here, so that a fit that is resumed from its checkpoint raises it too.
         if len(self.events) > self.optimization.max_rollbacks:
-            raise DivergenceError(self._verdict(), self._fitted(self.last_good))
+            raise DivergenceError(self._verdict(), self._make_fitted(self.last_good))
         number = int(self.state.epoch)
         discarded = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
         new, infos = self.trainer.epoch(
@@ -198,16 +198,16 @@ class Loop:
         )
         self._save()
 
-    def _fitted(self, state: TrainState) -> Fitted:
+    def _make_fitted(self, state: TrainState) -> Fitted:
         """Return the learned density of a state."""
         average, scale = fetch((state.average, state.scale))
         # Samples are drawn with the step sizes that training was stable with.
-        generator = self.generator and self.generator.scaled(scale)
+        generator = self.generator and self.generator.scale_steps(scale)
         history = {"epoch": np.arange(1, len(self.history["scale"]) + 1)}
         history |= {name: np.array(self.history[name]) for name in sorted(self.history)}
         return Fitted(average, history, self.events, generator, self.reference)
 
-    def _placed(self, tree: PyTree) -> PyTree:
+    def _place(self, tree: PyTree) -> PyTree:
         mesh = self.trainer.mesh
         return tree if mesh is None else replicate(tree, mesh)
 
@@ -244,6 +244,6 @@ def epoch_numbers(infos: Mapping[str, Any]) -> dict[str, float]:
     return row
 
 
-def _shown(row: dict[str, float]) -> dict[str, str]:
+def _summary(row: dict[str, float]) -> dict[str, str]:
     names = ("loss", "accuracy")
     return {name: f"{row[name]:.3f}" for name in names if name in row}

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import Energy
@@ -71,7 +71,7 @@ class AbstractObjective(eqx.Module, Generic[Energy]):
         return self * weight
 
 
-@gate
+@check_arguments
 class Sum(AbstractObjective[Any]):
     r"""A weighted sum of objectives, $\sum_i w_i L_i$.
 
@@ -124,7 +124,7 @@ def _terms(objective: AbstractObjective) -> tuple[tuple[float, AbstractObjective
     return objective.terms if isinstance(objective, Sum) else ((1.0, objective),)
 
 
-@gate
+@check_arguments
 class Blurred(AbstractObjective[Any]):
     r"""Another objective on $x + \sigma \xi$, with new normal $\xi$ in each batch.
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy
@@ -16,7 +16,7 @@ from equistein.training._data import Batch
 from equistein.training._objectives import AbstractObjective, Loss
 
 
-@gate
+@check_arguments
 class ScoreMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $\tfrac12 |s(x)|^2 + \mathrm{div}\, s(x)$ per coordinate.
 
@@ -45,7 +45,7 @@ class ScoreMatching(AbstractObjective[AbstractEnergy]):
         return loss, state, {"score_matching_loss": loss}
 
 
-@gate
+@check_arguments
 class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $|\sigma_0^2 s(x + \sigma \xi) / \sigma + \xi|^2$ per coordinate.
 

@@ -8,14 +8,14 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key
 from equistein.energies import AbstractEnergy
 from equistein.training._data import Batch, check_classes
 from equistein.training._objectives import AbstractObjective, Loss
 
 
-@gate
+@check_arguments
 class CrossEntropy(AbstractObjective[AbstractEnergy]):
     r"""The mean of $-\log p(y | x)$ over the labelled points of a batch.
 
@@ -104,7 +104,7 @@ class SquaredError(AbstractObjective[AbstractEnergy]):
         return True
 
 
-@gate
+@check_arguments
 class ForceMatching(AbstractObjective[AbstractEnergy]):
     r"""The mean of $|\nabla \log p(x) - F(x) / k_B T|^2$ a coordinate.
 
@@ -130,7 +130,7 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
 
     def __init__(self, scores: Float[Array, "datum *shape"] | np.ndarray):
         values = np.asarray(scores, float)
-        if values.ndim < 2 or np.isinf(values).any() or not _known(values).any():
+        if values.ndim < 2 or np.isinf(values).any() or not _known_rows(values).any():
             raise ValueError(
                 "ForceMatching needs `scores`, a row of finite forces / kT for each "
                 "data point, with NaN in rows that are unknown but not in all, but got "
@@ -148,7 +148,7 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
         wanted = self.scores[batch.rows].astype(batch.points.dtype)
-        known = _known(wanted)
+        known = _known_rows(wanted)
         found = jax.vmap(jax.grad(energy.log_density))(batch.points)
         gaps = jnp.where(known, found - jnp.where(known, wanted, 0), 0)
         num = jnp.sum(known.astype(gaps.dtype))
@@ -161,6 +161,6 @@ class ForceMatching(AbstractObjective[AbstractEnergy]):
         return True
 
 
-def _known(scores: Any) -> Any:
+def _known_rows(scores: Any) -> Any:
     """Return which rows have no NaN, with one axis for each axis of the scores."""
     return ~jnp.isnan(scores).any(axis=tuple(range(1, scores.ndim)), keepdims=True)

@@ -14,7 +14,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._sharding import shard_rows
 from equistein._types import Key, Particles, Scalar
@@ -29,7 +29,7 @@ Precision = Literal["bfloat16", "tensorfloat32", "float32"]
 _LEARNING_RATE = 2e-3
 
 
-@gate
+@check_arguments
 @dataclasses.dataclass(frozen=True)
 class Optimization:
     """How the weights are updated, and when a fit returns to its last good state.
@@ -77,7 +77,7 @@ class Optimization:
         return canonical_optimizer(self.optimizer)
 
 
-@gate
+@check_arguments
 def adam(
     learning_rate: float,
     num_updates: int,
@@ -165,7 +165,7 @@ class Trainer(eqx.Module):
     precision: Precision | None = eqx.field(static=True, default=None)
     mesh: Mesh | None = eqx.field(static=True, default=None)
 
-    def sharded(self, mesh: Mesh) -> "Trainer":
+    def shard(self, mesh: Mesh) -> "Trainer":
         """Return this trainer with its work split over the devices of a mesh."""
         objective = shard_samplers(self.objective, mesh)
         return dataclasses.replace(self, objective=objective, mesh=mesh)

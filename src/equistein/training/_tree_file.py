@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._limits import LimitError
 from equistein._serialization import FileFormatError, load_arrays, save_arrays
 
@@ -41,7 +41,7 @@ def save_tree(path: pathlib.Path, tree: Any) -> None:
     save_arrays(path, _KIND, encoder.header, encoder.arrays)
 
 
-@gate
+@check_arguments
 def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
     """Return the tree in a file, which may be made of known classes and functions.
 
@@ -50,13 +50,13 @@ def load_tree(path: pathlib.Path, known: Iterable[Any]) -> Any:
             hold, or needs other classes.
     """
     try:
-        return _decoded(*load_arrays(path, _KIND), known, str(path))
+        return _decode_tree(*load_arrays(path, _KIND), known, str(path))
     except LimitError as error:
         raise FileFormatError(str(error)) from None
 
 
-def packed_tree(tree: Any) -> tuple[Any, ...]:
-    """Return a tree in parts that `pickle` takes, the arguments of `unpacked_tree`.
+def pack_tree(tree: Any) -> tuple[Any, ...]:
+    """Return a tree in parts that `pickle` takes, the arguments of `unpack_tree`.
 
     Functions of other libraries are named, as not all of them can be pickled.
     """
@@ -65,14 +65,14 @@ def packed_tree(tree: Any) -> tuple[Any, ...]:
     return encoder.header, encoder.arrays, own
 
 
-def unpacked_tree(
+def unpack_tree(
     header: dict[str, Any], arrays: dict[str, np.ndarray], own: list[Any]
 ) -> Any:
-    """Return the tree that `packed_tree` was given."""
-    return _decoded(header, arrays, (*own, *LIBRARY_PARTS), "what was pickled")
+    """Return the tree that `pack_tree` was given."""
+    return _decode_tree(header, arrays, (*own, *LIBRARY_PARTS), "what was pickled")
 
 
-def _decoded(
+def _decode_tree(
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
     known: Iterable[Any],
@@ -176,8 +176,8 @@ class _Decoder:
         if "method" in node:
             return getattr(self.decode(node["of"]), str(node["method"]))
         if "function" in node:
-            return self._known(node["function"])
-        return self._module(self._known(node["class"]), self._dict(node["fields"]))
+            return self._known_part(node["function"])
+        return self._module(self._known_part(node["class"]), self._dict(node["fields"]))
 
     def _dict(self, items: dict) -> dict:
         return {name: self.decode(item) for name, item in items.items()}
@@ -198,7 +198,7 @@ class _Decoder:
             object.__setattr__(made, name, value)
         return made
 
-    def _known(self, name: str) -> Any:
+    def _known_part(self, name: str) -> Any:
         if name == "equinox.no_activation":
             return _NO_ACTIVATION
         if name not in self.names:

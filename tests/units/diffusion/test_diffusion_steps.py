@@ -48,7 +48,7 @@ def test_step_sizes_may_be_given(key):
     energy = energy_of(key, clouds(key), sigma_min=0.1)
     sizes = sizes_of(energy, langevin_step_size=0.5, stein_step_size=0.25)
     assert (sizes.langevin, sizes.stein) == (0.5, 0.25)
-    half = sizes.scaled(jnp.asarray(0.5))
+    half = sizes.scale_steps(jnp.asarray(0.5))
     assert (half.langevin, half.stein) == (0.25, 0.125)
     assert half.score_clip == sizes.score_clip
 

@@ -40,7 +40,7 @@ def test_a_wide_law_comes_out_as_wide_as_it_is(key):
 
 def test_scores_are_clipped_and_there_is_nothing_to_scale(key):
     steps = HeunSteps(4, jnp.array(1e-3))
-    assert steps.scaled(jnp.array(0.5)) is steps
+    assert steps.scale_steps(jnp.array(0.5)) is steps
     energy = known(normal_energy(), factor=1.0)
     far = drawn(key, energy, steps, 100)
     assert jnp.std(far) > 2 * jnp.std(drawn(key, energy, HeunSteps(4, CLIP), 100))

@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused(key):
         BlurredNormals(images(key)[:1], GROUP)
     for num_classes, label in ((2, 2), (None, 0)):
         with pytest.raises(ValueError, match="class"):
-            energies(key, num_classes).given(label)
+            energies(key, num_classes).condition(label)
 
 
 def test_few_points_leave_no_direction_without_width(key):

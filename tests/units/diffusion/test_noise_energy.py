@@ -55,12 +55,12 @@ def test_with_a_silent_network_the_energy_is_that_of_a_normal_density(energy, da
     assert np.isclose(silent.at(noise)(data[0]), expected)
     # Tweedie's rule for a normal density.
     share = jnp.mean(data**2) / variance
-    assert np.allclose(silent.at(noise).denoised(data[0]), share * data[0])
+    assert np.allclose(silent.at(noise).denoise(data[0]), share * data[0])
 
 
 def test_denoising_one_cloud_gives_that_cloud(energy, data):
     exact = known(energy, 1.0).at(jnp.asarray(0.3))
-    assert np.allclose(exact.denoised(data[0]), 0, atol=1e-12)
+    assert np.allclose(exact.denoise(data[0]), 0, atol=1e-12)
 
 
 def test_levels_fall_from_the_largest_to_the_least(energy):

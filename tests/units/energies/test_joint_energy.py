@@ -43,8 +43,8 @@ def test_joint_energy_by_hand():
     assert np.isclose(energy(x), -np.log(np.sum(np.exp(LOGITS))))
     assert np.allclose(energy.evaluate(x).logits, LOGITS)
     for label, logit in enumerate(LOGITS):
-        assert np.isclose(energy.joint(x, label), -logit)
-        assert np.isclose(energy.given(label)(x), -logit)
+        assert np.isclose(energy.joint_energy(x, label), -logit)
+        assert np.isclose(energy.condition(label)(x), -logit)
     assert energy.num_classes((1,)) == 3
 
 
@@ -57,8 +57,8 @@ def test_the_temperature_is_that_of_the_points_not_of_the_classes(temperature):
     for label, chance in enumerate(chances):
         # E(x | y) = E(x) - log p(y | x)
         expected = -logsumexp(LOGITS) / temperature - np.log(chance)
-        assert np.isclose(energy.given(label)(x), expected)
-        assert np.isclose(energy.joint(x, label), expected)
+        assert np.isclose(energy.condition(label)(x), expected)
+        assert np.isclose(energy.joint_energy(x, label), expected)
 
 
 def test_tempered_energy_is_divided():

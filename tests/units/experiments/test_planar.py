@@ -35,7 +35,7 @@ def test_classes_are_measured_at_any_temperature():
     found = log_densities_of(energy)(point)
     assert np.isclose(found[0], -energy(point))
     for label in (0, 1):
-        assert np.isclose(found[1 + label], -energy.given(label)(point))
+        assert np.isclose(found[1 + label], -energy.condition(label)(point))
     assert np.isclose(logsumexp(found[1:]), found[0])
 
 

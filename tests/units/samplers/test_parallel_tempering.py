@@ -119,7 +119,7 @@ def test_a_swap_is_in_detailed_balance_on_an_enumerable_case():
         )
         return float(_ladder.swap_chances(both, betas)[0, 0])
 
-    def joint(cold, hot):
+    def joint_energy(cold, hot):
         at = lambda i, beta: np.exp((1 - beta) * log_b[i] + beta * log_p[i])
         return at(cold, 1.0) * at(hot, 0.25)
 
@@ -136,7 +136,7 @@ def test_values_of_a_walker_hold_at_every_temperature(tempered):
     state = tempered.state
     path = GeometricPath(two_modes, SAMPLER.reference)
     walkers = state.replicas.walker
-    fresh = jax.vmap(jax.vmap(path.walker_at))(walkers.point)
+    fresh = jax.vmap(jax.vmap(path.evaluate_walker))(walkers.point)
     assert all(
         np.allclose(a, b)
         for a, b in zip(jax.tree.leaves(walkers), jax.tree.leaves(fresh), strict=True)

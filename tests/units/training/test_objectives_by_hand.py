@@ -101,7 +101,9 @@ def test_cross_entropy_is_optax_s_on_the_labelled_points(key):
     assert np.isclose(info["accuracy"], right)
     assert info["num_labels"] == 3
     # It is the mean of E(x, y) - E(x).
-    gaps = [energy.joint(points[i], labels[i]) - energy(points[i]) for i in known]
+    gaps = [
+        energy.joint_energy(points[i], labels[i]) - energy(points[i]) for i in known
+    ]
     assert np.isclose(loss, np.mean(gaps))
 
 

@@ -81,7 +81,7 @@ def test_a_diverging_fit_goes_back_and_recovers(key):
     assert np.isfinite(fitted.energy.weight)
     # The generator takes the smaller steps too.
     data = narrow_data(key)
-    other = generator_of(data).scaled(jnp.asarray(0.5**num))
+    other = generator_of(data).scale_steps(jnp.asarray(0.5**num))
     assert np.array_equal(fitted.sample(key, 3), other.sample(key, fitted.energy, 3))
     whole = generator_of(data).sample(key, fitted.energy, 3)
     assert not np.array_equal(fitted.sample(key, 3), whole)

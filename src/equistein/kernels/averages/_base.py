@@ -110,11 +110,11 @@ class Elements(AbstractAverage):
 
     def act(self, particles: Float[Array, "n *shape"]) -> Float[Array, "g n *shape"]:
         """Return $g x$ for all elements and particles, projected."""
-        return self._moved(self.group.act, particles)
+        return self._move(self.group.act, particles)
 
     def push(self, scores: Float[Array, "n *shape"]) -> Float[Array, "g n *shape"]:
         """Return the scores at all $g x$, projected."""
-        return self._moved(self.group.push, scores)
+        return self._move(self.group.push, scores)
 
     def push_inverse(
         self, forces: Float[Array, "g n *shape"]
@@ -152,7 +152,7 @@ class Elements(AbstractAverage):
     def project(self, point: Point) -> Point:
         return self.group.project(point)
 
-    def _moved(
+    def _move(
         self, how: Callable, particles: Float[Array, "n *shape"]
     ) -> Float[Array, "g n *shape"]:
         particles = jax.vmap(self.project)(particles)

@@ -50,7 +50,7 @@ class AbstractCloudAverage(AbstractClosedForm):
         return jnp.maximum(squared_norms(rows, others) - 2 * largest, 0)
 
 
-def _permuted(group: PointCloud, rows: SourceRows) -> Float[Array, "copy dim"]:
+def _permute(group: PointCloud, rows: SourceRows) -> Float[Array, "copy dim"]:
     """Return all permutations of flattened clouds, one after the other."""
     clouds = rows.reshape(len(rows), -1, group.dim)
     copies = jnp.swapaxes(clouds[:, group.permutations()], 0, 1)
@@ -99,7 +99,7 @@ class PlanarAverage(AbstractCloudAverage):
         return turned / self.num_copies
 
     def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
-        copies = _permuted(self.group, rows)
+        copies = _permute(self.group, rows)
         if self.group.reflections:
             mirror = jnp.tile(jnp.array([1, -1], rows.dtype), rows.shape[1] // 2)
             copies = jnp.concatenate([copies, copies * mirror[None, :]])
@@ -180,7 +180,7 @@ class SpatialAverage(AbstractCloudAverage):
         return blocks.reshape(x.size, x.size) / self.group.num_permutations
 
     def copies(self, rows: SourceRows) -> Float[Array, "copy dim"]:
-        return _permuted(self.group, rows)
+        return _permute(self.group, rows)
 
     def overlaps(self, x: TargetRows, copies: SourceRows) -> Pairs:
         def overlap(x, y):
@@ -209,5 +209,5 @@ class SpatialAverage(AbstractCloudAverage):
         value, turn = mean(overlap, best, y)
         if not self.group.reflections:
             return value, turn
-        mirrored, mirror = mean(-overlap, best.mirrored(), -y)
-        return (value + mirrored) / 2, (turn - mirror) / 2
+        mirror_image, mirror = mean(-overlap, best.mirror_image(), -y)
+        return (value + mirror_image) / 2, (turn - mirror) / 2

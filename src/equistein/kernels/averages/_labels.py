@@ -97,16 +97,16 @@ class LabelAverage(AbstractAverage):
         x, y = self._blocks(base, targets), self._blocks(base, sources)
         s = self._split(scores[None])
         signed = weights[0] - weights[1] if self.has_signs else weights[0]
-        pulled = self._weighted(signed, y.labels)
+        pulled = self._weight(signed, y.labels)
         total = jnp.sum(weights, axis=(0, 2, 4))[..., None]
         slopes = Blocks(
             total * x.labels - pulled,
             jnp.sum(value, axis=1)[:, None] * x.rest - matmul(value, y.rest),
         )
-        drift = Blocks(self._weighted(signed, s.labels), matmul(value, s.rest))
+        drift = Blocks(self._weight(signed, s.labels), matmul(value, s.rest))
         charts = len(base.embed(targets[:1]))
-        along = base.pull_back(targets, self._joined(slopes, charts))
-        return self._joined(drift, 1)[0] + inverse * along
+        along = base.pull_back(targets, self._join(slopes, charts))
+        return self._join(drift, 1)[0] + inverse * along
 
     def _minors(self, a: Float[Array, "label other *pairs"]) -> tuple[Pairs, Array]:
         """Return the mean of the products over permutations, and its slopes in A."""
@@ -129,10 +129,10 @@ class LabelAverage(AbstractAverage):
         pairs = to_all(here.labels - mean, self._partners(there.labels - mean))
         if not self.has_signs:
             return pairs[None], rest
-        mirrored = to_all(here.labels - mean, self._partners(-there.labels - mean))
-        return jnp.stack([pairs, mirrored]), rest
+        mirror_image = to_all(here.labels - mean, self._partners(-there.labels - mean))
+        return jnp.stack([pairs, mirror_image]), rest
 
-    def _weighted(
+    def _weight(
         self,
         weights: Float[Array, "label other target source"],
         values: Float[Array, "label source width"],
@@ -155,7 +155,7 @@ class LabelAverage(AbstractAverage):
         side_by_side = lambda part: jnp.concatenate(list(part), axis=-1)
         return Blocks(jax.vmap(side_by_side)(parts), side_by_side(charts[:, :, rest]))
 
-    def _joined(self, blocks: Blocks, num: int) -> Float[Array, "chart particle dim"]:
+    def _join(self, blocks: Blocks, num: int) -> Float[Array, "chart particle dim"]:
         """Return charts of flat points, the inverse of `_split`."""
         dim = (blocks.labels.shape[0] * blocks.labels.shape[2]) + blocks.rest.shape[1]
         labels, rest = self._places(dim // num)

@@ -39,7 +39,7 @@ class ProperSVD(NamedTuple):
         r"""The rotation R of the largest $\mathrm{tr}(R^\top M)$, the sum of kappa."""
         return matmul(self.left, self.right)
 
-    def mirrored(self) -> "ProperSVD":
+    def mirror_image(self) -> "ProperSVD":
         """Return that of $-M$."""
         signs = jnp.array([1, 1, -1], self.kappa.dtype)
         return ProperSVD(-self.left * signs[None, :], self.kappa * signs, self.right)

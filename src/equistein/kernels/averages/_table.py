@@ -1,6 +1,6 @@
 """Which average a kernel takes over a group."""
 
-from equistein._gate import gate
+from equistein._check_arguments import check_arguments
 from equistein._types import Key
 from equistein.groups import (
     AbstractGroup,
@@ -77,7 +77,7 @@ def elements_of(
     return relative_sample(group, key, num_samples)
 
 
-@gate
+@check_arguments
 def closed_form(
     base: AbstractRadialKernel, group: AbstractGroup
 ) -> AbstractClosedForm | None:

@@ -19,7 +19,7 @@ from jax.core import Tracer
 from equistein._arrays import as_keys
 from equistein._numbers import is_integer, is_number, MOST
 
-Gated = TypeVar("Gated", bound=Callable[..., Any])
+Public = TypeVar("Public", bound=Callable[..., Any])
 
 _RANDOM = ("key", "seed")  # which may be any number
 _SEQUENCES = (
@@ -33,7 +33,9 @@ _PHRASES = {
 }  # fmt: skip
 
 
-def gate(public: Gated, *, checked: bool = True, finite: bool = False) -> Gated:
+def check_arguments(
+    public: Public, *, checked: bool = True, finite: bool = False
+) -> Public:
     """Check the arguments of a function, or of a class, against their annotations.
 
     Values may be more general than the annotation, as NumPy's numbers and arrays are.
@@ -62,7 +64,7 @@ def gate(public: Gated, *, checked: bool = True, finite: bool = False) -> Gated:
         return {k: of_class[k] for k in converted & of_class.keys()} | own
 
     @functools.wraps(function)
-    def gated(*arguments: Any, **named: Any) -> Any:
+    def checked_call(*arguments: Any, **named: Any) -> Any:
         try:
             bound = signature.bind(*arguments, **named)
         except TypeError as error:
@@ -77,15 +79,15 @@ def gate(public: Gated, *, checked: bool = True, finite: bool = False) -> Gated:
         return function(*bound.args, **bound.kwargs)
 
     if not is_class:
-        return gated  # type: ignore[return-value]
-    setattr(public, "__init__", gated)  # noqa: B010
+        return checked_call  # type: ignore[return-value]
+    setattr(public, "__init__", checked_call)  # noqa: B010
     return public  # type: ignore[return-value]
 
 
-finite_gate = functools.partial(gate, finite=True)
+check_finite_arguments = functools.partial(check_arguments, finite=True)
 """The same, where arrays of numbers must be finite as well."""
 
-keyed = functools.partial(gate, checked=False)
+accept_integer_key = functools.partial(check_arguments, checked=False)
 """Only an integer is made a key: for methods that are called where steps compile."""
 
 
@@ -119,7 +121,7 @@ def _check_all(
             is_array = isinstance(each, jax.Array | np.ndarray) and name != "key"
             if not _conforms(each, hint):
                 raise ValueError(
-                    f"{needs}, {_phrase(hint)}, but got {_shown(each)}"
+                    f"{needs}, {_phrase(hint)}, but got {_describe(each)}"
                     f"{shapes if is_array else ''}."
                 )
             if is_array:
@@ -209,7 +211,7 @@ def _phrase(hint: Any) -> str:
     return re.sub(r"\b\w+\.", "", str(hint))  # in Python's notation
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Return what a value is, shortened."""
     if isinstance(value, jax.Array | np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"

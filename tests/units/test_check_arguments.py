@@ -1,4 +1,4 @@
-"""The gate of arguments: what passes, what does not, and in which words."""
+"""Checks of arguments: what passes, what does not, and in which words."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from jaxtyping import Array, Float, Int
 
-from equistein._gate import finite_gate, gate
+from equistein._check_arguments import check_arguments, check_finite_arguments
 from equistein.groups import AbstractGroup, Cyclic
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
-@gate
+@check_arguments
 def everything(
     x: Float[Array, "n dim"],
     labels: Int[Array, " n"] | None = None,
@@ -77,7 +77,7 @@ def test_anything_else_is_named(options, told):
 
 
 def test_numbers_that_are_traced_are_not_looked_at():
-    @finite_gate
+    @check_finite_arguments
     def average(x: Float[Array, " n"]):
         return jnp.mean(x)
 
@@ -89,7 +89,7 @@ def test_numbers_that_are_traced_are_not_looked_at():
 
 
 def test_a_class_checks_its_fields():
-    @gate
+    @check_arguments
     class Part(eqx.Module):
         group: AbstractGroup
         size: float = eqx.field(default=1.0, converter=float)
