@@ -20,7 +20,7 @@ from training_registry import (
 )
 
 import equistein as es
-from equistein.energies import fixed
+from equistein.energies import freeze
 from equistein.training import (
     AbstractGenerator,
     AbstractInitial,
@@ -144,7 +144,7 @@ def test_negatives_are_drawn_by_the_key_alone(make, key):
 
     @eqx.filter_jit
     def draw(key, energy, state):
-        return negatives.draw(key, fixed(energy), state, batch_of())
+        return negatives.draw(key, freeze(energy), state, batch_of())
 
     drawn, after, info = draw(key, energy, state)
     assert drawn.shape[1:] == SHAPE
@@ -160,7 +160,7 @@ def test_negatives_are_drawn_by_the_key_alone(make, key):
     has_state = bool(jax.tree.leaves(after))
     assert np.array_equal(further, drawn) != has_state
     other = es.training.Batch(batch.points, None, batch.rows, 0.5)
-    smaller, _, _ = negatives.draw(key, fixed(energy), state, other)
+    smaller, _, _ = negatives.draw(key, freeze(energy), state, other)
     assert not np.array_equal(smaller, drawn)
 
 
@@ -172,7 +172,7 @@ def test_no_gradient_flows_through_negatives(make, key):
     @eqx.filter_jit
     @eqx.filter_grad
     def slopes(energy):
-        drawn, _, _ = negatives.draw(key, fixed(energy), state, batch_of())
+        drawn, _, _ = negatives.draw(key, freeze(energy), state, batch_of())
         return jnp.sum(drawn**2)
 
     assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(slopes(plain())))

@@ -9,7 +9,7 @@ from equistein._numbers import is_integer
 from equistein._types import Key, Particles, Point, Scalar
 from equistein.diffusion._blurred_normals import BlurredNormals
 from equistein.diffusion._noise_energy import AbstractNoiseEnergy
-from equistein.energies import Evaluation, fixed
+from equistein.energies import Evaluation, freeze
 from equistein.groups import AbstractGroup
 from equistein.networks import SteerableUNet
 
@@ -74,7 +74,7 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
         )
 
     def __call__(self, point: Point) -> Scalar:
-        normals, scale, noise = fixed((self.normals, self.scale, self.sigma_min))
+        normals, scale, noise = freeze((self.normals, self.scale, self.sigma_min))
         learned = self.network(point, noise / scale)
         return -normals.log_density(point, noise) - scale / noise * learned
 
@@ -82,7 +82,7 @@ class MixtureNoiseEnergy(AbstractNoiseEnergy):
         energy = self(point)
         if not self.has_classes:
             return Evaluation(energy)
-        scale, noise = fixed((self.scale, self.sigma_min))
+        scale, noise = freeze((self.scale, self.sigma_min))
         # Without the energy, which cancels in p(y | x) and would cost a cross-entropy
         # as much as the rest.
         return Evaluation(energy, self.network.classes(point, noise / scale))

@@ -4,7 +4,7 @@ from equistein.energies._base import (
     AbstractEnergy as AbstractEnergy,
     Energy as Energy,
     Evaluation as Evaluation,
-    fixed as fixed,
+    freeze as freeze,
 )
 from equistein.energies._joint import (
     ConditionalEnergy as ConditionalEnergy,

@@ -74,7 +74,7 @@ Tree = TypeVar("Tree")
 
 
 @check_arguments
-def fixed(energy: Tree) -> Tree:
+def freeze(energy: Tree) -> Tree:
     """Return an energy, or another tree, whose weights no gradient flows through."""
 
     def stop(leaf):

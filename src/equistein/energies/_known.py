@@ -2,7 +2,7 @@
 
 from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Point, Scalar
-from equistein.energies._base import AbstractEnergy, fixed
+from equistein.energies._base import AbstractEnergy, freeze
 from equistein.groups import AbstractGroup
 
 
@@ -34,7 +34,7 @@ class KnownEnergy(AbstractEnergy):
         self.symmetry = symmetry
 
     def __call__(self, point: Point) -> Scalar:
-        return -fixed(self.known)(point)
+        return -freeze(self.known)(point)
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         self.symmetry.check_shape(shape)

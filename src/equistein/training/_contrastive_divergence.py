@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
-from equistein.energies import AbstractEnergy, fixed
+from equistein.energies import AbstractEnergy, freeze
 from equistein.samplers import (
     AbstractReference,
     AbstractSampler,
@@ -83,7 +83,7 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
         return self.negatives.init(key, energy, data)
 
     def loss(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Loss:
-        negatives, state, info = self.negatives.draw(key, fixed(energy), state, batch)
+        negatives, state, info = self.negatives.draw(key, freeze(energy), state, batch)
         of_data = batch.evaluate(energy).energy
         of_negatives = jax.vmap(energy)(negatives)
         positive, negative = jnp.mean(of_data), jnp.mean(of_negatives)

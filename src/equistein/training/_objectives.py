@@ -43,7 +43,7 @@ class AbstractObjective(eqx.Module, Generic[Energy]):
         """Return the loss, the next state, and numbers to log.
 
         The loss is differentiated in the weights of `energy`; what must not be, such as
-        negatives, is made from `es.energies.fixed(energy)`.
+        negatives, is made from `es.energies.freeze(energy)`.
         """
 
     @property

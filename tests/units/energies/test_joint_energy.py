@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax.scipy.special import logsumexp
 
-from equistein.energies import fixed, JointEnergy, PlainEnergy, TemperedEnergy
+from equistein.energies import freeze, JointEnergy, PlainEnergy, TemperedEnergy
 from equistein.groups import Trivial
 from equistein.networks import AbstractNetwork, MLP
 
@@ -74,9 +74,9 @@ def test_no_gradient_flows_through_a_fixed_energy(key):
 
     @eqx.filter_grad
     def slopes(energy, hold):
-        return (fixed(energy) if hold else energy)(jnp.ones(2))
+        return (freeze(energy) if hold else energy)(jnp.ones(2))
 
     for hold in (True, False):
         leaves = jax.tree.leaves(slopes(energy, hold))
         assert all(np.all(leaf == 0) for leaf in leaves) == hold
-    assert np.isclose(fixed(energy)(jnp.ones(2)), energy(jnp.ones(2)))
+    assert np.isclose(freeze(energy)(jnp.ones(2)), energy(jnp.ones(2)))
