@@ -88,7 +88,7 @@ def fetch(tree: PyTree) -> PyTree:
     return jax.tree.map(fetch_leaf, tree)
 
 
-def agree(answer: bool) -> bool:
+def answer_of_first_process(answer: bool) -> bool:
     """Return the first process's answer, in all processes."""
     if jax.process_count() == 1:
         return answer

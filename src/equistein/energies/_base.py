@@ -41,7 +41,7 @@ class AbstractEnergy(eqx.Module):
         return -self(point)
 
     def evaluate(self, point: Point) -> Evaluation:
-        """Return the energy with what it comes from, for those who need both."""
+        """Return the energy, with the logits it is made of if there are classes."""
         return Evaluation(self(point))
 
     def check_symmetry(self, points: Particles) -> None:

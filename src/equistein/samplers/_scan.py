@@ -28,7 +28,7 @@ def advance(
     until: int | Int[Array, ""],
     tol: float | Scalar | None = None,
 ) -> State:
-    """Take steps until the state is the one after step number `until`.
+    """Take steps until `state.step` equals `until`, or until converged.
 
     One compiled loop, in which nothing is checked or recorded.
 

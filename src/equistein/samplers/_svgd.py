@@ -86,8 +86,8 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         project: What puts points onto the linear subspace the particles live on; by
             default that of the kernel.
         repellers: Fixed particles that join the sums as sources.
-        factor: What multiplies the updates; `scaled` sets it.
-        mesh: The devices that share sums and scores; `run(mesh=...)` sets it. Each
+        factor: What multiplies the updates; the method `scale_steps` sets it.
+        mesh: The devices that share sums and scores; the method `shard` sets it. Each
             holds all particles, and computes the score and the force of its part.
 
     References:

@@ -23,17 +23,21 @@ class CheckpointError(ValueError):
 
 
 def save_checkpoint(
-    path: pathlib.Path, state: Any, header: dict, rows: History, events: list[dict]
+    path: pathlib.Path,
+    state: Any,
+    fingerprint: dict,
+    history: History,
+    events: list[dict],
 ) -> None:
     """Write the arrays of a training state with its history and its fingerprint."""
     leaves = filter(_is_array, jax.tree.leaves(state))
     arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(leaves)}
-    arrays |= {_COLUMN + name: np.array(column) for name, column in rows.items()}
-    save_arrays(path, _KIND, {"fit": header, "events": events}, arrays)
+    arrays |= {_COLUMN + name: np.array(column) for name, column in history.items()}
+    save_arrays(path, _KIND, {"fit": fingerprint, "events": events}, arrays)
 
 
 def load_checkpoint(
-    path: pathlib.Path, like: Any, header: dict
+    path: pathlib.Path, like: Any, fingerprint: dict
 ) -> tuple[Any, History, list[dict]]:
     """Return state, history and events in a file, or raise `CheckpointError`."""
     remedy = "delete it, and the run starts from its beginning"
@@ -41,7 +45,7 @@ def load_checkpoint(
         stored, arrays = load_arrays(path, _KIND, remedy)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
-    expected, fit = json.loads(json.dumps(header)), stored.get("fit", {})
+    expected, fit = json.loads(json.dumps(fingerprint)), stored.get("fit", {})
     if fit != expected:
         names = sorted(set(expected) | set(fit))
         different = [n for n in names if expected.get(n) != fit.get(n)]
@@ -50,22 +54,22 @@ def load_checkpoint(
             "with the settings it was started with, or choose another file."
         )
     columns = [name for name in arrays if name.startswith(_COLUMN)]
-    rows = {n.removeprefix(_COLUMN): arrays.pop(n).tolist() for n in columns}
-    before, rest = eqx.partition(like, _is_array)
-    leaves, structure = jax.tree.flatten(before)
+    history = {n.removeprefix(_COLUMN): arrays.pop(n).tolist() for n in columns}
+    like_arrays, rest = eqx.partition(like, _is_array)
+    leaves, structure = jax.tree.flatten(like_arrays)
     found = [np.asarray(arrays.get(str(i))) for i in range(len(arrays))]
     form = lambda leaf: (leaf.shape, leaf.dtype)
     if list(map(form, found)) != list(map(form, leaves)):
         raise CheckpointError(
-            f"{path} does not fit the energy that is trained: resume with the same "
-            "energy."
+            f"{path} holds arrays of other shapes or types than this fit: resume with "
+            "the version of equistein that wrote it, or delete it."
         )
     restored = [
         array if isinstance(leaf, np.ndarray) else jnp.asarray(array)
         for array, leaf in zip(found, leaves, strict=True)
     ]
     state = eqx.combine(jax.tree.unflatten(structure, restored), rest)
-    return state, rows, stored["events"]
+    return state, history, stored["events"]
 
 
 def _is_array(leaf: Any) -> bool:

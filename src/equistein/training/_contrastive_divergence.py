@@ -29,7 +29,7 @@ from equistein.training._objectives import AbstractObjective, Loss
 Drawn = tuple[Particles, Any, dict[str, Scalar]]
 """Negatives, the next state, and numbers to log."""
 
-_SCORE_EVERY = 8
+_SCORE_DIVISOR = 8
 _LARGEST_ENERGY = 1e6  # where particles start, before anything is learned
 _FRESH = 4  # samples of the reference for each chain
 
@@ -56,9 +56,9 @@ class ContrastiveDivergence(AbstractObjective[AbstractEnergy]):
     $$L = \mathbb E\, E(x^+) - \mathbb E\, E(x^-)
       + \lambda \bigl(\mathbb E\, E(x^+)^2 + \mathbb E\, E(x^-)^2\bigr)$$
 
-    With the negatives held fixed, the gradient of the first two terms in the weights
-    estimates that of the mean negative log-likelihood of the data under $e^{-E}/Z$. The
-    last term keeps energies small.
+    With the negatives held fixed, the gradient of the first two terms with respect to
+    the weights estimates that of the mean negative log-likelihood of the data under
+    $e^{-E}/Z$. The last term keeps energies small.
 
     Args:
         negatives: What draws $x^-$, such as `Persistent(sampler, initial)`.
@@ -105,10 +105,10 @@ def _movement_info(
 ) -> dict[str, Scalar]:
     """Return root mean squares: of scores, and of how far particles moved.
 
-    The scores are those of an eighth of the particles, as a mean over the batches of an
-    epoch needs only some of each.
+    The scores are those of the first eighth of the particles, as a mean over the
+    batches of an epoch needs only some of each.
     """
-    scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _SCORE_EVERY)])
+    scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _SCORE_DIVISOR)])
     return {
         "score_norm": jnp.sqrt(jnp.sum(scores**2) / len(scores)),
         "displacement": jnp.sqrt(jnp.sum((after - before) ** 2) / len(after)),
@@ -181,7 +181,8 @@ class Persistent(AbstractNegatives):
     """Particles that a sampler moves on in every batch, from where they were.
 
     Before they move, each starts again with some probability: at a fresh start, or at a
-    data point of the batch.
+    data point of the batch. Only the particles persist: the step number, momentum and
+    adaptation of the sampler start again in every batch.
 
     Args:
         sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
@@ -193,10 +194,10 @@ class Persistent(AbstractNegatives):
         reset_probability: The chance of a particle to start again in a batch.
         reset_to_data: The fraction of these that start at data points.
         tolerance: A batch's steps end once the root mean square update is below this,
-            in the units of the points; None takes all. Langevin noise counts.
+            in the units of the points, Langevin noise included; None takes all.
         repel: Whether the data of the batch repels the particles; `SVGD` alone can.
-        step_factor: What the sampler's steps are multiplied with, from the number of
-            batches so far; such as `optax.piecewise_constant_schedule`.
+        step_factor: A schedule, from the number of batches so far, of a factor on the
+            step sizes; such as `optax.piecewise_constant_schedule`.
 
     References:
         Tieleman (2008), Training restricted Boltzmann machines using approximations to

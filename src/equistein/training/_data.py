@@ -27,14 +27,14 @@ PointsAndLabels = tuple[Any, Any]
 class Batch:
     """Data points, their labels, and their indices in the data.
 
-    The energies of the points are computed once and shared by the objectives. A batch
-    lives within one trace; it is no pytree.
+    The energies of the points are computed once and shared by the objectives, within
+    one trace: a batch is no pytree. `check_data` returns all data as one.
 
     Args:
         points: The points, stacked on axis 0.
         labels: The class or the known energy of each, or None.
-        rows: Their indices in the data.
-        step_scale: What multiplies a sampler's step sizes, after roll-backs.
+        rows: Their indices in the points of the epoch; of data in memory, in all.
+        step_scale: What multiplies a sampler's step sizes: 1, halved by each roll-back.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Batch:
         self._evaluated: list[tuple[AbstractEnergy, Evaluation]] = []
 
     def evaluate(self, energy: AbstractEnergy) -> Evaluation:
-        """Return an energy at all points."""
+        """Return an energy at all points, computed once for each energy."""
         for earlier, evaluation in self._evaluated:
             if earlier is energy:
                 return evaluation
@@ -134,14 +134,15 @@ class AbstractSource(abc.ABC):
 
     @abc.abstractmethod
     def preview(self, batch_size: int) -> PointsAndLabels:
-        """Return points, and their labels, to check before the first epoch."""
+        """Return points and labels to check before the first epoch; in memory, all."""
 
     @abc.abstractmethod
-    def epoch(self, number: int) -> PointsAndLabels:
+    def epoch_points(self, number: int) -> PointsAndLabels:
         """Return the points, and labels, that an epoch makes its batches of.
 
         Args:
-            number: How many epochs were asked for before, failed ones included.
+            number: The epochs run before, discarded ones and those before a resume
+                included.
         """
 
     def num_batches(self, batch_size: int) -> int:
@@ -149,7 +150,7 @@ class AbstractSource(abc.ABC):
         one_pass = max(1, len(self._data) // batch_size)
         return one_pass if self.epoch_batches is None else self.epoch_batches
 
-    def open(self, key: Key, num: int, num_classes: int | None) -> None:
+    def prepare(self, key: Key, num: int, num_classes: int | None) -> None:
         """Prepare to give epochs of `num` points, whose order comes from the key."""
         self._key, self._num, self._num_classes = key, num, num_classes
         self._check_classes(self._labels)
@@ -181,7 +182,7 @@ class InMemory(AbstractSource):
     def preview(self, batch_size: int) -> PointsAndLabels:
         return self._data, self._labels
 
-    def epoch(self, number: int) -> PointsAndLabels:
+    def epoch_points(self, number: int) -> PointsAndLabels:
         return self._data, self._labels
 
 
@@ -214,7 +215,7 @@ class OnDisk(AbstractSource):
     def preview(self, batch_size: int) -> PointsAndLabels:
         return self._at(spread_rows(len(self._data), max(PREVIEW_SIZE, batch_size)))
 
-    def epoch(self, number: int) -> PointsAndLabels:
+    def epoch_points(self, number: int) -> PointsAndLabels:
         pending = self._ahead.pop(number, None) or self._read(number)
         self._ahead = {number + 1: self._read(number + 1)}
         return pending.result()
@@ -276,7 +277,7 @@ class Stream(AbstractSource):
         self._ahead.insert(0, points)
         return points
 
-    def epoch(self, number: int) -> PointsAndLabels:
+    def epoch_points(self, number: int) -> PointsAndLabels:
         for _ in range(self._num_epochs, number):
             self._take(self._num)
         points, labels = self._take(self._num)
@@ -316,7 +317,9 @@ def _items(arrays: Iterable[Any]) -> Iterator[PointsAndLabels]:
             with np.errstate(over="ignore"):
                 points = points.astype(_float_type(), copy=False)
             if not np.all(np.isfinite(points)):
-                raise ValueError(f"`data` gave, after {taken}, points not finite.")
+                raise ValueError(
+                    f"`data` gave points that are not finite, after {taken} good ones."
+                )
             as_labels(labels, points)
             yield points, None if labels is None else np.asarray(labels)
             taken += len(points)

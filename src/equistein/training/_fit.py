@@ -15,7 +15,12 @@ from jax.sharding import Mesh
 from equistein._arrays import as_keys, check_particles
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
-from equistein._sharding import agree, check_agreed, check_mesh, replicate
+from equistein._sharding import (
+    answer_of_first_process,
+    check_agreed,
+    check_mesh,
+    replicate,
+)
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergy
 from equistein.samplers import Normal
@@ -70,22 +75,22 @@ def fit(
         objective: What is minimized, such as `ContrastiveDivergence(negatives)`;
             objectives add and scale.
         num_epochs: The number of epochs; each is a pass over the data in random order,
-            without what does not fill a batch, unless the source says otherwise.
+            less an incomplete last batch, unless the source sets its batches.
         batch_size: Data points per batch; at most all of them.
         labels: For each point its class, -1 where it is unknown; or its known energy,
             NaN where it is unknown; as the objective needs them.
-        optimizer: An Optax transformation, by default `adam` from 2e-3 down; or an
-            `es.training.Optimization`, which also sets the running mean of the weights,
-            the precision of matrix products and the roll-backs.
+        optimizer: An Optax transformation, by default `es.training.adam` from 2e-3; or
+            an `es.training.Optimization`, which also sets the running mean of the
+            weights, the precision of matrix products and the roll-backs.
         generator: How new samples are drawn from the learned density.
         checkpoint: A file written after each epoch. If it exists, the fit continues
             from it, to the same numbers as without the interruption.
         callbacks: What looks at each epoch: `Monitor(function)`, whose numbers join
             the history, or a function of a dictionary of floats, `epoch` and the
-            columns of the history. Where it returns True the fit ends, with what it
-            learned; resumed, it continues until the function returns True again.
+            columns of the history so far. Where it returns True the fit ends, with what
+            it learned; resumed, it continues until the function returns True again.
         mesh: The devices that share each batch and the negatives, such as
-            `es.device_mesh()`; None is one. A checkpoint goes on with any number.
+            `es.device_mesh()`; None is one device. A fit resumes on any number.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -110,29 +115,32 @@ def fit(
             "es.networks.AbstractNetwork, becomes one by es.energies.PlainEnergy."
         )
     mesh = None if mesh is None else check_mesh("fit", mesh)
-    how = optimizer if isinstance(optimizer, Optimization) else Optimization(optimizer)
+    optimization = (
+        optimizer if isinstance(optimizer, Optimization) else Optimization(optimizer)
+    )
     source = as_source(data, labels)
     preview, preview_labels = source.preview(batch_size)
     checked = check_data(energy, preview, objective, preview_labels, batch_size)
-    trainer = _trainer(source, objective, how, num_epochs, batch_size)
+    trainer = _trainer(source, objective, optimization, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
     columns = _columns(trainer, state, checked, callbacks)
     needed = _BYTES_PER_NUMBER * num_epochs * len(columns)
     what = f"The history of {num_epochs} epochs"
     check_memory(what, needed, "take a smaller `num_epochs`")
     shape, num = checked.points.shape[1:], trainer.num_batches * batch_size
-    source.open(key, num, energy.num_classes(shape))
-    header = {
+    source.prepare(key, num, energy.num_classes(shape))
+    fingerprint = {
         "num_epochs": num_epochs,
-        "trainer": identify(trainer),
+        **{name: identify(part) for name, part in vars(trainer).items()},
         "energy": identify(state.energy),
-        "rollback": identify([how.max_rollbacks, how.energy_limit]),
+        "max_rollbacks": optimization.max_rollbacks,
+        "energy_limit": optimization.energy_limit,
         "data": identify([checked.points, checked.labels, source.fingerprint()]),
         "key": jr.key_data(key).tolist(),
         "columns": columns,
     }
     if mesh is not None:
-        check_agreed("fit", (), json.dumps(header))
+        check_agreed("fit", (), json.dumps(fingerprint))
         trainer = trainer.shard(mesh)
     box = Box(checked.points, energy.group(shape))
     loop = Loop(
@@ -140,19 +148,19 @@ def fit(
         epoch_data=_epoch_data(source, preview, energy, checked, mesh),
         state=state,
         history={name: [] for name in columns},
-        optimization=how,
+        optimization=optimization,
         generator=generator,
         reference=Normal(box.center, box.reach / 2, box.group),
         callbacks=tuple(callbacks),
         num_epochs=num_epochs,
         checkpoint=None if checkpoint is None else pathlib.Path(checkpoint),
-        header=header,
+        fingerprint=fingerprint,
     )
     if loop.checkpoint is not None:
         loop.checkpoint.parent.mkdir(exist_ok=True)
         exists = loop.checkpoint.exists()
         if mesh is not None:
-            exists = agree(exists)
+            exists = answer_of_first_process(exists)
         if exists:
             loop.restore(loop.checkpoint)
     return loop.run(progress)
@@ -199,7 +207,7 @@ def check_data(
 def _trainer(
     source: AbstractSource,
     objective: AbstractObjective,
-    how: Optimization,
+    optimization: Optimization,
     num_epochs: int,
     batch_size: int,
 ) -> Trainer:
@@ -209,10 +217,12 @@ def _trainer(
             "`data` as an array in memory."
         )
     batches = source.num_batches(batch_size)
-    check_integers("`fit`", num_epochs=num_epochs, epoch_batches=batches)
+    check_integers("`fit`", num_epochs=num_epochs)
+    check_integers(type(source).__name__, epoch_batches=batches)
+    optimizer = optimization.transformation(num_epochs * batches)
     return Trainer(
-        objective, how.transformation(num_epochs * batches), batch_size, batches,
-        float(how.ema), how.precision,
+        objective, optimizer, batch_size, batches, float(optimization.ema),
+        optimization.precision,
     )  # fmt: skip
 
 
@@ -226,12 +236,12 @@ def _epoch_data(
     """Return a function that loads, projects and places the data of an epoch."""
     place = (lambda tree: tree) if mesh is None else lambda tree: replicate(tree, mesh)
     project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
-    everything = place((checked.points, checked.labels))
+    checked_arrays = place((checked.points, checked.labels))
 
     def epoch_data(number):
-        points, labels = source.epoch(number)
-        if points is preview:  # an InMemory source returns the very array
-            return everything
+        points, labels = source.epoch_points(number)
+        if points is preview:  # `InMemory` gives the same array in each epoch
+            return checked_arrays
         return place((project(jnp.asarray(points)), as_labels(labels, points)))
 
     return epoch_data
@@ -240,9 +250,9 @@ def _epoch_data(
 def _columns(
     trainer: Trainer, state: TrainState, data: Batch, callbacks: Sequence[Callback]
 ) -> list[str]:
-    """Return the names of the history's columns, each given by one part."""
+    """Return the history's columns; raise `ValueError` if a callback repeats one."""
     _, infos = eqx.filter_eval_shape(trainer.epoch, state, data.points, data.labels)
-    names = [*sorted(set(infos) - {"is_finite"}), "scale"]
+    names = [*sorted(set(infos) - {"is_finite"}), "step_scale"]
     for callback in callbacks:
         if isinstance(callback, type) or not isinstance(callback, Monitor | Callable):
             raise ValueError(

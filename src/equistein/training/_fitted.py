@@ -28,10 +28,11 @@ class Fitted(eqx.Module):
         energy: The energy with the running mean of its weights.
         history: For each name a value per epoch: the mean over its batches, or of
             `largest_...` the maximum, of `num_...` the sum.
-        events: The roll-backs: the epoch that failed, why, and the step sizes then.
+        events: The roll-backs, and the stop if it gave up: the epoch that failed, why,
+            and the factor of the step sizes from then on.
         generator: How samples are drawn, or None.
-        reference: A normal distribution at the center of the data, whose box reaches
-            two standard deviations.
+        reference: A normal distribution with the center of `Box(data, group)`, and half
+            its reach as the standard deviation.
         about: What is saved with it, such as the atomic numbers.
     """
 

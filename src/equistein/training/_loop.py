@@ -63,7 +63,7 @@ class Loop:
         epoch_data: A function of the number of epochs run so far, discarded ones
             included, that returns the points and labels of the next.
         history: For each name a value per epoch that was kept.
-        header: The fingerprint of this fit, for its checkpoint.
+        fingerprint: What identifies this fit in its checkpoint.
     """
 
     trainer: Trainer
@@ -76,7 +76,7 @@ class Loop:
     callbacks: tuple[Callback, ...]
     num_epochs: int
     checkpoint: pathlib.Path | None
-    header: dict[str, Any]
+    fingerprint: dict[str, Any]
 
     def __post_init__(self):
         self.trainer, self.state = self._place((self.trainer, self.state))
@@ -86,7 +86,9 @@ class Loop:
     def restore(self, path: pathlib.Path) -> None:
         """Continue from the checkpoint, or raise `CheckpointError`."""
         like = (self.state, self.last_good)
-        states, self.history, self.events = load_checkpoint(path, like, self.header)
+        states, self.history, self.events = load_checkpoint(
+            path, like, self.fingerprint
+        )
         self.state, self.last_good = self._place(states)
 
     def run(self, progress: bool) -> Fitted:
@@ -116,12 +118,13 @@ class Loop:
         if len(self.events) > self.optimization.max_rollbacks:
             raise DivergenceError(self._verdict(), self._make_fitted(self.last_good))
         number = int(self.state.epoch)
+        # The epoch that failed counts too; after a "stop" the lines above have raised.
         discarded = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
         new, infos = self.trainer.epoch(
             self.state, *self.epoch_data(number + discarded)
         )
-        # The only transfer to the host in an epoch.
-        infos, scale = jax.device_get(fetch((infos, new.scale)))
+        # Wait for the epoch, and bring the numbers of all its batches to the host.
+        infos, scale = jax.device_get(fetch((infos, new.step_scale)))
         row = epoch_numbers(infos)
         reason = self._trouble(infos, row)
         if reason is not None:
@@ -132,7 +135,7 @@ class Loop:
         if number % max(1, self.num_epochs // 20) == 0:
             self.last_good = self.state
         self.state = new
-        row["scale"] = float(scale)
+        row["step_scale"] = float(scale)
         if self.callbacks:
             average, is_last = fetch(new.average), number + 1 == self.num_epochs
             for each in self.callbacks:
@@ -170,11 +173,11 @@ class Loop:
 
     def _go_back(self, epoch: int, reason: str, row: Mapping[str, float]) -> None:
         """Return to the last good state, with half the step sizes and a new key."""
-        good, gives_up = (
-            self.last_good,
-            len(self.events) == self.optimization.max_rollbacks,
-        )
-        back, scale = int(good.epoch), float(good.scale) / 2
+        good = self.last_good
+        gives_up = len(self.events) == self.optimization.max_rollbacks
+        # Who gives up keeps the step sizes of the last good state, to sample with.
+        step_scale = good.step_scale if gives_up else good.step_scale / 2
+        back, scale = int(good.epoch), float(step_scale)
         largest, consequence = row.get("largest_energy", np.nan), "It gives up."
         event: dict[str, Any] = {
             "event": "stop" if gives_up else "roll-back",
@@ -183,7 +186,7 @@ class Loop:
             "largest_energy": largest if np.isfinite(largest) else None,
         }
         if not gives_up:
-            event |= {"back_to_epoch": back, "scale": scale}
+            event |= {"back_to_epoch": back, "step_scale": scale}
             consequence = (
                 f"It goes back to epoch {back}, with step sizes {scale:g} times those "
                 "that were set."
@@ -194,16 +197,16 @@ class Loop:
         self.events.append(event)
         key = jr.fold_in(jr.wrap_key_data(good.key), len(self.events))
         self.state = self.last_good = eqx.tree_at(
-            lambda s: (s.scale, s.key), good, (good.scale / 2, jr.key_data(key))
+            lambda s: (s.step_scale, s.key), good, (step_scale, jr.key_data(key))
         )
         self._save()
 
     def _make_fitted(self, state: TrainState) -> Fitted:
         """Return the learned density of a state."""
-        average, scale = fetch((state.average, state.scale))
+        average, scale = fetch((state.average, state.step_scale))
         # Samples are drawn with the step sizes that training was stable with.
         generator = self.generator and self.generator.scale_steps(scale)
-        history = {"epoch": np.arange(1, len(self.history["scale"]) + 1)}
+        history = {"epoch": np.arange(1, len(self.history["step_scale"]) + 1)}
         history |= {name: np.array(self.history[name]) for name in sorted(self.history)}
         return Fitted(average, history, self.events, generator, self.reference)
 
@@ -212,14 +215,20 @@ class Loop:
         return tree if mesh is None else replicate(tree, mesh)
 
     def _save(self) -> None:
-        """Begin to write the checkpoint; with several processes the first does."""
+        """Begin to write the checkpoint, in the first process if there are several."""
         if self.checkpoint is None:
             return
         states = fetch((self.state, self.last_good))
         if self.trainer.mesh is None or jax.process_index() == 0:
             self._wait()
             history = {name: list(column) for name, column in self.history.items()}
-            parts = (self.checkpoint, states, self.header, history, list(self.events))
+            parts = (
+                self.checkpoint,
+                states,
+                self.fingerprint,
+                history,
+                list(self.events),
+            )
             self.pending = self.writer.submit(save_checkpoint, *parts)
 
     def _wait(self) -> None:

@@ -16,7 +16,7 @@ from equistein.training._data import Batch
 
 Loss = tuple[Scalar, Any, dict[str, Scalar]]
 """The loss of a batch, the next state, and numbers by name. The history has their mean
-over an epoch (without NaN), of `largest_...` the maximum, of `num_...` the sum."""
+over an epoch, without NaN; the maximum of `largest_...`, and the sum of `num_...`."""
 
 
 class AbstractObjective(eqx.Module, Generic[Energy]):
@@ -58,7 +58,7 @@ class AbstractObjective(eqx.Module, Generic[Energy]):
 
     @property
     def uses_rows(self) -> bool:
-        """Whether it uses the indices of points, for which all are in memory."""
+        """Whether it uses the indices of points, which requires all data in memory."""
         return any(part.uses_rows for part in self.parts)
 
     def __add__(self, other: "AbstractObjective") -> "Sum":

@@ -41,7 +41,7 @@ class Optimization:
 
     Args:
         optimizer: An Optax transformation of the gradient of all weights; None is
-            `adam` from 2e-3 down over all updates.
+            `es.training.adam(2e-3, n)`, with n the number of updates of the fit.
         ema: The decay of the running mean of the weights, which is the result; 0 takes
             the last weights.
         precision: How products of networks round their factors on a GPU or a TPU:
@@ -96,7 +96,7 @@ def adam(
         warm_up: The number of updates over which it rises from 0.
         gradient_clip: The largest norm of the gradient of all weights.
         factors: Multiples of the first learning rate by the update at which each
-            begins, instead of the cosine; `{}` keeps it.
+            begins, instead of the cosine; `{}` keeps the learning rate constant.
 
     Raises:
         ValueError: If a number is not positive.
@@ -137,7 +137,7 @@ class TrainState(eqx.Module):
     key: UInt32[Array, "..."]  # the data of the key of all epochs
     epoch: Int[Array, ""]  # the number of epochs done
     num_updates: Int[Array, ""]
-    scale: Scalar  # of updates and of a sampler's steps: halved by each roll-back
+    step_scale: Scalar  # of updates and sampler steps, halved by each roll-back
 
 
 class Trainer(eqx.Module):
@@ -171,7 +171,7 @@ class Trainer(eqx.Module):
         return dataclasses.replace(self, objective=objective, mesh=mesh)
 
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> TrainState:
-        """Return the state before the first epoch."""
+        """Return the state before the first epoch, given the checked data."""
         energy = jax.tree.map(_strong, energy)
         objective_key, epoch_key = jr.split(key)
         return TrainState(
@@ -194,11 +194,11 @@ class Trainer(eqx.Module):
 
         def body(arrays, inputs):
             rows, key = inputs
-            some = None if labels is None else labels[rows]
-            before = eqx.combine(arrays, static)
-            batch = Batch(data[rows], some, rows, before.scale)
-            after, info = self._step(key, before, batch)
-            return eqx.filter(after, eqx.is_array), info
+            batch_labels = None if labels is None else labels[rows]
+            old = eqx.combine(arrays, static)
+            batch = Batch(data[rows], batch_labels, rows, old.step_scale)
+            new, info = self._step(key, old, batch)
+            return eqx.filter(new, eqx.is_array), info
 
         keys = jr.split(batch_key, self.num_batches)
         arrays, infos = jax.lax.scan(body, arrays, (rows, keys))
@@ -208,16 +208,16 @@ class Trainer(eqx.Module):
     def _rows(self, key: Key, num: int) -> Int[Array, "batch point"]:
         """Return the indices of each batch: random passes, cut to whole batches."""
         count = self.num_batches * self.batch_size
-        passes = jr.split(key, max(1, -(-count // num)))
-        orders = jax.vmap(lambda key: jr.permutation(key, num))(passes)
+        pass_keys = jr.split(key, max(1, -(-count // num)))
+        orders = jax.vmap(lambda key: jr.permutation(key, num))(pass_keys)
         return orders.ravel()[:count].reshape(self.num_batches, self.batch_size)
 
     def _step(
         self, key: Key, state: TrainState, batch: Batch
     ) -> tuple[TrainState, dict[str, Array]]:
-        before = state.objective_state
+        objective_state = state.objective_state
         if self.mesh is not None:
-            before = shard_rows(before, self.mesh)
+            objective_state = shard_rows(objective_state, self.mesh)
             points, labels, rows = shard_rows(
                 (batch.points, batch.labels, batch.rows), self.mesh, self.batch_size
             )
@@ -225,36 +225,36 @@ class Trainer(eqx.Module):
 
         @eqx.filter_value_and_grad(has_aux=True)
         def loss(energy):
-            value, after, info = self.objective.loss(key, energy, before, batch)
+            value, new, info = self.objective.loss(key, energy, objective_state, batch)
             if self.mesh is not None:
-                after = shard_rows(after, self.mesh)
-            return value, (after, info)
+                new = shard_rows(new, self.mesh)
+            return value, (new, info)
 
         precision = contextlib.nullcontext()
         if self.precision is not None:
             precision = jax.default_matmul_precision(self.precision)
         with precision:
-            (value, (after, info)), gradient = loss(state.energy)
+            (value, (new_state, info)), gradient = loss(state.energy)
         weights = eqx.filter(state.energy, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             updates, opt_state = self.optimizer.update(
                 gradient, state.opt_state, weights
             )
-        updates = jax.tree.map(lambda u: u * state.scale.astype(u.dtype), updates)
+        updates = jax.tree.map(lambda u: u * state.step_scale.astype(u.dtype), updates)
         energy, num = eqx.apply_updates(state.energy, updates), state.num_updates + 1
         decay = jnp.minimum(self.ema, num / (num + 9))  # a shorter mean at first
         blend = functools.partial(_blend, decay)
         average = jax.tree.map(blend, state.average, energy)
-        finite = _all_finite((energy, after, value))
+        finite = _all_finite((energy, new_state, value))
         state = TrainState(
-            energy, average, opt_state, after, state.key, state.epoch, num,
-            state.scale,
+            energy, average, opt_state, new_state, state.key, state.epoch, num,
+            state.step_scale,
         )  # fmt: skip
         return state, {"loss": value, "is_finite": finite} | info
 
 
 def _strong(leaf: PyTree) -> PyTree:
-    """Return an array without a weak type, as epochs return; others would recompile."""
+    """Return an array without a weak type; with one a second epoch would recompile."""
     return jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf
 
 

@@ -30,10 +30,10 @@ def test_a_fit_gives_an_energy_a_history_and_samples(key, capsys):
         assert np.all(np.isfinite(values))
         assert np.array_equal(values, [row[name] for row in told])
     assert set(fitted.history) == {
-        "epoch", "loss", "scale", "positive_energy", "negative_energy",
+        "epoch", "loss", "step_scale", "positive_energy", "negative_energy",
         "largest_energy", "score_norm", "displacement", "sampler_steps",
     }  # fmt: skip
-    assert np.array_equal(fitted.history["scale"], np.ones(3))
+    assert np.array_equal(fitted.history["step_scale"], np.ones(3))
     assert fitted.events == []
     assert fitted.energy(data[0]) != energy(data[0])
     assert fitted.group is group or fitted.group == group

@@ -94,12 +94,12 @@ CHANGES = {
     "another key": ({"key": 8}, "key"),
     "other data": ({"data": lambda x: x[:15]}, "data"),
     "one other value": ({"data": lambda x: x.at[3, 0].add(1e-6)}, "data"),
-    "another batch": ({"batch_size": 7}, "trainer"),
-    "more batches": ({"epoch_batches": 3}, "trainer"),
-    "another mean": ({"ema": 0.5}, "trainer"),
-    "another optimizer": ({"optimizer": optax.sgd(0.01)}, "trainer"),
-    "another learning rate": ({"optimizer": optax.adam(0.02)}, "trainer"),
-    "other roll-backs": ({"rollback": {"energy_limit": 1e5}}, "rollback"),
+    "another batch": ({"batch_size": 7}, "batch_size"),
+    "more batches": ({"epoch_batches": 3}, "num_batches"),
+    "another mean": ({"ema": 0.5}, "ema"),
+    "another optimizer": ({"optimizer": optax.sgd(0.01)}, "optimizer"),
+    "another learning rate": ({"optimizer": optax.adam(0.02)}, "optimizer"),
+    "other roll-backs": ({"rollback": {"energy_limit": 1e5}}, "energy_limit"),
     "another energy": ({"energy": bowl(2.0)}, "energy"),
     "another temperature": ({"energy": TemperedEnergy(bowl(), 2.0)}, "energy"),
     "a monitor": (
@@ -120,7 +120,9 @@ NEGATIVES = {
     "more resets": {"reset_probability": 0.3},
     "a schedule": {"step_factor": slow},
 }
-CHANGES |= {name: ({"negatives": each}, "trainer") for name, each in NEGATIVES.items()}
+CHANGES |= {
+    name: ({"negatives": each}, "objective") for name, each in NEGATIVES.items()
+}
 
 
 @pytest.fixture(scope="module")

@@ -67,11 +67,11 @@ def test_a_diverging_fit_goes_back_and_recovers(key):
         assert event["event"] == "roll-back"
         assert event["epoch"] == 3
         assert event["back_to_epoch"] < 3
-        assert event["scale"] == 0.5**index
+        assert event["step_scale"] == 0.5**index
         assert event["text"]
     assert len(said) == num
     assert all(text.startswith("The fit diverged in epoch 3") for text in said)
-    scale = fitted.history["scale"]
+    scale = fitted.history["step_scale"]
     assert np.all(scale[2:] == 0.5**num)
     assert scale[0] == 1.0
     for values in fitted.history.values():
@@ -91,7 +91,7 @@ def test_a_fit_that_does_not_diverge_warns_of_nothing(key):
     fitted, said = try_fit(key, 1.0)
     assert fitted.events == []
     assert said == []
-    assert np.array_equal(fitted.history["scale"], np.ones(5))
+    assert np.array_equal(fitted.history["step_scale"], np.ones(5))
 
 
 @pytest.mark.parametrize(

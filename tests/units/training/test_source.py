@@ -56,7 +56,7 @@ def fitted(data, **options):
 def opened(source, num, key):
     """Return a source with epochs of so many points."""
     source.preview(1)
-    source.open(key, num, None)
+    source.prepare(key, num, None)
     return source
 
 
@@ -69,7 +69,7 @@ def test_all_points_are_read_before_any_comes_again(on_disk, key):
     assert not np.array_equal(rows[:10], rows[10:])
     again = opened(OnDisk(data), 4, key)
     assert np.array_equal(again.rows(3), stream.rows(3))  # as after resuming
-    points, labels = stream.epoch(1)
+    points, labels = stream.epoch_points(1)
     assert np.array_equal(np.asarray(points), np.asarray(data)[np.sort(stream.rows(1))])
     assert np.array_equal(labels, np.sort(stream.rows(1)))
     many = opened(OnDisk(data), 25, key).rows(0)
@@ -81,12 +81,12 @@ def test_an_iterable_is_cut_into_epochs_and_begins_again(key):
     stream = Stream(Loader(points, 3, np.arange(7)), 4)
     assert np.array_equal(stream.preview(1)[0], points[:4])
     opened(stream, 5, key)
-    found = [stream.epoch(number) for number in range(3)]
+    found = [stream.epoch_points(number) for number in range(3)]
     rows = np.arange(15) % 7
     assert np.array_equal(np.concatenate([labels for _, labels in found]), rows)
     assert np.array_equal(np.concatenate([x for x, _ in found]), points[rows])
     again = opened(Stream(Loader(points, 2, np.arange(7)), 4), 5, key)
-    assert np.array_equal(again.epoch(2)[1], rows[10:])  # as after resuming
+    assert np.array_equal(again.epoch_points(2)[1], rows[10:])  # as after resuming
 
 
 @pytest.mark.parametrize("kind", ["disk", "iterable"])

@@ -92,7 +92,7 @@ def test_scaled_updates_are_smaller(key):
     data, weight = jr.normal(key, (8, 2)), jnp.array([0.3, -0.2])
     trainer = Trainer(divergence_of(data, STILL), optax.sgd(0.5), 8, 1, 0.0)
     state = trainer.init(key, bowl(0.0, weight), batch_of(data))
-    half = eqx.tree_at(lambda s: s.scale, state, state.scale / 2)
+    half = eqx.tree_at(lambda s: s.step_scale, state, state.step_scale / 2)
     moves = [trainer.epoch(s, data)[0].energy.slope - weight for s in (state, half)]
     assert np.allclose(moves[0], 2 * moves[1])
 
