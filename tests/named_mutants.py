@@ -15,8 +15,8 @@ NAMED = {  # what the change is about: package, file, before, after
     ),
     "score clipping of repellers": (
         "samplers", "samplers/_svgd.py",
-        "map_rows(self.mesh, _prepare, repellers, *settings)",
-        "map_rows(self.mesh, _prepare, repellers, *settings[:-1], None)",
+        "split_over_devices(self.mesh, _prepare, repellers, *settings)",
+        "split_over_devices(self.mesh, _prepare, repellers, *settings[:-1], None)",
     ),
     "a log density that is not finite": (
         "samplers", "samplers/_scan.py",

@@ -88,7 +88,7 @@ check_finite_arguments = functools.partial(check_arguments, finite=True)
 """The same, where arrays of numbers must be finite as well."""
 
 accept_integer_key = functools.partial(check_arguments, checked=False)
-"""Only an integer is made a key: for methods that are called where steps compile."""
+"""Turn an integer `key` into a key and check nothing else: for methods under jit."""
 
 
 def _hints(public: Any) -> dict[str, Any]:

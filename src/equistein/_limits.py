@@ -31,7 +31,7 @@ def max_bytes() -> int:
 
 
 def check_read_size(what: str, needed: int, remedy: str = "") -> None:
-    """Raise `LimitError` unless data to read fit into the memory they may need.
+    """Raise `LimitError` unless data to read fit into the memory they are allowed.
 
     `needed` are bytes; the remedy is what to do instead, such as "record less".
     """
@@ -48,7 +48,7 @@ def check_memory(what: str, needed: int, remedy: str = "") -> None:
     _check(what, needed, remedy, most)
 
 
-def check_drawn(num: Any, shape: tuple[int, ...]) -> None:
+def check_sample_memory(num: Any, shape: tuple[int, ...]) -> None:
     """Raise `LimitError` unless a number of samples of some shape fits into memory."""
     if isinstance(num, int) and num > 0:
         needed = _SAMPLE * num * max(1, math.prod(shape))

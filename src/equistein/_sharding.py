@@ -139,7 +139,7 @@ def shard_rows(tree: PyTree, mesh: Mesh, num: int | None = None) -> PyTree:
     return jax.tree.map(split, tree)
 
 
-def map_rows(
+def split_over_devices(
     mesh: Mesh | None,
     function: Callable[..., Rows],
     rows: Float[Array, "row *shape"],

@@ -14,7 +14,7 @@ import optax
 import pytest
 
 import equistein as es
-from equistein._sharding import map_rows, replicate
+from equistein._sharding import replicate, split_over_devices
 from equistein.groups import Cyclic
 from equistein.kernels import RBF
 from equistein.samplers import run, SVGD
@@ -50,7 +50,7 @@ def sampling():
             scores = jax.vmap(jax.grad(density))(x)
             force = lambda rows, kernel, *sources: kernel.stein_force(rows, *sources)
             alone = kernel.stein_force(x, x, scores)
-            shared = map_rows(mesh, force, x, kernel, x, scores)
+            shared = split_over_devices(mesh, force, x, kernel, x, scores)
             assert close(shared, alone), (kernel, num)
             sampler = SVGD(kernel, optax.sgd(0.1))
             alone = run(key, sampler, density, x, num_steps=2, check=False)
@@ -59,7 +59,7 @@ def sampling():
     for kernel in kernels[:2]:  # all devices round alike: they center on one mean
         x = 2 * jr.normal(key, (1000, 2), jnp.float32) + 30
         alone = kernel.stein_force(x, x, 30 - x)
-        shared = map_rows(mesh, force, x, kernel, x, 30 - x)
+        shared = split_over_devices(mesh, force, x, kernel, x, 30 - x)
         assert shared.dtype == jnp.float32
         assert close(shared, alone, 1e-6), kernel
     work()

@@ -12,7 +12,7 @@ import pytest
 from sampler_registry import log_density, SAMPLERS, start
 
 import equistein as es
-from equistein._sharding import map_rows
+from equistein._sharding import split_over_devices
 from equistein.groups import Cyclic
 from equistein.samplers import run
 
@@ -20,7 +20,7 @@ from equistein.samplers import run
 def test_rows_are_padded_and_what_is_found_is_put_back_together(key):
     mesh, x = es.device_mesh(1), jr.normal(key, (7, 2, 3))
     function = lambda rows, a: (a * jnp.sum(rows, axis=(1, 2)), rows**2)
-    found = map_rows(mesh, function, x, jnp.asarray(2.0))
+    found = split_over_devices(mesh, function, x, jnp.asarray(2.0))
     for part, wanted in zip(found, function(x, 2.0), strict=True):
         assert np.array_equal(part, wanted)
 

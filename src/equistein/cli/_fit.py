@@ -15,7 +15,7 @@ import tyro
 
 from equistein import models, runs
 from equistein._files import digest
-from equistein._limits import check_drawn, check_memory
+from equistein._limits import check_memory, check_sample_memory
 from equistein._sharding import device_mesh
 from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
@@ -36,19 +36,25 @@ _TIME_LIMITS: Any = {
 def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     """Return a dataclass field for a setting, which is None if it is not given.
 
-    Its help is from the docstring of its class, with its default for each network.
+    Its help is the text of its class, or of each network where these differ, with the
+    default for each.
     """
     having = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
-    texts = [
-        param.description or ""
-        for network in having
-        for cls in type(SETTINGS[network]).__mro__
-        for param in docstring_parser.parse(cls.__doc__ or "").params
-        if param.arg_name == name
-    ]
-    defaults = (f"{k} {'automatic' if v is None else v}" for k, v in having.items())
-    words = [*" ".join(texts[:1]).split(), f"(default: {'; '.join(defaults)})"]
+    texts = {network: _description(SETTINGS[network], name) for network in having}
+    words = [f"For {network}: {text}" for network, text in texts.items()]
+    if len(set(texts.values())) == 1:
+        words = [*texts.values()][:1]
+    words.append(f"(default: {'; '.join(f'{k} {v}' for k, v in having.items())})")
     return name, Annotated[kind | None, tyro.conf.arg(help=" ".join(words))], None
+
+
+def _description(settings: Any, name: str) -> str:
+    """Return what the docstring of a class, or of one it extends, says of a setting."""
+    for cls in type(settings).__mro__:
+        for param in docstring_parser.parse(cls.__doc__ or "").params:
+            if param.arg_name == name:
+                return " ".join((param.description or "").split())
+    return ""
 
 
 _FIELDS = {
@@ -205,7 +211,7 @@ class _Task:
             "held out."
         )
         named = {
-            "Elements": [formula(data.species)] if data.species else (),
+            "Formula": [formula(data.species)] if data.species else (),
             "Columns": data.columns,
             "Classes": data.classes,
         }
@@ -213,8 +219,10 @@ class _Task:
             text += f" {name}: {', '.join(values)}." if values else ""
         known = {"energies": data.energies, "forces": data.forces}
         names = " and ".join(k for k, values in known.items() if values is not None)
+        # The graph network learns from forces alone.
+        more = "" if data.forces is not None else " and --network features"
         if names and data.kelvin is None:
-            return f"{text} To learn from the {names} in the file, give --kelvin."
+            return f"{text} To learn from the {names} in the file, give --kelvin{more}."
         if names:
             text += f" The file has {names}, at {data.kelvin:g} K"
             text += "." if data.labels is not None else "; only forces are learned."
@@ -230,7 +238,7 @@ class _Task:
         return run_locked(folder, lambda: self._fit_and_judge(folder))
 
     def _fit(self, folder: RunFolder) -> Fitted:
-        # The key itself is that of the weights and of what is held out.
+        # The key itself has drawn the initial weights and the held-out points.
         _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
         train = self.dataset.train()
         return self.model.fit(
@@ -260,7 +268,9 @@ class _Task:
             error.add_note(f"Every epoch is in {folder.path / 'history.jsonl'}.")
             raise
         except NonFiniteError as error:
-            error.add_note("The model is learned: fit again with smaller step sizes.")
+            error.add_note(
+                f"The fitted model is kept: {folder.path / RunFolder.MODEL}."
+            )
             raise
         print_answer(folder, self.data)
         return 0
@@ -294,7 +304,7 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     model = models.for_dataset(jr.key(problem.seed), dataset, settings)
     train = dataset.in_memory().train()
     model.check(jr.key(problem.seed), train.points, train.labels)
-    check_drawn(problem.num_samples, dataset.points.shape[1:])
+    check_sample_memory(problem.num_samples, dataset.points.shape[1:])
     what = f"The history of {model.num_epochs} epochs"
     check_memory(
         what, _BYTES_PER_EPOCH * model.num_epochs, "take a smaller `num_epochs`"

@@ -57,14 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_and_print(words: list[str]) -> int:
-    from equistein.cli._output import close, set_output
+    from equistein.cli._output import print_json, set_output
 
     quiet, json = "--quiet" in words, "--json" in words
     words = [word for word in words if word not in ("--quiet", "--json")]
     set_output(quiet=quiet, json=json)
     try:
         status = _run_command(words)
-        close(status)
+        print_json(status)
         sys.stdout.flush()
         return status
     except BrokenPipeError:

@@ -44,7 +44,7 @@ def fail(reason: str, status: int) -> int:
     return status
 
 
-def close(status: int) -> None:
+def print_json(status: int) -> None:
     """Print the JSON object, if it was asked for: the answers and the exit status."""
     if _Output.json:
         values = finite({"status": status, **_Output.values})

@@ -49,7 +49,7 @@ class AbstractNoiseEnergy(AbstractEnergy):
 
     @accept_integer_key
     def random_levels(self, key: Key, num: int) -> Float[Array, " point"]:
-        """Return noise levels, one in each of `num` like parts of their range."""
+        """Return noise levels, one in each of `num` equal parts of their range."""
         dtype = self.sigma_min.dtype
         offsets = jr.uniform(key, (num,), dtype)
         return self.level((jnp.arange(num, dtype=dtype) + offsets) / num)

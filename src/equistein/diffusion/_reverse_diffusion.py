@@ -99,7 +99,7 @@ def _reverse(
 ) -> Particles:
     """Move particles from the largest noise to the least, and take that off too.
 
-    The part is that of the way to the mean of the data that the noise may come from.
+    `part` is how far points go from where they are (0) to `energy.denoise` (1).
     """
     hold = _unchanged if clamp is None else _Hold(key, energy, steps, clamp)
     particles = steps.run(key, energy, start, hold)

@@ -21,7 +21,7 @@ from equistein.samplers import clip_norms
 Hold = Callable[[Int[Array, ""], Particles], Particles]
 
 _CORRECTED = 6.0  # times the least noise, up to which particles take other steps
-_COLD = 20.0  # the same for the temperature
+_COLD_UP_TO = 20.0  # the same for the temperature
 
 
 @check_arguments
@@ -197,7 +197,7 @@ class DiffusionSteps(AbstractDiffusionSteps):
         flow = (now**2 - after**2) / 2
         langevin = flow + here.langevin
         moved = particles + (flow + langevin) * scores
-        heat = jnp.where(now <= _COLD * energy.sigma_min, self.temperature, 1)
+        heat = jnp.where(now <= _COLD_UP_TO * energy.sigma_min, self.temperature, 1)
         moved += jnp.sqrt(2 * heat.astype(langevin.dtype) * langevin) * noise
         kernel = self.kernel
         if kernel is None:

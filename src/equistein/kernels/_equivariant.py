@@ -92,9 +92,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
         self.group = group
 
     def force(self, targets: Targets, prepared: Prepared) -> Targets:
-        return self.average.stein_force(
-            self.base, targets, prepared.points, prepared.scores
-        )
+        return self.average.force(self.base, targets, prepared.points, prepared.scores)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         return self.average.matrix(self.base, x, y)

@@ -99,7 +99,7 @@ def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
 def are_few(x: TargetRows, y: SourceRows) -> bool:
     """Whether differences take less time than a product of matrices.
 
-    Not for copies by a group, which would be computed again for each difference.
+    Equal numbers exclude copies by a group, which each difference would compute again.
     """
     return len(x) == len(y) <= _FEW_POINTS and x.shape[1] <= _FEW_NUMBERS
 
@@ -114,7 +114,7 @@ def centered(
 ) -> tuple[TargetRows, SourceRows]:
     """Return both clouds with the mean of a third, that of all particles, at 0.
 
-    So devices with other targets round alike.
+    With one center on all devices they round alike, whichever targets each has.
     """
     mean = jax.lax.stop_gradient(jnp.mean(about, axis=0, keepdims=True))
     return x - mean, y - mean

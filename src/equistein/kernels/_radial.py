@@ -57,7 +57,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
         sources: Sources,
         scores: Sources,
     ) -> Targets:
-        """Return the force of points that are shifted by the mean of `particles`."""
+        """Return the force, computed about the mean of `particles` for its digits."""
         x, y = centered(flatten(targets), flatten(sources), flatten(particles))
         total = sum_blocks(self._block_sum, x, y, flatten(scores))
         return (total / len(y)).reshape(targets.shape)
@@ -100,7 +100,7 @@ class RBF(AbstractRadialKernel):
 
     $$k(x, y) = \exp\bigl(-|x - y|^2 / 2 h^2\bigr)$$
 
-    BlackJAX's and NumPyro's `length_scale` is $2 h^2$.
+    BlackJAX's `length_scale` is $2 h^2$.
 
     Args:
         bandwidth: The length $h > 0$, in the units of the points, or a rule for it.
@@ -121,21 +121,22 @@ class RBF(AbstractRadialKernel):
         return gaussian(squared, self.fixed_bandwidth(squared))
 
     def _block_sum(self, targets, sources, scores):
-        inverse = 1 / self.fixed_bandwidth(targets) ** 2
+        precision = 1 / self.fixed_bandwidth(targets) ** 2
         if are_few(targets, sources):
-            gram = jnp.exp(-0.5 * inverse * squared_distances(targets, sources))
+            gram = jnp.exp(-0.5 * precision * squared_distances(targets, sources))
         else:
-            gram = jnp.exp(_exponents(inverse, targets, sources))
+            gram = jnp.exp(_exponents(precision, targets, sources))
         # grad_y k = k (x - y) / h^2, so all three sums come from one product.
-        ones = jnp.full((len(sources), 1), inverse)
-        sums = matmul(gram, jnp.concatenate([scores - inverse * sources, ones], axis=1))
+        ones = jnp.full((len(sources), 1), precision)
+        pulls = jnp.concatenate([scores - precision * sources, ones], axis=1)
+        sums = matmul(gram, pulls)
         return sums[:, :-1] + sums[:, -1:] * targets
 
 
-def _exponents(inverse: Scalar, x: TargetRows, y: SourceRows) -> Pairs:
+def _exponents(precision: Scalar, x: TargetRows, y: SourceRows) -> Pairs:
     r"""Return $-|x_i - y_j|^2 / 2 h^2$ by one matmul, with the squares of y in it."""
-    half = lambda rows: 0.5 * inverse * jnp.sum(rows**2, axis=1, keepdims=True)
-    left = jnp.concatenate([jnp.ones((len(x), 1), x.dtype), inverse * x], axis=1)
+    half = lambda rows: 0.5 * precision * jnp.sum(rows**2, axis=1, keepdims=True)
+    left = jnp.concatenate([jnp.ones((len(x), 1), x.dtype), precision * x], axis=1)
     product = matmul(left, jnp.concatenate([-half(y), y], axis=1).T)
     return jnp.minimum(product - half(x), 0)
 

@@ -38,9 +38,9 @@ class LogNormalizer(eqx.Module):
         error: A bound on its error, for the modes that chains or samples are in: half
             the difference of the two, and three standard errors. Infinite with fewer
             than 8 effective samples: take more steps or particles.
-        lower: The estimate from the base to the density; its mean is a lower bound.
-        upper: The estimate back to the base; its mean is an upper bound if it began at
-            samples of the density.
+        lower: The estimate from the reference to the density: on average a lower bound.
+        upper: The estimate back to the reference; on average an upper bound if it began
+            at samples of the density.
         effective_sample_size: That of the weights, the smaller of the two directions.
         num_particles: The number of chains to the density.
     """
@@ -58,7 +58,7 @@ class LogNormalizer(eqx.Module):
 def annealed_importance_sampling(
     key: Key,
     log_density: LogDensity,
-    base: AbstractReference,
+    reference: AbstractReference,
     *,
     samples: Particles | None = None,
     num_particles: int = 512,
@@ -66,7 +66,7 @@ def annealed_importance_sampling(
 ) -> LogNormalizer:
     r"""Estimate $\log Z = \log \int e^{\log p(x)} dx$ from below and from above.
 
-    Chains go from the base to the density along $b(x)^{1 - \beta} p(x)^\beta$ by
+    Chains go from the reference to the density along $b(x)^{1 - \beta} p(x)^\beta$ by
     Metropolis-adjusted Langevin moves, their sizes tuned in a pilot run; other chains
     go back, from samples of the density:
 
@@ -74,12 +74,12 @@ def annealed_importance_sampling(
       Z \approx b(p > 0) \Bigl/ \frac1m \sum_j \frac1{W'_j}$$
 
     with the products W of the ratios of neighboring densities along a chain, and the
-    probability under the base of where p is positive, which chains cannot leave.
+    probability under the reference of where p is positive, which chains cannot leave.
 
-    Zero density, as behind a hard wall, is minus infinity or NaN. The base lives on the
-    subspace of the points. Of `samples` of the density at most `num_particles` are
-    used. Without them the way back begins at the chains' ends, resampled by their
-    weights, and misses the modes that they miss: take a base wider than the density.
+    Zero density, as behind a hard wall, is minus infinity or NaN. The reference lives
+    on the subspace of the points. At most `num_particles` of the `samples` are used.
+    Without them the way back begins at the chains' ends, resampled by their weights,
+    and misses the modes that they miss: take a reference wider than p.
 
     Raises:
         ValueError: If a number is too small, or `samples` do not fit.
@@ -97,7 +97,7 @@ def annealed_importance_sampling(
         "take smaller `num_particles` or `num_steps`",
     )
     keys = jr.split(key, 6)
-    path = GeometricPath(log_density, base)
+    path = GeometricPath(log_density, reference)
     starts = path.start(keys[0], num_particles)
     # Small steps while the density is nearly flat, where its energies are largest.
     betas = ((jnp.arange(num_steps + 1) / num_steps) ** 4).astype(starts.value.dtype)
@@ -174,8 +174,8 @@ def _move(
     beta: Scalar,
     log_step_size: Scalar,
 ) -> tuple[PathWalker, Float[Array, " particle"]]:
-    assert isinstance(path.base, AbstractReference)
-    chains = MALA(1.0, project=path.base.project)
+    assert isinstance(path.reference, AbstractReference)
+    chains = MALA(1.0, project=path.reference.project)
     parameters = ChainParameters(log_step_size)
     move = lambda key, walker: chains.move(key, path, walker, beta, parameters)
     walkers, chances, *_ = jax.vmap(move)(jr.split(key, len(walkers.point)), walkers)
@@ -194,9 +194,9 @@ def _resample(
 def _walkers_at(
     key: Key, path: GeometricPath, samples: Particles, most: int
 ) -> PathWalker:
-    base = path.base
-    assert isinstance(base, AbstractReference)
-    shape = jax.eval_shape(lambda k: base.sample(k, 1), key).shape[1:]
+    reference = path.reference
+    assert isinstance(reference, AbstractReference)
+    shape = jax.eval_shape(lambda k: reference.sample(k, 1), key).shape[1:]
     if len(samples) < 2 or samples.shape[1:] != shape:
         raise ValueError(
             f"`samples` must be at least two points of shape {shape}, stacked on axis "
@@ -204,7 +204,7 @@ def _walkers_at(
         )
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
-    walkers = jax.vmap(lambda x: path.evaluate_walker(base.project(x)))(samples)
+    walkers = jax.vmap(lambda x: path.evaluate_walker(reference.project(x)))(samples)
     bad = jnp.any(~jnp.isfinite(walkers.value))
     reason = "`samples` where the density is zero are not samples of it: leave them out"
     values = eqx.error_if(walkers.value, bad, reason)

@@ -77,14 +77,14 @@ class Dataset:
 
     def train(self) -> "Dataset":
         """Return what training sees."""
-        return self.rows(slice(0, self.num_train), 0)
+        return self.select(slice(0, self.num_train), 0)
 
     def held_out(self) -> "Dataset":
         """Return what training does not see."""
-        return self.rows(slice(self.num_train, None), 0)
+        return self.select(slice(self.num_train, None), 0)
 
-    def rows(self, rows: Any, num_held_out: int) -> "Dataset":
-        """Return some points, of which the last ones are held out."""
+    def select(self, rows: Any, num_held_out: int) -> "Dataset":
+        """Return the data of these rows, of which the last ones are held out."""
         known = {"labels": self.labels, "energies": self.energies}
         known["forces"] = self.forces
         return dataclasses.replace(
@@ -102,7 +102,7 @@ class Dataset:
         if self.labels is not None:  # some of each class
             _, first = np.unique(self.labels[: self.num_train], return_index=True)
             rows = np.union1d(rows, first)
-        part = self.rows(np.concatenate([rows, held_out]), len(held_out))
+        part = self.select(np.concatenate([rows, held_out]), len(held_out))
         return dataclasses.replace(part, points=jnp.asarray(part.points, float))
 
 
@@ -139,7 +139,7 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     )
     if not isinstance(dataset.points, np.memmap):
         order = np.asarray(jr.permutation(jr.key(problem.seed), num))
-        dataset = dataset.rows(order, dataset.num_held_out)
+        dataset = dataset.select(order, dataset.num_held_out)
         dataset = dataclasses.replace(dataset, points=jnp.asarray(dataset.points))
     if dataset.num_classes is not None:
         seen = set(np.unique(np.asarray(dataset.train().labels)).tolist())
@@ -149,7 +149,7 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
             f"Training sees none of class {min(missing, default=0)} in {path}: number "
             "the classes from 0 on without gaps, and give enough points of each.",
         )
-    return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
+    return dataset if problem.kelvin is None else _with_labels(path, problem, dataset)
 
 
 def _check(good: bool | np.bool_, otherwise: str) -> None:
@@ -249,11 +249,11 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     )  # fmt: skip
 
 
-def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
+def _with_labels(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
     """Return data whose energies in kT, less their mean, are its labels if learned.
 
-    A density does not determine the constant of its energy. A graph network's is that
-    of blurred molecules, whose energies are unknown: it learns from forces alone.
+    A density determines its energy up to a constant. A graph network learns the density
+    of blurred molecules, whose energies are unknown, so it learns from forces alone.
     """
     features, num = problem.network == "features", dataset.num_train
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]
@@ -262,9 +262,9 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     forces = None if dataset.forces is None else np.nansum(dataset.forces[:num] ** 2)
     _check(
         energies if forces is None else forces > 0,
-        "--kelvin is for molecules with forces, or for --network features with "
-        "energies, as an extended .xyz has them; those in the training part of "
-        f"{path} are none, unknown or all alike: leave it out.",
+        "--kelvin needs forces, or energies with --network features, as in an extended "
+        f".xyz file, but the training part of {path} has none that are known and "
+        "differ: leave it out.",
     )
     if not (energies and problem.labels):
         return dataset

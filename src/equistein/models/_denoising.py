@@ -27,12 +27,12 @@ from equistein.networks import EGNN, SteerableUNet
 from equistein.training import AbstractObjective, Blurred, CrossEntropy
 
 _LOOKED_AT = 512  # clouds to measure distances in
-_NOISES = 20  # the least ones in the distance to the nearest particle
+_NEAREST_NOISES = 20  # sigma_min in the median distance to the nearest particle
 _STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
 _REACH = 8.0
-_COLD = 0.7  # the temperature at which molecules, that are at rest, are drawn
-_BATCHES = 19_200  # half as many leave molecules of 17 atoms worse, not overfitted
-_BATCHES_A_POINT = 4  # of many points; LJ-13 of 10 000 needs them, of 1 000 a third
+_MOLECULE_TEMPERATURE = 0.7  # for relaxed molecules
+_BATCHES = 19_200  # with half as many, samples of 17 atoms are worse
+_BATCHES_PER_POINT = 4  # of many points: LJ-13 needs them with 10 000
 _MOST_BATCHES = 38_400
 _IMAGE_BATCHES = 4_000
 _IMAGE_LEVELS = 80.0  # the largest noise of images over the least: 4 for pixels to 1
@@ -63,7 +63,7 @@ def graph_model(
         group.species, atomic_numbers=atomic_numbers, dim=group.dim,
         width=settings.width, depth=settings.depth, reach=1.25 * farthest, key=key,
     )  # fmt: skip
-    energy = NoiseEnergy(network, data, settings.sigma_min or nearest / _NOISES)
+    energy = NoiseEnergy(network, data, settings.sigma_min or nearest / _NEAREST_NOISES)
     model = denoising_model(energy, data, settings)
     if atomic_numbers is None:
         return model
@@ -97,7 +97,7 @@ def denoising_model(
     """
     settings = settings or DenoisingSettings()
     shape = data.shape[1:]
-    wanted = min(max(_BATCHES, _BATCHES_A_POINT * len(data)), _MOST_BATCHES)
+    wanted = min(max(_BATCHES, _BATCHES_PER_POINT * len(data)), _MOST_BATCHES)
     steps = _diffusion_steps(energy, shape, settings)
     return model_of(
         settings, energy, NoiseConditionalScoreMatching(),
@@ -116,15 +116,15 @@ def _diffusion_steps(
     langevin = setting_or(settings.langevin_step_size, noise**2)
     # The score of blurred points has the norm sqrt(size) / noise.
     clip = max(20.0, _CLIP * network.size**0.5) / noise
-    # The features of a graph network's kernel are numbers: its force has other units.
+    # The kernel of a graph network acts on features without units, not on lengths.
     unit = network.reach / _REACH if graph else 1.0
-    force = settings.stein_step_size
-    stein = setting_or(force, _STEIN_FRACTION * unit**2 * langevin)
+    given = settings.stein_step_size
+    stein = setting_or(given, _STEIN_FRACTION * unit**2 * langevin)
     kernel, temperature = None, settings.sample_temperature
-    if force or (force is None and of_atoms):
+    if given or (given is None and of_atoms):
         kernel = kernel_for(energy, shape)
     if temperature is None:
-        temperature = _COLD if of_atoms else 1.0
+        temperature = _MOLECULE_TEMPERATURE if of_atoms else 1.0
     return DiffusionSteps(
         step_sizes=StepSizes(langevin, stein, clip), num_steps=settings.sample_steps,
         kernel=kernel, temperature=temperature,

@@ -19,7 +19,7 @@ from equistein.plotting import (
 )
 
 _SHOWN = 32
-_TURNED = 8
+_IN_VIEWER = 8
 
 
 def figures(
@@ -84,7 +84,7 @@ def molecule_pictures(species: Sequence[str], samples: np.ndarray) -> dict[str, 
     orders = np.stack([_bonds(species, molecule) for molecule in shown])
     return {
         "molecules": molecules(species, shown, orders),
-        "turned": molecule_viewer(species, shown[:_TURNED], orders[:_TURNED]),
+        "viewer": molecule_viewer(species, shown[:_IN_VIEWER], orders[:_IN_VIEWER]),
     }
 
 

@@ -133,10 +133,10 @@ def for_dataset(
 def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:
     """Return the objective with that of the forces, if there are some in kT.
 
-    Where the model is of blurred points, so are those of the forces: the score of the
-    blurred density is the mean of the forces.
+    A model of blurred points learns forces at blurred points too: its score there is
+    the mean of the forces at the points that may have been blurred to it.
     """
-    # Beside contrastive divergence, of all coordinates together, or a mean over them.
+    # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
     weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
     if train.forces is None or train.kelvin is None:
         return model.objective

@@ -51,10 +51,10 @@ FIT_METRICS: Mapping[str, Metric] = {
     "held_out_denoising_loss": Metric("loss of denoising held-out points", "lower"),
     "held_out_accuracy": Metric("accuracy on held-out points", "higher"),
     "validity": Metric("valid molecules", "higher"),
-    "molecule_stability": Metric("molecules of stable atoms alone", "higher"),
+    "molecule_stability": Metric("molecules whose atoms are all stable", "higher"),
     "energy_distance_of_features": Metric("energy distance of features", "lower"),
     "calibration_error": Metric("expected calibration error", "lower"),
-    "atom_stability": Metric("atoms with the bonds of their valence", "higher"),
+    "atom_stability": Metric("atoms whose bonds sum to their valence", "higher"),
     "bits_per_dimension": Metric("bits a dimension", "lower"),
 }
 
@@ -75,13 +75,13 @@ _IMAGES = (
 )
 _FORCES = (
     " Errors of forces (of a component) and of energies (without their constant) are "
-    "mean absolute values over held-out frames; the error of zero is of no forces. "
+    "mean absolute values over held-out frames; the error of zero forces is beside. "
     "Those of a graph network are for atoms blurred by the least noise."
 )
 _CAPTIONS = {
     "features": "All invariant features of the data and of the samples.",
     "molecules": "New molecules, with bonds inferred from distances.",
-    "turned": "New molecules, which can be rotated with the mouse.",
+    "viewer": "New molecules, which can be rotated with the mouse.",
     "shapes": "Bonds and angles of valid molecules in the data and among the samples.",
     "energy_gap": "The gap that contrastive divergence closes.",
     "columns": "Each column of the table. Where a symmetry mixes columns, samples "
@@ -111,25 +111,25 @@ def judge(
     Annealed importance sampling of log Z has `ais_steps` temperatures.
 
     Returns:
-        The outcomes of the `model`, its samples, and of the floor, one half of the
-        data; both are compared with the other half. And figures by name.
+        Two outcomes, `model` of the samples and FLOOR of one half of the data, each
+        compared with the other half; and the figures by name.
     """
     from equistein.models._figures import figures  # matplotlib is not always needed
 
-    sample_key, metrics_key, class_key, split_key, turn_key = jr.split(key, 5)
+    sample_key, metrics_key, class_key, split_key, motion_key = jr.split(key, 5)
     with collect_warnings() as reasons:
         samples = fitted.sample(sample_key, num_samples, progress=progress)
     for text in reasons:
         warn_of_samples(text)
     data = jax.vmap(fitted.group.project)(dataset.points)
-    energy, feature_map = fitted.energy, _feature_map(turn_key, fitted)
+    energy, feature_map = fitted.energy, _feature_map(motion_key, fitted)
     split, half = jr.permutation(split_key, len(data)), len(data) // 2
     first, others = (data[split[:half]], data[split[half:]]) if half else (data, data)
-    # The same numbers of points on both sides, so that the rows can be compared.
+    # As many samples as floor points, so that their numbers can be compared.
     num = min(len(first), len(samples))
-    theirs, numbers, floor = feature_map(others), {}, {}
+    other_features, numbers, floor = feature_map(others), {}, {}
     for found, points in ((numbers, samples[:num]), (floor, first[:num])):
-        distance = energy_distance(feature_map(points), theirs)
+        distance = energy_distance(feature_map(points), other_features)
         found["energy_distance_of_features"] = distance
         found["median_model_energy"] = jnp.median(values_at(energy, points))
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
@@ -137,10 +137,10 @@ def judge(
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
     if dataset.species is not None:
-        more, least, panels = compare_molecules(
+        of_samples, of_data, panels = compare_molecules(
             dataset.species, shown["data"][:_KNOWN], shown["samples"]
         )
-        numbers, floor = numbers | more, floor | least
+        numbers, floor = numbers | of_samples, floor | of_data
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
         panels[name] = {k: x.reshape(len(x), -1)[:, i] for k, x in shown.items()}
     few = min(num_samples, _SAMPLES_OF_CLASS)
@@ -202,7 +202,6 @@ def _held_out_metrics(
         right = jnp.asarray(labels[known])
         numbers["held_out_accuracy"] = accuracy(logits, right)
         numbers["calibration_error"] = expected_calibration_error(logits, right)
-        numbers["num_held_out_labels"] = len(right)
     return numbers
 
 
@@ -286,9 +285,9 @@ def write_fit_report(
     if not folder.has("config.json"):
         folder.write_json("config.json", {"fitted": repr(fitted)})
         write_environment(folder)
-    outcomes, drawn = judge(key, fitted, dataset, num_samples=num_samples, **options)
+    outcomes, pictures = judge(key, fitted, dataset, num_samples=num_samples, **options)
     write_results(folder, outcomes, [seed], FIT_METRICS)
-    write_figures(folder, drawn)
+    write_figures(folder, pictures)
     metrics = outcomes["model"].metrics
     note = _DENOISING if "denoising_loss" in fitted.history else _LIKELIHOOD
     if isinstance(fitted.energy, MixtureNoiseEnergy):
@@ -297,8 +296,8 @@ def write_fit_report(
         note += _FORCES
     text = ReportText(
         title=title, lead=lead, notes={"model": note}, captions=_CAPTIONS, floor="data",
-        floor_note="The floor: as many data points as samples, from one half of the "
-        "data, compared with the other half in the same way.",
+        floor_note="The floor: one half of the data compared with the other, and with "
+        "as many samples. Bonds and angles are of all data.",
         headlines=[name for name in FIT_METRICS if name in metrics][:5],
     )  # fmt: skip
     return write_report(folder, text)

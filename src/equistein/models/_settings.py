@@ -23,7 +23,7 @@ class _Checked:
     """A dataclass whose numbers must be finite, positive and within their limits."""
 
     def __post_init__(self):
-        for name, value in vars(self).items():  # types are right
+        for name, value in vars(self).items():  # types were checked before
             limit, zero = _BELOW.get(name, math.inf), name in _OR_ZERO
             wanted = f"a finite number {'from 0 on' if zero else 'above 0'}"
             if name in _FRACTIONS:
@@ -64,7 +64,7 @@ class Problem(_Checked):
         ais_steps: The temperatures of the annealed importance sampling of log Z.
         kelvin: The temperature in K of molecules whose energies in eV and forces in
             eV / Angstrom the file has: both are learned as those of the density
-            exp(-E / kT), forces alone by a graph network. Without it neither is used.
+            exp(-E / kT), by a graph network only forces. Without it neither is used.
         stream: Whether the points of an .npy or .npz file stay on disk, of which the
             last are held out. Those of files of more than 512 MiB always do.
     """
@@ -97,9 +97,9 @@ class AbstractSettings(_Checked):
         gradient_clip: The largest norm of the gradient of all weights.
         ema: The decay of the running mean of the weights, which is what is sampled.
         energy_limit: The size of an energy from which on a fit is diverging.
-        precision: As in `es.training.Optimization`, for products on a GPU or a TPU.
+        precision: How products are rounded on a GPU or a TPU; float32 is not at all.
         sample_steps: Steps to draw new samples.
-        sample_at_once: The number of samples drawn together; their forces join.
+        sample_at_once: The number drawn together; the Stein force couples these.
     """
 
     num_epochs: int | None = None
@@ -196,14 +196,14 @@ class DenoisingSettings(AbstractSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 19 200 batches, and of
-            more than 4 800 points 4 for each, up to 38 400.
+        num_epochs: The number of epochs; None is as many as make 19 200 batches, or if
+            that is more 4 per data point, up to 38 400.
         width: The number of units of the graph network.
         depth: The number of its layers.
         sigma_min: The least noise, in the units of the points; None is a 20th of the
             median distance to the nearest particle.
-        ending: How the least noise is taken off samples: `mean`, to the mean of what it
-            may come from, for points at rest, as molecules are; or `flow`, along the
+        ending: How the least noise is taken off samples: `mean`, to the mean of the
+            data it may come from, for relaxed molecules; or `flow`, along the
             probability flow, which keeps the width of a density.
         stein_step_size: The step of the Stein force at the least noise, in squared
             units of the points; None is a 25th of the Langevin step, for a reach of 8,
@@ -211,7 +211,8 @@ class DenoisingSettings(AbstractSettings):
         langevin_step_size: The Langevin step likewise; None is the squared noise. Both
             grow with the noise; beyond six times the least neither is taken.
         sample_temperature: The temperature of the steps at up to twenty times the least
-            noise; None is 0.7 for molecules, which are at rest, and 1 for other clouds.
+            noise; None is 0.7 for molecules, as suits relaxed ones, else 1. For
+            molecular dynamics give 1, and `ending` flow.
     """
 
     epoch_batches: int = 64

@@ -84,7 +84,7 @@ def score_molecules(
     Returns:
         Of H, C, N, O and F alone `atom_stability`, the fraction of atoms whose bonds,
         by a table of lengths, sum to their valence, and `molecule_stability`, that of
-        molecules with no other atoms. With RDKit `validity`, the fraction that it
+        molecules whose atoms all do. With RDKit `validity`, the fraction that it
         accepts as one neutral molecule; `uniqueness`, distinct graphs over valid
         molecules; `num_isomers`, the number of distinct graphs; `num_novel`, that of
         those not known; and `coverage`, the fraction of the known graphs among them.
@@ -121,26 +121,27 @@ def compare_molecules(
     """Judge new molecules beside the data, by scores, bonds and angles.
 
     Returns:
-        The numbers of the new ones, those of the data, and the lengths and angles that
-        a figure shows; without RDKit of the new ones alone.
+        The numbers of the new ones, the mean bonds and angles of the data, and those
+        that a figure shows; without RDKit only scores of the new ones.
     """
     if not has_rdkit():
         return score_molecules(symbols, samples), {}, {}
-    before, after = (
+    of_data, of_samples = (
         [perceive(symbols, np.asarray(molecule, np.float64)) for molecule in positions]
         for positions in (data, samples)
     )
-    known = {seen.smiles for seen in before if seen.smiles is not None}
-    numbers = score_molecules(symbols, samples, known, after)
-    theirs, mine = (
+    known = {seen.smiles for seen in of_data if seen.smiles is not None}
+    numbers = score_molecules(symbols, samples, known, of_samples)
+    data_geometry, sample_geometry = (
         geometry([seen.mol for seen in each if seen.mol is not None])
-        for each in (before, after)
+        for each in (of_data, of_samples)
     )
     floor, panels = {}, {}
     for kind, unit, most in _MEASURES:
-        of_data, of_samples = (getattr(each, f"{kind}s") for each in (theirs, mine))
-        for name in list(of_data)[:most]:
-            both = {"data": of_data[name], "samples": of_samples.get(name, np.zeros(0))}
+        theirs = getattr(data_geometry, f"{kind}s")
+        mine = getattr(sample_geometry, f"{kind}s")
+        for name in list(theirs)[:most]:
+            both = {"data": theirs[name], "samples": mine.get(name, np.zeros(0))}
             panels[f"{kind} {'–'.join(re.findall(_ELEMENT, name))} / {unit}"] = both
             for found, some in zip((floor, numbers), both.values(), strict=True):
                 found[f"{kind}_{name}"] = float(some.mean()) if len(some) else np.nan

@@ -109,7 +109,7 @@ class RunFolder:
         self.write(name, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
     def read(self, name: str, growth: int = 1) -> bytes:
-        """Return the content of a file, which grows in memory by a factor."""
+        """Return a file's content, if memory has room for `growth` times its size."""
         path = self.path / name
         check_read_size(str(path), growth * path.stat().st_size)
         return path.read_bytes()

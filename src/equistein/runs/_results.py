@@ -13,7 +13,7 @@ from equistein._serialization import load_arrays, save_arrays
 from equistein.runs._folder import RunFolder, UserError
 
 FLOOR = "exact"
-"""The entry whose outcome is the floor: exact samples against exact samples."""
+"""The entry that holds the floor: what exact samples, or fresh data, would score."""
 
 WARNING = "warning"
 """The kind of an event that holds a warning."""
@@ -74,7 +74,8 @@ def seed_outcome(
     Args:
         metrics: Numbers by name.
         samples: The samples, `(n, *shape)`.
-        history: Columns with one entry a record, one of them `step` or `epoch`.
+        history: Columns with one entry a record, one of them `step`, or
+            `epoch`, which is stored as `step`.
         arrays: Arrays that figures need, concatenated over the seeds.
         stacked: The same, stacked over the seeds.
         events: What happened.

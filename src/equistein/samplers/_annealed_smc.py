@@ -16,7 +16,7 @@ from equistein._check_arguments import (
 )
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
-from equistein.samplers._base import cond_if_any
+from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
     ess_fraction,
@@ -194,7 +194,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
                 lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), walkers
             )
 
-        return cond_if_any(state.step == 0, drawn, state.walkers)
+        return cond_if_any_run(state.step == 0, drawn, state.walkers)
 
     def _one_run(self, path, key, walkers, log_weights, beta, log_z, parameters):
         """Weigh, choose and move the particles of one run.

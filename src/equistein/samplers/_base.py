@@ -118,7 +118,7 @@ def shard_samplers(tree: PyTree, mesh: Mesh) -> PyTree:
     return jax.tree.map(split, tree, is_leaf=is_sampler)
 
 
-def cond_if_any(
+def cond_if_any_run(
     condition: Bool[Array, ""], compute: Callable[[], Value], otherwise: Value
 ) -> Value:
     """Return `compute()` where the condition holds, and `otherwise` elsewhere."""

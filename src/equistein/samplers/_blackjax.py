@@ -203,7 +203,7 @@ class BlackJAXChains(AbstractMarkovChains):
             undefined = [jnp.isnan(jnp.asarray(end.logdensity)) for end in ends]
             spent = self._evaluations(info)
         point = coordinates.point(end.position)
-        if isinstance(path.base, Flat):  # the end's values are those of the density
+        if isinstance(path.reference, Flat):  # whose values are those of p
             zero, blank = jnp.zeros_like(value), jnp.zeros_like(point)
             score = coordinates.point(end.logdensity_grad) / beta
             end_value = end.logdensity.astype(value.dtype) / beta

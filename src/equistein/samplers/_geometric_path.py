@@ -120,21 +120,21 @@ def dimension(project: Callable[[Point], Point], shape: tuple[int, ...]) -> int:
 
 
 class PathWalker(eqx.Module):
-    """A point with the log densities and scores there, of the base and the density.
+    """A point with the log densities and scores of the reference and the density there.
 
     Nothing in it depends on a temperature, so it stays valid at another one.
     """
 
     point: Point
-    base_value: Scalar
-    base_score: Point
+    reference_value: Scalar
+    reference_score: Point
     value: Scalar
     score: Point
 
     @property
     def log_ratio(self) -> Float[Array, " *batch"]:
         r"""The $\log p(x) / b(x)$, the slope of the path's log density in $\beta$."""
-        return self.value - self.base_value
+        return self.value - self.reference_value
 
 
 def walkers_without_values(points: Float[Array, "row column *shape"]) -> PathWalker:
@@ -162,37 +162,37 @@ class GeometricPath(eqx.Module):
     """
 
     log_density: LogDensity
-    base: AbstractReference | Flat
+    reference: AbstractReference | Flat
 
     def evaluate_walker(self, point: Point) -> PathWalker:
-        """Return the walker that stands at `point`."""
+        """Return the walker at a point; a value that is not finite becomes -inf."""
         walker = self.evaluate_proposal(point)
         value = jnp.where(jnp.isfinite(walker.value), walker.value, -jnp.inf)
         return eqx.tree_at(lambda w: w.value, walker, value)
 
     def evaluate_proposal(self, point: Point) -> PathWalker:
         """Return the walker at a point, whose log density may be NaN."""
-        there = jax.value_and_grad(self.base.log_density)(point)
+        there = jax.value_and_grad(self.reference.log_density)(point)
         return PathWalker(point, *there, *jax.value_and_grad(self.log_density)(point))
 
     @accept_integer_key
     def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:
-        """Return walkers at samples of the base, of its precision or of another."""
-        assert isinstance(self.base, AbstractReference)
-        points = self.base.sample(key, num)
+        """Return walkers at samples of the reference, of its type or of another."""
+        assert isinstance(self.reference, AbstractReference)
+        points = self.reference.sample(key, num)
         return jax.vmap(self.evaluate_walker)(points.astype(dtype or points.dtype))
 
     def tempered(self, walker: PathWalker, beta: Scalar) -> tuple[Scalar, Point]:
         r"""Return the log density and the score at $\beta$, where a walker stands."""
-        value = (1 - beta) * walker.base_value + beta * walker.value
-        return value, (1 - beta) * walker.base_score + beta * walker.score
+        value = (1 - beta) * walker.reference_value + beta * walker.value
+        return value, (1 - beta) * walker.reference_score + beta * walker.score
 
     def at(self, beta: Scalar) -> LogDensity:
         r"""Return the log density at $\beta$ as a function of one point."""
 
         def log_density(point: Point) -> Scalar:
-            base = self.base.log_density(point)
-            return (1 - beta) * base + beta * self.log_density(point)
+            reference = self.reference.log_density(point)
+            return (1 - beta) * reference + beta * self.log_density(point)
 
         return log_density
 

@@ -132,7 +132,7 @@ class MALA(AbstractMarkovChains):
         step_size: The first step $\eta > 0$, in squared units of the points.
         num_adapt: The number of steps that adapt $\eta$.
         acceptance: The acceptance rate aimed at.
-        annealing: The inverse temperature $\beta$ as a function of the step number;
+        annealing: The inverse temperature $\beta$ as a function of the steps before;
             1 by default.
         score_clip: The largest norm of the drift d; longer ones are shortened in the
             proposal, and the distribution stays exact.
@@ -169,20 +169,20 @@ class MALA(AbstractMarkovChains):
         beta: Scalar,
         parameters: ChainParameters,
     ) -> Move:
-        def tempered(walker):
+        def value_and_drift(walker):
             value, score = path.tempered(walker, beta)
             return value, self.project(clip_norms(score[None], self.score_clip)[0])
 
         noise_key, accept_key = jr.split(key)
         x, step_size = walker.point, jnp.exp(parameters.log_step_size)
-        value, drift = tempered(walker)
+        value, drift = value_and_drift(walker)
         noise = self.project(jr.normal(noise_key, x.shape, x.dtype))
         noise = jnp.sqrt(2 * step_size) * noise
         there = path.evaluate_proposal(x + step_size * drift + noise)
-        new_value, new_drift = tempered(there)
-        back = x - there.point - step_size * new_drift
-        bias = (jnp.sum(noise**2) - jnp.sum(back**2)) / (4 * step_size)
-        log_ratio = new_value - value + bias
+        new_value, new_drift = value_and_drift(there)
+        reverse_noise = x - there.point - step_size * new_drift
+        log_proposal_ratio = jnp.sum(noise**2) - jnp.sum(reverse_noise**2)
+        log_ratio = new_value - value + log_proposal_ratio / (4 * step_size)
         finite = jnp.isfinite(log_ratio)
         chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
         accepted = jr.uniform(accept_key, (), chance.dtype) < chance

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, Keys, LogDensity, Particles, Point, Scalar
-from equistein.samplers._base import AbstractSampler, cond_if_any, Info, State
+from equistein.samplers._base import AbstractSampler, cond_if_any_run, Info, State
 from equistein.samplers._geometric_path import (
     AbstractReference,
     fit_normal,
@@ -28,7 +28,7 @@ from equistein.samplers._steps import (
     Schedule,
 )
 
-_ADAPTATION_RATE = 0.2  # of the step's logarithm, for a whole unit of acceptance
+_RATE = 0.2  # change of the log step size per unit of acceptance rate
 
 Move: TypeAlias = tuple[
     PathWalker, Float[Array, "*chain"], Int[Array, "*chain"], Bool[Array, "*chain"]
@@ -64,9 +64,9 @@ class ChainState(eqx.Module):
 class ChainInfo(eqx.Module):
     """What a step was like.
 
-    The update's norm is a root mean square over the particles; `evaluations` counts
-    those of the score so far, a particle on average, and `undefined` the moves of this
-    step that went where the log density is NaN.
+    The log density is the mean before the step; the update's norm is a root mean square
+    over the particles; `evaluations` counts the score evaluations so far, a particle on
+    average, and `undefined` the moves of this step to where the log density is NaN.
     """
 
     log_density: Scalar
@@ -85,12 +85,12 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     ends at one; the parameters, such as a step size, belong to a temperature.
 
     Attributes:
-        step_size: The first step size.
+        step_size: The initial step size.
         project: What puts a point onto the subspace the particles live on.
         num_adapt: The number of first steps in which the step size adapts.
         acceptance: The acceptance rate aimed at.
-        annealing: The inverse temperature as a function of the step, or None for 1; not
-            where another sampler sets it.
+        annealing: The inverse temperature as a function of the steps before; None is 1,
+            and is required where another sampler sets the temperature.
     """
 
     step_size: eqx.AbstractVar[float | Scalar]
@@ -132,14 +132,14 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         beta: Scalar,
         parameters: ChainParameters,
     ) -> tuple[ChainParameters, Int[Array, ""]]:
-        r"""Return parameters for the density at $\beta$, and its evaluations."""
+        r"""Return parameters for the density at $\beta$, and their evaluations."""
         del key, path, particles, beta
         return parameters, jnp.zeros((), int)
 
     def adapt(self, parameters: ChainParameters, rate: Scalar) -> ChainParameters:
         """Return the parameters after moves that were accepted at this rate."""
-        size = parameters.log_step_size + _ADAPTATION_RATE * (rate - self.acceptance)
-        return ChainParameters(size, parameters.inverse_mass_matrix)
+        log_size = parameters.log_step_size + _RATE * (rate - self.acceptance)
+        return ChainParameters(log_size, parameters.inverse_mass_matrix)
 
     def init(self, particles: Particles, log_density: LogDensity) -> ChainState:
         """Build the state; the particles are projected."""
@@ -157,7 +157,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         x, num = state.particles, len(state.particles)
         path = GeometricPath(log_density, Flat())
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
-        parameters, tuning = cond_if_any(
+        parameters, tune_evaluations = cond_if_any_run(
             state.step == 0,
             lambda: self.tune(tune_key, path, x, beta, state.parameters),
             (state.parameters, jnp.zeros((), int)),
@@ -171,7 +171,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
             lambda new, old: jnp.where(adapts, new, old), adapted, parameters
         )
         total = state.remainder + jnp.sum(spent)
-        evaluations = state.evaluations + tuning + total // num
+        evaluations = state.evaluations + tune_evaluations + total // num
         new = ChainState(
             walkers.point, walkers, next_parameters, evaluations, total % num,
             state.step + 1,
@@ -252,8 +252,8 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     def _path(
         self, log_density: LogDensity, particles: Particles, arrays: PyTree
     ) -> GeometricPath:
-        """Return the path of a state that holds the arrays of its base."""
-        # Of the particles now only the structure: the base was fitted to the start.
+        """Return the path of a state that holds the arrays of its reference."""
+        # Only the structure is of the particles now: the reference fits the start.
         static = eqx.filter(self._base(particles), eqx.is_array, inverse=True)
         return GeometricPath(log_density, eqx.combine(arrays, static))
 
@@ -275,7 +275,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
     ) -> tuple[ChainParameters, Int[Array, " temperature"]]:
         """Tune each temperature's parameters to its density, if it is time."""
         num = len(betas)
-        return cond_if_any(
+        return cond_if_any_run(
             due,
             lambda: jax.vmap(self.inner.tune, (0, None, 0, 0, 0))(
                 jr.split(key, num), path, points, betas, parameters

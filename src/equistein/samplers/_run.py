@@ -35,26 +35,26 @@ from equistein.samplers._scan import (
 from equistein.samplers._validation import (
     callback_errors,
     CallbackError,
-    check_density,
+    check_finite,
     check_signature,
     check_start,
     check_state,
     check_stored_values,
-    num_runs,
-    over_runs,
+    count_runs,
+    vmap_over_runs,
 )
 from equistein.samplers._warnings import (
+    issue_warnings,
     symmetry_warnings,
-    unguided,
-    with_warnings,
+    unguided_warning,
 )
 
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
-# Twice, as steps between records are rounded down: one compiled length for all runs.
+# By default there are at most 199 records, as the steps between two are rounded down.
+# Each call is padded to as many as it may need, so any `num_steps` runs the same code.
 _RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
 _BYTES_PER_RECORD = 128  # bytes of a record without particles, about
-_HISTORY_COPIES = 2  # of the history, while its parts are joined
 
 
 def run(
@@ -79,8 +79,8 @@ def run(
     those of one.
 
     Args:
-        key: A key or an integer; step i uses `fold_in(key, i)`. An array of keys for as
-            many runs.
+        key: A key or an integer; step number i, from 1, uses `fold_in(key, i - 1)`. An
+            array of keys for as many runs.
         sampler: Such as `SVGD(kernel, optimizer)`. Equal samplers are compiled once.
         log_density: The unnormalized log density of one point.
         particles: The start, floating point, of shape (n, *shape); of several runs
@@ -113,25 +113,25 @@ def run(
     """
     keys = as_keys(key)
     setup = _Setup(
-        keys, sampler, log_density, num_runs(keys), num_steps, tol, record_every, keep,
-        mesh, check,
+        keys, sampler, log_density, count_runs(keys), num_steps, tol, record_every,
+        keep, mesh, check,
     )  # fmt: skip
     if mesh is not None:
         mesh = check_mesh("run", mesh)
         setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.shard(mesh))
     state, warnings = _initialize(setup, particles, initial_state)
-    status, records, make_error = _loop(setup, state, progress)
-    return _finish(setup, state, warnings, status, records, make_error)
+    status, chunks, make_error = _loop(setup, state, progress)
+    return _finish(setup, state, warnings, status, chunks, make_error)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Setup:
-    """The arguments of a run; `runs` is None for one key."""
+    """The arguments of a run; `num_runs` is None for one key."""
 
     keys: Keys
     sampler: AbstractSampler
     log_density: LogDensity
-    runs: int | None
+    num_runs: int | None
     num_steps: int
     tol: float | None
     record_every: int | None
@@ -173,7 +173,7 @@ class _Setup:
 
     def merge_runs(self, particles: Any) -> Any:
         """Return the particles of all runs, stacked on axis 0."""
-        if self.runs is None:
+        if self.num_runs is None:
             return particles
         return particles.reshape(-1, *particles.shape[2:])
 
@@ -181,8 +181,8 @@ class _Setup:
 def _initialize(
     setup: _Setup, particles: Particles | None, initial_state: PyTree | None
 ) -> tuple[PyTree, tuple[str, ...]]:
-    """Return the first state, and warnings; with checks of the density there."""
-    runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
+    """Check the arguments and the density; return the first state, and warnings."""
+    num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
     if initial_state is not None and particles is not None:
         raise ValueError(
             "`run` got `initial_state` and also `particles`, which the state holds: "
@@ -193,24 +193,24 @@ def _initialize(
         settings = setup.num_steps, setup.tol, setup.record_every, setup.keep
         check_agreed("run", (setup.keys, sampler, start), settings)
     if initial_state is None:
-        particles = check_start(runs, sampler, particles)
+        particles = check_start(num_runs, sampler, particles)
     else:
-        check_state(runs, sampler, initial_state)
+        check_state(num_runs, sampler, initial_state)
         particles = initial_state.particles
-    first: Any = particles if runs is None else particles[0]  # type: ignore
-    num_records = -(-setup.num_steps // setup.every) * (runs or 1)
-    kept = min(setup.keep, len(first)) * first[0].nbytes
+    of_one_run: Any = particles if num_runs is None else particles[0]  # type: ignore
+    num_records = -(-setup.num_steps // setup.every) * (num_runs or 1)
+    kept = min(setup.keep, len(of_one_run)) * of_one_run[0].nbytes
     check_memory(
         f"The history of `run`, {num_records} records of {setup.keep} particles",
-        _HISTORY_COPIES * num_records * (_BYTES_PER_RECORD + kept),
+        2 * num_records * (_BYTES_PER_RECORD + kept),  # twice, while parts are joined
         "give a larger `record_every` or a smaller `keep`",
     )
     if setup.check:
-        check_signature(log_density, first)
+        check_signature(log_density, of_one_run)
     with callback_errors():
         state = initial_state
         if state is None:
-            state = _initial_state(runs, sampler, log_density, particles)
+            state = _initial_state(num_runs, sampler, log_density, particles)
             state = jax.block_until_ready(state)
         resumes = initial_state is not None
         warnings = _check_density(setup, state, resumes) if setup.check else ()
@@ -220,8 +220,8 @@ def _initialize(
 def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ...]:
     """Return warnings; raise `ValueError` unless the density suits the sampler."""
     points = setup.merge_runs(fetch(state.particles))
-    values, scores = check_density(setup.log_density, points)
-    stored = over_runs(setup.runs, setup.sampler.log_densities)(state)
+    values, scores = check_finite(setup.log_density, points)
+    stored = vmap_over_runs(setup.num_runs, setup.sampler.log_densities)(state)
     if resumes and stored is not None:
         check_stored_values(np.ravel(np.asarray(fetch(stored))), values)
     try:
@@ -229,67 +229,67 @@ def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ..
     except ValueError as error:
         error.add_note("`es.run(..., check=False)` continues without this check.")
         raise
-    reason = "a density that is constant or rounded there guides no particle."
-    text = unguided(np.asarray(points), scores, "at the start", reason)
+    reason = "where the density is constant, or rounded to be, nothing guides them."
+    text = unguided_warning(np.asarray(points), scores, "at the start", reason)
     return (text,) if text else ()
 
 
 @eqx.filter_jit
-def _initial_state(runs, sampler, log_density, particles):
-    return over_runs(runs, lambda x: sampler.init(x, log_density))(particles)
+def _initial_state(num_runs, sampler, log_density, particles):
+    return vmap_over_runs(num_runs, lambda x: sampler.init(x, log_density))(particles)
 
 
 def _loop(
     setup: _Setup, state: PyTree, show_progress: bool
 ) -> tuple[RunStatus, list, Callable[[Samples], BaseException] | None]:
-    """Take the steps; return what made the error that ended them early, if one did."""
-    record = record_steps if setup.runs is None else record_steps_of_runs
+    """Take the steps; return also what makes the error if they ended early, or None."""
+    record = record_steps if setup.num_runs is None else record_steps_of_runs
     tol = None if setup.tol is None else float(setup.tol)
-    done, calls = int(jnp.min(state.step)), _ends(setup, state)
+    done, calls = int(jnp.min(state.step)), _split_into_calls(setup, state)
     setup = setup.on_devices()
     if setup.mesh is not None:
         state = replicate(state, setup.mesh)
-    false = jnp.zeros(() if setup.runs is None else setup.runs, bool)
-    status, records = RunStatus(state, converged=false, failed=false), []
-    last, ahead, ended = status, None, False
+    false = jnp.zeros(() if setup.num_runs is None else setup.num_runs, bool)
+    status, chunks = RunStatus(state, converged=false, failed=false), []
+    newest, in_flight, ended = status, None, False
     bar = progress_bar(total=setup.num_steps, disable=not show_progress, unit="step")
     try:
         with callback_errors(), bar:
-            # Each call is dispatched before the result of the one before is fetched, so
-            # the device never waits for the host. If that one ended the run, this one
-            # takes no steps.
+            # Call k + 1 is dispatched before the result of call k is fetched, so the
+            # device never waits for the host. If call k ended the run, call k + 1 takes
+            # no steps.
             for ends in [*calls, None]:
-                result, ahead = ahead, None
+                result, in_flight = in_flight, None
                 try:
                     if ends is not None:
-                        ahead = record(
-                            last, setup.keys, setup.sampler, setup.log_density, ends,
+                        in_flight = record(
+                            newest, setup.keys, setup.sampler, setup.log_density, ends,
                             tol, setup.keep,
                         )  # fmt: skip
-                        last = ahead[0]
+                        newest = in_flight[0]
                 finally:  # also if that call failed: keep the result that is complete
                     if result is not None:
-                        status, *entry = result
+                        status, *chunk = result
                         flags = status.state.step, status.failed, status.converged
                         # One transfer: separate ones would each wait for the device.
-                        entry, flags = jax.device_get(fetch((tuple(entry), flags)))
-                        records.append(entry)
+                        chunk, flags = jax.device_get(fetch((tuple(chunk), flags)))
+                        chunks.append(chunk)
                         step, failed, converged = flags
                         bar.update(int(np.min(step)) - done - bar.n)
                         ended = np.any(failed) or np.all(converged)
                 if ended:
                     break
     except KeyboardInterrupt:
-        return status, records, RunInterrupted
+        return status, chunks, RunInterrupted
     except CallbackError as error:
-        return status, records, functools.partial(EvaluationFailed, str(error))
-    return status, records, None
+        return status, chunks, functools.partial(EvaluationFailed, str(error))
+    return status, chunks, None
 
 
-def _ends(setup: _Setup, state: PyTree) -> list[Int[Array, " record"]]:
+def _split_into_calls(setup: _Setup, state: PyTree) -> list[Int[Array, " record"]]:
     """Split the steps to record at into the ends of a few calls of equal length.
 
-    The last end is repeated to fill a call: reached before, it adds no record.
+    The last end fills up a call; as it has been reached by then, it adds no record.
     """
     num_steps, every, done = setup.num_steps, setup.every, int(jnp.min(state.step))
     least = 1 if setup.record_every else _RECORDS_PER_CALL
@@ -298,42 +298,42 @@ def _ends(setup: _Setup, state: PyTree) -> list[Int[Array, " record"]]:
         ends = np.append(ends, done + num_steps)
     if not len(ends):
         return []
-    records = -(-len(ends) // _NUM_CALLS)
-    ends = np.pad(ends, (0, -len(ends) % records), mode="edge").reshape(-1, records)
-    ends = np.pad(ends, ((0, 0), (0, max(0, least - records))), mode="edge")
+    per_call = -(-len(ends) // _NUM_CALLS)
+    ends = np.pad(ends, (0, -len(ends) % per_call), mode="edge").reshape(-1, per_call)
+    ends = np.pad(ends, ((0, 0), (0, max(0, least - per_call))), mode="edge")
     return [jnp.asarray(part) for part in ends]
 
 
 def _finish(
     setup: _Setup,
-    start: PyTree,
+    start_state: PyTree,
     warnings: tuple[str, ...],
     status: RunStatus,
-    records: list,
+    chunks: list,
     make_error: Any,
 ) -> Samples:
     """Return the samples with their warnings, or raise with the samples so far."""
-    runs, sampler, log_density = setup.runs, setup.sampler, setup.log_density
+    num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
-    summary = over_runs(runs, sampler.summary)(state)
-    done = int(jnp.min(start.step))
-    samples = collect_samples(state, converged, records, summary, done)
+    summary = vmap_over_runs(num_runs, sampler.summary)(state)
+    done = int(jnp.min(start_state.step))
+    samples = collect_samples(state, converged, chunks, summary, done)
     if make_error is not None:
         raise make_error(samples)
     if bool(jnp.any(status.failed)):
         raise _failure(setup, status, samples)
     if setup.check:
-        ends = setup.merge_runs(samples.particles)
-        warnings += symmetry_warnings(sampler, log_density, ends)
-    particles = np.asarray(start.particles)
-    return with_warnings(samples, particles, warnings, type(sampler).__name__)
+        final = setup.merge_runs(samples.particles)
+        warnings += symmetry_warnings(sampler, log_density, final)
+    start = np.asarray(start_state.particles)
+    return issue_warnings(samples, start, warnings, type(sampler).__name__)
 
 
 def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteError:
     """Replay from the last good state to find the step that failed."""
     setup = setup.on_devices()
     key, good, where = setup.keys, status.state, ""
-    if setup.runs is not None:
+    if setup.num_runs is not None:
         failed = int(jnp.argmax(status.failed))
         key, good, where = key[failed], samples[failed].state, f" of run {failed}"
     false = jnp.zeros((), bool)
@@ -343,7 +343,7 @@ def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteErr
     )  # fmt: skip
     step = int(replay.state.step) + 1
     content = "the last good particles of each run"
-    if setup.runs is None:
+    if setup.num_runs is None:
         content = f"the particles after step {step - 1}"
         samples = dataclasses.replace(
             samples,

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, LogDensity, Scalar
-from equistein.samplers._base import AbstractSampler, cond_if_any
+from equistein.samplers._base import AbstractSampler, cond_if_any_run
 
 State = TypeVar("State")
 
@@ -33,7 +33,7 @@ def advance(
     One compiled loop, in which nothing is checked or recorded.
 
     Args:
-        key: The source of randomness; step i uses `fold_in(key, i)`.
+        key: The source of randomness; step i, from 1, uses `fold_in(key, i - 1)`.
         sampler: Any sampler.
         log_density: The unnormalized log density of one point.
         state: Such as `sampler.init(particles, log_density)`.
@@ -54,10 +54,10 @@ class RunStatus(eqx.Module):
         self,
         state: PyTree,
         converged: Bool[Array, ""],
-        log_density: Scalar | float = 0.0,
+        mean_log_density: Scalar | float = 0.0,
     ) -> "RunStatus":
         """Return the status after steps to a state, which may not be finite."""
-        finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)
+        finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(mean_log_density)
         keep = lambda new, old: jnp.where(finite, new, old)
         good = jax.tree.map(keep, state, self.state)
         return RunStatus(good, converged & finite, ~finite)
@@ -72,7 +72,7 @@ def _record_steps(
     tol: float | None,
     keep: int,
 ) -> tuple[RunStatus, dict[str, Array], Bool[Array, " record"]]:
-    """Step until the number of steps is each of `ends`, and record that last step.
+    """For each number in `ends`, take the steps up to that one, and record that one.
 
     Returns the status, the records, and which of the records were made.
     """
@@ -110,7 +110,7 @@ def _record_steps(
             eqx.filter_eval_shape(recorded_step, status)[1],
         )
         unchanged = arrays_of(status), blank
-        arrays, record = cond_if_any(due, lambda: recorded_step(status), unchanged)
+        arrays, record = cond_if_any_run(due, lambda: recorded_step(status), unchanged)
         status = eqx.combine(arrays, status)
         return status, (record, due & ~status.failed)
 

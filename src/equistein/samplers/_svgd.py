@@ -14,14 +14,14 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._arrays import check_particles
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_score_clip
-from equistein._sharding import map_rows
+from equistein._sharding import split_over_devices
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.kernels import (
     AbstractBandwidth,
     AbstractKernel,
     measured_bandwidth,
 )
-from equistein.samplers._base import AbstractSampler, cond_if_any
+from equistein.samplers._base import AbstractSampler, cond_if_any_run
 from equistein.samplers._optimizers import canonical_optimizer, vector_adam
 from equistein.samplers._steps import (
     check_projection,
@@ -76,9 +76,9 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     Args:
         kernel: What turns scores into forces.
-        optimizer: An Optax transformation.
-        annealing: The inverse temperature $\beta$ as a function of the step number,
-            such as `Geometric(1_000)`; 1 by default.
+        optimizer: The Optax transformation, such as `vector_adam(0.1)`.
+        annealing: The inverse temperature $\beta$ as a function of the number of steps
+            before, such as `Geometric(1_000)`; 1 by default.
         langevin: The step size $\eta$, a number or a function like `annealing`, of a
             Langevin step $x + \eta \beta s(x) + \sqrt{2\eta}\, \xi$ taken with each
             step: it corrects the lack of spread of few particles in many dimensions.
@@ -147,15 +147,15 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         x, dtype = state.particles, state.particles.dtype
         beta = inverse_temperature(self.annealing, state.step, dtype)
         settings = log_density, self.kernel, beta, self.score_clip
-        values, scores, prepared = map_rows(self.mesh, _prepare, x, *settings)
+        values, scores, prepared = split_over_devices(self.mesh, _prepare, x, *settings)
         bandwidth = self._bandwidth(state)
         if self.repellers is not None:
             repellers = self._project(self.repellers.astype(dtype))
-            _, _, fixed = map_rows(self.mesh, _prepare, repellers, *settings)
+            of_repellers = split_over_devices(self.mesh, _prepare, repellers, *settings)
             join = lambda *parts: jnp.concatenate(parts)
-            prepared = jax.tree.map(join, prepared, fixed)
+            prepared = jax.tree.map(join, prepared, of_repellers[2])
         kernel = self.kernel.with_bandwidth(bandwidth)
-        force = map_rows(self.mesh, _force, x, kernel, prepared)
+        force = split_over_devices(self.mesh, _force, x, kernel, prepared)
         with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
@@ -193,7 +193,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         rule = self.kernel.bandwidth
         if not isinstance(rule, AbstractBandwidth):
             return measured_bandwidth(self.kernel, state.particles)
-        return cond_if_any(
+        return cond_if_any_run(
             state.step % rule.every == 0,
             lambda: measured_bandwidth(self.kernel, state.particles),
             state.bandwidth,

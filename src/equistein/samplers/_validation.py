@@ -15,7 +15,7 @@ from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 
 
-def num_runs(key: Keys) -> int | None:
+def count_runs(key: Keys) -> int | None:
     """Return how many runs the keys are for, None for a single key."""
     single = 0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1
     axes = key.shape[: key.ndim - single]
@@ -85,11 +85,11 @@ def state_like(
 ) -> PyTree:
     """Return the shapes of a sampler's state, whatever the density."""
     flat = lambda point: 0 * jnp.sum(point)
-    init = over_runs(runs, lambda particles: sampler.init(particles, flat))
+    init = vmap_over_runs(runs, lambda particles: sampler.init(particles, flat))
     return eqx.filter_eval_shape(init, particles)
 
 
-def over_runs(runs: int | None, function: Any) -> Any:
+def vmap_over_runs(runs: int | None, function: Any) -> Any:
     """Return a function vmapped over runs, if there are several."""
     return function if runs is None else eqx.filter_vmap(function)
 
@@ -115,7 +115,7 @@ def check_signature(log_density: LogDensity, particles: Particles) -> None:
         raise ValueError(text.format(f"it returned {value}"))
 
 
-def check_density(
+def check_finite(
     log_density: LogDensity, particles: Particles
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return values and scores; raise `ValueError` unless all are finite."""

@@ -34,11 +34,11 @@ def warn_of_samples(text: str, stacklevel: int = 2) -> None:
 
 
 def symmetry_warnings(
-    sampler: AbstractSampler, log_density: LogDensity, ends: Particles
+    sampler: AbstractSampler, log_density: LogDensity, final: Particles
 ) -> tuple[str, ...]:
     """Return a warning if what the sampler relies on is lost where particles ended."""
     try:
-        sampler.check(log_density, ends)
+        sampler.check(log_density, final)
     except ValueError as error:
         return (
             "the density suits the sampler where the particles began, not where they "
@@ -48,10 +48,10 @@ def symmetry_warnings(
     return ()
 
 
-def with_warnings(
+def issue_warnings(
     samples: Samples, start: np.ndarray, known: tuple[str, ...], name: str
 ) -> Samples:
-    """Return samples with all their warnings, issued too; `known` are from before."""
+    """Issue the `known` warnings and those of the samples; return samples with them."""
     if isinstance(samples.num_steps, np.ndarray):
         lines: dict[str, list[str]] = {}
         stateless = dataclasses.replace(samples, state=None)
@@ -63,7 +63,7 @@ def with_warnings(
         new = _warnings_of_run(samples, start)
     texts = tuple(f"{name}: {text}" for text in (*known, *new))
     for text in texts:
-        warn_of_samples(text, stacklevel=3)
+        warn_of_samples(text, stacklevel=4)  # the line that calls `run`
     return dataclasses.replace(samples, warnings=texts)
 
 
@@ -97,33 +97,31 @@ def collect_warnings() -> Iterator[dict[str, None]]:
 def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
     """Return the warnings of one run."""
     end, history = np.asarray(samples.particles), samples.history
-    found = [_drift(start, end), _warn_undefined(history.get("undefined", np.zeros(0)))]
+    undefined = history.get("undefined", np.zeros(0))
+    found = [_drift_warning(start, end), _undefined_warning(undefined)]
     if samples.num_steps >= _FEW_STEPS and start.shape == end.shape:
-        found.append(_still(start, end, history.get("acceptance", np.ones(1))))
+        found.append(_still_warning(start, end, history.get("acceptance", np.ones(1))))
     if "acceptance" in history and "particles" in history:
-        found.append(_warn_unmixed(history["particles"]))
+        found.append(_unmixed_warning(history["particles"]))
     if isinstance(samples.state, ChainState) and samples.num_steps:
         reason = (
             "they came to where the density is constant and walk at random. Bound the "
             "density, as the `container` of `es.from_ase` does."
         )
         scores = np.asarray(samples.state.walkers.score)
-        found.append(unguided(end, scores, "at the end", reason))
+        found.append(unguided_warning(end, scores, "at the end", reason))
     if "weights" in samples.summary:
-        found.append(_few_effective(np.asarray(samples.summary["weights"], float)))
+        found.append(_weights_warning(np.asarray(samples.summary["weights"], float)))
     return [text for text in found if text]
 
 
-def _still(start: np.ndarray, end: np.ndarray, rates: np.ndarray) -> str:
-    """Warn of particles that have not moved, or whose moves were hardly accepted."""
+def _still_warning(start: np.ndarray, end: np.ndarray, rates: np.ndarray) -> str:
+    """Return a warning of particles that have not moved, or hardly ever."""
     still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
     rate = float(np.mean(rates[len(rates) // 2 :]))
     if rate >= _ACCEPTANCE and 2 * still <= len(start):
         return ""
-    accepted = (
-        f"only {rate:.2%} of the proposals were accepted in the second half of the "
-        "run, and "
-    )
+    accepted = f"only {rate:.2%} of proposals were accepted in the second half, and "
     return (
         f"{accepted if rate < _ACCEPTANCE else ''}{still} of {len(start)} particles "
         "stand exactly where they began: these are not samples. Take another step "
@@ -131,8 +129,8 @@ def _still(start: np.ndarray, end: np.ndarray, rates: np.ndarray) -> str:
     )
 
 
-def _drift(start: np.ndarray, end: np.ndarray) -> str:
-    """Warn of particles that went as far as if nothing held them."""
+def _drift_warning(start: np.ndarray, end: np.ndarray) -> str:
+    """Return a warning of particles that went as far as if nothing held them."""
     reach = lambda x: float(np.sqrt(np.mean(np.square(x, dtype=np.float64))))
     before, after = reach(start), reach(end)
     if after <= _DRIFT * max(before, 1e-2):
@@ -143,8 +141,10 @@ def _drift(start: np.ndarray, end: np.ndarray) -> str:
     )
 
 
-def unguided(particles: np.ndarray, scores: np.ndarray, when: str, reason: str) -> str:
-    """Warn of scores that are zero at most particles, in several places."""
+def unguided_warning(
+    particles: np.ndarray, scores: np.ndarray, when: str, reason: str
+) -> str:
+    """Return a warning if most scores, in several places, are zero, else ""."""
     flat = np.all(scores == 0, axis=tuple(range(1, scores.ndim)))
     zero, places = int(np.sum(flat)), particles[flat]
     if 2 * zero <= len(scores) or not np.any(places != places[:1]):
@@ -155,8 +155,8 @@ def unguided(particles: np.ndarray, scores: np.ndarray, when: str, reason: str) 
     )
 
 
-def _warn_undefined(counts: np.ndarray) -> str:
-    """Warn of proposals at which the density was no number."""
+def _undefined_warning(counts: np.ndarray) -> str:
+    """Return a warning of proposals at which the density was no number."""
     num = int(np.sum(counts))
     if not num:
         return ""
@@ -166,8 +166,8 @@ def _warn_undefined(counts: np.ndarray) -> str:
     )
 
 
-def _warn_unmixed(places: np.ndarray) -> str:
-    """Warn of independent chains that are not where the others are, or creep."""
+def _unmixed_warning(places: np.ndarray) -> str:
+    """Return a warning of chains that are not where the others are, or creep."""
     draws = places[len(places) // 2 :]
     if len(draws) < _DRAWS or places.shape[1] < _CHAINS:
         return ""
@@ -196,8 +196,8 @@ def _warn_unmixed(places: np.ndarray) -> str:
     )
 
 
-def _few_effective(weights: np.ndarray) -> str:
-    """Warn of weights that a few particles have nearly all of."""
+def _weights_warning(weights: np.ndarray) -> str:
+    """Return a warning of weights that a few particles have nearly all of."""
     effective = float(np.sum(weights) ** 2 / np.sum(weights**2))
     if not math.isfinite(effective) or effective >= _EFFECTIVE * len(weights):
         return ""

@@ -124,9 +124,8 @@ def fit(
     trainer = _trainer(source, objective, optimization, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
     columns = _columns(trainer, state, checked, callbacks)
-    needed = _BYTES_PER_NUMBER * num_epochs * len(columns)
-    what = f"The history of {num_epochs} epochs"
-    check_memory(what, needed, "take a smaller `num_epochs`")
+    what, needed = f"The history of {num_epochs} epochs", num_epochs * len(columns)
+    check_memory(what, _BYTES_PER_NUMBER * needed, "take a smaller `num_epochs`")
     shape, num = checked.points.shape[1:], trainer.num_batches * batch_size
     source.prepare(key, num, energy.num_classes(shape))
     fingerprint = {

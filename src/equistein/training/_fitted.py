@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._arrays import as_keys
-from equistein._limits import check_drawn
+from equistein._limits import check_sample_memory
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Particles, Point, Scalar
 from equistein.energies import AbstractEnergy
@@ -90,7 +90,7 @@ class Fitted(eqx.Module):
                 "(sampler, initial), or run a sampler on `fitted.log_density`."
             )
         shape = self.reference.center.shape
-        check_drawn(num, shape)
+        check_sample_memory(num, shape)
         most = self.energy.num_classes(shape)
         if label is not None and most is not None:
             if not is_integer(label) or not 0 <= label < most:

@@ -54,7 +54,7 @@ def test_average_over_labels_is_the_sum_over_all_elements(name, dtype, key):
     x, y, s = (jr.normal(k, (7, *shape)) for k in jr.split(key, 3))
     low = [z.astype(dtype) for z in (x, y, s)]
     closed = jax.jit(lambda *z: kernel.stein_force(*z))(*low)
-    summed = every.stein_force(base, x, y, s)
+    summed = every.force(base, x, y, s)
     assert closed.dtype == dtype
     tolerance = 1e-5 if dtype == jnp.float32 else 1e-10
     closed = np.asarray(closed, float)
@@ -70,7 +70,7 @@ def test_average_over_shifts_is_the_sum_over_many(key):
     kernel = Equivariant(base, group)
     every = Elements(group, jnp.linspace(0, 2 * np.pi, 200, endpoint=False))
     x, y, s = (jr.normal(k, (5, 5)) for k in jr.split(key, 3))
-    summed = every.stein_force(base, x, y, s)
+    summed = every.force(base, x, y, s)
     assert np.allclose(kernel.stein_force(x, y, s), summed, atol=1e-12)
     nearest = every.squared_orbit_distances(base, x, y)
     assert np.allclose(

@@ -7,7 +7,7 @@ from equistein.plotting import side_by_side
 
 def test_pictures_without_a_table_of_bonds(chem):
     sulphide = np.array([[0.0, 0.0, 0.0], [0.97, 0.93, 0.0], [-0.97, 0.93, 0.0]])
-    assert set(molecule_pictures("SHH", sulphide[None])) == {"molecules", "turned"}
+    assert set(molecule_pictures("SHH", sulphide[None])) == {"molecules", "viewer"}
 
 
 def test_bonds_and_angles_of_new_molecules_stand_beside_the_data(chem):

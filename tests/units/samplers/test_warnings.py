@@ -11,7 +11,7 @@ import scipy.signal
 
 import equistein as es
 from equistein.metrics import split_r_hat
-from equistein.samplers._warnings import _few_effective, _unmixed
+from equistein.samplers._warnings import _unmixed_warning, _weights_warning
 
 
 def normal(x):
@@ -107,12 +107,12 @@ def test_draws_that_are_nearly_alike_are_told():
     """Chains in one place, so that R-hat is content, each of which creeps."""
     noise = np.asarray(jr.normal(jr.key(0), (400, 30, 1)))
     creeping = scipy.signal.lfilter([1.0], [1.0, -0.93], noise, axis=0)
-    told = _unmixed(creeping)
+    told = _unmixed_warning(creeping)
     assert re.search(r"the 6000 draws of the 30 chains .* are worth [12]\d\d\.", told)
-    assert _unmixed(noise) == ""
+    assert _unmixed_warning(noise) == ""
     some = np.array([1.0, *[1e-3] * 99])
-    assert "are worth 1.2 equal ones" in _few_effective(some)
-    assert _few_effective(np.full(100, 0.01)) == ""
+    assert "are worth 1.2 equal ones" in _weights_warning(some)
+    assert _weights_warning(np.full(100, 0.01)) == ""
 
 
 def hollow(x):

@@ -32,7 +32,7 @@ class AbstractAverage(eqx.Module):
     """
 
     @abc.abstractmethod
-    def stein_force(
+    def force(
         self,
         base: AbstractRadialKernel,
         targets: Targets,
@@ -84,7 +84,7 @@ class AbstractClosedForm(AbstractAverage):
     def value(self, x: Point, y: Point, bandwidth: Scalar) -> Float[Array, "dim dim"]:
         """Return $K(x, y)$ on flattened points of the subspace."""
 
-    def stein_force(self, base, targets, sources, scores):
+    def force(self, base, targets, sources, scores):
         bandwidth = base.fixed_bandwidth(sources)
         x, y, s = map(self.rows, (targets, sources, scores))
         block = lambda rows: self.block_sum(rows, y, s, bandwidth)
@@ -124,11 +124,12 @@ class Elements(AbstractAverage):
         move = jax.vmap(jax.vmap(self.group.push, (None, 0)), (0, 0))
         return move(inverse, forces)
 
-    def stein_force(self, base, targets, sources, scores):
-        orbits, moved = self.act(sources), self.push(scores)
+    def force(self, base, targets, sources, scores):
+        copies, pushed = self.act(sources), self.push(scores)
         targets, shape = jax.vmap(self.project)(targets), (-1, *sources.shape[1:])
-        copies = orbits.reshape(shape), moved.reshape(shape)
-        return base._force_about(orbits[0], targets, *copies)
+        # All is shifted by the mean under the first element, which is the identity.
+        rows = copies.reshape(shape), pushed.reshape(shape)
+        return base._force_about(copies[0], targets, *rows)
 
     def matrix(self, base, x, y):
         weights = jax.vmap(base, (None, 0))(self.project(x), self.act(y[None])[:, 0])

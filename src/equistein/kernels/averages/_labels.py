@@ -53,7 +53,7 @@ class LabelAverage(AbstractAverage):
     permutes: bool
     has_signs: bool
 
-    def stein_force(self, base, targets, sources, scores):
+    def force(self, base, targets, sources, scores):
         x, y, s = map(self.rows, (targets, sources, scores))
         copies = 4 * self.group.labels.num**2 * (1 + self.has_signs)
         block = lambda rows: self._block_sum(base, rows, y, s)

@@ -29,7 +29,7 @@ class TorusAverage(AbstractAverage):
 
     group: TorusTranslations
 
-    def stein_force(self, base, targets, sources, scores):
+    def force(self, base, targets, sources, scores):
         def term(x, y, score):
             value, slope = jax.value_and_grad(self._value, argnums=2)(base, x, y)
             return value * score + slope
