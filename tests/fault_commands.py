@@ -134,7 +134,7 @@ def unclear(told, status, good):
     return wrong
 
 
-def condition(folder):
+def given(folder):
     """Return what a command gave, and its report without time and place."""
     found = {
         name: (folder / name).read_bytes()

@@ -7,11 +7,11 @@ NAMED = {  # what the change is about: package, file, before, after
     ),
     "score clipping in SVGD": (
         "samplers", "samplers/_svgd.py",
-        "scores = beta * clipped(scores, score_clip)", "scores = beta * scores",
+        "scores = beta * clip_norms(scores, score_clip)", "scores = beta * scores",
     ),
     "repellers": (
         "samplers", "samplers/_svgd.py",
-        "prepared = jax.tree.map(join, prepared, fixed)", "fixed = join(x, x), fixed",
+        "prepared = jax.tree.map(join, prepared, of_repellers[2])", "join(x, x)",
     ),
     "score clipping of repellers": (
         "samplers", "samplers/_svgd.py",
@@ -20,7 +20,7 @@ NAMED = {  # what the change is about: package, file, before, after
     ),
     "a log density that is not finite": (
         "samplers", "samplers/_scan.py",
-        "jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(log_density)",
+        "jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(mean_log_density)",
         "jnp.all(jnp.isfinite(state.particles))",
     ),
     "a proposal whose density is infinite": (

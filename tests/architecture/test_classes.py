@@ -9,8 +9,9 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractGroup.project", "AbstractGroup.check_shape",
     "AbstractGroup.push",
     "AbstractGroup.elements", "AbstractFiniteGroup.sample",
-    "AbstractSampler.check_shape", "AbstractSampler.check", "AbstractSampler.scaled",
-    "AbstractSampler.summary", "AbstractSampler.sharded",
+    "AbstractSampler.check_shape", "AbstractSampler.check",
+    "AbstractSampler.scale_steps",
+    "AbstractSampler.summary", "AbstractSampler.shard",
     "AbstractSampler.log_densities",
     "AbstractMarkovChains.tune",
     "AbstractKernel.with_bandwidth", "AbstractKernel.project", "AbstractKernel.check",
@@ -21,9 +22,9 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractRadialKernel.pull_back",
     "AbstractRadialKernel._force_about",
     "AbstractEnergy.evaluate",
-    "AbstractEnergy.given", "AbstractEnergy.num_classes",
+    "AbstractEnergy.condition", "AbstractEnergy.num_classes",
     "AbstractNoiseEnergy.start",
-    "AbstractGenerator.scaled", "AbstractParticleSystem.start",
+    "AbstractGenerator.scale_steps", "AbstractParticleSystem.start",
 }  # fmt: skip
 
 

@@ -146,7 +146,7 @@ CALLS = {
             step_size=0.1, annealing=es.samplers.Geometric(num_steps=10), num_steps=10
         ),
         as_blackjax=dict(sampler=LANGEVIN, log_density=log_density),
-        GeometricPath=dict(log_density=log_density, base=NORMAL),
+        GeometricPath=dict(log_density=log_density, reference=NORMAL),
     ),
     **calls(
         es.networks,
@@ -210,7 +210,7 @@ CALLS = {
         annealed_importance_sampling=dict(
             key=jr.key(0),
             log_density=log_density,
-            base=NORMAL,
+            reference=NORMAL,
             num_particles=8,
             num_steps=4,
         ),

@@ -56,7 +56,7 @@ def plain(key, group, data):
     return energy_for(key, group, data, widths=(8,))
 
 
-def joint_energy(key, group, data):
+def joint(key, group, data):
     return energy_for(key, group, data, num_classes=3, widths=(8,), temperature=2.0)
 
 

@@ -46,7 +46,7 @@ def plain():
     return PlainEnergy(MLP(6, widths=(4,), key=jr.key(1)))
 
 
-def joint_energy():
+def joint():
     return JointEnergy(MLP(6, widths=(4,), out_size=2, key=jr.key(1)))
 
 

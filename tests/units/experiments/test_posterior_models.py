@@ -41,7 +41,7 @@ def test_the_evidence_of_one_component_is_that_of_the_closed_form():
     y, posterior = np.asarray(model.data), model.posterior()
     n, gap = len(y), y - 20
 
-    def condition(log_variance):  # the mean is integrated out by hand
+    def given(log_variance):  # the mean is integrated out by hand
         s = np.exp(log_variance)
         quadratic = gap @ gap / s - 100 * gap.sum() ** 2 / (s * (s + 100 * n))
         logs = (n - 1) * log_variance + np.log(s + 100 * n) + n * np.log(2 * np.pi)

@@ -13,7 +13,7 @@ from equistein.runs import (
     write_environment,
     write_report,
 )
-from equistein.runs._report import headlines, rounded
+from equistein.runs._report import headlines, round_to_spread
 
 LABELS = {
     "energy_w2": ("distance of energies", "lower"), "accuracy": ("accuracy", "higher"),
@@ -63,7 +63,7 @@ def headlines_of(metrics, wanted=(), floor="exact samples", labels=None):
     ],
 )
 def test_numbers_are_rounded_by_their_spread(value, spread, text):
-    assert rounded(value, spread) == text
+    assert round_to_spread(value, spread) == text
 
 
 def test_the_best_comes_first_with_what_it_is_better_than():

@@ -23,8 +23,13 @@ from equistein.samplers import (
     run,
     suppress_warnings,
 )
-from equistein.samplers._geometric_path import ess_fraction, unvalued
-from equistein.samplers._ladder import _arrived, equal_rejection, first_ladder, Replicas
+from equistein.samplers._geometric_path import ess_fraction, walkers_without_values
+from equistein.samplers._ladder import (
+    _note_arrivals,
+    equal_rejection,
+    first_ladder,
+    Replicas,
+)
 
 SAMPLER = ParallelTempering(
     MALA(0.3), num_temperatures=5, num_adapt=256, reference=Normal(jnp.zeros(2), 4.0)
@@ -119,7 +124,7 @@ def test_a_swap_is_in_detailed_balance_on_an_enumerable_case():
         )
         return float(_ladder.swap_chances(both, betas)[0, 0])
 
-    def joint_energy(cold, hot):
+    def joint(cold, hot):
         at = lambda i, beta: np.exp((1 - beta) * log_b[i] + beta * log_p[i])
         return at(cold, 1.0) * at(hot, 0.25)
 
@@ -242,12 +247,12 @@ def test_the_effective_share_of_equal_weights_is_all_of_them():
 def test_a_journey_is_from_the_target_to_the_hot_end_and_back():
     heading = jnp.array([[0, 2, 1], [1, 0, 2], [0, 1, 2]])
     trips = jnp.array([[0, 3, 1], [1, 0, 0], [0, 0, 5]])
-    walker = unvalued(jnp.zeros((3, 3, 2)))
-    found = _arrived(Replicas(walker, heading, trips))
+    walker = walkers_without_values(jnp.zeros((3, 3, 2)))
+    found = _note_arrivals(Replicas(walker, heading, trips))
     assert np.array_equal(found.heading, [[1, 1, 1], [1, 0, 2], [0, 2, 2]])
     assert np.array_equal(found.round_trips, [[0, 4, 1], [1, 0, 0], [0, 0, 5]])
-    walker = unvalued(jnp.zeros((1, 3, 2)))
-    alone = _arrived(Replicas(walker, heading[:1], trips[:1]))
+    walker = walkers_without_values(jnp.zeros((1, 3, 2)))
+    alone = _note_arrivals(Replicas(walker, heading[:1], trips[:1]))
     assert np.array_equal(alone.heading, [[1, 1, 1]])
 
 

@@ -46,7 +46,7 @@ SVGD = es.SVGD(es.kernels.Equivariant(es.kernels.RBF(1.0), es.groups.Cyclic(4)),
                optax.sgd(0.3))  # fmt: skip
 # A run that should be doubted, what it is told, and the same run of a sound density.
 DOUBTED = {
-    "stuck": (es.MALA(1e6), normal, {}, "of the proposals were accepted", MALA),
+    "stuck": (es.MALA(1e6), normal, {}, "of proposals were accepted", MALA),
     "drifting": (es.Langevin(10.0), improper, {}, "has the density a finite", MALA),
     "undefined": (MALA, outside_nan, {}, "`log_density` was NaN at", None),
     "undefined at some temperature": (

@@ -25,7 +25,7 @@ from equistein.training import (
     Normals,
     Persistent,
 )
-from equistein.training._checkpoint import described, load_checkpoint, save_checkpoint
+from equistein.training._checkpoint import identify, load_checkpoint, save_checkpoint
 from short_fits import fit, same, stop_after
 
 ADAM = optax.adam(0.01)
@@ -157,7 +157,7 @@ def test_a_state_of_other_shapes_or_types_is_refused(tmp_path):
     path, header = tmp_path / "c.npz", {"seed": 1}
     save_checkpoint(path, {"x": jnp.ones(3)}, header, {}, [])
     for like in (jnp.ones(4), jnp.ones(3, jnp.float32), jnp.ones(3, int)):
-        with pytest.raises(CheckpointError, match="energy"):
+        with pytest.raises(CheckpointError, match="shapes or types"):
             load_checkpoint(path, {"x": like}, header)
 
 
@@ -212,8 +212,8 @@ def nested(step=0.1, noise=0.1, weight=1.0):
     ],
 )
 def test_parts_that_differ_have_other_descriptions(first, second):
-    assert described(first) != described(second)
-    assert described([first]) == described([first])
+    assert identify(first) != identify(second)
+    assert identify([first]) == identify([first])
 
 
 def test_functions_that_hold_themselves_are_described():
@@ -223,5 +223,5 @@ def test_functions_that_hold_themselves_are_described():
     def two(n):
         return one(n - 1) if n else two
 
-    assert described(one) != described(two)
-    assert described(batch_of) == described(batch_of)
+    assert identify(one) != identify(two)
+    assert identify(batch_of) == identify(batch_of)
