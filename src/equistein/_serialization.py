@@ -64,7 +64,7 @@ def load_arrays(
             text = entries.pop(_HEADER).tobytes()
             check_read_size(f"The header of {path}", JSON_GROWTH * len(text))
             about = json.loads(text)
-            content, version = about["equistein"], about["version"]
+            found_kind, version = about["equistein"], about["version"]
             header = about["header"]
         except LimitError:
             raise
@@ -73,10 +73,10 @@ def load_arrays(
                 f"{path} is no file of equistein that holds a {kind}, or is damaged "
                 f"({type(error).__name__}: {error}){remedy}."
             ) from None
-    if (content, version) != (kind, VERSION):
+    if (found_kind, version) != (kind, VERSION):
         raise FileFormatError(
-            f"{path} holds a {content} of version {version}, not a {kind} of version "
-            f"{VERSION}{remedy}."
+            f"{path} holds a {found_kind} of version {version}, not a {kind} of "
+            f"version {VERSION}{remedy}."
         )
     if checksum != stored:
         raise FileFormatError(

@@ -36,15 +36,15 @@ _TIME_LIMITS: Any = {
 def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     """Return a dataclass field for a setting, which is None if it is not given.
 
-    Its help is the text of its class, or of each network where these differ, with the
-    default for each.
+    Its help is its description in the docstring, for each network if these differ, with
+    each default.
     """
-    having = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
-    texts = {network: _description(SETTINGS[network], name) for network in having}
+    defaults = {k: getattr(s, name) for k, s in SETTINGS.items() if hasattr(s, name)}
+    texts = {network: _description(SETTINGS[network], name) for network in defaults}
     words = [f"For {network}: {text}" for network, text in texts.items()]
     if len(set(texts.values())) == 1:
         words = [*texts.values()][:1]
-    words.append(f"(default: {'; '.join(f'{k} {v}' for k, v in having.items())})")
+    words.append(f"(default: {'; '.join(f'{k} {v}' for k, v in defaults.items())})")
     return name, Annotated[kind | None, tyro.conf.arg(help=" ".join(words))], None
 
 
@@ -111,22 +111,22 @@ class Fit:
         problem: The symmetry, which columns and labels are used, and the network.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.
-        distributed: Which other processes share the work.
-        options: Settings of training and sampling; others are the network's defaults.
+        processes: Which other processes share the work.
+        options: Settings of training and sampling; by default those of the network.
     """
 
     data: Annotated[pathlib.Path, tyro.conf.Positional]
     problem: Annotated[Problem, tyro.conf.arg(name="")]
     out: pathlib.Path | None = None
     dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
+    processes: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
     options: Annotated[FitOptions, tyro.conf.arg(name="")] = FitOptions()  # type: ignore
 
     def execute(self) -> int:
         """Check everything, make the run folder, and fit."""
-        if self.distributed.distributed and self.out is None:
+        if self.processes.distributed and self.out is None:
             raise UserError("--distributed needs --out, the same for all processes.")
-        self.distributed.join()
+        self.processes.join()
         task = _prepare(self.data, self.problem, self.options)
         if self.dry_run:
             say(task.description)
@@ -205,10 +205,11 @@ class _Task:
         data, num_held_out = self.dataset, self.dataset.num_held_out
         kind = "A joint energy" if data.num_classes else "An energy"
         num, shape = len(data.points), tuple(data.points.shape[1:])
+        unit = "points" if data.species is None else "molecules"
         text = (
             f"{kind} with the symmetry {self.problem.group}, learned from "
-            f"{num - num_held_out} of {num} points of shape {shape}; the others are "
-            "held out."
+            f"{num - num_held_out} of {num} {unit} of shape {shape}; the others "
+            "are held out."
         )
         named = {
             "Formula": [formula(data.species)] if data.species else (),
@@ -225,7 +226,7 @@ class _Task:
             return f"{text} To learn from the {names} in the file, give --kelvin{more}."
         if names:
             text += f" The file has {names}, at {data.kelvin:g} K"
-            text += "." if data.labels is not None else "; only forces are learned."
+            text += "." if data.labels is not None else "; energies are not learned."
         return text
 
     def run(self, folder: RunFolder) -> int:
@@ -238,7 +239,7 @@ class _Task:
         return run_locked(folder, lambda: self._fit_and_judge(folder))
 
     def _fit(self, folder: RunFolder) -> Fitted:
-        # The key itself has drawn the initial weights and the held-out points.
+        # The initial weights and the split were drawn from the key itself.
         _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
         train = self.dataset.train()
         return self.model.fit(
@@ -255,7 +256,7 @@ class _Task:
             fitted.save(folder.path / RunFolder.MODEL)
             say(f"Drawing {problem.num_samples} samples ...")
             models.write_fit_report(
-                judge_key, folder, fitted, self.dataset.in_memory(),
+                judge_key, folder, fitted, self.dataset.preview(),
                 num_samples=problem.num_samples, ais_steps=problem.ais_steps,
                 title=f"equistein fit: {self.data.name}", lead=self.description,
                 seed=problem.seed, progress=True,
@@ -302,7 +303,7 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
         num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
         settings = dataclasses.replace(settings, batch_size=num)
     model = models.for_dataset(jr.key(problem.seed), dataset, settings)
-    train = dataset.in_memory().train()
+    train = dataset.preview().train()
     model.check(jr.key(problem.seed), train.points, train.labels)
     check_sample_memory(problem.num_samples, dataset.points.shape[1:])
     what = f"The history of {model.num_epochs} epochs"

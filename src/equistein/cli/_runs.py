@@ -18,11 +18,11 @@ class Resume:
 
     Attributes:
         run: The run folder.
-        distributed: Which other processes share the work of a fit.
+        processes: Which other processes share the work of a fit.
     """
 
     run: Annotated[pathlib.Path, tyro.conf.Positional]
-    distributed: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
+    processes: Annotated[Distributed, tyro.conf.arg(name="")] = Distributed()
 
     def execute(self) -> int:
         """Do what the folder's config.json describes and is not done yet."""
@@ -36,7 +36,7 @@ class Resume:
         check_settings(folder)
         if command == "sweep":
             return run_members(folder)
-        return resume_fit(folder, self.distributed)
+        return resume_fit(folder, self.processes)
 
 
 @dataclasses.dataclass(frozen=True)

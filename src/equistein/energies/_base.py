@@ -62,7 +62,7 @@ class AbstractEnergy(eqx.Module):
         """
         raise ValueError(
             f"`label` was {label!r}, but {type(self).__name__} has no classes: leave "
-            "it out, or fit a JointEnergy to labelled data."
+            "it out, or fit a JointEnergy to labeled data."
         )
 
 

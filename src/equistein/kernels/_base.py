@@ -47,7 +47,7 @@ class AbstractKernel(eqx.Module):
         bandwidth: A length, or a rule for it; 1 for a kernel that has none.
     """
 
-    bandwidth = 1.0  # the default of the field, in kernels that have it
+    bandwidth = 1.0  # of kernels without the field; dataclasses make it its default
 
     @abc.abstractmethod
     def force(self, targets: Targets, prepared: PyTree) -> Targets:

@@ -14,8 +14,8 @@ from equistein.kernels._bandwidth import SquaredDistances
 from equistein.kernels._base import AbstractScalarKernel, Prepared
 from equistein.kernels._pairs import Targets
 from equistein.kernels._radial import AbstractDerivedKernel, AbstractRadialKernel
-from equistein.kernels.averages._base import AbstractAverage, Elements
-from equistein.kernels.averages._table import average_over, elements_of
+from equistein.kernels.averages._base import AbstractAverage, AverageOverElements
+from equistein.kernels.averages._table import average_over, average_over_elements
 
 Average = TypeVar("Average", bound=AbstractAverage)
 
@@ -43,7 +43,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
 
     $$K(x, y) = \int_G k(x, g y)\, R_g\, dg, \qquad K(gx, hy) = R_g K(x, y) R_h^\top$$
 
-    With it SVGD moves particles against the orbits of all particles,
+    With it each particle interacts with the orbits of all particles,
 
     $$\psi(x) = \tfrac1n \sum_j \int k(x, g x_j)\, s(g x_j)
       + \nabla_2 k(x, g x_j)\, dg,$$
@@ -68,7 +68,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
         key: The key of the Haar sample.
 
     Raises:
-        ValueError: If the group needs a Haar sample.
+        ValueError: If `num_samples` is needed and missing, or is given without `key`.
 
     References:
         Jaini, Holdijk and Welling (2021), Example 3; Reisert and Burkhardt (2007),
@@ -99,7 +99,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
 
 
 @check_arguments
-class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
+class Invariant(AbstractGroupKernel[AverageOverElements], AbstractScalarKernel):
     r"""The paper's average of a scalar kernel, which does not make SVGD equivariant.
 
     $$k_G(x, y) = \int_G k(x, g y)\, dg$$
@@ -116,7 +116,7 @@ class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
         key: The key of the Haar sample.
 
     Raises:
-        ValueError: If the group needs a Haar sample.
+        ValueError: If `num_samples` is needed and missing, or is given without `key`.
 
     References:
         Jaini, Holdijk and Welling (2021), Examples 1 and 2.
@@ -124,7 +124,7 @@ class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
 
     base: AbstractRadialKernel
     group: AbstractGroup
-    average: Elements
+    average: AverageOverElements
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Invariant(AbstractGroupKernel[Elements], AbstractScalarKernel):
         num_samples: int | None = None,
         key: Key | None = None,
     ):
-        self.average = elements_of("Invariant", group, num_samples, key)
+        self.average = average_over_elements("Invariant", group, num_samples, key)
         self.base = base
         self.group = group
 

@@ -88,7 +88,7 @@ def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
     Center the points first: there the terms cancel, and in float32 a cloud far from the
     origin would lose all digits.
     """
-    if are_few(x, y):
+    if differences_are_faster(x, y):
         total = jnp.zeros((len(x), len(y)), x.dtype)
         for i in range(x.shape[1]):  # not one sum over an axis: it would not be fused
             total += (x[:, None, i] - y[None, :, i]) ** 2
@@ -96,10 +96,10 @@ def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
     return jnp.maximum(squared_norms(x, y) - matmul(2 * x, y.T), 0)
 
 
-def are_few(x: TargetRows, y: SourceRows) -> bool:
-    """Whether differences take less time than a product of matrices.
+def differences_are_faster(x: TargetRows, y: SourceRows) -> bool:
+    """Whether pairwise differences are faster than a product of matrices.
 
-    Equal numbers exclude copies by a group, which each difference would compute again.
+    Unequal numbers mean copies by a group: XLA would redo them for each difference.
     """
     return len(x) == len(y) <= _FEW_POINTS and x.shape[1] <= _FEW_NUMBERS
 

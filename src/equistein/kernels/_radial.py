@@ -15,8 +15,8 @@ from equistein._types import Point, Scalar
 from equistein.kernels._bandwidth import AbstractBandwidth, Bandwidth, Median
 from equistein.kernels._base import AbstractKernel, AbstractScalarKernel, Prepared
 from equistein.kernels._pairs import (
-    are_few,
     centered,
+    differences_are_faster,
     flatten,
     Pairs,
     SourceRows,
@@ -57,13 +57,13 @@ class AbstractRadialKernel(AbstractScalarKernel):
         sources: Sources,
         scores: Sources,
     ) -> Targets:
-        """Return the force, computed about the mean of `particles` for its digits."""
+        """Return the force, shifting points by the mean of `particles` for accuracy."""
         x, y = centered(flatten(targets), flatten(sources), flatten(particles))
         total = sum_blocks(self._block_sum, x, y, flatten(scores))
         return (total / len(y)).reshape(targets.shape)
 
     def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
-        """Return the points between which distances are taken, if periodic."""
+        """Return the points as the kernel compares them: periodic ones on circles."""
         return points[None]
 
     def pull_back(
@@ -122,7 +122,7 @@ class RBF(AbstractRadialKernel):
 
     def _block_sum(self, targets, sources, scores):
         precision = 1 / self.fixed_bandwidth(targets) ** 2
-        if are_few(targets, sources):
+        if differences_are_faster(targets, sources):
             gram = jnp.exp(-0.5 * precision * squared_distances(targets, sources))
         else:
             gram = jnp.exp(_exponents(precision, targets, sources))

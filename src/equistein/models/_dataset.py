@@ -42,9 +42,9 @@ class Dataset:
     """Points, with their classes and elements if the file has them.
 
     Attributes:
-        points: The points, those held out at the end; perhaps an array on disk.
-        labels: The class of each, -1 where unknown; or its energy in kT, less their
-            mean, NaN where unknown.
+        points: The points, the held-out ones last; perhaps an array on disk.
+        labels: The class of each point, -1 where unknown; or its energy in kT minus the
+            mean of the known ones, NaN where unknown.
         group: The symmetry.
         num_classes: The number of classes.
         species: The element of each atom.
@@ -92,8 +92,8 @@ class Dataset:
             **{name: v if v is None else v[rows] for name, v in known.items()},
         )  # fmt: skip
 
-    def in_memory(self) -> "Dataset":
-        """Return what memory has room for: some of the points, if they are on disk."""
+    def preview(self) -> "Dataset":
+        """Return the data or, of points on disk, an even subset of each part."""
         if not isinstance(self.points, np.memmap):
             return self
         held_out = spread_rows(max(1, self.num_held_out), PREVIEW_SIZE) + self.num_train
@@ -114,14 +114,14 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         ValueError: If the file, or what it holds, is not what the problem needs.
     """
     arrays = path.suffix in (".npy", ".npz")
-    for names, fits, kinds in (
+    for names, allowed, kinds in (
         (("stream",), arrays, ".npy and .npz files"),
         (("columns", "label"), is_table(path), "tables, such as .csv"),
         (("dim", "species"), problem.group == "point-cloud", "--group point-cloud"),
     ):
         given = [f"--{name}" for name in names if getattr(problem, name)]
         _check(
-            fits or not given, f"{' and '.join(given)} is for {kinds}: leave it out."
+            allowed or not given, f"{' and '.join(given)} is for {kinds}: leave it out."
         )
     large = arrays and path.is_file() and path.stat().st_size > max_bytes()
     if is_molecules(path):
@@ -149,7 +149,7 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
             f"Training sees none of class {min(missing, default=0)} in {path}: number "
             "the classes from 0 on without gaps, and give enough points of each.",
         )
-    return dataset if problem.kelvin is None else _with_labels(path, problem, dataset)
+    return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
 
 
 def _check(good: bool | np.bool_, otherwise: str) -> None:
@@ -164,8 +164,8 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
         points, labels = read_image_folder(path)
         classes = image_classes(path)
     elif is_table(path):
-        named = problem.columns and [w.strip() for w in problem.columns.split(",")]
-        table = read_table(path, named, problem.label if problem.labels else None)
+        wanted = problem.columns and [w.strip() for w in problem.columns.split(",")]
+        table = read_table(path, wanted, problem.label if problem.labels else None)
         points, labels = table.points, table.labels
         columns, classes = table.columns, table.classes
     else:
@@ -202,7 +202,7 @@ def _with_group(
     points = as_particles(points, dim)
     _check(
         points.shape[1] > 1,
-        f"{path} holds one particle a point: for single vectors take so:3 or o:3.",
+        f"each point of {path} is a single particle: for one vector take so:3 or o:3.",
     )
     species = problem.species.split() if problem.species else [0] * points.shape[1]
     return points, PointCloud(species, dim)
@@ -222,16 +222,16 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     bad = (sizes < 2) | (sizes > _MAX_ATOMS)
     _check(
         not bad.any(),
-        f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but molecule "
-        f"{bad.argmax() + 1} has {sizes[bad.argmax()]}.",
+        f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but that at "
+        f"index {bad.argmax()} has {sizes[bad.argmax()]}.",
     )
     counts = collections.Counter(formula(frame.symbols) for frame in frames)
-    named = [f"{name} ({num})" for name, num in counts.most_common(_NAMED)]
-    named += [f"{len(counts) - _NAMED} others"] * (len(counts) > _NAMED)
+    formulas = [f"{name} ({num})" for name, num in counts.most_common(_NAMED)]
+    formulas += [f"{len(counts) - _NAMED} others"] * (len(counts) > _NAMED)
     _check(
         len(counts) == 1,
-        f"{path} holds molecules of {len(counts)} formulas, {', '.join(named)}: give "
-        "those of one formula in a file of their own, and fit one formula at a time.",
+        f"{path} holds molecules of {len(counts)} formulas, {', '.join(formulas)}: "
+        "give those of one formula in a file of their own, and fit one at a time.",
     )
     # Atoms of an element are alike, so each molecule's may be put into one order.
     unknown, points, forces = np.full((sizes[0], 3), np.nan), [], []
@@ -249,24 +249,24 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     )  # fmt: skip
 
 
-def _with_labels(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
+def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
     """Return data whose energies in kT, less their mean, are its labels if learned.
 
     A density determines its energy up to a constant. A graph network learns the density
     of blurred molecules, whose energies are unknown, so it learns from forces alone.
     """
-    features, num = problem.network == "features", dataset.num_train
+    by_features, num = problem.network == "features", dataset.num_train
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]
     known = known[np.isfinite(known)]
-    energies = features and len(np.unique(known)) > 1
-    forces = None if dataset.forces is None else np.nansum(dataset.forces[:num] ** 2)
+    uses_energies = by_features and len(np.unique(known)) > 1
+    forces = dataset.forces
     _check(
-        energies if forces is None else forces > 0,
-        "--kelvin needs forces, or energies with --network features, as in an extended "
-        f".xyz file, but the training part of {path} has none that are known and "
-        "differ: leave it out.",
+        uses_energies if forces is None else np.nansum(forces[:num] ** 2) > 0,
+        "--kelvin needs forces that are not all zero, or with --network features "
+        f"energies that differ, but the training part of {path} has none for this "
+        "network: leave --kelvin out.",
     )
-    if not (energies and problem.labels):
+    if not (uses_energies and problem.labels):
         return dataset
     labels = (dataset.energies - known.mean()) / (BOLTZMANN * (dataset.kelvin or 1.0))
     return dataclasses.replace(dataset, labels=labels.astype(np.float32))

@@ -27,7 +27,7 @@ from equistein.networks import EGNN, SteerableUNet
 from equistein.training import AbstractObjective, Blurred, CrossEntropy
 
 _LOOKED_AT = 512  # clouds to measure distances in
-_NEAREST_NOISES = 20  # sigma_min in the median distance to the nearest particle
+_DIVISOR = 20  # of the median distance to the nearest particle, for sigma_min
 _STEIN_FRACTION = 0.04  # of the Langevin step, where the network reaches 8
 _REACH = 8.0
 _MOLECULE_TEMPERATURE = 0.7  # for relaxed molecules
@@ -35,7 +35,7 @@ _BATCHES = 19_200  # with half as many, samples of 17 atoms are worse
 _BATCHES_PER_POINT = 4  # of many points: LJ-13 needs them with 10 000
 _MOST_BATCHES = 38_400
 _IMAGE_BATCHES = 4_000
-_IMAGE_LEVELS = 80.0  # the largest noise of images over the least: 4 for pixels to 1
+_IMAGE_RATIO = 80.0  # the largest noise of images over the least
 _CLASS_WEIGHT = 0.01  # of the cross-entropy, beside a mean over pixels
 _CLIP = 3.0  # times the norm of the score of the noise alone
 _COARSEST = 8  # pixels a side, from which on no further level halves them
@@ -48,9 +48,9 @@ def graph_model(
     settings: DenoisingSettings,
     atomic_numbers: Sequence[int] | None,
 ) -> Model:
-    """Return a graph network of all particles, with an energy for each noise level.
+    """Return a model of a graph network, with an energy for each noise level.
 
-    It looks a quarter further than the data's largest distance.
+    The network's reach is 1.25 times the largest distance in the data.
     """
     if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(
@@ -63,7 +63,7 @@ def graph_model(
         group.species, atomic_numbers=atomic_numbers, dim=group.dim,
         width=settings.width, depth=settings.depth, reach=1.25 * farthest, key=key,
     )  # fmt: skip
-    energy = NoiseEnergy(network, data, settings.sigma_min or nearest / _NEAREST_NOISES)
+    energy = NoiseEnergy(network, data, settings.sigma_min or nearest / _DIVISOR)
     model = denoising_model(energy, data, settings)
     if atomic_numbers is None:
         return model
@@ -159,7 +159,7 @@ def image_model(
     normals = BlurredNormals(data, group, known, num_classes or 1)
     noise = settings.sigma_min
     # Silent at first: what is known already is where learning begins.
-    energy = MixtureNoiseEnergy(network.silent(), normals, noise, _IMAGE_LEVELS * noise)
+    energy = MixtureNoiseEnergy(network.silent(), normals, noise, _IMAGE_RATIO * noise)
     objective: AbstractObjective = NoiseConditionalScoreMatching()
     if num_classes is not None:
         objective = objective + _CLASS_WEIGHT * Blurred(CrossEntropy(), noise)

@@ -30,27 +30,27 @@ def figures(
     panels: Mapping[str, Mapping[str, np.ndarray]],
     species: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Draw samples, all and those of each class, beside data.
+    """Plot samples, all and those of each class, beside the data.
 
-    Panels are quantities of molecules, or columns of a table, in both.
+    Each panel has a quantity of molecules, or a column, of the data and the samples.
     """
     rows = {name: np.ravel(values) for name, values in features.items()}
-    drawn = {"features": histograms(rows, None, "invariant features, all together")}
+    plots = {"features": histograms(rows, None, "invariant features, all together")}
     steps = history["step"][0]
     if "negative_energy" in history:  # what training closed
         gap = history["positive_energy"] - history["negative_energy"]
-        drawn["energy_gap"] = curves(
+        plots["energy_gap"] = curves(
             {"data minus particles": (steps, gap)}, "energy gap",
             exact=(0.0, "exact"), x_label="epoch",
         )  # fmt: skip
     elif "denoising_loss" in history:
         lines = {"denoising": (steps, history["denoising_loss"])}
-        drawn["denoising_loss"] = curves(lines, "loss", x_label="epoch", log_y=True)
+        plots["denoising_loss"] = curves(lines, "loss", x_label="epoch", log_y=True)
     if panels:
-        drawn["shapes" if species else "columns"] = side_by_side(panels)
+        plots["shapes" if species else "columns"] = side_by_side(panels)
     if species is not None:
-        return drawn | molecule_pictures(species, shown["samples"])
-    return drawn | _points(group, shown)
+        return plots | molecule_pictures(species, shown["samples"])
+    return plots | _points(group, shown)
 
 
 def _points(group: AbstractGroup, shown: Mapping[str, np.ndarray]) -> dict[str, Any]:

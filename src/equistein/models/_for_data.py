@@ -115,7 +115,7 @@ def for_dataset(
     Raises:
         ValueError: If no network is known for the symmetry, or settings do not fit.
     """
-    train = dataset.in_memory().train()
+    train = dataset.preview().train()
     settings = settings or SETTINGS[usual_network(train.group, train.labels)]
     model = for_data(
         key, train.group, train.points, train.labels, settings=settings,
@@ -131,10 +131,10 @@ def for_dataset(
 
 
 def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:
-    """Return the objective with that of the forces, if there are some in kT.
+    """Return the objective, with force matching added if forces and kelvin are known.
 
-    A model of blurred points learns forces at blurred points too: its score there is
-    the mean of the forces at the points that may have been blurred to it.
+    A model of blurred data is matched to forces at blurred points: its score there is
+    the mean force at the clean points, given the blurred one.
     """
     # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
     weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0

@@ -65,9 +65,9 @@ _LIKELIHOOD = (
 )
 _DENOISING = (
     "Samples by reverse diffusion are compared with one half of the data by a smooth "
-    "histogram of their distances. Stable atoms have bonds, by a table of lengths of "
-    "H, C, N, O and F, that sum to their valence; RDKit accepts valid molecules; novel "
-    "ones are not in the data. Bonds and angles are means."
+    "histogram of their distances. An atom is stable if its bonds, by a table of "
+    "lengths of H, C, N, O and F, sum to its valence; RDKit accepts valid molecules; "
+    "novel ones are not in the data. Bonds and angles are means."
 )
 _IMAGES = (
     "Samples by reverse diffusion are compared with one half of the data by their "
@@ -88,12 +88,12 @@ _CAPTIONS = {
     "follow it and data need not.",
     "samples": "The data, and new samples; those of each class by themselves.",
 }
-_KNOWN = 5_000  # molecules of the data that new ones are compared with
-_COMPARED = 5_000  # training frames that set the constant of the energies
+_MAX_MOLECULES = 5_000  # of the data, that new ones are compared with
+_MAX_FRAMES = 5_000  # of each part, whose energies are compared
 _SHOWN_CLASSES = 4
 _SHOWN_COLUMNS = 12
 _SAMPLES_OF_CLASS = 128
-_STEPS_OF_IMAGES = 100  # temperatures, at most
+_MAX_IMAGE_STEPS = 100  # of annealed importance sampling
 
 
 @check_arguments
@@ -131,14 +131,13 @@ def judge(
     for found, points in ((numbers, samples[:num]), (floor, first[:num])):
         distance = energy_distance(feature_map(points), other_features)
         found["energy_distance_of_features"] = distance
-        found["median_model_energy"] = jnp.median(values_at(energy, points))
     numbers |= _held_out_metrics(metrics_key, fitted, dataset, ais_steps)
     numbers |= force_errors(energy, dataset)
     shown, panels = {"data": np.asarray(data), "samples": np.asarray(samples)}, {}
     features = {"data": feature_map(data), "samples": feature_map(samples)}
     if dataset.species is not None:
         of_samples, of_data, panels = compare_molecules(
-            dataset.species, shown["data"][:_KNOWN], shown["samples"]
+            dataset.species, shown["data"][:_MAX_MOLECULES], shown["samples"]
         )
         numbers, floor = numbers | of_samples, floor | of_data
     for i, name in enumerate((dataset.columns or ())[:_SHOWN_COLUMNS]):
@@ -191,7 +190,7 @@ def _held_out_metrics(
                 numbers[f"{name}_denoising_loss"] = loss
         if isinstance(energy, MixtureNoiseEnergy) and len(points) > 1:
             if jnp.min(points) >= 0 and jnp.max(points) <= 1:
-                steps = min(num_steps, _STEPS_OF_IMAGES)
+                steps = min(num_steps, _MAX_IMAGE_STEPS)
                 bits_key = jr.fold_in(key, 1)
                 numbers |= image_bits(bits_key, energy, points, num_steps=steps)
     else:
@@ -248,17 +247,18 @@ def force_errors(energy: AbstractEnergy, dataset: Dataset) -> dict[str, float]:
     forces = held_out.forces
     if forces is not None and (known := np.isfinite(forces).all(axis=(1, 2))).any():
         learned = values_at(jax.grad(energy.log_density), held_out.points[known])
-        gaps = unit * np.asarray(learned) - forces[known]
-        found["held_out_force_error"] = float(np.abs(gaps).mean())
+        force_gaps = unit * np.asarray(learned) - forces[known]
+        found["held_out_force_error"] = float(np.abs(force_gaps).mean())
         found["held_out_force_error_of_zero"] = float(np.abs(forces[known]).mean())
-    gaps = []
+    energy_gaps = []
     for part in (train, held_out):
         if part.energies is not None and np.isfinite(part.energies).any():
-            rows = np.flatnonzero(np.isfinite(part.energies))[:_COMPARED]
+            rows = np.flatnonzero(np.isfinite(part.energies))[:_MAX_FRAMES]
             learned = np.asarray(values_at(energy, part.points[rows]))
-            gaps.append(unit * learned - part.energies[rows])
-    if len(gaps) == 2:
-        error = np.abs(gaps[1] - gaps[0].mean()).mean() / dataset.points.shape[1]
+            energy_gaps.append(unit * learned - part.energies[rows])
+    if len(energy_gaps) == 2:
+        training, others = energy_gaps
+        error = np.abs(others - training.mean()).mean() / dataset.points.shape[1]
         found["held_out_energy_error"] = 1_000 * float(error)
     return found
 
@@ -296,8 +296,8 @@ def write_fit_report(
         note += _FORCES
     text = ReportText(
         title=title, lead=lead, notes={"model": note}, captions=_CAPTIONS, floor="data",
-        floor_note="The floor: one half of the data compared with the other, and with "
-        "as many samples. Bonds and angles are of all data.",
+        floor_note="The floor: what points of one half of the data, at most as many as "
+        "samples, score against the other. Bonds and angles are of all data.",
         headlines=[name for name in FIT_METRICS if name in metrics][:5],
     )  # fmt: skip
     return write_report(folder, text)

@@ -46,8 +46,8 @@ class Model:
         generator: How new points are drawn.
         optimization: How the weights are updated.
         num_epochs: The number of epochs.
-        epoch_batches: The number of batches of each.
-        batch_size: The number of data points of each.
+        epoch_batches: Batches per epoch.
+        batch_size: Data points per batch.
         about: What is saved with the learned density, such as the atomic numbers.
     """
 

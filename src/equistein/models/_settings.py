@@ -61,12 +61,12 @@ class Problem(_Checked):
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.
-        ais_steps: The temperatures of the annealed importance sampling of log Z.
-        kelvin: The temperature in K of molecules whose energies in eV and forces in
-            eV / Angstrom the file has: both are learned as those of the density
-            exp(-E / kT), by a graph network only forces. Without it neither is used.
-        stream: Whether the points of an .npy or .npz file stay on disk, of which the
-            last are held out. Those of files of more than 512 MiB always do.
+        ais_steps: The number of temperatures in annealed importance sampling of log Z.
+        kelvin: The temperature in K, to learn the file's energies (eV) and forces
+            (eV / Angstrom) as those of exp(-E / kT); a graph network only forces. By
+            default neither is used.
+        stream: Whether to leave the points of an .npy or .npz file on disk, and hold
+            out the last of them. Always so above 512 MiB.
     """
 
     group: str
@@ -97,7 +97,7 @@ class AbstractSettings(_Checked):
         gradient_clip: The largest norm of the gradient of all weights.
         ema: The decay of the running mean of the weights, which is what is sampled.
         energy_limit: The size of an energy from which on a fit is diverging.
-        precision: How products are rounded on a GPU or a TPU; float32 is not at all.
+        precision: Rounding of products on a GPU or a TPU; float32 means none.
         sample_steps: Steps to draw new samples.
         sample_at_once: The number drawn together; the Stein force couples these.
     """

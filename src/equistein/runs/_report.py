@@ -199,14 +199,14 @@ def _headline(metrics: _Metrics, text: Any, name: str) -> dict[str, str]:
     label, better = _about_of(metrics, name).values()
     named = lambda entry: text.labels.get(entry, entry)
     number = lambda row: round_to_spread(row[name], row.get(f"{name}_sd"))
-    first, notes = [best := next(iter(values))], []
+    winners, notes = [best := next(iter(values))], []
     if floor is not None and better == "lower":
         # Below the floor nothing is better: it is as good as the floor.
-        first = [entry for entry in values if values[entry] <= floor] or first
-        notes += ["all as good as the floor"] if len(first) > 1 else []
+        winners = [entry for entry in values if values[entry] <= floor] or winners
+        notes += ["all as good as the floor"] if len(winners) > 1 else []
     nearest = floor is not None and f"best is nearest to {text.floor}"
     notes.append(_BETTER.get(better, nearest))
-    others = [entry for entry in values if entry not in first]
+    others = [entry for entry in values if entry not in winners]
     ends = dict.fromkeys(others[:1] + others[-1:])
     texts = [f"{named(entry)} {round_to_spread(values[entry])}" for entry in ends]
     notes.append(texts and f"others: {' and '.join(texts)}")
@@ -216,7 +216,7 @@ def _headline(metrics: _Metrics, text: Any, name: str) -> dict[str, str]:
     return {
         "metric": label,
         "value": number(metrics["entries"][best]),
-        "entry": ", ".join(map(named, first)),
+        "entry": ", ".join(map(named, winners)),
         "comparison": "; ".join(filter(None, notes)),
     }
 

@@ -171,7 +171,7 @@ class GeometricPath(eqx.Module):
         return eqx.tree_at(lambda w: w.value, walker, value)
 
     def evaluate_proposal(self, point: Point) -> PathWalker:
-        """Return the walker at a point, whose log density may be NaN."""
+        """Return the walker at a point; its log density may be NaN or infinite."""
         there = jax.value_and_grad(self.reference.log_density)(point)
         return PathWalker(point, *there, *jax.value_and_grad(self.log_density)(point))
 

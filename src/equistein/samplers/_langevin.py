@@ -129,10 +129,10 @@ class MALA(AbstractMarkovChains):
     then it stays, and the distribution is exact. One score evaluation a step.
 
     Args:
-        step_size: The first step $\eta > 0$, in squared units of the points.
+        step_size: The initial step size $\eta > 0$, in squared units of the points.
         num_adapt: The number of steps that adapt $\eta$.
         acceptance: The acceptance rate aimed at.
-        annealing: The inverse temperature $\beta$ as a function of the steps before;
+        annealing: The inverse temperature $\beta$ as a function of the steps taken;
             1 by default.
         score_clip: The largest norm of the drift d; longer ones are shortened in the
             proposal, and the distribution stays exact.

@@ -66,7 +66,7 @@ class ChainInfo(eqx.Module):
 
     The log density is the mean before the step; the update's norm is a root mean square
     over the particles; `evaluations` counts the score evaluations so far, a particle on
-    average, and `undefined` the moves of this step to where the log density is NaN.
+    average, and `undefined` this step's proposals at which the log density is NaN.
     """
 
     log_density: Scalar
@@ -87,10 +87,10 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     Attributes:
         step_size: The initial step size.
         project: What puts a point onto the subspace the particles live on.
-        num_adapt: The number of first steps in which the step size adapts.
+        num_adapt: The number of steps, from the start, in which the step size adapts.
         acceptance: The acceptance rate aimed at.
-        annealing: The inverse temperature as a function of the steps before; None is 1,
-            and is required where another sampler sets the temperature.
+        annealing: The inverse temperature as a function of the steps taken; None is 1.
+            It must be None where another sampler sets the temperature.
     """
 
     step_size: eqx.AbstractVar[float | Scalar]
@@ -105,12 +105,12 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         check_fraction(name, acceptance=self.acceptance)
 
     def scale_steps(self, factor: float | Scalar) -> "AbstractMarkovChains":
-        """Return these chains with their first step size multiplied."""
+        """Return these chains with their initial step size multiplied."""
         return eqx.tree_at(lambda s: s.step_size, self, self.step_size * factor)
 
     @abc.abstractmethod
     def parameters(self, particles: Particles) -> ChainParameters:
-        """Return the first parameters."""
+        """Return the initial parameters."""
 
     @abc.abstractmethod
     def move(

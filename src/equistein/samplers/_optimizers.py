@@ -93,7 +93,7 @@ def vector_adam(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> optax.GradientTransformation:
-    r"""Adam whose second moment is the length of each point's gradient.
+    r"""Adam whose second moment is one number per point, its mean squared gradient.
 
     $$m \leftarrow b_1 m + (1 - b_1) g, \quad
       v \leftarrow b_2 v + (1 - b_2) |g|^2 / d, \quad

@@ -28,9 +28,9 @@ from equistein.samplers._samples import (
 )
 from equistein.samplers._scan import (
     CHECK_EVERY,
-    record_steps,
-    record_steps_of_runs,
     RunStatus,
+    take_steps,
+    take_steps_of_runs,
 )
 from equistein.samplers._validation import (
     callback_errors,
@@ -52,7 +52,7 @@ from equistein.samplers._warnings import (
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
 # By default there are at most 199 records, as the steps between two are rounded down.
-# Each call is padded to as many as it may need, so any `num_steps` runs the same code.
+# Calls are padded to this many records, so any `num_steps` runs the same code.
 _RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
 _BYTES_PER_RECORD = 128  # bytes of a record without particles, about
 
@@ -94,7 +94,7 @@ def run(
             at each recorded step, as `particles` of shape (record, keep, *shape).
         initial_state: The `state` of earlier samples of the same density, to continue
             from instead of `particles`.
-        mesh: The devices that share the work, such as `es.device_mesh()`; None is one.
+        mesh: The devices that share the work, `es.device_mesh()`; one by default.
         progress: Whether to show a progress bar.
         check: Whether to check the density at the start, and the symmetry that the
             kernel relies on.
@@ -242,8 +242,8 @@ def _initial_state(num_runs, sampler, log_density, particles):
 def _loop(
     setup: _Setup, state: PyTree, show_progress: bool
 ) -> tuple[RunStatus, list, Callable[[Samples], BaseException] | None]:
-    """Take the steps; return also what makes the error if they ended early, or None."""
-    record = record_steps if setup.num_runs is None else record_steps_of_runs
+    """Take the steps; return also what makes the error if they were cut off."""
+    take = take_steps if setup.num_runs is None else take_steps_of_runs
     tol = None if setup.tol is None else float(setup.tol)
     done, calls = int(jnp.min(state.step)), _split_into_calls(setup, state)
     setup = setup.on_devices()
@@ -257,12 +257,12 @@ def _loop(
         with callback_errors(), bar:
             # Call k + 1 is dispatched before the result of call k is fetched, so the
             # device never waits for the host. If call k ended the run, call k + 1 takes
-            # no steps.
+            # no steps. The None at the end fetches the last result.
             for ends in [*calls, None]:
                 result, in_flight = in_flight, None
                 try:
                     if ends is not None:
-                        in_flight = record(
+                        in_flight = take(
                             newest, setup.keys, setup.sampler, setup.log_density, ends,
                             tol, setup.keep,
                         )  # fmt: skip
@@ -287,9 +287,9 @@ def _loop(
 
 
 def _split_into_calls(setup: _Setup, state: PyTree) -> list[Int[Array, " record"]]:
-    """Split the steps to record at into the ends of a few calls of equal length.
+    """Return, for each compiled call, the numbers of the steps to record.
 
-    The last end fills up a call; as it has been reached by then, it adds no record.
+    Each call gets equally many; repeats of the last number add no record.
     """
     num_steps, every, done = setup.num_steps, setup.every, int(jnp.min(state.step))
     least = 1 if setup.record_every else _RECORDS_PER_CALL
@@ -337,7 +337,7 @@ def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteErr
         failed = int(jnp.argmax(status.failed))
         key, good, where = key[failed], samples[failed].state, f" of run {failed}"
     false = jnp.zeros((), bool)
-    replay, _, _ = record_steps(
+    replay, _, _ = take_steps(
         RunStatus(good, false, false), key, setup.sampler, setup.log_density,
         jnp.arange(1, CHECK_EVERY + 1) + good.step, None, 0,
     )  # fmt: skip

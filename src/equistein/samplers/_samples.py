@@ -28,7 +28,7 @@ class Samples(eqx.Module):
             the sampler's info, such as `evaluations`, the scores taken at each particle
             so far; with `keep`, also `particles`. A run that ended before others
             repeats its last entry.
-        num_steps: The number of steps taken.
+        num_steps: The number of steps of this run; `step` also counts earlier runs.
         converged: Whether the update fell below the tolerance.
         state: The sampler's final state; pass it to `run` to continue.
         summary: Further results of the sampler by name, such as log Z.

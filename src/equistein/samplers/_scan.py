@@ -15,7 +15,7 @@ from equistein.samplers._base import AbstractSampler, cond_if_any_run
 State = TypeVar("State")
 
 CHECK_EVERY = 64
-"""Steps between two checks that all numbers are finite."""
+"""Steps between two checks that the particles are finite."""
 
 
 @accept_integer_key
@@ -58,12 +58,12 @@ class RunStatus(eqx.Module):
     ) -> "RunStatus":
         """Return the status after steps to a state, which may not be finite."""
         finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(mean_log_density)
-        keep = lambda new, old: jnp.where(finite, new, old)
-        good = jax.tree.map(keep, state, self.state)
+        pick = lambda new, old: jnp.where(finite, new, old)
+        good = jax.tree.map(pick, state, self.state)
         return RunStatus(good, converged & finite, ~finite)
 
 
-def _record_steps(
+def _take_steps(
     status: RunStatus,
     key: Key,
     sampler: AbstractSampler,
@@ -72,7 +72,7 @@ def _record_steps(
     tol: float | None,
     keep: int,
 ) -> tuple[RunStatus, dict[str, Array], Bool[Array, " record"]]:
-    """For each number in `ends`, take the steps up to that one, and record that one.
+    """Take the steps up to each number in `ends`, and record the last of each.
 
     Returns the status, the records, and which of the records were made.
     """
@@ -118,10 +118,10 @@ def _record_steps(
     return status, records, made
 
 
-record_steps = eqx.filter_jit(_record_steps)
-record_steps_of_runs = eqx.filter_jit(
+take_steps = eqx.filter_jit(_take_steps)
+take_steps_of_runs = eqx.filter_jit(
     eqx.filter_vmap(
-        _record_steps, in_axes=(eqx.if_array(0), 0, None, None, None, None, None)
+        _take_steps, in_axes=(eqx.if_array(0), 0, None, None, None, None, None)
     )
 )
 

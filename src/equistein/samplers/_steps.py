@@ -165,7 +165,7 @@ def langevin_update(
 
 
 def rms(vectors: Float[Array, "n *shape"]) -> Scalar:
-    """Return the root mean square length of a vector."""
+    """Return the root mean square of the lengths of the vectors."""
     return jnp.sqrt(jnp.sum(vectors**2) / len(vectors))
 
 

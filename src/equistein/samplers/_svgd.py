@@ -78,7 +78,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         kernel: What turns scores into forces.
         optimizer: The Optax transformation, such as `vector_adam(0.1)`.
         annealing: The inverse temperature $\beta$ as a function of the number of steps
-            before, such as `Geometric(1_000)`; 1 by default.
+            taken, such as `Geometric(1_000)`; 1 by default.
         langevin: The step size $\eta$, a number or a function like `annealing`, of a
             Langevin step $x + \eta \beta s(x) + \sqrt{2\eta}\, \xi$ taken with each
             step: it corrects the lack of spread of few particles in many dimensions.

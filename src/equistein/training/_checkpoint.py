@@ -24,13 +24,13 @@ class CheckpointError(ValueError):
 
 def save_checkpoint(
     path: pathlib.Path,
-    state: Any,
+    states: Any,
     fingerprint: dict,
     history: History,
     events: list[dict],
 ) -> None:
-    """Write the arrays of a training state with its history and its fingerprint."""
-    leaves = filter(_is_array, jax.tree.leaves(state))
+    """Write the arrays of the states, with history, fingerprint and events."""
+    leaves = filter(_is_array, jax.tree.leaves(states))
     arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(leaves)}
     arrays |= {_COLUMN + name: np.array(column) for name, column in history.items()}
     save_arrays(path, _KIND, {"fit": fingerprint, "events": events}, arrays)
@@ -39,8 +39,8 @@ def save_checkpoint(
 def load_checkpoint(
     path: pathlib.Path, like: Any, fingerprint: dict
 ) -> tuple[Any, History, list[dict]]:
-    """Return state, history and events in a file, or raise `CheckpointError`."""
-    remedy = "delete it, and the run starts from its beginning"
+    """Return states, history and events in a file, or raise `CheckpointError`."""
+    remedy = "delete it, and the fit starts from its beginning"
     try:
         stored, arrays = load_arrays(path, _KIND, remedy)
     except ValueError as error:

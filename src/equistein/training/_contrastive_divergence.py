@@ -105,8 +105,8 @@ def _movement_info(
 ) -> dict[str, Scalar]:
     """Return root mean squares: of scores, and of how far particles moved.
 
-    The scores are those of the first eighth of the particles, as a mean over the
-    batches of an epoch needs only some of each.
+    The scores are those of the first eighth of the particles only, to save time: their
+    mean over the batches of an epoch is precise enough.
     """
     scores = jax.vmap(jax.grad(energy))(after[: -(-len(after) // _SCORE_DIVISOR)])
     return {
@@ -188,8 +188,8 @@ class Persistent(AbstractNegatives):
         sampler: Such as `SVGD(kernel, optax.sgd(0.1), langevin=0.01)`.
         initial: Where particles start, such as `Box(data, group)`.
         num_particles: The number of negatives of a batch.
-        buffer_size: The number of particles that are kept, of which each batch draws
-            `num_particles` at random and puts them back; None keeps just these.
+        buffer_size: The number of particles kept, of which each batch moves
+            `num_particles`, chosen at random; None keeps and moves `num_particles`.
         num_steps: The sampler's steps in a batch, at most.
         reset_probability: The chance of a particle to start again in a batch.
         reset_to_data: The fraction of these that start at data points.

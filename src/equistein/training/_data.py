@@ -28,12 +28,12 @@ class Batch:
     """Data points, their labels, and their indices in the data.
 
     The energies of the points are computed once and shared by the objectives, within
-    one trace: a batch is no pytree. `check_data` returns all data as one.
+    one trace: a batch is no pytree. `check_data` returns all that it checks as one.
 
     Args:
         points: The points, stacked on axis 0.
         labels: The class or the known energy of each, or None.
-        rows: Their indices in the points of the epoch; of data in memory, in all.
+        rows: Their indices among the points of the epoch; in memory, among all data.
         step_scale: What multiplies a sampler's step sizes: 1, halved by each roll-back.
     """
 
@@ -188,7 +188,7 @@ class InMemory(AbstractSource):
 
 @check_arguments
 class OnDisk(AbstractSource):
-    """An array on disk, of which an epoch reads only its points, one epoch ahead.
+    """An array on disk; memory holds the points of an epoch and of the next one.
 
     All points are read once, in random order, before any is read again; the order
     depends on the key alone, so a resumed fit reads the rest.

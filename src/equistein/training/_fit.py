@@ -69,8 +69,8 @@ def fit(
         energy: The energy to train; `es.models.for_data` makes one, and an objective
             and a generator, that suit a group and data.
         data: The data, stacked on axis 0; or an array on disk, such as
-            `es.data.map_points(path)`, from which an epoch reads only its points; or a
-            source, which can also set the number of batches per epoch:
+            `es.data.map_points(path)`, of which memory holds the points of two epochs;
+            or a source, which can also set the number of batches per epoch:
             `es.training.InMemory`, `OnDisk`, or `Stream` for a data loader.
         objective: What is minimized, such as `ContrastiveDivergence(negatives)`;
             objectives add and scale.
@@ -86,9 +86,9 @@ def fit(
         checkpoint: A file written after each epoch. If it exists, the fit continues
             from it, to the same numbers as without the interruption.
         callbacks: What looks at each epoch: `Monitor(function)`, whose numbers join
-            the history, or a function of a dictionary of floats, `epoch` and the
-            columns of the history so far. Where it returns True the fit ends, with what
-            it learned; resumed, it continues until the function returns True again.
+            the history, or a function of a dictionary of floats, `epoch` and the row of
+            that epoch so far. Where it returns True the fit ends, with what it learned;
+            resumed, it continues until the function returns True again.
         mesh: The devices that share each batch and the negatives, such as
             `es.device_mesh()`; None is one device. A fit resumes on any number.
         progress: Whether to show a progress bar.
@@ -98,15 +98,15 @@ def fit(
 
     Raises:
         ValueError: If the data, the labels or the energy is invalid.
-        CheckpointError: If the checkpoint does not fit the other arguments.
+        CheckpointError: If the checkpoint is damaged, or comes from other arguments.
         DivergenceError: If the fit diverged once too often; it holds the last good
             state, and so does the checkpoint.
     """
     key = as_keys(key)
     if jr.key_data(key).shape != jr.key_data(jr.key(0)).shape:
         raise ValueError(
-            "`fit` needs one `key` of JAX's default kind, such as jax.random.key(0), "
-            f"but got {key}."
+            "`fit` needs one `key` of JAX's default PRNG implementation, such as "
+            f"jax.random.key(0), but got {key}."
         )
     if not isinstance(energy, AbstractEnergy):
         raise ValueError(
@@ -172,7 +172,7 @@ def check_data(
     labels: Any,
     batch_size: int,
 ) -> Batch:
-    """Return the data, projected by the group of the energy, and labels, checked.
+    """Return data and labels as a batch: checked, the data projected by the group.
 
     Raises:
         ValueError: If labels or data are invalid, there is less than a batch, or no
@@ -239,7 +239,7 @@ def _epoch_data(
 
     def epoch_data(number):
         points, labels = source.epoch_points(number)
-        if points is preview:  # `InMemory` gives the same array in each epoch
+        if points is preview:  # `InMemory`, whose preview is all data: checked above
             return checked_arrays
         return place((project(jnp.asarray(points)), as_labels(labels, points)))
 

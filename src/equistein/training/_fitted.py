@@ -28,11 +28,11 @@ class Fitted(eqx.Module):
         energy: The energy with the running mean of its weights.
         history: For each name a value per epoch: the mean over its batches, or of
             `largest_...` the maximum, of `num_...` the sum.
-        events: The roll-backs, and the stop if it gave up: the epoch that failed, why,
-            and the factor of the step sizes from then on.
+        events: The roll-backs, each with the factor of the step sizes from then on, and
+            the stop if it gave up: the epoch that failed, and why.
         generator: How samples are drawn, or None.
-        reference: A normal distribution with the center of `Box(data, group)`, and half
-            its reach as the standard deviation.
+        reference: Where `log_normalizer` starts: a normal distribution around the
+            center of `Box(data, group)`, with half its reach as standard deviation.
         about: What is saved with it, such as the atomic numbers.
     """
 
@@ -46,11 +46,12 @@ class Fitted(eqx.Module):
     def __repr__(self) -> str:
         """Return what was learned, for how long, and how it is sampled."""
         losses = self.history.get("loss", np.zeros(0))
+        rollbacks = sum(each["event"] == "roll-back" for each in self.events)
         last = f", loss {losses[-1]:.4g} at the end" if len(losses) else ""
         return (
             f"Fitted({type(self.energy).__name__} with symmetry {self.group!r}; points "
             f"of shape {self.reference.center.shape}; {len(losses)} epochs{last}; "
-            f"{len(self.events)} roll-backs; generator {type(self.generator).__name__})"
+            f"{rollbacks} roll-backs; generator {type(self.generator).__name__})"
         )
 
     def log_density(self, point: Point) -> Scalar:

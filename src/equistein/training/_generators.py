@@ -118,7 +118,7 @@ def parts_of(condition: Any) -> tuple[Any, Clamp | None]:
 
 
 class AbstractGenerator(eqx.Module, Generic[Energy]):
-    """A way to draw new points from an energy that is known."""
+    """A way to draw new points from an energy that is fitted already."""
 
     num_at_once: eqx.AbstractVar[int]  # the number of points drawn together
 

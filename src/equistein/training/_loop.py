@@ -33,7 +33,7 @@ class Monitor:
     Args:
         function: From an energy, numbers by name; it is compiled. Give arrays that it
             needs with `eqx.Partial(function, arrays)`, or they become constants.
-        every: The number of epochs between two looks; others have NaN.
+        every: Look at every n-th epoch and at the last one; the others have NaN.
 
     Raises:
         ValueError: If `every` is no positive integer.
@@ -57,12 +57,12 @@ Callback = Monitor | Callable[[dict[str, float]], object]
 
 @dataclasses.dataclass
 class Loop:
-    """A fit in progress; its parts are those of `fit`.
+    """A fit in progress; attributes not listed are as in `fit` or `Fitted`.
 
     Attributes:
         epoch_data: A function of the number of epochs run so far, discarded ones
             included, that returns the points and labels of the next.
-        history: For each name a value per epoch that was kept.
+        history: For each column a value per epoch that was not discarded.
         fingerprint: What identifies this fit in its checkpoint.
     """
 
@@ -80,7 +80,7 @@ class Loop:
 
     def __post_init__(self):
         self.trainer, self.state = self._place((self.trainer, self.state))
-        self.last_good, self.events, self.stopped = self.state, [], False
+        self.last_good, self.events, self.ended = self.state, [], False
         self.writer, self.pending = concurrent.futures.ThreadPoolExecutor(1), None
 
     def restore(self, path: pathlib.Path) -> None:
@@ -97,7 +97,7 @@ class Loop:
         bar = progress_bar(initial=done, total=num, disable=not progress, unit="epoch")
         try:
             with bar:
-                while int(self.state.epoch) < num and not self.stopped:
+                while int(self.state.epoch) < num and not self.ended:
                     row = self._train_epoch()
                     if row is not None:
                         bar.set_postfix(_summary(row), refresh=False)
@@ -118,7 +118,7 @@ class Loop:
         if len(self.events) > self.optimization.max_rollbacks:
             raise DivergenceError(self._verdict(), self._make_fitted(self.last_good))
         number = int(self.state.epoch)
-        # The epoch that failed counts too; after a "stop" the lines above have raised.
+        # The failed epoch counts too; no event is a "stop" here, as that has raised.
         discarded = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
         new, infos = self.trainer.epoch(
             self.state, *self.epoch_data(number + discarded)
@@ -130,8 +130,8 @@ class Loop:
         if reason is not None:
             self._go_back(number + 1, reason, row)
             return None
-        # A finite epoch shows that the state it began with is good, not the one after
-        # its last update. A roll-back goes back by up to a twentieth of the fit.
+        # An epoch tests the state it began with; nothing has tested the last update.
+        # One is kept every twentieth of the fit, and every epoch of a short one.
         if number % max(1, self.num_epochs // 20) == 0:
             self.last_good = self.state
         self.state = new
@@ -141,7 +141,7 @@ class Loop:
             for each in self.callbacks:
                 if not isinstance(each, Monitor):
                     answer = each({"epoch": number + 1, **row})
-                    self.stopped |= isinstance(answer, bool | np.bool_) and bool(answer)
+                    self.ended |= isinstance(answer, bool | np.bool_) and bool(answer)
                 elif is_last or (number + 1) % each.every == 0:
                     row |= each.numbers(average)
         for name, value in (dict.fromkeys(self.history, np.nan) | row).items():
@@ -172,10 +172,10 @@ class Loop:
         )
 
     def _go_back(self, epoch: int, reason: str, row: Mapping[str, float]) -> None:
-        """Return to the last good state, with half the step sizes and a new key."""
+        """Go back to the last good state: to try again, or to end if no try is left."""
         good = self.last_good
         gives_up = len(self.events) == self.optimization.max_rollbacks
-        # Who gives up keeps the step sizes of the last good state, to sample with.
+        # A fit that gives up samples with the step sizes of its last good state.
         step_scale = good.step_scale if gives_up else good.step_scale / 2
         back, scale = int(good.epoch), float(step_scale)
         largest, consequence = row.get("largest_energy", np.nan), "It gives up."

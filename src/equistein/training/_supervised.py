@@ -17,7 +17,7 @@ from equistein.training._objectives import AbstractObjective, Loss
 
 @check_arguments
 class CrossEntropy(AbstractObjective[AbstractEnergy]):
-    r"""The mean of $-\log p(y | x)$ over the labelled points of a batch.
+    r"""The mean of $-\log p(y | x)$ over the labeled points of a batch.
 
     Labels are classes from 0 on, and -1 where a class is unknown: such points do not
     count. A batch without labels gives 0.

@@ -24,7 +24,7 @@ from equistein.training._data import Batch, Labels
 from equistein.training._objectives import AbstractObjective
 
 Precision = Literal["bfloat16", "tensorfloat32", "float32"]
-"""How a GPU or a TPU may round the factors of a product."""
+"""How a GPU or a TPU may round the inputs of a matrix product."""
 
 _LEARNING_RATE = 2e-3
 
@@ -44,7 +44,7 @@ class Optimization:
             `es.training.adam(2e-3, n)`, with n the number of updates of the fit.
         ema: The decay of the running mean of the weights, which is the result; 0 takes
             the last weights.
-        precision: How products of networks round their factors on a GPU or a TPU:
+        precision: How matrix products of networks round their inputs on a GPU or TPU:
             `float32` not at all; `tensorfloat32` to 11 bits; `bfloat16` to 8 or more.
             None is JAX's own setting. Kernels, groups and steerable convolutions are
             never rounded.
@@ -131,10 +131,10 @@ class TrainState(eqx.Module):
     """All that training carries from one epoch to the next."""
 
     energy: AbstractEnergy
-    average: AbstractEnergy  # the running mean of its weights
+    average: AbstractEnergy  # the energy with the running mean of its weights
     opt_state: PyTree
     objective_state: PyTree  # such as persistent particles
-    key: UInt32[Array, "..."]  # the data of the key of all epochs
+    key: UInt32[Array, "..."]  # key data; each epoch folds its number into this key
     epoch: Int[Array, ""]  # the number of epochs done
     num_updates: Int[Array, ""]
     step_scale: Scalar  # of updates and sampler steps, halved by each roll-back

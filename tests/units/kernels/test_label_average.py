@@ -10,7 +10,7 @@ import pytest
 from equistein.features import Periodic
 from equistein.groups import Permutations, SignedPermutations, Signs, TorusTranslations
 from equistein.kernels import Equivariant, IMQ, PeriodicRBF, RBF
-from equistein.kernels.averages._base import Elements
+from equistein.kernels.averages._base import AverageOverElements
 from equistein.kernels.averages._labels import least_sum, permanent_minors
 
 _PARTS = (((3,), (0,)), ((2,), ()), ((2, 3), (1,)))
@@ -50,7 +50,10 @@ def test_permanents_and_minors_are_sums_over_permutations(key):
 )
 def test_average_over_labels_is_the_sum_over_all_elements(name, dtype, key):
     base, group, shape = CASES[name]
-    kernel, every = Equivariant(base, group), Elements(group, group.elements())
+    kernel, every = (
+        Equivariant(base, group),
+        AverageOverElements(group, group.elements()),
+    )
     x, y, s = (jr.normal(k, (7, *shape)) for k in jr.split(key, 3))
     low = [z.astype(dtype) for z in (x, y, s)]
     closed = jax.jit(lambda *z: kernel.stein_force(*z))(*low)
@@ -68,7 +71,7 @@ def test_average_over_shifts_is_the_sum_over_many(key):
     base = PeriodicRBF(0.7, periodic=_PERIODS)
     group = TorusTranslations(_PERIODS.periods)
     kernel = Equivariant(base, group)
-    every = Elements(group, jnp.linspace(0, 2 * np.pi, 200, endpoint=False))
+    every = AverageOverElements(group, jnp.linspace(0, 2 * np.pi, 200, endpoint=False))
     x, y, s = (jr.normal(k, (5, 5)) for k in jr.split(key, 3))
     summed = every.force(base, x, y, s)
     assert np.allclose(kernel.stein_force(x, y, s), summed, atol=1e-12)

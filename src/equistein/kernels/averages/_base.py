@@ -98,7 +98,7 @@ class AbstractClosedForm(AbstractAverage):
         return flatten(project(flatten(project(matrix)).T)).T
 
 
-class Elements(AbstractAverage):
+class AverageOverElements(AbstractAverage):
     """The mean over some elements of a group, stacked on axis 0.
 
     SVGD with it is SVGD against the particles' copies: the sources are expanded, never
@@ -127,7 +127,7 @@ class Elements(AbstractAverage):
     def force(self, base, targets, sources, scores):
         copies, pushed = self.act(sources), self.push(scores)
         targets, shape = jax.vmap(self.project)(targets), (-1, *sources.shape[1:])
-        # All is shifted by the mean under the first element, which is the identity.
+        # Centered on the particles' mean: copies[0] are the particles (the identity).
         rows = copies.reshape(shape), pushed.reshape(shape)
         return base._force_about(copies[0], targets, *rows)
 
@@ -160,7 +160,7 @@ class Elements(AbstractAverage):
         return jax.vmap(jax.vmap(how, (None, 0)), (0, None))(self.stacked, particles)
 
 
-def relative_sample(group: AbstractGroup, key: Key, num: int) -> Elements:
+def relative_sample(group: AbstractGroup, key: Key, num: int) -> AverageOverElements:
     """Return the relative elements of a Haar sample.
 
     Of `num` Haar draws $h_i$ all products $h_i^{-1} h_j$ are used. A kernel averaged
@@ -172,4 +172,4 @@ def relative_sample(group: AbstractGroup, key: Key, num: int) -> Elements:
         jax.vmap(lambda g, h: group.compose(group.inverse(g), h), (None, 0)), (0, None)
     )(drawn, drawn)
     merged = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), relative)
-    return Elements(group, merged)
+    return AverageOverElements(group, merged)

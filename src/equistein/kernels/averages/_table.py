@@ -17,7 +17,7 @@ from equistein.kernels._radial import AbstractRadialKernel, RBF
 from equistein.kernels.averages._base import (
     AbstractAverage,
     AbstractClosedForm,
-    Elements,
+    AverageOverElements,
     relative_sample,
 )
 from equistein.kernels.averages._clouds import (
@@ -44,19 +44,19 @@ def average_over(
         form = form or closed_form(base, group)
         if form is not None:
             return form
-    return elements_of("Equivariant", group, num_samples, key)
+    return average_over_elements("Equivariant", group, num_samples, key)
 
 
-def elements_of(
+def average_over_elements(
     name: str,
     group: AbstractGroup,
     num_samples: int | None = None,
     key: Key | None = None,
-) -> Elements:
+) -> AverageOverElements:
     """Return all elements of a finite group, or relative elements of a Haar sample."""
     if num_samples is None:
         if group.order is not None and group.order <= _MAX_ELEMENTS:
-            return Elements(group, group.elements())
+            return AverageOverElements(group, group.elements())
         why = ""
         if group.order is not None:
             why = f": it has {group.order} elements, above the limit of {_MAX_ELEMENTS}"
