@@ -85,10 +85,10 @@ BAD = {  # what the tests of readers and of settings do not have
         "x.xyz", text(2 * WATER), [*CLOUD, "--species", "O H H"], "--species",
     ),
     "a molecule of one atom": (
-        "x.xyz", text(WATER + "1\n\nO 0 0 0\n"), CLOUD, "molecule 2 has 1",
+        "x.xyz", text(WATER + "1\n\nO 0 0 0\n"), CLOUD, "index 1 has 1",
     ),
     "too many atoms": (
-        "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"), CLOUD, "2 has 201",
+        "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"), CLOUD, "index 1 has 201",
     ),
     "a temperature of what has no energy": (
         "x.xyz", text(9 * WATER), AT_300, "--kelvin",
