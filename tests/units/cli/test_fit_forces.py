@@ -35,7 +35,7 @@ def test_without_a_temperature_they_are_not_used(path, capsys):
     ("network", "tiny", "said"),
     [
         ("features", TINY, "The file has energies and forces, at 300 K."),
-        ("graph", TINY_GRAPH, "at 300 K; only forces are learned."),
+        ("graph", TINY_GRAPH, "at 300 K; energies are not learned."),
     ],
 )
 def test_at_a_temperature_they_are_learned_and_judged(
