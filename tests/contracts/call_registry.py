@@ -84,7 +84,7 @@ CALLS = {
     **calls(
         es.groups,
         Cyclic=dict(order=4),
-        Dihedral=dict(order=3),
+        Dihedral=dict(corners=3),
         SpecialOrthogonal=dict(dim=2),
         Orthogonal=dict(dim=3),
         Permutations=dict(num=3),

@@ -78,7 +78,7 @@ def verdict(function, arguments, argument, value):
 NAN, INF, MIXED = float("nan"), float("inf"), es.groups.Cyclic(5)
 REFUSED = {  # values of an argument that are refused by its name
     "es.groups.Cyclic": {"order": [0, -1, 2.0, True, "4"]},
-    "es.groups.Dihedral": {"order": [0, True]},
+    "es.groups.Dihedral": {"corners": [0, True]},
     "es.groups.SpecialOrthogonal": {"dim": [0, 2.0]},
     "es.groups.Orthogonal": {"dim": [0, 2.0]},
     "es.groups.Permutations": {"num": [0, True]},

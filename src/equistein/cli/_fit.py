@@ -296,7 +296,7 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem)
-    network = problem.network or models.usual_network(dataset.group, dataset.labels)
+    network = problem.network or models.default_network(dataset.group, dataset.labels)
     problem = dataclasses.replace(problem, network=network)
     settings = _fit_settings(problem, options)
     if batch_size is None:  # small data have smaller batches

@@ -64,18 +64,18 @@ class Dihedral(AbstractFiniteGroup, AbstractMatrixGroup):
     $[0, \pi/n]$. `Dihedral(n).order` is $2n$.
 
     Args:
-        order: The number $n$ of corners, half the order of the group.
+        corners: Their number $n$, half the order of the group.
 
     Raises:
-        ValueError: If `order` is not a positive integer.
+        ValueError: If `corners` is not a positive integer.
     """
 
     corners: int
     dim: int
 
-    def __init__(self, order: int):
-        check_integers("Dihedral", order=order)
-        self.corners, self.dim = order, 2
+    def __init__(self, corners: int):
+        check_integers("Dihedral", corners=corners)
+        self.corners, self.dim = corners, 2
 
     @property
     def order(self) -> int:

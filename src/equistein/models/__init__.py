@@ -11,10 +11,10 @@ from equistein.models._denoising import (
     image_model as image_model,
 )
 from equistein.models._for_data import (
+    default_network as default_network,
     for_data as for_data,
     for_dataset as for_dataset,
     SETTINGS as SETTINGS,
-    usual_network as usual_network,
 )
 from equistein.models._judge import (
     FIT_METRICS as FIT_METRICS,

@@ -70,7 +70,7 @@ def for_data(
         ValueError: If the group does not act on the data, no network is known for it,
             or labels and settings do not fit.
     """
-    settings = settings or SETTINGS[usual_network(group, labels)]
+    settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
     if isinstance(settings, DenoisingSettings):
         if labels is not None:
@@ -96,7 +96,7 @@ def for_data(
     return contrastive_model(energy, data, labels, settings)
 
 
-def usual_network(group: AbstractGroup, labels: Any) -> Network:
+def default_network(group: AbstractGroup, labels: Any) -> Network:
     """Return `graph`, `unet` or `features`: what suits a symmetry and labels."""
     if isinstance(group, ImageRotations):
         return "unet"
@@ -116,7 +116,7 @@ def for_dataset(
         ValueError: If no network is known for the symmetry, or settings do not fit.
     """
     train = dataset.preview().train()
-    settings = settings or SETTINGS[usual_network(train.group, train.labels)]
+    settings = settings or SETTINGS[default_network(train.group, train.labels)]
     model = for_data(
         key, train.group, train.points, train.labels, settings=settings,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
@@ -27,34 +27,24 @@ _EPSILON = 1e-3  # of the reach, below which distances are smoothed
 _MAX_PRODUCT = 32  # atoms whose messages are summed by a product
 
 
-class Pairs(eqx.Module):
-    """All pairs of atoms, as in `np.triu_indices`, of which some are present.
+def _sum_ends(atoms: Float[Array, "atom width"]) -> Float[Array, "pair width"]:
+    """Return the sum of both ends of each pair of atoms, as in `np.triu_indices`."""
+    num = len(atoms)
+    first, second = np.triu_indices(num, k=1)
+    if num > _MAX_PRODUCT:
+        return atoms[first] + atoms[second]
+    # A product with the pairs' ends, since the derivative of indexing is slow.
+    ends, rows = np.zeros((len(first), num)), np.arange(len(first))
+    ends[rows, first] = ends[rows, second] = 1
+    return jnp.asarray(ends, atoms.dtype) @ atoms
 
-    For few atoms sums are products with the pairs' ends, since the derivative of
-    indexing is slow.
-    """
 
-    weight: Float[Array, " pair"]
-    num: int = eqx.field(static=True)
-
-    def __init__(self, here: Float[Array, " atom"]):
-        first, second = np.triu_indices(len(here), k=1)
-        self.weight = here[first] * here[second]
-        self.num = len(here)
-
-    def ends_sum(self, atoms: Float[Array, "atom width"]) -> Float[Array, "pair width"]:
-        """Return the sum of both ends of each pair."""
-        first, second = np.triu_indices(self.num, k=1)
-        if self.num > _MAX_PRODUCT:
-            return (atoms[first] + atoms[second]) * self.weight[:, None]
-        ends, rows = np.zeros((len(first), self.num)), np.arange(len(first))
-        ends[rows, first] = ends[rows, second] = 1
-        return (jnp.asarray(ends, atoms.dtype) * self.weight[:, None]) @ atoms
-
-    def atom_sum(self, pairs: Float[Array, "pair width"]) -> Float[Array, "atom width"]:
-        """Return the sum over the pairs of each atom: the transpose of `ends_sum`."""
-        like = jax.ShapeDtypeStruct((self.num, pairs.shape[1]), pairs.dtype)
-        return jax.linear_transpose(self.ends_sum, like)(pairs)[0]
+def _sum_pairs(
+    pairs: Float[Array, "pair width"], num: int
+) -> Float[Array, "atom width"]:
+    """Return the sum over the pairs of each of `num` atoms: `_sum_ends` transposed."""
+    like = jax.ShapeDtypeStruct((num, pairs.shape[1]), pairs.dtype)
+    return jax.linear_transpose(_sum_ends, like)(pairs)[0]
 
 
 class MessageLayer(eqx.Module):
@@ -84,17 +74,15 @@ class MessageLayer(eqx.Module):
         self,
         hidden: Float[Array, "atom width"],
         edges: Float[Array, "pair feature"],
-        pairs: "Pairs",
-        size: Scalar,
     ) -> tuple[Float[Array, "atom width"], Float[Array, "pair width"]]:
-        """Return the next state of the atoms, and the messages, sums over `size`."""
+        """Return the next state of the atoms, and the messages."""
         silu = jax.nn.silu
-        before = pairs.ends_sum(dense(self.nodes, hidden))
+        before = _sum_ends(dense(self.nodes, hidden))
         before = before + dense(self.edges, edges)
         messages = silu(dense(self.message, silu(before)))
         weight = jax.nn.sigmoid(dense(self.attention, messages))
         messages = messages * weight[:, None]
-        sums = pairs.atom_sum(messages) / size
+        sums = _sum_pairs(messages, len(hidden)) / len(hidden) ** 0.5
         both = jnp.concatenate([hidden, sums], axis=1)
         step = dense(self.update_out, silu(dense(self.update, both)))
         return hidden + step, messages
@@ -183,10 +171,7 @@ class EGNN(AbstractNoiseNetwork):
         self.pair_read = _readout(width, keys[4])
 
     def __call__(self, point: Point, noise: Scalar | None = None) -> Scalar:
-        here = self.present().astype(point.dtype)
-        pairs = Pairs(here)
-        size = jnp.sqrt(jnp.sum(here))
-        traits = jax.lax.stop_gradient(self.traits)[jnp.maximum(self.kinds, 0)]
+        traits = jax.lax.stop_gradient(self.traits)[self.kinds]
         hidden = dense(self.embedding, traits)
         if noise is not None:
             waves = jax.nn.silu(self.noise_in(noise_waves(noise)))
@@ -195,11 +180,10 @@ class EGNN(AbstractNoiseNetwork):
         edges = self._edges(smooth_norm(gaps, _EPSILON))
         messages = jnp.zeros((len(edges), hidden.shape[1]), point.dtype)
         for layer in self.layers:
-            hidden, messages = layer(hidden, edges, pairs, size)
-        atoms = jnp.sum(here * perceptron(self.atom_read, hidden))
-        return (
-            atoms + jnp.sum(pairs.weight * perceptron(self.pair_read, messages)) / size
-        )
+            hidden, messages = layer(hidden, edges)
+        atoms = jnp.sum(perceptron(self.atom_read, hidden))
+        pairs = jnp.sum(perceptron(self.pair_read, messages))
+        return atoms + pairs / len(self.species) ** 0.5
 
     @property
     def size(self) -> int:
@@ -211,14 +195,8 @@ class EGNN(AbstractNoiseNetwork):
         return self.traits.shape[1] > self.traits.shape[0]
 
     def project(self, point: Point) -> Point:
-        """Return a point with its center at the origin, and 0 for absent atoms."""
-        here = self.present().astype(point.dtype)[:, None]
-        center = jnp.sum(here * point, axis=0) / jnp.sum(here)
-        return here * (point - center[None, :])
-
-    def present(self) -> Bool[Array, " atom"]:
-        """Return which atoms are present; the others, of kind -1, are padding."""
-        return self.kinds >= 0
+        """Return a point with its center at the origin."""
+        return point - jnp.mean(point, axis=0, keepdims=True)
 
     def group(self, shape: tuple[int, ...]) -> PointCloud:
         group = PointCloud(self.species, self.dim)

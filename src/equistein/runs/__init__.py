@@ -10,7 +10,6 @@ from equistein.runs._folder import (
 )
 from equistein.runs._report import (
     ReportText as ReportText,
-    write_page as write_page,
     write_report as write_report,
 )
 from equistein.runs._results import (
@@ -18,7 +17,6 @@ from equistein.runs._results import (
     join_seeds as join_seeds,
     load_part as load_part,
     Metric as Metric,
-    metrics_json as metrics_json,
     Outcome as Outcome,
     save_part as save_part,
     SEED as SEED,

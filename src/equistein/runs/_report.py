@@ -56,30 +56,24 @@ class ReportText:
     headlines: Sequence[str] = ()
 
 
-def write_page(
-    path: pathlib.Path,
+def _page(
     text: ReportText,
     metrics: _Metrics,
-    figures: Mapping[str, Any],
+    figures: Mapping[str, str | bytes],
     settings: Mapping[str, Any],
-    environment: Mapping[str, Any] | None = None,
-) -> None:
-    """Write a page, in place of one that exists.
-
-    Metrics, settings and environment are as in the files of a run; figures are by name
-    the content of a .png file, or HTML.
-    """
+    environment: Mapping[str, Any],
+) -> str:
+    """Return the page; figures are by name the content of a .png file, or HTML."""
     best = {}
     for name in (columns := _columns_of(metrics)):
         order = list(_rank(metrics, name))
         if len(order) > 1 and _about_of(metrics, name)["better"] in ("lower", "higher"):
             best[name] = order[0]
-    content = _template().render(
+    return _template().render(
         text=text, metrics=metrics, figures=figures, best=best,
         columns=columns, headlines=headlines(metrics, text), settings=_lines(settings),
-        environment=dict(_lines(environment or {})),
+        environment=dict(_lines(environment)),
     )  # fmt: skip
-    write_whole(path, content.encode("utf-8", "backslashreplace"))
 
 
 @functools.cache
@@ -119,7 +113,8 @@ def write_report(folder: RunFolder, text: ReportText | None = None) -> pathlib.P
     try:
         text = ReportText(**values)
         figures = _figures_of(folder, text.captions)
-        write_page(path, text, metrics, figures, config, environment)
+        page = _page(text, metrics, figures, config, environment)
+        write_whole(path, page.encode("utf-8", "backslashreplace"))
     except (LimitError, OSError):
         raise
     except Exception as error:  # damaged files may raise nearly anything

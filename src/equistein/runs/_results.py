@@ -155,7 +155,7 @@ def load_part(folder: RunFolder, name: str) -> Outcome | None:
     return Outcome(samples=samples, events=events, **fields)
 
 
-def metrics_json(
+def _metrics_json(
     outcomes: Mapping[str, Outcome],
     seeds: Sequence[int],
     about: Mapping[str, Metric],
@@ -182,7 +182,7 @@ def write_results(
     about: Mapping[str, Metric],
 ) -> None:
     """Write metrics.json, per_seed.json, history.jsonl and samples.npz."""
-    folder.write_json("metrics.json", metrics_json(outcomes, seeds, about))
+    folder.write_json("metrics.json", _metrics_json(outcomes, seeds, about))
     values = {
         name: {k: [_json_number(v) for v in row] for k, row in outcome.metrics.items()}
         for name, outcome in outcomes.items()

@@ -15,12 +15,7 @@ from jax.sharding import Mesh
 from equistein._arrays import as_keys, check_particles
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
-from equistein._sharding import (
-    answer_of_first_process,
-    check_agreed,
-    check_mesh,
-    replicate,
-)
+from equistein._sharding import check_agreed, check_mesh, replicate
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergy
 from equistein.samplers import Normal
@@ -155,13 +150,7 @@ def fit(
         checkpoint=None if checkpoint is None else pathlib.Path(checkpoint),
         fingerprint=fingerprint,
     )
-    if loop.checkpoint is not None:
-        loop.checkpoint.parent.mkdir(exist_ok=True)
-        exists = loop.checkpoint.exists()
-        if mesh is not None:
-            exists = answer_of_first_process(exists)
-        if exists:
-            loop.restore(loop.checkpoint)
+    loop.restore()
     return loop.run(progress)
 
 

@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
-from equistein._sharding import fetch, replicate
+from equistein._sharding import answer_of_first_process, fetch, replicate
 from equistein._types import Scalar
 from equistein.energies import AbstractEnergy
 from equistein.samplers import Normal
@@ -83,13 +83,19 @@ class Loop:
         self.last_good, self.events, self.ended = self.state, [], False
         self.writer, self.pending = concurrent.futures.ThreadPoolExecutor(1), None
 
-    def restore(self, path: pathlib.Path) -> None:
-        """Continue from the checkpoint, or raise `CheckpointError`."""
-        like = (self.state, self.last_good)
-        states, self.history, self.events = load_checkpoint(
-            path, like, self.fingerprint
-        )
-        self.state, self.last_good = self._place(states)
+    def restore(self) -> None:
+        """Continue from the checkpoint if it exists, or raise `CheckpointError`."""
+        path, like = self.checkpoint, (self.state, self.last_good)
+        if path is None:
+            return
+        path.parent.mkdir(exist_ok=True)
+        exists = path.exists()
+        if self.trainer.mesh is not None:
+            exists = answer_of_first_process(exists)
+        if exists:
+            found = load_checkpoint(path, like, self.fingerprint)
+            states, self.history, self.events = found
+            self.state, self.last_good = self._place(states)
 
     def run(self, progress: bool) -> Fitted:
         """Train to the last epoch, or until a callback ends the fit."""
