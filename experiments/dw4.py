@@ -135,7 +135,7 @@ DW4 = Experiment(
     summary="learn DW-4 from noisy copies of its five minima and draw new ones",
     presets={
         "smoke": DW4Config(copies=20, **TINY),
-        "quick": DW4Config(),
+        "quick": DW4Config(num_particles=128),
         "paper": DW4Config(num_seeds=5),
     },
     entries=entries,

@@ -64,7 +64,8 @@ def test_rounded_products_would_be_seen(key, monkeypatch):
 
 def test_memory_of_a_million_particles_is_that_of_some_blocks():
     sampler = SVGD(RBF(1.0), optax.sgd(0.1))
-    state = jax.eval_shape(sampler.init, jax.ShapeDtypeStruct((10**6, 16), "float32"))
+    start = jax.ShapeDtypeStruct((10**6, 16), "float32")
+    state = jax.eval_shape(lambda x: sampler.init(x, log_density), start)
     step = jax.jit(lambda state: sampler.step(jr.key(0), state, log_density)[0])
     analysis = step.lower(state).compile().memory_analysis()
     assert analysis.temp_size_in_bytes < 3 * 2**30
