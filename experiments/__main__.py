@@ -16,7 +16,8 @@ from equistein.runs import UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import CheckpointError, DivergenceError
 from experiments import experiment, MODULES
-from experiments._engine import Experiment, open_folder, perform
+from experiments._engine import Experiment
+from experiments._perform import open_folder, perform
 
 _PRESETS = ("smoke", "quick", "paper")
 _INTERRUPTED = 130  # as a shell reports a command stopped by Ctrl-C

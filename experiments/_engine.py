@@ -2,46 +2,18 @@
 
 import dataclasses
 import functools
-import importlib.util
 import math
 import pathlib
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import jaxtyping
-import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from equistein.groups import AbstractGroup
-from equistein.runs import (
-    FLOOR,
-    join_seeds,
-    load_part,
-    Metric,
-    Outcome,
-    ReportText,
-    RunFolder,
-    save_part,
-    SEED,
-    settings_to_json,
-    UserError,
-    WARNING,
-    write_environment,
-    write_figures,
-    write_report,
-    write_results,
-)
-from equistein.samplers import (
-    AnnealedSMC,
-    collect_warnings,
-    NonFiniteError,
-    run,
-    Samples,
-)
+from equistein.runs import FLOOR, join_seeds, Metric, Outcome, ReportText, SEED, WARNING
+from equistein.samplers import collect_warnings
 from experiments._metrics import METRICS
 
 Point: TypeAlias = Float[Array, "*shape"]
@@ -297,149 +269,3 @@ def _outcome_of(entry: Entry, trials: Sequence[Trial]) -> Outcome:
     (outcome,) = join_seeds(dict(zip(names, found, strict=True))).values()
     events = [{"event": WARNING, "text": text} for text in texts]
     return dataclasses.replace(outcome, events=[*outcome.events, *events])
-
-
-def perform(
-    experiment: Experiment,
-    config: Any,
-    preset: str = "quick",
-    seed: int = 0,
-    folder: RunFolder | None = None,
-    say: Callable[[str], None] = lambda line: None,
-) -> dict[str, Outcome]:
-    """Run every part that is not done yet, and write results and report.
-
-    What is finished is written as well when a part is interrupted or fails, and the
-    error continues; performing it again in the same folder continues there. Without a
-    folder nothing is written. Return the outcome of each entry, with its seeds joined.
-    """
-    kept = None if folder is None else folder.path / "checkpoint"
-    stages = experiment.stages(config, seed, kept)
-    parts: dict[str, Outcome] = {}
-    try:
-        for index, (name, stage) in enumerate(stages.items(), start=1):
-            label = f"[{index}/{len(stages)}] {experiment.name}: {name}"
-            done = None if folder is None else load_part(folder, name)
-            if done is None:
-                say(f"{label} ...")
-                start = time.perf_counter()
-                parts[name] = stage()
-                if folder is not None:
-                    save_part(folder, name, parts[name])
-                    state = folder.path / "checkpoint" / f"{name}.training"
-                    state.unlink(missing_ok=True)
-                say(f"{label}: {time.perf_counter() - start:.1f} s")
-            else:
-                parts[name] = done
-                say(f"{label}: done before")
-            for event in parts[name].events:
-                if event.get("event") == WARNING:
-                    say(f"warning: {name}: {event['text']}")
-    except NonFiniteError as error:
-        if folder is not None:
-            error.samples.save(folder.path / "failed.npz")
-        raise
-    finally:
-        outcomes = join_seeds(parts)
-        for name, more in experiment.compare(config, outcomes).items():
-            metrics = outcomes[name].metrics | more
-            outcomes[name] = dataclasses.replace(outcomes[name], metrics=metrics)
-        if folder is not None and outcomes:
-            text = experiment.text(config, preset)
-            left = ", ".join(sorted(set(stages) - set(parts)))
-            if left:
-                unfinished = f"Still to be done: {left}."
-                text = dataclasses.replace(text, unfinished=unfinished)
-            _write(experiment, config, seed, folder, outcomes, text)
-    return outcomes
-
-
-def _write(
-    experiment: Experiment,
-    config: Any,
-    seed: int,
-    folder: RunFolder,
-    outcomes: Mapping[str, Outcome],
-    text: ReportText,
-) -> None:
-    """Write numbers, samples, figures and the report."""
-    num_seeds = max(
-        (values.size for name, outcome in outcomes.items() if name != FLOOR
-         for values in outcome.metrics.values()), default=1,
-    )  # fmt: skip
-    names = {name for outcome in outcomes.values() for name in outcome.metrics}
-    about = {k: metric for k, metric in experiment.metrics.items() if k in names}
-    write_results(folder, outcomes, list(range(seed, seed + num_seeds)), about)
-    write_figures(folder, experiment.draw(config, outcomes))
-    write_report(folder, text)
-
-
-def open_folder(
-    experiment: Experiment, config: Any, preset: str, seed: int, path: pathlib.Path
-) -> RunFolder:
-    """Return a new run folder, or that of the same run to continue it; and lock it.
-
-    Raises:
-        UserError: If the folder has something else in it, or cannot be written.
-    """
-    described = {
-        "command": "experiment",
-        "experiment": experiment.name,
-        "preset": preset,
-        "seed": seed,
-        "settings": settings_to_json(config),
-    }
-    if not (path / "config.json").is_file():
-        folder = RunFolder.create(path)
-        folder.write_json("config.json", described)
-    else:
-        folder = RunFolder.open(path)
-        if folder.read_json("config.json") != described:
-            raise UserError(
-                f"{path} holds a run with other settings: choose another --out, or "
-                "give the same settings to continue it."
-            )
-        folder.hold()
-    write_environment(folder)
-    return folder
-
-
-def augmented(
-    key: Key, group: AbstractGroup, data: Particles, copies: int
-) -> Float[Array, "copy *shape"]:
-    """Return `copies` of each point, each transformed by a random group element."""
-    points = jnp.repeat(data, copies, axis=0)
-    return jax.vmap(group.act)(group.sample(key, len(points)), points)
-
-
-_AT_ONCE = 3  # steps of SMC between two looks at the temperature
-_MOST_TEMPERATURES = 1_000
-
-
-def annealed_to_target(
-    key: Key, sampler: AnnealedSMC, log_density: LogDensity, particles: Particles
-) -> Samples:
-    """Run annealed sequential Monte Carlo until all runs have reached the target."""
-    samples = run(key, sampler, log_density, particles, num_steps=_AT_ONCE, check=False)
-    for _ in range(_MOST_TEMPERATURES // _AT_ONCE):
-        if np.all(samples.summary["inverse_temperatures"] == 1):
-            break
-        samples = run(
-            key, sampler, log_density, initial_state=samples.state,
-            num_steps=_AT_ONCE, check=False,
-        )  # fmt: skip
-    return samples
-
-
-def check_runs(particles: int, runs: int) -> None:
-    """Raise `ValueError` unless particles make runs of sequential Monte Carlo."""
-    if particles < 2 * runs or particles % runs:
-        raise ValueError(
-            "`num_smc_particles` must be twice `num_smc_runs` or more, and a "
-            f"multiple of it, but got {particles} for {runs} runs."
-        )
-
-
-def has_blackjax() -> bool:
-    """Return whether BlackJAX is installed, without importing it."""
-    return importlib.util.find_spec("blackjax") is not None

@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -28,7 +28,8 @@ from equistein.samplers import (
     SVGD,
     thermal,
 )
-from experiments._engine import AbstractConfig, Key, Keys, Particles, Starts
+from experiments._engine import Key, Keys, Particles, Starts
+from experiments._particle_config import ACCEPTANCE, kind_of, SystemConfig
 from experiments._systems import System
 
 _ANNEALED = 0.9  # of the evaluations
@@ -36,118 +37,12 @@ _CORRECTED = 0.25  # of those of `equivariant`, by MALA at the end
 _NUM_BINS = 8  # of its smooth histogram of distances
 _DESCENT = 100  # evaluations from which chains continue
 _TRAJECTORY = 10  # steps of HMC and of microcanonical chains
-_ACCEPTANCE = {"hmc": 0.65, "nuts": 0.8, "mclmc": 0.9}  # as their authors say
 _ADAPTING = 100  # steps of tempering
 _DOUBLINGS = 6  # of a tree of NUTS, at most
 _POLISHING = 0.05  # of the evaluations
 _RUNS, _MOVES, _ESS = 4, 4, 0.9  # of sequential Monte Carlo
 
 Budget = Int[Array, ""]
-
-
-ANNEALED = {
-    "equivariant": "E-SVGD with the `Moments` kernel on a histogram of distances and "
-    "Langevin noise, annealed; the last quarter of the evaluations is MALA, which "
-    "takes the step's bias away. Its particles end as good as independent ones.",
-    "quiet": "E-SVGD without noise: the kernel pulled back along sorted distances, "
-    "annealed. Under-dispersed, and biased where distances tie.",
-    "vanilla": "SVGD with the median rule, annealed: under-dispersed.",
-    "mala": "Annealed Metropolis-adjusted Langevin chains with an adapted step size: "
-    "the baseline to beat.",
-}
-"""The samplers that anneal over all evaluations, with a note."""
-
-CHAINS = {
-    "hmc": "BlackJAX's HMC with trajectories of a set number of steps; its warm-up "
-    "finds the step size and masses. It starts where annealed MALA is after a few "
-    "evaluations, which count, as do those of the warm-up.",
-    "nuts": "BlackJAX's NUTS, likewise.",
-    "mclmc": "BlackJAX's Metropolis-adjusted microcanonical chains, likewise.",
-    "svgd-hmc": "HMC from where E-SVGD is.",
-    "svgd-nuts": "NUTS from where E-SVGD is.",
-    "svgd-mclmc": "Microcanonical chains from where E-SVGD is.",
-    "hmc-svgd": "HMC, and the last twentieth of the evaluations are E-SVGD's without "
-    "noise, which makes of samples particles that represent the density together.",
-    "tempering": "Parallel tempering of a tenth as many ladders, each looked at ten "
-    "times since the budget before; the evaluations of all temperatures count.",
-    "svgd-tempering": "Tempering from where E-SVGD is.",
-    "smc": "Annealed sequential Monte Carlo from a normal density as wide as the "
-    "start: until it arrives, its particles are those of a hotter density.",
-}
-"""The samplers that continue from one budget to the next, with a note."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SystemConfig(AbstractConfig):
-    """Settings of `particle-sampling`.
-
-    Attributes:
-        system: What is sampled; other defaults depend on it.
-        samplers: Which are run, by the names of the report.
-        num_particles: The number of particles.
-        num_steps: Evaluations of the score, a particle, in the final run.
-        budgets: Smaller numbers of evaluations, for the curves.
-        pair_budget: The largest number for the samplers that sum over all pairs.
-        num_reference: The number of reference samples.
-        num_geometric: The number of clouds in the geometric distance.
-        stein_step: The step of `equivariant` along the Stein force; 0 for none.
-        noise: The Langevin step of `equivariant`; 0 for none.
-        start_inverse_temperature: The first inverse temperature, at most 1.
-        bin_width: The width of a bin of the features of `equivariant`.
-        reach: The center of the last bin.
-        quiet_step_size: The step size of `quiet` and `vanilla`, in units of length.
-        mala_step_size: The first step size of MALA.
-        hamiltonian_step_size: The step size from which BlackJAX's warm-ups begin.
-        num_warmup: The steps of these.
-        inner: What moves the chains of tempering and of sequential Monte Carlo.
-        num_ladders: The ladders of tempering; each is looked at many times.
-        score_clip: The longest score.
-    """
-
-    system: Literal["dw4", "lj13", "lj55"] = "dw4"
-    samplers: tuple[str, ...] = (
-        *("equivariant", "quiet", "vanilla", "mala"),
-        *("hmc", "nuts", "mclmc", "tempering", "smc"),
-    )
-    num_particles: int = 1_000
-    num_steps: int = 5_000
-    budgets: tuple[int, ...] = (50, 100, 200, 400, 800, 1_600)
-    pair_budget: int = 1_600
-    num_reference: int = 40_000
-    num_geometric: int = 1_000
-    stein_step: float = 0.015
-    noise: float = 0.01
-    start_inverse_temperature: float = 0.1
-    bin_width: float = 1.0
-    reach: float = 8.0
-    quiet_step_size: float = 0.05
-    mala_step_size: float = 0.01
-    hamiltonian_step_size: float = 0.15
-    num_warmup: int = 300
-    inner: Literal["mala", "hmc"] = "mala"
-    num_ladders: int = 100
-    score_clip: float = 100.0
-
-    or_zero: ClassVar[Sequence[str]] = ("stein_step", "noise")
-    fractions: ClassVar[Sequence[str]] = ("start_inverse_temperature",)
-    words: ClassVar[Mapping[str, Collection[str]]] = {"samplers": ANNEALED | CHAINS}
-
-    def __post_init__(self):
-        """Raise `ValueError` for settings that do not go together."""
-        super().__post_init__()
-        if self.num_particles < 2:
-            raise ValueError(
-                f"`num_particles` must be at least 2, but got {self.num_particles!r}."
-            )
-        if self.pair_budget < min((*self.budgets, self.num_steps)):
-            raise ValueError(
-                "`pair_budget` must be at least the smallest of `budgets`, but got "
-                f"{self.pair_budget!r}."
-            )
-
-    def looks(self, last: int) -> list[int]:
-        """Return the numbers of evaluations to look at, up to the last."""
-        return sorted({budget for budget in self.budgets if budget < last} | {last})
 
 
 Snapshot = tuple[Particles, float]
@@ -316,16 +211,6 @@ def through_budgets(config: SystemConfig, system: System, name: str) -> Snapshot
     return curves
 
 
-def kind_of(name: str) -> str:
-    """Return what continues through the budgets of a sampler."""
-    return name.removeprefix("svgd-").removesuffix("-svgd")
-
-
-def needs_blackjax(config: SystemConfig, name: str) -> bool:
-    """Return whether BlackJAX moves the chains of a sampler."""
-    return name in CHAINS and (kind_of(name) in _ACCEPTANCE or config.inner == "hmc")
-
-
 def _of_runs(function: Callable) -> Callable:
     """Return a compiled function of keys, states of as many runs, and a budget."""
     of_runs = eqx.filter_vmap(function, in_axes=(0, eqx.if_array(0), None))
@@ -350,7 +235,7 @@ def _until(
 def _sampler(config: SystemConfig, system: System, kind: str) -> Any:
     """Return what moves chains; tempering and SMC adapt the steps of what they use."""
     target = system.target
-    if kind in _ACCEPTANCE:
+    if kind in ACCEPTANCE:
         return _blackjax(config, system, kind, config.num_warmup)
     inner: AbstractMarkovChains = MALA(
         config.mala_step_size, score_clip=config.score_clip,
@@ -381,5 +266,5 @@ def _blackjax(
     }[kind]
     return from_blackjax(
         algorithm, num_warmup=num_warmup, step_size=config.hamiltonian_step_size,
-        acceptance=_ACCEPTANCE[kind], project=system.target.group.project, **options,
+        acceptance=ACCEPTANCE[kind], project=system.target.group.project, **options,
     )  # fmt: skip

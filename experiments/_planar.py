@@ -10,147 +10,26 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
-from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from equistein.energies import AbstractEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import ContrastiveSettings, for_data, Model
+from equistein.models import ContrastiveSettings, for_data
 from equistein.plotting import planar_energies
 from equistein.runs import FLOOR, Outcome, seed_outcome
-from equistein.training import AbstractNegatives, adam, Monitor
-from experiments._engine import (
-    AbstractConfig,
-    augmented,
-    Entry,
-    Figure,
-    Key,
-    Keys,
-    Particles,
-    Point,
-    Scalar,
-    Shown,
-    Trial,
-)
+from equistein.training import Monitor
+from experiments._engine import Entry, Figure, Key, Keys, Particles, Shown, Trial
 from experiments._figures import curves
-
-LogDensities = Callable[[Point], Float[Array, " density"]]
-"""The log densities of all points, and of those of each class, up to constants."""
-Labeled = tuple[Particles, Array]
-"""Points and their labels."""
-
-
-def log_densities_of(energy: AbstractEnergy) -> LogDensities:
-    r"""Return those of an energy: $-E(x)$, and $-E(x) + \log p(y|x)$ of each class."""
-
-    def log_densities(point: Point) -> Float[Array, " density"]:
-        found = energy.evaluate(point)
-        of_all = -found.energy[None]
-        if found.logits is None:
-            return of_all
-        return jnp.append(of_all, of_all + jax.nn.log_softmax(found.logits))
-
-    return log_densities
-
-
-@dataclasses.dataclass(frozen=True)
-class Plane:
-    """A square grid.
-
-    Attributes:
-        reach: Half the side of the square.
-        num: The number of points along a side.
-    """
-
-    reach: float
-    num: int
-
-    def values(self, log_densities: LogDensities) -> Float[Array, "num num density"]:
-        """Return log densities at the points of the grid."""
-        ticks = jnp.linspace(-self.reach, self.reach, self.num)
-        points = jnp.stack(jnp.meshgrid(ticks, ticks), axis=-1)
-        return jax.vmap(jax.vmap(log_densities))(points)
-
-    def log_normalizers(self, log_densities: LogDensities) -> Float[Array, " density"]:
-        """Return the logs of the integrals over the square, by the midpoint rule."""
-        side = 2 * self.reach / (self.num - 1)
-        return logsumexp(self.values(log_densities), axis=(0, 1)) + 2 * jnp.log(side)
-
-
-def held_out_likelihood(
-    plane: Plane, points: Particles, energy: AbstractEnergy
-) -> dict[str, Scalar]:
-    """Return the log-likelihood of held-out points, which is followed in a fit."""
-    normalizer = plane.log_normalizers(log_densities_of(energy))[0]
-    mean = jnp.mean(jax.vmap(energy.log_density)(points))
-    return {"log_likelihood": mean - normalizer}
-
-
-@dataclasses.dataclass(frozen=True)
-class KnownDensity:
-    """A density that is known.
-
-    Attributes:
-        log_densities: Normalized ones, of all and of each class.
-        samples: From a key and a number, samples of all, and of each class.
-    """
-
-    log_densities: LogDensities
-    samples: Callable[[Key, int], list[Particles]]
-
-    def log_likelihood(self, points: Particles) -> Scalar:
-        """Return the mean log-likelihood of points."""
-        return jnp.mean(jax.vmap(self.log_densities)(points)[:, 0])
-
-
-@dataclasses.dataclass(frozen=True)
-class Algorithm1:
-    """What the paper's Algorithm 1 has beside the library's settings.
-
-    The data of a batch repels the particles, and its steps end with a small update.
-
-    Attributes:
-        steps: For epochs, by what the sampler's steps are multiplied from then on.
-        rates: The same for the learning rate, which is else constant.
-    """
-
-    steps: Mapping[int, float]
-    rates: Mapping[int, float]
-
-    def applied(self, model: Model, learning_rate: float) -> Model:
-        """Return a model that is trained so."""
-        batches = model.epoch_batches
-        changes: dict[str, Any] = {
-            "repel": True,
-            "tolerance": _TOLERANCE,
-            "step_factor": optax.join_schedules(
-                [optax.constant_schedule(by) for by in (1.0, *self.steps.values())],
-                [epoch * batches for epoch in self.steps],
-            ),
-        }
-        is_negatives = lambda part: isinstance(part, AbstractNegatives)
-        objective = jax.tree.map(
-            lambda p: dataclasses.replace(p, **changes) if is_negatives(p) else p,
-            model.objective, is_leaf=is_negatives,
-        )  # fmt: skip
-        factors = {epoch * batches: factor for epoch, factor in self.rates.items()}
-        optimizer = adam(learning_rate, model.num_epochs * batches, factors=factors)
-        how = dataclasses.replace(model.optimization, optimizer=optimizer)
-        return dataclasses.replace(model, objective=objective, optimization=how)
-
-
-_TOLERANCE = 1e-4  # the update below which a batch's steps end
-
-REWEIGHTED = ContrastiveSettings(
-    num_epochs=60, epoch_batches=10, batch_size=128, negatives="reweighted",
-    kernel="none", num_particles=512, num_steps=5, widths=(64, 64, 64),
-    langevin_step_size=0.1, reset_probability=0.05, learning_rate=4e-3,
-    regularization=0.0, ema=0.98,
-    sample_steps=100, sample_at_once=512,
-)  # fmt: skip
-"""Chains with weights, exact in known: nothing else holds the energy back."""
+from experiments._planar_config import Algorithm1, PlanarConfig
+from experiments._plane import (
+    held_out_likelihood,
+    KnownDensity,
+    Labeled,
+    log_densities_of,
+    LogDensities,
+    Plane,
+)
+from experiments._sampling import augmented
 
 REACH = 2.5  # half the side of the plane, over the largest radius
 _COPIES = 100  # of each point, where data is augmented
@@ -173,54 +52,6 @@ _REWEIGHTED = (
     "The equivariant network, against the same chains. likelihood_gap: how far the "
     "held-out likelihood is below that of `family`.",
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PlanarConfig(AbstractConfig):
-    """Settings of `jem-c4` and `ebm-circles`.
-
-    Attributes:
-        num_data: Training points; each seed has its own.
-        num_test: Held-out points.
-        num_samples: Samples drawn of all, and of each class.
-        radii: The distance from the origin of the modes of each class, or of each ring.
-        monitor_every: The epochs between two looks at the held-out likelihood.
-        fit: How the paper's models are trained; the model sets the kernel.
-        reweighted: How models are trained whose chains carry weights.
-        as_in_paper: Whether the paper's models are trained by its Algorithm 1.
-    """
-
-    num_data: int = 128
-    num_test: int = 2_000
-    num_samples: int = 512
-    radii: tuple[float, float]
-    monitor_every: int = 10
-    fit: ContrastiveSettings
-    reweighted: ContrastiveSettings = REWEIGHTED
-    as_in_paper: bool = False
-
-
-def planar_presets(quick: PlanarConfig, bandwidth: float) -> dict[str, PlanarConfig]:
-    """Return the presets of an experiment; the bandwidth is the paper's."""
-    small: dict[str, Any] = {"num_epochs": 4, "num_steps": 4, "widths": (8, 8)}
-    tiny = dataclasses.replace(quick.fit, batch_size=16, sample_steps=40, **small)
-    light = dataclasses.replace(
-        quick.reweighted, batch_size=32, num_particles=32, **small
-    )
-    theirs = ContrastiveSettings(
-        num_epochs=500, batch_size=32, num_particles=32, num_steps=10_000,
-        widths=(32, 64, 64, 64, 32), stein_step_size=0.9, langevin_step_size=0.0,
-        reset_to_data=1.0, learning_rate=1e-3, sample_steps=10_000, sample_at_once=128,
-        bandwidth=bandwidth, label_weight=quick.fit.label_weight,
-    )  # fmt: skip
-    return {
-        "smoke": dataclasses.replace(
-            quick, num_seeds=2, num_data=32, num_test=64, num_samples=16,
-            monitor_every=2, fit=tiny, reweighted=light,
-        ),
-        "quick": quick,
-        "paper": dataclasses.replace(quick, fit=theirs, as_in_paper=True),
-    }  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

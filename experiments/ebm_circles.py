@@ -15,18 +15,9 @@ from equistein.models import ContrastiveSettings
 from equistein.targets import Shells
 from experiments._engine import Experiment, Key, Particles, Point
 from experiments._figures import curves, histograms
-from experiments._planar import (
-    Algorithm1,
-    epochs_to_svgd,
-    KnownDensity,
-    LogDensities,
-    planar_figures,
-    planar_presets,
-    PlanarConfig,
-    PlanarTarget,
-    Plane,
-    REACH,
-)
+from experiments._planar import epochs_to_svgd, planar_figures, PlanarTarget, REACH
+from experiments._planar_config import Algorithm1, planar_presets, PlanarConfig
+from experiments._plane import KnownDensity, LogDensities, Plane
 
 _WIDTH = 0.5
 _ANGLES = 90

@@ -22,18 +22,9 @@ from equistein.metrics import (
 from equistein.models import ContrastiveSettings
 from equistein.targets import RotatedGaussians
 from experiments._engine import Experiment, Key, Particles, Point
-from experiments._planar import (
-    Algorithm1,
-    epochs_to_svgd,
-    KnownDensity,
-    LogDensities,
-    planar_figures,
-    planar_presets,
-    PlanarConfig,
-    PlanarTarget,
-    Plane,
-    REACH,
-)
+from experiments._planar import epochs_to_svgd, planar_figures, PlanarTarget, REACH
+from experiments._planar_config import Algorithm1, planar_presets, PlanarConfig
+from experiments._plane import KnownDensity, LogDensities, Plane
 
 RADII = (7.0, 15.0)  # of the modes of each class
 _INSIDE = 1 - math.exp(-2)  # of a mode's points are within two standard deviations

@@ -13,7 +13,6 @@ from equistein.models import ContrastiveSettings, for_data
 from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
 from experiments._engine import (
     AbstractConfig,
-    augmented,
     Entry,
     Experiment,
     Key,
@@ -22,7 +21,9 @@ from experiments._engine import (
     Trial,
 )
 from experiments._figures import curves
-from experiments._planar import held_out_likelihood, REWEIGHTED
+from experiments._planar_config import REWEIGHTED
+from experiments._plane import held_out_likelihood
+from experiments._sampling import augmented
 from experiments.jem_c4 import classes, RADII
 from experiments.objectives import fit_within
 

@@ -19,16 +19,9 @@ from equistein.networks import NoiseMLP
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import from_blackjax, MALA, run, suppress_warnings
 from equistein.training import Fitted
-from experiments._engine import (
-    augmented,
-    Entry,
-    Experiment,
-    has_blackjax,
-    Key,
-    Particles,
-    Trial,
-)
+from experiments._engine import Entry, Experiment, Key, Particles, Trial
 from experiments._figures import configurations, histograms
+from experiments._sampling import augmented, has_blackjax
 from experiments._systems import (
     CloudConfig,
     fit_as_set,

@@ -26,7 +26,6 @@ from equistein.plotting import molecule_viewer, molecules
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from experiments._engine import (
     AbstractConfig,
-    augmented,
     Entry,
     Experiment,
     Figure,
@@ -41,6 +40,7 @@ from experiments._molecule_reference import (
     Reference,
     reference_molecules,
 )
+from experiments._sampling import augmented
 
 _BATCH = 32  # molecules, at most
 

@@ -29,7 +29,7 @@ from equistein.training import (
 )
 from experiments._engine import AbstractConfig, Entry, Experiment, Key, Particles, Trial
 from experiments._figures import boxes
-from experiments._planar import held_out_likelihood
+from experiments._plane import held_out_likelihood
 from experiments.dw4 import described, minima, noisy_copies, TARGET
 from experiments.jem_c4 import classes, RADII
 

@@ -11,7 +11,6 @@ from equistein.runs import FLOOR, Outcome, seed_outcome
 from experiments._engine import (
     Entry,
     Experiment,
-    has_blackjax,
     Keys,
     Particles,
     side_by_side,
@@ -20,15 +19,9 @@ from experiments._engine import (
     Trial,
 )
 from experiments._figures import configurations, curves, histograms
-from experiments._particle_samplers import (
-    ANNEALED,
-    CHAINS,
-    needs_blackjax,
-    over_budgets,
-    Snapshot,
-    SystemConfig,
-    through_budgets,
-)
+from experiments._particle_config import ANNEALED, CHAINS, needs_blackjax, SystemConfig
+from experiments._particle_samplers import over_budgets, Snapshot, through_budgets
+from experiments._sampling import has_blackjax
 from experiments._systems import reference, System, SYSTEMS
 
 _NUM_DRAWS = 50  # of exact samples, in all, for the floor

@@ -13,8 +13,9 @@ import pytest
 
 from equistein.runs import FLOOR, load_part, Metric, seed_outcome, UserError
 from equistein.samplers import warn_of_samples
-from experiments._engine import AbstractConfig, Entry, Experiment, open_folder, perform
+from experiments._engine import AbstractConfig, Entry, Experiment
 from experiments._figures import boxes, configurations, curves, histograms
+from experiments._perform import open_folder, perform
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

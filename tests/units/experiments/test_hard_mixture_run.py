@@ -9,8 +9,8 @@ import pytest
 
 from equistein.samplers import Samples
 from experiments import experiment
-from experiments._engine import perform
-from experiments.hard_mixture import annealed, averaged
+from experiments._hard_mixture_samplers import annealed, averaged
+from experiments._perform import perform
 
 QUICK = experiment("hard-mixture").presets["quick"]
 

@@ -8,8 +8,9 @@ import pytest
 from equistein.energies import JointEnergy
 from equistein.metrics import auroc, outlier_scores
 from equistein.networks import SteerableCNN
+from experiments._image_models import model_of
 from experiments._image_scores import detection, ImageSets, seen
-from experiments.images import IMAGES, model_of
+from experiments.images import IMAGES
 
 
 def some_sets(key, num=31, side=4):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from experiments import experiment
-from experiments._particle_samplers import needs_blackjax, through_budgets
+from experiments._particle_config import needs_blackjax
+from experiments._particle_samplers import through_budgets
 from experiments._systems import SYSTEMS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("single_precision")]

@@ -11,7 +11,7 @@ from jax.scipy.special import logsumexp
 from equistein.energies import JointEnergy, PlainEnergy
 from equistein.groups import Trivial
 from equistein.networks import AbstractNetwork
-from experiments._planar import held_out_likelihood, log_densities_of, Plane
+from experiments._plane import held_out_likelihood, log_densities_of, Plane
 from experiments.ebm_circles import density_of_radius, rings
 from experiments.jem_c4 import classes
 
