@@ -58,6 +58,9 @@ def test_each_run_stops_at_the_tolerance_by_itself(key):
         assert np.array_equal(steps[:num], one.history["step"])
         assert np.all(steps[num:] == one.num_steps)
     assert both.num_steps[1] < both.num_steps[0]
+    more = run(jr.split(key), sampler, bowl, initial_state=both.state, num_steps=3)
+    assert np.array_equal(more.num_steps, [3, 3])
+    assert np.array_equal(more.history["step"][:, -1], both.num_steps + 3)
 
 
 TOLD = []

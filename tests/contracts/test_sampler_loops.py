@@ -16,6 +16,7 @@ from equistein.samplers import (
     MALA,
     NonFiniteError,
     run,
+    RunInterrupted,
     SVGD,
 )
 
@@ -125,6 +126,24 @@ def test_a_run_that_leaves_the_numbers_stops_at_the_last_good_step(record_every,
     history = caught.value.samples.history
     assert np.all(history["step"] < step)
     assert np.all(np.isfinite(history["update_norm"]))
+
+
+def test_an_interrupt_between_records_keeps_state_and_history_together(
+    key, monkeypatch
+):
+    fetch, calls = jax.device_get, []
+
+    def interrupted(tree):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return fetch(tree)
+
+    monkeypatch.setattr(jax, "device_get", interrupted)
+    with pytest.raises(RunInterrupted) as caught:
+        run(key, SAMPLERS["svgd"], log_density, start(key), num_steps=40)
+    samples = caught.value.samples
+    assert 0 < samples.num_steps == samples.history["step"][-1] < 40
 
 
 def test_progress_is_shown_on_standard_error(key, capsys):

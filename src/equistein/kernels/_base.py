@@ -47,7 +47,8 @@ class AbstractKernel(eqx.Module):
         bandwidth: A length, or a rule for it; 1 for a kernel that has none.
     """
 
-    bandwidth = 1.0  # of kernels without the field; dataclasses make it its default
+    # Of kernels without such a field. It is the default of those that declare one.
+    bandwidth = 1.0
 
     @abc.abstractmethod
     def force(self, targets: Targets, prepared: PyTree) -> Targets:

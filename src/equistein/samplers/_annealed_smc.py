@@ -156,8 +156,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         walkers, _, betas, *_ = runs
         x = walkers.point.reshape(state.particles.shape)
         spent = jnp.round(jnp.mean(spent.astype(float))).astype(int)
-        first = jnp.where(state.step == 0, 1, 0)
-        evaluations = state.evaluations + first + jnp.max(tuning) + spent
+        evaluations = state.evaluations + jnp.max(tuning) + spent
+        evaluations += (state.step == 0).astype(int)
         new = SMCState(x, *runs, state.reference, evaluations, state.step + 1)
         info = SMCInfo(
             _mean_of_finite(walkers.value), jnp.mean(rates), rms(x - state.particles),
@@ -190,9 +190,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         def drawn():
             shape = state.walkers.value.shape
             walkers = path.start(key, shape[0] * shape[1], state.particles.dtype)
-            return jax.tree.map(
-                lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), walkers
-            )
+            by_run = lambda leaf: leaf.reshape(*shape, *leaf.shape[1:])
+            return jax.tree.map(by_run, walkers)
 
         return cond_if_any_run(state.step == 0, drawn, state.walkers)
 

@@ -279,9 +279,8 @@ def from_blackjax(
     matrix for all. Parallel tempering does so at each temperature, sequential Monte
     Carlo at the first, and both adapt the step size further.
 
-    BlackJAX sees coordinates of an orthonormal basis of the subspace that `project`
-    projects on. All evaluations of the score are counted: two a step of the integrator
-    of `adjusted_mclmc`, and, as `inner`, one more a move.
+    All evaluations of the score are counted: two a step of the integrator of
+    `adjusted_mclmc`, and, as `inner`, one more a move.
 
     Args:
         algorithm: Such as `blackjax.nuts`.
@@ -289,7 +288,8 @@ def from_blackjax(
             0 where `step_size` is given.
         step_size: The step of the integrator, or where the warm-up begins (1).
         acceptance: The rate of acceptance that the warm-up aims at.
-        project: What puts a point onto the subspace, linear and orthogonal.
+        project: What puts a point onto the subspace that BlackJAX sees, linear and
+            orthogonal.
         **options: `num_integration_steps` of `blackjax.hmc`, `max_num_doublings` of
             `blackjax.nuts` (10), or `integration_steps_params` of
             `blackjax.adjusted_mclmc`: (2,).

@@ -172,8 +172,9 @@ class GeometricPath(eqx.Module):
 
     def evaluate_proposal(self, point: Point) -> PathWalker:
         """Return the walker at a point; its log density may be NaN or infinite."""
-        there = jax.value_and_grad(self.reference.log_density)(point)
-        return PathWalker(point, *there, *jax.value_and_grad(self.log_density)(point))
+        of_reference = jax.value_and_grad(self.reference.log_density)(point)
+        of_density = jax.value_and_grad(self.log_density)(point)
+        return PathWalker(point, *of_reference, *of_density)
 
     @accept_integer_key
     def start(self, key: Key, num: int, dtype: Any = None) -> PathWalker:

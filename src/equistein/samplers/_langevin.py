@@ -43,8 +43,8 @@ class LangevinState(eqx.Module):
 class LangevinInfo(eqx.Module):
     """What a step was like, before it moved the particles.
 
-    The norms are root mean squares over the particles; `evaluations` counts those of
-    the score at each particle so far.
+    The norms are root mean squares over the particles; `evaluations` is the number
+    of score evaluations of a particle so far.
     """
 
     log_density: Scalar
@@ -178,16 +178,16 @@ class MALA(AbstractMarkovChains):
         value, drift = value_and_drift(walker)
         noise = self.project(jr.normal(noise_key, x.shape, x.dtype))
         noise = jnp.sqrt(2 * step_size) * noise
-        there = path.evaluate_proposal(x + step_size * drift + noise)
-        new_value, new_drift = value_and_drift(there)
-        reverse_noise = x - there.point - step_size * new_drift
+        proposal = path.evaluate_proposal(x + step_size * drift + noise)
+        new_value, new_drift = value_and_drift(proposal)
+        reverse_noise = x - proposal.point - step_size * new_drift
         log_proposal_ratio = jnp.sum(noise**2) - jnp.sum(reverse_noise**2)
         log_ratio = new_value - value + log_proposal_ratio / (4 * step_size)
         finite = jnp.isfinite(log_ratio)
         chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
         accepted = jr.uniform(accept_key, (), chance.dtype) < chance
         pick = lambda new, old: jnp.where(accepted, new, old)
-        walker = jax.tree.map(pick, there, walker)
+        walker = jax.tree.map(pick, proposal, walker)
         return walker, chance, jnp.ones((), int), ~jnp.isnan(new_value)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

@@ -28,13 +28,13 @@ from equistein.samplers._steps import (
     Schedule,
 )
 
-_RATE = 0.2  # change of the log step size per unit of acceptance rate
+_GAIN = 0.2  # change of the log step size per unit of acceptance rate
 
 Move: TypeAlias = tuple[
     PathWalker, Float[Array, "*chain"], Int[Array, "*chain"], Bool[Array, "*chain"]
 ]
 """The walker after a move, the probability of acceptance, the evaluations of the score
-that it took, and whether the density was a number where it went."""
+that it took, and whether the log density at the proposal was not NaN."""
 
 
 class ChainParameters(eqx.Module):
@@ -50,7 +50,8 @@ class ChainParameters(eqx.Module):
 class ChainState(eqx.Module):
     """What the next step needs: the walkers hold the density at the particles.
 
-    `evaluations` is a mean over the chains, rounded down; `remainder` is what is left.
+    `evaluations` is their total divided by the number of chains, rounded down, and
+    `remainder` the rest of that division.
     """
 
     particles: Particles
@@ -65,8 +66,8 @@ class ChainInfo(eqx.Module):
     """What a step was like.
 
     The log density is the mean before the step; the update's norm is a root mean square
-    over the particles; `evaluations` counts the score evaluations so far, a particle on
-    average, and `undefined` this step's proposals at which the log density is NaN.
+    over the particles; `evaluations` is the mean number of score evaluations of a
+    particle so far, `undefined` that of this step's proposals with a NaN log density.
     """
 
     log_density: Scalar
@@ -132,13 +133,13 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         beta: Scalar,
         parameters: ChainParameters,
     ) -> tuple[ChainParameters, Int[Array, ""]]:
-        r"""Return parameters for the density at $\beta$, and their evaluations."""
+        r"""Find parameters before the first step; also return its evaluations."""
         del key, path, particles, beta
         return parameters, jnp.zeros((), int)
 
     def adapt(self, parameters: ChainParameters, rate: Scalar) -> ChainParameters:
         """Return the parameters after moves that were accepted at this rate."""
-        log_size = parameters.log_step_size + _RATE * (rate - self.acceptance)
+        log_size = parameters.log_step_size + _GAIN * (rate - self.acceptance)
         return ChainParameters(log_size, parameters.inverse_mass_matrix)
 
     def init(self, particles: Particles, log_density: LogDensity) -> ChainState:
@@ -162,14 +163,13 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
             lambda: self.tune(tune_key, path, x, beta, state.parameters),
             (state.parameters, jnp.zeros((), int)),
         )
-        walkers, chances, spent, defined = jax.vmap(
-            lambda key, walker: self.move(key, path, walker, beta, parameters)
-        )(jr.split(move_key, num), state.walkers)
+        move = lambda key, walker: self.move(key, path, walker, beta, parameters)
+        keys = jr.split(move_key, num)
+        walkers, chances, spent, defined = jax.vmap(move)(keys, state.walkers)
         rate = jnp.mean(chances)
-        adapts, adapted = state.step < self.num_adapt, self.adapt(parameters, rate)
-        next_parameters = jax.tree.map(
-            lambda new, old: jnp.where(adapts, new, old), adapted, parameters
-        )
+        if_adapting = lambda a, b: jnp.where(state.step < self.num_adapt, a, b)
+        adapted = self.adapt(parameters, rate)
+        next_parameters = jax.tree.map(if_adapting, adapted, parameters)
         total = state.remainder + jnp.sum(spent)
         evaluations = state.evaluations + tune_evaluations + total // num
         new = ChainState(
@@ -228,9 +228,7 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
         values = _values(log_density, reference)
         bad = int(jnp.sum(jnp.isnan(values) | (values == jnp.inf)))
         if bad or not bool(jnp.any(jnp.isfinite(values))):
-            fault = (
-                f"infinite or not a number at {bad}" if bad else "zero density at all"
-            )
+            fault = f"infinite or NaN at {bad}" if bad else "zero density at all"
             raise ValueError(
                 f"`log_density` is {fault} of {len(values)} samples of the reference: "
                 "it must be finite, or minus infinity where the density is zero, and "
@@ -259,10 +257,8 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
 
     def _parameters(self, particles: Particles, num: int) -> ChainParameters:
         """Return those of `num` temperatures, before the density is known."""
-        return jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)),
-            self.inner.parameters(particles),
-        )
+        repeat = lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape))
+        return jax.tree.map(repeat, self.inner.parameters(particles))
 
     def _tune_if(
         self,
@@ -292,9 +288,8 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
         parameters: ChainParameters,
     ) -> Move:
         """Move each chain of one temperature, with a key of its own."""
-        return jax.vmap(
-            lambda key, walker: self.inner.move(key, path, walker, beta, parameters)
-        )(keys, walkers)
+        move = lambda key, walker: self.inner.move(key, path, walker, beta, parameters)
+        return jax.vmap(move)(keys, walkers)
 
 
 @eqx.filter_jit

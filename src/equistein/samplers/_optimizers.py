@@ -117,9 +117,9 @@ def vector_adam(
         del params
         count = state.num_updates + 1
         mean = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mean, updates)
-        square = jax.tree.map(
-            lambda v, g: b2 * v + (1 - b2) * _mean_square(g), state.square, updates
-        )
+        mean_square = lambda g: jnp.mean(g.reshape(len(g), -1) ** 2, axis=1)
+        squares = jax.tree.map(mean_square, updates)
+        square = jax.tree.map(lambda v, s: b2 * v + (1 - b2) * s, state.square, squares)
 
         def direction(m, v):
             exponent = count.astype(m.dtype)
@@ -134,7 +134,3 @@ def vector_adam(
         optax.GradientTransformation(init, update),
         optax.scale_by_learning_rate(learning_rate),
     )
-
-
-def _mean_square(gradient: jax.Array) -> jax.Array:
-    return jnp.mean(gradient.reshape(len(gradient), -1) ** 2, axis=1)

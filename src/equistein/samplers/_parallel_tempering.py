@@ -136,13 +136,11 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         num, chains = len(self.inverse_temperatures), len(x)
         reference, zero = self._base(x), jnp.zeros((), int)
         walkers = jax.vmap(GeometricPath(log_density, reference).evaluate_walker)(x)
-        at_all_temperatures = jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape)), walkers
-        )
+        repeat = lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape))
         nowhere = jnp.zeros((num, chains), int)
         return TemperingState(
             x,
-            Replicas(at_all_temperatures, nowhere, nowhere),
+            Replicas(jax.tree.map(repeat, walkers), nowhere, nowhere),
             self._parameters(x, num),
             self.inverse_temperatures.astype(x.dtype),
             eqx.filter(reference, eqx.is_array),

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Int, PyTree
 
 from equistein._arrays import as_keys
 from equistein._limits import check_memory
@@ -50,7 +50,7 @@ from equistein.samplers._warnings import (
 )
 
 _NUM_RECORDS = 100  # by default
-_NUM_CALLS = 20  # compiled calls in a run: the moments at which it can be stopped
+_NUM_CALLS = 20  # compiled calls in a run, at most; Ctrl-C stops it between two
 # By default there are at most 199 records, as the steps between two are rounded down.
 # Calls are padded to this many records, so any `num_steps` runs the same code.
 _RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
@@ -96,8 +96,8 @@ def run(
             from instead of `particles`.
         mesh: The devices that share the work, `es.device_mesh()`; one by default.
         progress: Whether to show a progress bar.
-        check: Whether to check the density at the start, and the symmetry that the
-            kernel relies on.
+        check: Whether to check the density at the start, that an `initial_state` is
+            of this density, and, at both ends, the symmetry that the kernel relies on.
 
     Returns:
         The final particles and the history, and in `warnings` the reasons to distrust
@@ -121,7 +121,8 @@ def run(
         setup = dataclasses.replace(setup, mesh=mesh, sampler=sampler.shard(mesh))
     state, warnings = _initialize(setup, particles, initial_state)
     status, chunks, make_error = _loop(setup, state, progress)
-    return _finish(setup, state, warnings, status, chunks, make_error)
+    name = type(sampler).__name__
+    return _finish(setup, state, warnings, status, chunks, make_error, name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,21 +200,25 @@ def _initialize(
         particles = initial_state.particles
     of_one_run: Any = particles if num_runs is None else particles[0]  # type: ignore
     num_records = -(-setup.num_steps // setup.every) * (num_runs or 1)
-    kept = min(setup.keep, len(of_one_run)) * of_one_run[0].nbytes
+    keep = min(setup.keep, len(of_one_run))
     check_memory(
-        f"The history of `run`, {num_records} records of {setup.keep} particles",
-        2 * num_records * (_BYTES_PER_RECORD + kept),  # twice, while parts are joined
+        f"The history of `run`, {num_records} records of {keep} particles",
+        2
+        * num_records
+        * (
+            _BYTES_PER_RECORD + keep * of_one_run[0].nbytes
+        ),  # twice, while parts are joined
         "give a larger `record_every` or a smaller `keep`",
     )
     if setup.check:
         check_signature(log_density, of_one_run)
+    state, warnings = initial_state, ()
     with callback_errors():
-        state = initial_state
         if state is None:
             state = _initial_state(num_runs, sampler, log_density, particles)
             state = jax.block_until_ready(state)
-        resumes = initial_state is not None
-        warnings = _check_density(setup, state, resumes) if setup.check else ()
+        if setup.check:
+            warnings = _check_density(setup, state, initial_state is not None)
     return state, warnings
 
 
@@ -245,7 +250,7 @@ def _loop(
     """Take the steps; return also what makes the error if they were cut off."""
     take = take_steps if setup.num_runs is None else take_steps_of_runs
     tol = None if setup.tol is None else float(setup.tol)
-    done, calls = int(jnp.min(state.step)), _split_into_calls(setup, state)
+    done = np.asarray(fetch(state.step))
     setup = setup.on_devices()
     if setup.mesh is not None:
         state = replicate(state, setup.mesh)
@@ -256,26 +261,26 @@ def _loop(
     try:
         with callback_errors(), bar:
             # Call k + 1 is dispatched before the result of call k is fetched, so the
-            # device never waits for the host. If call k ended the run, call k + 1 takes
-            # no steps. The None at the end fetches the last result.
-            for ends in [*calls, None]:
+            # device never waits for the host. If call k ended the run, the result of
+            # call k + 1 is dropped. The None at the end fetches the last result.
+            for ends in [*_split_into_calls(setup), None]:
                 result, in_flight = in_flight, None
                 try:
                     if ends is not None:
                         in_flight = take(
-                            newest, setup.keys, setup.sampler, setup.log_density, ends,
-                            tol, setup.keep,
+                            newest, setup.keys, setup.sampler, setup.log_density,
+                            done[..., None] + ends, tol, setup.keep,
                         )  # fmt: skip
                         newest = in_flight[0]
                 finally:  # also if that call failed: keep the result that is complete
                     if result is not None:
-                        status, *chunk = result
-                        flags = status.state.step, status.failed, status.converged
+                        new, *chunk = result
+                        flags = new.state.step, new.failed, new.converged
                         # One transfer: separate ones would each wait for the device.
                         chunk, flags = jax.device_get(fetch((tuple(chunk), flags)))
-                        chunks.append(chunk)
+                        status, chunks = new, [*chunks, chunk]  # together, or neither
                         step, failed, converged = flags
-                        bar.update(int(np.min(step)) - done - bar.n)
+                        bar.update(int(np.min(step - done)) - bar.n)
                         ended = np.any(failed) or np.all(converged)
                 if ended:
                     break
@@ -286,22 +291,20 @@ def _loop(
     return status, chunks, None
 
 
-def _split_into_calls(setup: _Setup, state: PyTree) -> list[Int[Array, " record"]]:
-    """Return, for each compiled call, the numbers of the steps to record.
+def _split_into_calls(setup: _Setup) -> list[Int[np.ndarray, " record"]]:
+    """Return, for each compiled call, the steps to record, counted from the start.
 
     Each call gets equally many; repeats of the last number add no record.
     """
-    num_steps, every, done = setup.num_steps, setup.every, int(jnp.min(state.step))
+    num_steps, every = setup.num_steps, setup.every
     least = 1 if setup.record_every else _RECORDS_PER_CALL
-    ends = np.arange(done + every, done + num_steps + 1, every)
-    if num_steps % every:
-        ends = np.append(ends, done + num_steps)
-    if not len(ends):
+    if not num_steps:
         return []
+    ends = np.append(np.arange(every, num_steps, every), num_steps).astype(np.int32)
     per_call = -(-len(ends) // _NUM_CALLS)
     ends = np.pad(ends, (0, -len(ends) % per_call), mode="edge").reshape(-1, per_call)
     ends = np.pad(ends, ((0, 0), (0, max(0, least - per_call))), mode="edge")
-    return [jnp.asarray(part) for part in ends]
+    return list(ends)
 
 
 def _finish(
@@ -311,22 +314,26 @@ def _finish(
     status: RunStatus,
     chunks: list,
     make_error: Any,
+    name: str,
 ) -> Samples:
     """Return the samples with their warnings, or raise with the samples so far."""
     num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
     summary = vmap_over_runs(num_runs, sampler.summary)(state)
-    done = int(jnp.min(start_state.step))
+    done = np.asarray(fetch(start_state.step))
     samples = collect_samples(state, converged, chunks, summary, done)
     if make_error is not None:
         raise make_error(samples)
-    if bool(jnp.any(status.failed)):
+    if np.any(fetch(status.failed)):
         raise _failure(setup, status, samples)
     if setup.check:
         final = setup.merge_runs(samples.particles)
-        warnings += symmetry_warnings(sampler, log_density, final)
+        try:
+            warnings += symmetry_warnings(sampler, log_density, final)
+        except CallbackError as error:
+            raise EvaluationFailed(str(error), samples) from None
     start = np.asarray(start_state.particles)
-    return issue_warnings(samples, start, warnings, type(sampler).__name__)
+    return issue_warnings(samples, start, warnings, name)
 
 
 def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteError:
@@ -349,6 +356,7 @@ def _failure(setup: _Setup, status: RunStatus, samples: Samples) -> NonFiniteErr
             samples,
             particles=replay.state.particles,
             state=replay.state,
+            summary=setup.sampler.summary(replay.state),
             num_steps=samples.num_steps + int(replay.state.step - good.step),
         )
     return NonFiniteError(

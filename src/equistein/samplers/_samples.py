@@ -155,7 +155,7 @@ def collect_samples(
     converged: Array,
     records: list[tuple[dict[str, np.ndarray], np.ndarray]],
     summary: dict[str, Any],
-    done: int,
+    done: np.ndarray,
 ) -> Samples:
     """Return the samples of one run, or of several.
 
@@ -202,7 +202,7 @@ class RunInterrupted(KeyboardInterrupt):
     """A run was stopped with Ctrl-C; `run` continues from its `samples.state`."""
 
     def __init__(self, samples: Samples):
-        super().__init__(f"stopped after {samples.num_steps} steps")
+        super().__init__(f"stopped after {np.max(samples.num_steps)} steps")
         self.samples = samples
 
 
@@ -210,8 +210,7 @@ class EvaluationFailed(RuntimeError):
     """A density that calls Python raised; `run` continues from its `samples.state`."""
 
     def __init__(self, reason: str, samples: Samples):
-        super().__init__(
-            f"After {samples.num_steps} steps {reason} The error's `samples` hold the "
-            "run up to then; `run` continues from their `state`."
-        )
+        done = f"{reason.rstrip('.')}, after {np.max(samples.num_steps)} steps"
+        where = "The error's `samples` hold the run up to then; `run` continues from"
+        super().__init__(f"{done}. {where} their `state`.")
         self.samples = samples

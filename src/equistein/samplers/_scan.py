@@ -103,7 +103,7 @@ def _take_steps(
             lambda s: unrecorded_steps(s, end),
             status,
         )
-        # A run that converged on the way takes one more step, the one to record.
+        # A run that converged in this loop takes one more step, to record its end.
         due = (status.state.step < end) & ~status.failed
         blank = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
@@ -121,7 +121,7 @@ def _take_steps(
 take_steps = eqx.filter_jit(_take_steps)
 take_steps_of_runs = eqx.filter_jit(
     eqx.filter_vmap(
-        _take_steps, in_axes=(eqx.if_array(0), 0, None, None, None, None, None)
+        _take_steps, in_axes=(eqx.if_array(0), 0, None, None, 0, None, None)
     )
 )
 

@@ -159,9 +159,9 @@ def langevin_update(
     key: Key, step: Scalar, scores: Particles, step_size: StepSize
 ) -> Particles:
     r"""Return $\eta s + \sqrt{2 \eta}\, \xi$ for each particle, to be projected."""
-    rate = step_size_at(step_size, step)
+    size = step_size_at(step_size, step)
     noise = jr.normal(key, scores.shape, scores.dtype)
-    return rate * scores + jnp.sqrt(2 * rate) * noise
+    return size * scores + jnp.sqrt(2 * size) * noise
 
 
 def rms(vectors: Float[Array, "n *shape"]) -> Scalar:

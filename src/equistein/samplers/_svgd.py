@@ -136,7 +136,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return SVGDState(
             particles,
             self.optimizer.init(particles),
-            jnp.ones((), particles.dtype),  # the first step measures it
+            jnp.ones((), particles.dtype),  # until the first step sets it
             jnp.zeros((), int),
         )
 
@@ -156,7 +156,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
             prepared = jax.tree.map(join, prepared, of_repellers[2])
         kernel = self.kernel.with_bandwidth(bandwidth)
         force = split_over_devices(self.mesh, _force, x, kernel, prepared)
-        with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
+        with jax.numpy_dtype_promotion("standard"):  # Optax breaks "strict", if set
             # Optax descends; the force points uphill.
             updates, opt_state = self.optimizer.update(-force, state.opt_state, x)
         update = jnp.asarray(updates, dtype)
@@ -174,7 +174,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
-        jax.eval_shape(self.kernel.project, point)
+        jax.eval_shape(self.kernel.project, point)  # or ValueError
         if self.project is not None:
             check_projection("SVGD", self.project, shape)
         if self.repellers is not None and self.repellers.shape[1:] != shape:
@@ -192,7 +192,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
     def _bandwidth(self, state: SVGDState) -> Scalar:
         rule = self.kernel.bandwidth
         if not isinstance(rule, AbstractBandwidth):
-            return measured_bandwidth(self.kernel, state.particles)
+            return jnp.asarray(rule, state.particles.dtype)
         return cond_if_any_run(
             state.step % rule.every == 0,
             lambda: measured_bandwidth(self.kernel, state.particles),

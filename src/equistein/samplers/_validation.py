@@ -151,7 +151,8 @@ def callback_errors() -> Iterator[None]:
         text = str(error).strip()
         if "CpuCallback error" not in text:
             raise
-        reason = text.split("\n")[-1]
+        # What follows the frames of the traceback, whose lines are indented.
+        reason = text.rpartition("\n  ")[2].partition("\n")[2] or text
         if reason.startswith("KeyboardInterrupt"):
             raise KeyboardInterrupt from None
         raise CallbackError(f"`log_density` raised an error: {reason}") from None

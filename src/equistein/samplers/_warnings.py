@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import math
 import warnings
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ from equistein._types import LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 from equistein.samplers._markov_chains import ChainState
 from equistein.samplers._samples import Samples
+from equistein.samplers._validation import callback_errors, CallbackError
 
 _FEW_STEPS = 10  # that tell nothing
 _ACCEPTANCE = 0.05
@@ -38,8 +38,11 @@ def symmetry_warnings(
 ) -> tuple[str, ...]:
     """Return a warning if what the sampler relies on is lost where particles ended."""
     try:
-        sampler.check(log_density, final)
-    except ValueError as error:
+        with callback_errors():
+            sampler.check(log_density, final)
+    except CallbackError:
+        raise
+    except ValueError as error:  # of an InvarianceError, without point and element
         return (
             "the density suits the sampler where the particles began, not where they "
             f"ended: {str(error).partition(': at the point')[0]}. They may sample "
@@ -54,11 +57,10 @@ def issue_warnings(
     """Issue the `known` warnings and those of the samples; return samples with them."""
     if isinstance(samples.num_steps, np.ndarray):
         lines: dict[str, list[str]] = {}
-        stateless = dataclasses.replace(samples, state=None)
         for index, first in enumerate(start):
-            for text in _warnings_of_run(stateless[index], first):
+            for text in _warnings_of_run(samples[index], first):
                 lines.setdefault(text, []).append(str(index))
-        new = [f"in run {', '.join(lines[text][:9])}: {text}" for text in lines]
+        new = [f"in run {', '.join(runs)}: {text}" for text, runs in lines.items()]
     else:
         new = _warnings_of_run(samples, start)
     texts = tuple(f"{name}: {text}" for text in (*known, *new))
@@ -100,7 +102,7 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
     undefined = history.get("undefined", np.zeros(0))
     found = [_drift_warning(start, end), _undefined_warning(undefined)]
     if samples.num_steps >= _FEW_STEPS and start.shape == end.shape:
-        found.append(_still_warning(start, end, history.get("acceptance", np.ones(1))))
+        found.append(_still_warning(start, end, history))
     if "acceptance" in history and "particles" in history:
         found.append(_unmixed_warning(history["particles"]))
     if isinstance(samples.state, ChainState) and samples.num_steps:
@@ -115,18 +117,20 @@ def _warnings_of_run(samples: Samples, start: np.ndarray) -> list[str]:
     return [text for text in found if text]
 
 
-def _still_warning(start: np.ndarray, end: np.ndarray, rates: np.ndarray) -> str:
+def _still_warning(start: np.ndarray, end: np.ndarray, history: dict) -> str:
     """Return a warning of particles that have not moved, or hardly ever."""
     still = int(np.sum(np.all(start == end, axis=tuple(range(1, start.ndim)))))
+    rates = history.get("acceptance", np.ones(1))
     rate = float(np.mean(rates[len(rates) // 2 :]))
     if rate >= _ACCEPTANCE and 2 * still <= len(start):
         return ""
-    accepted = f"only {rate:.2%} of proposals were accepted in the second half, and "
-    return (
-        f"{accepted if rate < _ACCEPTANCE else ''}{still} of {len(start)} particles "
-        "stand exactly where they began: these are not samples. Take another step "
-        "size, or let it adapt (`num_adapt`)."
-    )
+    found = f"{still} of {len(start)} particles stand exactly where they began"
+    if rate < _ACCEPTANCE:
+        found = (
+            f"only {rate:.2%} of proposals were accepted in the second half; {found}"
+        )
+    adapt = ", or let it adapt (`num_adapt`)" if "acceptance" in history else ""
+    return f"{found}: these are not samples. Take another step size{adapt}."
 
 
 def _drift_warning(start: np.ndarray, end: np.ndarray) -> str:
@@ -136,8 +140,9 @@ def _drift_warning(start: np.ndarray, end: np.ndarray) -> str:
     if after <= _DRIFT * max(before, 1e-2):
         return ""
     return (
-        f"the particles went from {before:.3g} from the origin to {after:.3g}, root "
-        "mean square: has the density a finite integral? If so, begin nearer to it."
+        "the particles' root mean square distance from the origin grew from "
+        f"{before:.3g} to {after:.3g}: is the integral of the density finite? If so, "
+        "start nearer to where it is large."
     )
 
 
@@ -199,7 +204,7 @@ def _unmixed_warning(places: np.ndarray) -> str:
 def _weights_warning(weights: np.ndarray) -> str:
     """Return a warning of weights that a few particles have nearly all of."""
     effective = float(np.sum(weights) ** 2 / np.sum(weights**2))
-    if not math.isfinite(effective) or effective >= _EFFECTIVE * len(weights):
+    if not np.isfinite(effective) or effective >= _EFFECTIVE * len(weights):
         return ""
     return (
         f"the weights of {len(weights)} particles are worth {effective:.1f} equal "

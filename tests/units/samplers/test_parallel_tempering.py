@@ -213,7 +213,7 @@ def test_settings_that_do_not_go_together_are_refused():
 def test_what_cannot_be_walked_is_refused_before_work_begins(key):
     sampler, start = SAMPLER, jr.normal(key, (4, 2))
     spike = lambda x: jnp.where(x[0] > 3, jnp.inf, -jnp.sum(x**2))
-    with pytest.raises(ValueError, match="infinite or not a number at"):
+    with pytest.raises(ValueError, match="infinite or NaN at"):
         run(key, sampler, spike, start, num_steps=1)
     wall = lambda x: jnp.where(x[0] > 0, -jnp.sum(x**2), -jnp.inf)
     with pytest.raises(ValueError, match="must be finite at the start"):

@@ -47,7 +47,7 @@ SVGD = es.SVGD(es.kernels.Equivariant(es.kernels.RBF(1.0), es.groups.Cyclic(4)),
 # A run that should be doubted, what it is told, and the same run of a sound density.
 DOUBTED = {
     "stuck": (es.MALA(1e6), normal, {}, "of proposals were accepted", MALA),
-    "drifting": (es.Langevin(10.0), improper, {}, "has the density a finite", MALA),
+    "drifting": (es.Langevin(10.0), improper, {}, "of the density finite", MALA),
     "undefined": (MALA, outside_nan, {}, "`log_density` was NaN at", None),
     "undefined at some temperature": (
         es.ParallelTempering(MALA, [1.0, 0.5], num_adapt=10), outside_nan, {},
@@ -124,6 +124,9 @@ def test_chains_that_left_for_where_nothing_guides_them_are_doubted():
     start = 0.5 * jr.normal(jr.key(0), (16, 2))
     with pytest.warns(es.SamplingWarning, match="zero at 1. of 16 .* at the end"):
         es.run(0, es.MALA(1.0), hollow, start, num_steps=60)
+    keys, starts = jr.split(jr.key(0)), jnp.stack([start, start])
+    with pytest.warns(es.SamplingWarning, match="in run .* at the end"):
+        es.run(keys, es.MALA(1.0), hollow, starts, num_steps=60)
     kept = es.run(0, es.MALA(1.0), normal, start, num_steps=60)
     assert kept.warnings == ()
 
