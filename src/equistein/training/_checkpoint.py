@@ -14,7 +14,7 @@ import numpy as np
 from equistein._serialization import load_arrays, save_arrays
 
 _KIND, _COLUMN = "checkpoint", "history/"
-_ROWS = 2**16  # of an array that are hashed together; it may be on disk
+_CHUNK = 2**24  # numbers of an array that are hashed together; it may be on disk
 History = dict[str, list[float]]
 
 
@@ -99,8 +99,9 @@ def identify(part: Any, within: tuple[int, ...] = ()) -> Any:
 def _digest(values: Any) -> list:
     values = values if isinstance(values, np.memmap) else np.asarray(values)
     digest, rows = hashlib.sha256(), values.reshape(values.shape or 1)
-    for start in range(0, len(rows), _ROWS):
-        digest.update(rows[start : start + _ROWS].tobytes())
+    num = max(1, _CHUNK // max(1, rows[:1].size))
+    for start in range(0, len(rows), num):
+        digest.update(rows[start : start + num].tobytes())
     return [*values.shape, str(values.dtype), digest.hexdigest()]
 
 

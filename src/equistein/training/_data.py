@@ -13,11 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers
 from equistein._types import Key, Scalar
 from equistein.energies import AbstractEnergy, Evaluation
 from equistein.training._checkpoint import identify
 
-PREVIEW_SIZE = 8_192  # points of an array on disk that checks and initial particles use
+PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
 _CHUNK = 2**24  # numbers read at a time
 Labels = Int[Array, " point"] | Float[Array, " point"] | None
 PointsAndLabels = tuple[Any, Any]
@@ -27,8 +28,8 @@ PointsAndLabels = tuple[Any, Any]
 class Batch:
     """Data points, their labels, and their indices in the data.
 
-    The energies of the points are computed once and shared by the objectives, within
-    one trace: a batch is no pytree. `check_data` returns all that it checks as one.
+    The energies of the points are computed once and shared by the objectives. A batch
+    is made and used within one trace. `check_data` returns all data as one batch.
 
     Args:
         points: The points, stacked on axis 0.
@@ -129,7 +130,7 @@ class AbstractSource(abc.ABC):
     """
 
     epoch_batches: int | None = None
-    _data: Any = ()  # all points, and their labels, where they are known
+    _data: Any = ()  # all points and their labels; () if their number is not known
     _labels: Any = None
 
     @abc.abstractmethod
@@ -141,8 +142,8 @@ class AbstractSource(abc.ABC):
         """Return the points, and labels, that an epoch makes its batches of.
 
         Args:
-            number: The epochs run before, discarded ones and those before a resume
-                included.
+            number: Which epoch, from 0, discarded ones and those before a resume
+                included: none comes twice.
         """
 
     def num_batches(self, batch_size: int) -> int:
@@ -151,7 +152,7 @@ class AbstractSource(abc.ABC):
         return one_pass if self.epoch_batches is None else self.epoch_batches
 
     def prepare(self, key: Key, num: int, num_classes: int | None) -> None:
-        """Prepare to give epochs of `num` points, whose order comes from the key."""
+        """Prepare for epochs that need `num` points, before the first of a fit."""
         self._key, self._num, self._num_classes = key, num, num_classes
         self._check_classes(self._labels)
 
@@ -188,15 +189,17 @@ class InMemory(AbstractSource):
 
 @check_arguments
 class OnDisk(AbstractSource):
-    """An array on disk; memory holds the points of an epoch and of the next one.
+    """An array on disk; memory holds the points of at most two epochs.
 
     All points are read once, in random order, before any is read again; the order
-    depends on the key alone, so a resumed fit reads the rest.
+    depends on the key alone, so a resumed fit reads the rest. The array is looked
+    through for numbers that are not finite when the source is made.
 
     Args:
         data: The array, such as `np.load(path, mmap_mode="r")`.
         labels: As for `fit`.
-        epoch_batches: Batches per epoch; None is one pass over the data.
+        epoch_batches: Batches per epoch; None is one pass over the data, which must
+            then fit into memory twice.
 
     Raises:
         ValueError: If it is no array of finite points.
@@ -208,16 +211,19 @@ class OnDisk(AbstractSource):
         check_on_disk(data)
         self._data, self._labels = data, as_labels(labels, data)
         self.epoch_batches = epoch_batches
-        self._orders: dict[int, np.ndarray] = {}
         self._reader = concurrent.futures.ThreadPoolExecutor(1)
-        self._ahead: dict[int, concurrent.futures.Future] = {}
+
+    def prepare(self, key: Key, num: int, num_classes: int | None) -> None:
+        super().prepare(key, num, num_classes)
+        self._orders: dict[int, np.ndarray] = {}
+        self._reading: dict[int, concurrent.futures.Future] = {}
 
     def preview(self, batch_size: int) -> PointsAndLabels:
         return self._at(spread_rows(len(self._data), max(PREVIEW_SIZE, batch_size)))
 
     def epoch_points(self, number: int) -> PointsAndLabels:
-        pending = self._ahead.pop(number, None) or self._read(number)
-        self._ahead = {number + 1: self._read(number + 1)}
+        pending = self._reading.pop(number, None) or self._read(number)
+        self._reading = {number + 1: self._read(number + 1)}
         return pending.result()
 
     def fingerprint(self) -> Any:
@@ -233,12 +239,10 @@ class OnDisk(AbstractSource):
 
     def rows(self, number: int) -> np.ndarray:
         """Return which points an epoch has."""
-        places = np.arange(number * self._num, (number + 1) * self._num)
-        passes, places = np.divmod(places, len(self._data))
-        parts = [
-            self._order(i)[places[passes == i]] for i in np.unique(passes).tolist()
-        ]
-        return np.concatenate(parts)
+        positions = np.arange(number * self._num, (number + 1) * self._num)
+        passes, places = np.divmod(positions, len(self._data))
+        own = lambda index: self._order(index)[places[passes == index]]
+        return np.concatenate([own(i) for i in np.unique(passes).tolist()])
 
     def _order(self, index: int) -> np.ndarray:
         """Return the order of all points in one pass over them."""
@@ -251,10 +255,11 @@ class OnDisk(AbstractSource):
 
 @check_arguments
 class Stream(AbstractSource):
-    """Arrays of points from an iterable, of which each epoch takes what it needs.
+    """Arrays of points from an iterable.
 
-    A resumed fit skips what it had taken before, so the iterable must give the same
-    again.
+    Each epoch takes the next `epoch_batches * batch_size` points and shuffles them; the
+    rest of an array opens the next epoch. A resumed fit skips what it had taken before,
+    so the iterable must give the same again.
 
     Args:
         arrays: An iterable of arrays of points, or of pairs of points and labels, of
@@ -266,7 +271,8 @@ class Stream(AbstractSource):
     """
 
     def __init__(self, arrays: Iterable[Any], epoch_batches: int):
-        self._items, self._ahead = _items(arrays), []
+        check_integers("Stream", epoch_batches=epoch_batches)
+        self._items, self._left_over = _items(arrays), []
         self._num_epochs, self.epoch_batches = 0, epoch_batches
 
     def preview(self, batch_size: int) -> PointsAndLabels:
@@ -274,7 +280,7 @@ class Stream(AbstractSource):
             max(PREVIEW_SIZE, batch_size), self.num_batches(batch_size) * batch_size
         )
         points = self._take(num)
-        self._ahead.insert(0, points)
+        self._left_over.insert(0, points)
         return points
 
     def epoch_points(self, number: int) -> PointsAndLabels:
@@ -287,20 +293,20 @@ class Stream(AbstractSource):
 
     def _take(self, num: int) -> PointsAndLabels:
         """Return the next points; the rest of the last array comes after them."""
-        while sum(len(points) for points, _ in self._ahead) < num:
-            self._ahead.append(next(self._items))
-        points = np.concatenate([points for points, _ in self._ahead])
-        known = [labels for _, labels in self._ahead if labels is not None]
+        while sum(len(points) for points, _ in self._left_over) < num:
+            self._left_over.append(next(self._items))
+        points = np.concatenate([points for points, _ in self._left_over])
+        known = [labels for _, labels in self._left_over if labels is not None]
         labels = np.concatenate(known) if known else None
         part = lambda rows: (points[rows], None if labels is None else labels[rows])
-        self._ahead = [part(slice(num, None))]
+        self._left_over = [part(slice(num, None))]
         return part(slice(num))
 
 
 def _items(arrays: Iterable[Any]) -> Iterator[PointsAndLabels]:
     """Yield checked points and labels, beginning again at the end."""
     taken, before, like = 0, -1, None
-    while taken > before:
+    while taken > before:  # again, if the last pass gave anything
         before = taken
         for item in arrays:
             parts = item if isinstance(item, tuple | list) else (item,)
@@ -333,7 +339,7 @@ def as_source(data: Any, labels: Any) -> AbstractSource:
     """Return data as a source, or raise `ValueError`."""
     if isinstance(data, AbstractSource):
         if labels is not None:
-            raise ValueError("`labels` belong in the source, InMemory(data, labels).")
+            raise ValueError("`data` is a source: give it the `labels`, not `fit`.")
         return data
     if isinstance(data, str | pathlib.Path):
         raise ValueError(
@@ -347,14 +353,14 @@ def as_source(data: Any, labels: Any) -> AbstractSource:
         return InMemory(data, labels)
     raise ValueError(
         "`data` from an iterable needs the number of batches of an epoch: give "
-        "es.training.Stream(data, epoch_batches=100). It gives labels itself, as pairs "
-        "of points and labels."
+        "es.training.Stream(data, epoch_batches=100). For labels let it give pairs "
+        "(points, labels)."
     )
 
 
 @check_arguments
 def check_on_disk(data: np.memmap, name: str = "`data`") -> None:
-    """Look through an array on disk, a piece at a time.
+    """Check that an array on disk holds finite points, a piece at a time.
 
     Raises:
         ValueError: If it is no array of finite points.

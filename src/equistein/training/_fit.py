@@ -64,9 +64,9 @@ def fit(
         energy: The energy to train; `es.models.for_data` makes one, and an objective
             and a generator, that suit a group and data.
         data: The data, stacked on axis 0; or an array on disk, such as
-            `es.data.map_points(path)`, of which memory holds the points of two epochs;
-            or a source, which can also set the number of batches per epoch:
-            `es.training.InMemory`, `OnDisk`, or `Stream` for a data loader.
+            `es.data.map_points(path)`; or a source, which sets the batches per epoch:
+            `es.training.InMemory`, `Stream` for a data loader, or `OnDisk`, with which
+            memory holds the points of two epochs instead of all.
         objective: What is minimized, such as `ContrastiveDivergence(negatives)`;
             objectives add and scale.
         num_epochs: The number of epochs; each is a pass over the data in random order,
@@ -81,11 +81,12 @@ def fit(
         checkpoint: A file written after each epoch. If it exists, the fit continues
             from it, to the same numbers as without the interruption.
         callbacks: What looks at each epoch: `Monitor(function)`, whose numbers join
-            the history, or a function of a dictionary of floats, `epoch` and the row of
-            that epoch so far. Where it returns True the fit ends, with what it learned;
-            resumed, it continues until the function returns True again.
+            the history, or a function of a dictionary, `epoch` and that epoch's row of
+            the history, with Monitors listed before it. Where it returns True the fit
+            ends, with what it learned, and a resumed one again.
         mesh: The devices that share each batch and the negatives, such as
-            `es.device_mesh()`; None is one device. A fit resumes on any number.
+            `es.device_mesh()`; None is one device. A fit resumes on
+            any number of them.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -114,32 +115,38 @@ def fit(
         optimizer if isinstance(optimizer, Optimization) else Optimization(optimizer)
     )
     source = as_source(data, labels)
+    check_integers("`fit`", num_epochs=num_epochs, batch_size=batch_size)
     preview, preview_labels = source.preview(batch_size)
     checked = check_data(energy, preview, objective, preview_labels, batch_size)
     trainer = _trainer(source, objective, optimization, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
     columns = _columns(trainer, state, checked, callbacks)
-    what, needed = f"The history of {num_epochs} epochs", num_epochs * len(columns)
-    check_memory(what, _BYTES_PER_NUMBER * needed, "take a smaller `num_epochs`")
+    what, count = f"The history of {num_epochs} epochs", num_epochs * len(columns)
+    check_memory(what, _BYTES_PER_NUMBER * count, "take a smaller `num_epochs`")
     shape, num = checked.points.shape[1:], trainer.num_batches * batch_size
     source.prepare(key, num, energy.num_classes(shape))
-    fingerprint = {
-        "num_epochs": num_epochs,
-        **{name: identify(part) for name, part in vars(trainer).items()},
-        "energy": identify(state.energy),
-        "max_rollbacks": optimization.max_rollbacks,
-        "energy_limit": optimization.energy_limit,
-        "data": identify([checked.points, checked.labels, source.fingerprint()]),
-        "key": jr.key_data(key).tolist(),
-        "columns": columns,
-    }
+    # Nothing compares it without a checkpoint or several devices.
+    fingerprint = (
+        {}
+        if checkpoint is None and mesh is None
+        else {
+            "num_epochs": num_epochs,
+            **{name: identify(part) for name, part in vars(trainer).items()},
+            "energy": identify(state.energy),
+            "max_rollbacks": optimization.max_rollbacks,
+            "energy_limit": optimization.energy_limit,
+            "data": identify([checked.points, checked.labels, source.fingerprint()]),
+            "key": jr.key_data(key).tolist(),
+            "columns": columns,
+        }
+    )
     if mesh is not None:
         check_agreed("fit", (), json.dumps(fingerprint))
         trainer = trainer.shard(mesh)
     box = Box(checked.points, energy.group(shape))
     loop = Loop(
         trainer=trainer,
-        epoch_data=_epoch_data(source, preview, energy, checked, mesh),
+        epoch_data=_epoch_data(source, energy, checked, mesh),
         state=state,
         history={name: [] for name in columns},
         optimization=optimization,
@@ -201,11 +208,10 @@ def _trainer(
 ) -> Trainer:
     if objective.uses_rows and not isinstance(source, InMemory):
         raise ValueError(
-            "`objective` looks values up by the rows of points, as ForceMatching: give "
-            "`data` as an array in memory."
+            "`objective` has a value for each point of `data`, as ForceMatching: give "
+            "it as an array in memory."
         )
     batches = source.num_batches(batch_size)
-    check_integers("`fit`", num_epochs=num_epochs)
     check_integers(type(source).__name__, epoch_batches=batches)
     optimizer = optimization.transformation(num_epochs * batches)
     return Trainer(
@@ -216,7 +222,6 @@ def _trainer(
 
 def _epoch_data(
     source: AbstractSource,
-    preview: Any,
     energy: AbstractEnergy,
     checked: Batch,
     mesh: Mesh | None,
@@ -224,11 +229,12 @@ def _epoch_data(
     """Return a function that loads, projects and places the data of an epoch."""
     place = (lambda tree: tree) if mesh is None else lambda tree: replicate(tree, mesh)
     project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
-    checked_arrays = place((checked.points, checked.labels))
+    in_memory = isinstance(source, InMemory)
+    checked_arrays = place((checked.points, checked.labels)) if in_memory else None
 
     def epoch_data(number):
         points, labels = source.epoch_points(number)
-        if points is preview:  # `InMemory`, whose preview is all data: checked above
+        if checked_arrays is not None:  # the preview was all data
             return checked_arrays
         return place((project(jnp.asarray(points)), as_labels(labels, points)))
 
@@ -249,7 +255,7 @@ def _columns(
             )
         if isinstance(callback, Monitor):
             names += callback.columns(state.energy)
-    twice = {name for name in names if names.count(name) > 1}
+    twice = {name for name in names if ["epoch", *names].count(name) > 1}
     if twice:
         raise ValueError(
             f"A callback gives {', '.join(sorted(twice))}, which the history has "

@@ -27,12 +27,14 @@ class Fitted(eqx.Module):
     Attributes:
         energy: The energy with the running mean of its weights.
         history: For each name a value per epoch: the mean over its batches, or of
-            `largest_...` the maximum, of `num_...` the sum.
+            `largest_...` the maximum, of `num_...` the sum; NaN where a `Monitor` did
+            not look.
         events: The roll-backs, each with the factor of the step sizes from then on, and
             the stop if it gave up: the epoch that failed, and why.
         generator: How samples are drawn, or None.
         reference: Where `log_normalizer` starts: a normal distribution around the
-            center of `Box(data, group)`, with half its reach as standard deviation.
+            center of `Box(data, group)`, with half its reach as standard deviation; of
+            data that are not all in memory, of their preview.
         about: What is saved with it, such as the atomic numbers.
     """
 
@@ -160,7 +162,7 @@ class DivergenceError(FloatingPointError):
     """A fit diverged more often than it was allowed to go back.
 
     Attributes:
-        fitted: The last good state, with the history and the events up to the end.
+        fitted: The last good state, which may be older than the end of its history.
     """
 
     def __init__(self, message: str, fitted: Fitted):

@@ -33,7 +33,7 @@ class Monitor:
     Args:
         function: From an energy, numbers by name; it is compiled. Give arrays that it
             needs with `eqx.Partial(function, arrays)`, or they become constants.
-        every: Look at every n-th epoch and at the last one; the others have NaN.
+        every: Look at every n-th epoch and at number `num_epochs`; others have NaN.
 
     Raises:
         ValueError: If `every` is no positive integer.
@@ -57,13 +57,15 @@ Callback = Monitor | Callable[[dict[str, float]], object]
 
 @dataclasses.dataclass
 class Loop:
-    """A fit in progress; attributes not listed are as in `fit` or `Fitted`.
+    """A fit in progress, made of the arguments of `fit`.
 
     Attributes:
         epoch_data: A function of the number of epochs run so far, discarded ones
             included, that returns the points and labels of the next.
         history: For each column a value per epoch that was not discarded.
         fingerprint: What identifies this fit in its checkpoint.
+        state: After the last epoch that was kept; `last_good` is where a roll-back
+            returns to, and `pending` the checkpoint being written.
     """
 
     trainer: Trainer
@@ -190,9 +192,10 @@ class Loop:
             "epoch": epoch,
             "reason": reason,
             "largest_energy": largest if np.isfinite(largest) else None,
+            "back_to_epoch": back,
         }
         if not gives_up:
-            event |= {"back_to_epoch": back, "step_scale": scale}
+            event["step_scale"] = scale
             consequence = (
                 f"It goes back to epoch {back}, with step sizes {scale:g} times those "
                 "that were set."

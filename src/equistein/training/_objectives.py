@@ -32,7 +32,7 @@ class AbstractObjective(eqx.Module, Generic[Energy]):
         Args:
             key: The source of randomness.
             energy: The energy to train.
-            data: All data in memory, or the preview of another source.
+            data: All data if they are in memory, else the source's preview.
 
         Raises:
             ValueError: If the energy or the data lacks what the loss needs.

@@ -55,7 +55,7 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
 
     With `sigma_max` the levels $\sigma$ of a batch are spread evenly over the logarithm
     of the range from $\sigma_0$ to it, and one energy learns to point to the data from
-    all of them. A level weighs $s^2 + \sigma^2$ over $s^2 + \sigma_0^2$, with s the
+    all of them. A level weighs $r^2 + \sigma^2$ over $r^2 + \sigma_0^2$, with r the
     root mean square coordinate of the data. For an energy of each level see
     `es.diffusion.NoiseConditionalScoreMatching`.
 
@@ -107,7 +107,7 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
         return loss, state, {"denoising_loss": loss}
 
     def _ratios(self, key: Key, num: int, dtype) -> Float[Array, " point"]:
-        """Return levels over the least, one in each of `num` parts of the range."""
+        r"""Return $\sigma / \sigma_0$, one in each of `num` log parts."""
         if self.sigma_max is None:
             return jnp.ones(num, dtype)
         offsets = jr.uniform(jr.fold_in(key, 1), (num,), dtype)

@@ -69,6 +69,11 @@ def test_all_points_are_read_before_any_comes_again(on_disk, key):
     assert not np.array_equal(rows[:10], rows[10:])
     again = opened(OnDisk(data), 4, key)
     assert np.array_equal(again.rows(3), stream.rows(3))  # as after resuming
+    again.epoch_points(0)
+    again.prepare(jr.key(9), 4, None)  # for a second fit
+    other = opened(OnDisk(data), 4, jr.key(9))
+    assert np.array_equal(again.rows(1), other.rows(1))
+    assert np.array_equal(again.epoch_points(1)[0], other.epoch_points(1)[0])
     points, labels = stream.epoch_points(1)
     assert np.array_equal(np.asarray(points), np.asarray(data)[np.sort(stream.rows(1))])
     assert np.array_equal(labels, np.sort(stream.rows(1)))
