@@ -51,7 +51,7 @@ class Algorithm1:
 _TOLERANCE = 1e-4  # the update below which a batch's steps end
 REWEIGHTED = ContrastiveSettings(
     num_epochs=60, epoch_batches=10, batch_size=128, negatives="reweighted",
-    kernel="none", num_particles=512, num_steps=5, widths=(64, 64, 64),
+    kernel="independent", num_particles=512, num_steps=5, widths=(64, 64, 64),
     langevin_step_size=0.1, reset_probability=0.05, learning_rate=4e-3,
     regularization=0.0, ema=0.98,
     sample_steps=100, sample_at_once=512,

@@ -123,7 +123,7 @@ class ObjectivesConfig(AbstractConfig):
         if name != "reweighted":
             return self.fit
         return dataclasses.replace(
-            self.fit, negatives="reweighted", kernel="none", regularization=0.0,
+            self.fit, negatives="reweighted", kernel="independent", regularization=0.0,
             reset_to_data=0.0, num_steps=max(1, self.fit.num_steps // 4),
             langevin_step_size=self.weighted_step_size,
             sample_steps=max(1, self.fit.sample_steps // 5),

@@ -87,7 +87,7 @@ def read(reader, path):
     elif reader in ("xyz", "extxyz", "xyz.gz"):
         read_molecules(path)
     elif reader in ("csv", "tsv", "parquet"):
-        read_table(path, label=None if reader == "parquet" else "kind")
+        read_table(path, class_column=None if reader == "parquet" else "kind")
     elif reader == "png":
         es.data.read_image_folder(path.parent)
     elif reader == "checkpoint":

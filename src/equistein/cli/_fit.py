@@ -44,8 +44,9 @@ def _field(name: str, kind: Any) -> tuple[str, Any, Any]:
     words = [f"For {network}: {text}" for network, text in texts.items()]
     if len(set(texts.values())) == 1:
         words = [*texts.values()][:1]
-    words.append(f"(default: {'; '.join(f'{k} {v}' for k, v in defaults.items())})")
-    return name, Annotated[kind | None, tyro.conf.arg(help=" ".join(words))], None
+    hint = f"(default: {'; '.join(f'{k} {v}' for k, v in defaults.items())})"
+    text = tyro.conf.arg(help=" ".join(words), help_behavior_hint=hint)
+    return name, Annotated[kind | None, text], None
 
 
 def _description(settings: Any, name: str) -> str:
@@ -220,9 +221,8 @@ class _Task:
             text += f" {name}: {', '.join(values)}." if values else ""
         known = {"energies": data.energies, "forces": data.forces}
         names = " and ".join(k for k, values in known.items() if values is not None)
-        # The graph network learns from forces alone.
-        more = "" if data.forces is not None else " and --network features"
-        if names and data.kelvin is None:
+        if names and data.kelvin is None:  # a graph network learns from forces alone
+            more = ", for energies with --network features" * ("energies" in names)
             return f"{text} To learn from the {names} in the file, give --kelvin{more}."
         if names:
             text += f" The file has {names}, at {data.kelvin:g} K"
@@ -239,7 +239,7 @@ class _Task:
         return run_locked(folder, lambda: self._fit_and_judge(folder))
 
     def _fit(self, folder: RunFolder) -> Fitted:
-        # The initial weights and the split were drawn from the key itself.
+        # The weights and the held-out points came from `jr.key(seed)` itself.
         _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
         train = self.dataset.train()
         return self.model.fit(

@@ -67,11 +67,10 @@ def print_sampling_warnings() -> Iterator[None]:
         show_others = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *place: Any) -> None:
-            shown = _Output.values.setdefault("warnings", [])
             if not issubclass(category, SamplingWarning):
                 show_others(message, category, *place)
-            elif str(message) not in shown:
-                shown.append(str(message))
+            elif str(message) not in (old := _Output.values.setdefault("warnings", [])):
+                old.append(str(message))
                 print(f"equistein: warning: {message}", file=sys.stderr)
 
         warnings.showwarning = show

@@ -28,14 +28,14 @@ class Table:
         columns: The name of each column, with its unit where the file has one.
         labels: The class of each row, -1 where unknown, or None.
         classes: The name of each class, or None.
-        label: The column that holds the classes, or None.
+        class_column: The column that holds the classes, or None.
     """
 
     points: np.ndarray
     columns: tuple[str, ...]
     labels: np.ndarray | None = None
     classes: tuple[str, ...] | None = None
-    label: str | None = None
+    class_column: str | None = None
 
 
 def is_table(path: pathlib.Path | str) -> bool:
@@ -46,7 +46,7 @@ def is_table(path: pathlib.Path | str) -> bool:
 def read_table(
     path: pathlib.Path | str,
     columns: Sequence[str] | None = None,
-    label: str | None = None,
+    class_column: str | None = None,
 ) -> Table:
     """Return the numbers of a CSV or Parquet file, with the names of its columns.
 
@@ -56,8 +56,8 @@ def read_table(
     Args:
         path: A file that ends in .csv, .tsv or .parquet. It is read with pandas.
         columns: Those to read, in this order; by default all but that of the classes.
-        label: The column of the classes, numbers or words, which are numbered in their
-            order; it may be empty in some rows.
+        class_column: The column of the classes, numbers or words, which are numbered
+            in their order; it may be empty in some rows.
 
     Raises:
         DataError: If pandas is missing, the file is damaged or too large, or a column
@@ -66,10 +66,10 @@ def read_table(
     path = pathlib.Path(path)
     frame = _frame(path)
     known = ", ".join(map(repr, frame.columns))
-    for name in [*(columns or ()), *([] if label is None else [label])]:
+    for name in [*(columns or ()), *([] if class_column is None else [class_column])]:
         if name not in frame.columns:
             raise DataError(f"{path} has no column {name!r}, but {known}.")
-    chosen = [str(name) for name in columns or frame.columns if name != label]
+    chosen = [str(name) for name in columns or frame.columns if name != class_column]
     if not chosen or len(frame) < 2:
         raise DataError(
             f"{path} must hold at least two rows and a column of numbers, but has "
@@ -77,9 +77,9 @@ def read_table(
         )
     points = np.stack([_numbers(path, name, frame[name]) for name in chosen], axis=1)
     labels, classes = None, None
-    if label is not None:
-        labels, classes = _classes(path, label, frame[label])
-    return Table(points, tuple(chosen), labels, classes, label)
+    if class_column is not None:
+        labels, classes = _classes(path, class_column, frame[class_column])
+    return Table(points, tuple(chosen), labels, classes, class_column)
 
 
 def write_table(path: pathlib.Path | str, table: Table) -> None:
@@ -97,7 +97,7 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
     if table.labels is not None:
         names = np.array([*(table.classes or ()), ""], object)
         words = names[table.labels] if table.classes else table.labels
-        frame[table.label or "class"] = words
+        frame[table.class_column or "class"] = words
     try:
         if path.suffix.lower() == ".parquet":
             frame.to_parquet(path, index=False)
@@ -173,16 +173,16 @@ def _numbers(path: pathlib.Path, name: str, column: Any) -> np.ndarray:
         wrong = next((i for i, word in enumerate(words) if not _is_number(word)), 0)
         raise DataError(
             f"{path}: column {name!r} must hold numbers, but has {words[wrong][:40]!r} "
-            f"in row {wrong + 1}. Give it as `label` if it names classes; write a unit "
-            "into the column's name; or leave it out by `columns`."
+            f"in data row {wrong + 1}. Give it as `class_column` if it names classes; "
+            "write a unit into the column's name; or leave it out by `columns`."
         )
     values = column.to_numpy(np.float64, na_value=np.nan)  # where a cell is empty
     bad = ~(np.abs(values) <= 1e15)
     if bad.any():
         raise DataError(
             f"{path}: column {name!r} must hold finite numbers of at most 1e15, but "
-            f"has {values[bad][0]} in row {bad.argmax() + 1}, and {bad.sum()} such "
-            "rows. Leave out these rows, or the column by `columns`."
+            f"has {values[bad][0]} in data row {bad.argmax() + 1}, and {bad.sum()} of "
+            "these. Leave out these rows, or the column by `columns`."
         )
     return values.astype(np.float32)
 

@@ -47,11 +47,11 @@ class Dataset:
             mean of the known ones, NaN where unknown.
         group: The symmetry.
         num_classes: The number of classes.
-        species: The element of each atom.
+        species: The element of each atom of molecules, else None.
         num_held_out: The number of points that training does not see.
         columns: What the file calls the coordinates.
         classes: What it calls the classes.
-        label: The column of the classes.
+        class_column: The column of the classes.
         energies: The energy of each molecule in eV, NaN where unknown.
         forces: The forces on the atoms in eV / Angstrom, NaN where unknown.
         kelvin: The temperature at which they are learned and judged.
@@ -65,7 +65,7 @@ class Dataset:
     num_held_out: int = 0
     columns: tuple[str, ...] | None = None
     classes: tuple[str, ...] | None = None
-    label: str | None = None
+    class_column: str | None = None
     energies: np.ndarray | None = None
     forces: np.ndarray | None = None
     kelvin: float | None = None
@@ -108,7 +108,7 @@ class Dataset:
 
 @check_arguments
 def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return the data of a file or a folder of images, checked and in random order.
+    """Return the checked data of a file or a folder of images, shuffled in memory.
 
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
@@ -116,10 +116,11 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     arrays = path.suffix in (".npy", ".npz")
     for names, allowed, kinds in (
         (("stream",), arrays, ".npy and .npz files"),
-        (("columns", "label"), is_table(path), "tables, such as .csv"),
+        (("columns", "class_column"), is_table(path), "tables, such as .csv"),
+        (("kelvin",), is_molecules(path), "molecules with energies or forces"),
         (("dim", "species"), problem.group == "point-cloud", "--group point-cloud"),
     ):
-        given = [f"--{name}" for name in names if getattr(problem, name)]
+        given = [f"--{n.replace('_', '-')}" for n in names if getattr(problem, n)]
         _check(
             allowed or not given, f"{' and '.join(given)} is for {kinds}: leave it out."
         )
@@ -143,11 +144,12 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         dataset = dataclasses.replace(dataset, points=jnp.asarray(dataset.points))
     if dataset.num_classes is not None:
         seen = set(np.unique(np.asarray(dataset.train().labels)).tolist())
-        missing = set(range(dataset.num_classes)) - seen
+        named = enumerate(dataset.classes or range(dataset.num_classes))
+        missing = [name for number, name in named if number not in seen]
         _check(
             not missing,
-            f"Training sees none of class {min(missing, default=0)} in {path}: number "
-            "the classes from 0 on without gaps, and give enough points of each.",
+            f"Training sees no point of class {missing[:1]} in {path}: give more, and "
+            "number classes from 0 on without gaps.",
         )
     return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
 
@@ -165,7 +167,7 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
         classes = image_classes(path)
     elif is_table(path):
         wanted = problem.columns and [w.strip() for w in problem.columns.split(",")]
-        table = read_table(path, wanted, problem.label if problem.labels else None)
+        table = read_table(path, wanted, problem.class_column)
         points, labels = table.points, table.labels
         columns, classes = table.columns, table.classes
     else:
@@ -183,8 +185,10 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
     group.check_shape(points.shape[1:])
     if labels is None or not problem.labels:
         return Dataset(points, None, group, columns=columns)
-    num, named = num_classes_of(labels), {"classes": classes, "label": problem.label}
-    return Dataset(points, labels, group, num, columns=columns, **named)
+    more = {"classes": classes, "class_column": problem.class_column}
+    return Dataset(
+        points, labels, group, num_classes_of(labels), None, 0, columns, **more
+    )
 
 
 def _with_group(
@@ -209,13 +213,10 @@ def _with_group(
 
 
 def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return molecules of one formula, centered.
-
-    With energies and forces, NaN where they are unknown, if any frame has some.
-    """
+    """Return centered molecules of one formula; unknown energies and forces are NaN."""
     _check(
         (problem.group, problem.species, problem.dim or 3) == ("point-cloud", None, 3),
-        f"{path} holds molecules: give --group point-cloud, without --species.",
+        f"{path} holds molecules: give --group point-cloud, no --species or --dim.",
     )
     frames = read_molecules(path)
     sizes = np.array([len(frame.symbols) for frame in frames])
@@ -227,10 +228,9 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
     )
     counts = collections.Counter(formula(frame.symbols) for frame in frames)
     formulas = [f"{name} ({num})" for name, num in counts.most_common(_NAMED)]
-    formulas += [f"{len(counts) - _NAMED} others"] * (len(counts) > _NAMED)
     _check(
         len(counts) == 1,
-        f"{path} holds molecules of {len(counts)} formulas, {', '.join(formulas)}: "
+        f"{path} holds {len(counts)} formulas, {', '.join(formulas)}: "
         "give those of one formula in a file of their own, and fit one at a time.",
     )
     # Atoms of an element are alike, so each molecule's may be put into one order.
@@ -268,5 +268,5 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     )
     if not (uses_energies and problem.labels):
         return dataset
-    labels = (dataset.energies - known.mean()) / (BOLTZMANN * (dataset.kelvin or 1.0))
+    labels = (dataset.energies - known.mean()) / (BOLTZMANN * (problem.kelvin or 1))
     return dataclasses.replace(dataset, labels=labels.astype(np.float32))

@@ -121,7 +121,7 @@ def for_dataset(
         key, train.group, train.points, train.labels, settings=settings,
         atomic_numbers=atomic_numbers_of(train.species) if train.species else None,
     )  # fmt: skip
-    named = {"columns": train.columns, "classes": train.classes, "label": train.label}
+    named = {n: getattr(train, n) for n in ("columns", "classes", "class_column")}
     lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
     return dataclasses.replace(
         model,

@@ -60,14 +60,17 @@ FIT_METRICS: Mapping[str, Metric] = {
 
 _LIKELIHOOD = (
     "Samples from fresh starts are compared with one half of the data by their "
-    "features, invariant or of randomly moved points. The held-out log-likelihood uses "
-    "log Z by annealed importance sampling, whose error bound is beside it."
+    "invariant features, or by the coordinates of randomly moved points. The held-out "
+    "log-likelihood uses log Z by annealed importance sampling, with its error."
 )
 _DENOISING = (
     "Samples by reverse diffusion are compared with one half of the data by a smooth "
-    "histogram of their distances. An atom is stable if its bonds, by a table of "
-    "lengths of H, C, N, O and F, sum to its valence; RDKit accepts valid molecules; "
-    "novel ones are not in the data. Bonds and angles are means."
+    "histogram of their distances."
+)
+_MOLECULES = (
+    " An atom is stable if its bonds, by a table of lengths, sum to its valence. A "
+    "molecule is valid if RDKit accepts it, and novel if its graph is not among the "
+    "first 5 000 of the data. Bonds and angles are means."
 )
 _IMAGES = (
     "Samples by reverse diffusion are compared with one half of the data by their "
@@ -79,7 +82,9 @@ _FORCES = (
     "Those of a graph network are for atoms blurred by the least noise."
 )
 _CAPTIONS = {
-    "features": "All invariant features of the data and of the samples.",
+    "features": "All that samples and data are compared by, together.",
+    "denoising_loss": "The loss of denoising, in training.",
+    "configurations": "Some points of the data, and some samples.",
     "molecules": "New molecules, with bonds inferred from distances.",
     "viewer": "New molecules, which can be rotated with the mouse.",
     "shapes": "Bonds and angles of valid molecules in the data and among the samples.",
@@ -175,11 +180,7 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
 def _held_out_metrics(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, Any]:
-    """Return how good a learned density is on data that was held out.
-
-    An energy of all noise levels is judged by the loss that it was trained with, and
-    one of images with pixels from 0 to 1 by their bits too; any other by likelihood.
-    """
+    """Return the denoising loss of held-out data, bits of images, or likelihoods."""
     energy, held_out = fitted.energy, dataset.held_out()
     points = held_out.points
     numbers: dict[str, Any] = {"rollbacks": len(fitted.events)}
@@ -207,12 +208,8 @@ def _held_out_metrics(
 def _likelihood(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, Any]:
-    """Return log-likelihoods of what training saw, and of what it did not.
-
-    The error adds two standard errors of the mean over the points to the bound of the
-    error of log Z, which is found by annealing both ways.
-    """
-    normalizer_key, _ = jr.split(key)
+    """Return log-likelihoods; the error adds two standard errors to that of log Z."""
+    normalizer_key = jr.split(key)[0]
     train, held_out = dataset.train().points, dataset.held_out().points
     # Chains that go back from the data bound log Z from above.
     normalizer = fitted.log_normalizer(
@@ -292,12 +289,14 @@ def write_fit_report(
     note = _DENOISING if "denoising_loss" in fitted.history else _LIKELIHOOD
     if isinstance(fitted.energy, MixtureNoiseEnergy):
         note = _IMAGES
+    if dataset.species is not None:
+        note += _MOLECULES
     if {"held_out_force_error", "held_out_energy_error"} & set(metrics):
         note += _FORCES
     text = ReportText(
         title=title, lead=lead, notes={"model": note}, captions=_CAPTIONS, floor="data",
-        floor_note="The floor: what points of one half of the data, at most as many as "
-        "samples, score against the other. Bonds and angles are of all data.",
+        floor_note="The floor is what real data score: points of one half, at most as "
+        "many as samples, against the other half.",
         headlines=[name for name in FIT_METRICS if name in metrics][:5],
     )  # fmt: skip
     return write_report(folder, text)

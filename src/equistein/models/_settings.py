@@ -47,8 +47,8 @@ class Problem(_Checked):
             image-reflections, point-cloud, product:permutations:3*cyclic:4 on the same
             points, or direct:permutations:3@3x2+trivial@4 on parts of a flat point.
         dim: For a point cloud, the dimension of space.
-        species: For a point cloud, one label a particle, as in "C C O"; by default the
-            elements of an .xyz file, or all particles alike.
+        species: For a point cloud from a table or arrays, one name a particle, as in
+            "A A B": those of one name may be swapped. By default all are alike.
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; or `features`, a
             perceptron of invariant features. By default `graph` for clouds without
@@ -57,7 +57,7 @@ class Problem(_Checked):
             learned too.
         columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
             that of the classes.
-        label: The column of a table that holds the classes, numbers or words.
+        class_column: The column of a table that holds the classes, numbers or words.
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.
@@ -75,7 +75,7 @@ class Problem(_Checked):
     network: Network | None = None
     labels: bool = True
     columns: str | None = None
-    label: str | None = None
+    class_column: str | None = None
     held_out: float = 0.1
     seed: int = 0
     num_samples: int = 512
@@ -90,10 +90,10 @@ class AbstractSettings(_Checked):
 
     Attributes:
         num_epochs: The number of epochs; None is as many as suit.
-        epoch_batches: Batches per epoch; None is one pass over the data.
+        epoch_batches: Batches per epoch.
         batch_size: Data points per batch; at most all of them.
         learning_rate: Adam's, decaying to 1 % of it along a cosine.
-        warm_up: The number of updates over which it rises from 0.
+        warm_up: The number of updates over which the learning rate rises from 0.
         gradient_clip: The largest norm of the gradient of all weights.
         ema: The decay of the running mean of the weights, which is what is sampled.
         energy_limit: The size of an energy from which on a fit is diverging.
@@ -122,27 +122,28 @@ class ContrastiveSettings(AbstractSettings):
 
     Attributes:
         num_epochs: The number of epochs; None is 60, or as many as make 500 batches.
+        epoch_batches: Batches per epoch; None is one pass over the data.
         widths: The units of each hidden layer of a perceptron.
         temperature: The temperature T of the points; the model is exp(-E / T).
         negatives: `persistent` particles, or `reweighted` Metropolis-adjusted chains,
-            with kernel `none`: exact in a few dimensions. New samples then come from
-            annealed sequential Monte Carlo.
+            exact in a few dimensions, with kernel `independent`. New samples then come
+            from annealed sequential Monte Carlo.
         num_particles: Particles that are moved in each batch, samples of the model.
         buffer_size: Particles kept between batches; None keeps `num_particles`.
         num_steps: Sampler steps per batch.
         reset_probability: The chance, for each particle and batch, to restart.
-        reset_to_data: The fraction of these that start at data points.
+        reset_to_data: Of the particles that restart, the fraction at data points.
         initial: Where particles and new samples start: `box`, uniformly around the
             data; or `normals`, with mean and covariance of each class.
         kernel: How particles interact: `equivariant`, across orbits; `plain`, as they
-            are; or `none`, independent Langevin chains.
+            are; or `independent`, as Langevin chains.
         bandwidth: The kernel's bandwidth; None is the median rule.
         stein_step_size: The step along the Stein force, in squared units of the points;
             None is the same as `langevin_step_size`.
-        langevin_step_size: The Langevin step, likewise, about a fifth of the squared
-            width of the finest detail; None is (0.01 reach of the data)^2.
-        score_clip: The largest norm of a score, in inverse units of the points. None is
-            450 over the reach of the data.
+        langevin_step_size: The Langevin step, in squared units of the points, about a
+            fifth of the squared width of the finest detail. None is (r / 100)^2, with r
+            the largest coordinate of the data from their center.
+        score_clip: The largest norm of a score; None is 450 / r.
         regularization: The weight of the mean squared energies of data and particles.
         label_weight: The weight of the cross-entropy of classes, or of the squared
             error of known energies.
@@ -163,7 +164,7 @@ class ContrastiveSettings(AbstractSettings):
     reset_probability: float = 0.05
     reset_to_data: float = 0.0
     initial: Literal["box", "normals"] = "box"
-    kernel: Literal["equivariant", "plain", "none"] = "equivariant"
+    kernel: Literal["equivariant", "plain", "independent"] = "equivariant"
     bandwidth: float | None = None
     stein_step_size: float | None = None
     langevin_step_size: float | None = None
@@ -177,7 +178,7 @@ class ContrastiveSettings(AbstractSettings):
 
     def __post_init__(self):
         super().__post_init__()
-        no_noise, no_kernel = self.langevin_step_size == 0, self.kernel == "none"
+        no_noise, no_kernel = self.langevin_step_size == 0, self.kernel == "independent"
         if no_noise and (no_kernel or self.stein_step_size == 0):
             raise ValueError(
                 "`langevin_step_size`, or `stein_step_size` with a kernel, must be "
@@ -185,8 +186,8 @@ class ContrastiveSettings(AbstractSettings):
             )
         if self.negatives == "reweighted" and (not no_kernel or self.buffer_size):
             raise ValueError(
-                "`negatives` reweighted need `kernel` none and no `buffer_size`, but "
-                f"got {self.kernel} and {self.buffer_size}."
+                "`negatives` reweighted need `kernel` independent, no buffer, but got "
+                f"{self.kernel} and {self.buffer_size}."
             )
 
 
@@ -196,19 +197,19 @@ class DenoisingSettings(AbstractSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
 
     Attributes:
-        num_epochs: The number of epochs; None is as many as make 19 200 batches, or if
-            that is more 4 per data point, up to 38 400.
+        num_epochs: The number of epochs; None is as many as make 4 batches per data
+            point, but at least 19 200 and at most 38 400.
         width: The number of units of the graph network.
-        depth: The number of its layers.
+        depth: The number of layers of the graph network.
         sigma_min: The least noise, in the units of the points; None is a 20th of the
             median distance to the nearest particle.
         ending: How the least noise is taken off samples: `mean`, to the mean of the
             data it may come from, for relaxed molecules; or `flow`, along the
             probability flow, which keeps the width of a density.
         stein_step_size: The step of the Stein force at the least noise, in squared
-            units of the points; None is a 25th of the Langevin step, for a reach of 8,
-            and 0, without the force, for clouds that are no molecules.
-        langevin_step_size: The Langevin step likewise; None is the squared noise. Both
+            units of the points; None is (d / 32)^2 times the Langevin step, with d the
+            largest distance in the data, and 0 for clouds that are no molecules.
+        langevin_step_size: The Langevin step there; None is the squared noise. Both
             grow with the noise; beyond six times the least neither is taken.
         sample_temperature: The temperature of the steps at up to twenty times the least
             noise; None is 0.7 for molecules, as suits relaxed ones, else 1. For

@@ -187,10 +187,11 @@ def _read_atom(
 ) -> tuple[str, list[float], list[float] | None]:
     words = line.split()
     symbol_at, position_at, force_at = columns or (0, 1, None)
-    if len(words) < max(symbol_at + 1, position_at + 3, (force_at or 0) + 3):
+    least = max(symbol_at + 1, position_at + 3, (force_at or 0) + 3)
+    if len(words) < least:
         raise XYZError(
-            f"{where}: expected an element and three coordinates, but got "
-            f"{line.strip()[:60]!r}."
+            f"{where}: expected an element and three coordinates, {least} columns, "
+            f"but got {line.strip()[:60]!r}."
         )
     if columns is None and words[0].isdecimal() and len(words) > 4:
         raise XYZError(
@@ -260,6 +261,8 @@ def _energy(entries: dict[str, str]) -> float | None:
     except ValueError:
         energy = math.nan
     if not math.isfinite(energy):
+        if "properties" not in entries:  # a comment in words
+            return None
         raise ValueError(f"the energy {word[:40]!r} is no finite number.")
     return energy
 
@@ -327,8 +330,8 @@ def from_atoms(atoms: Iterable[Any]) -> list[Molecule]:
                 "isolated, set `atoms.pbc = False`."
             )
         positions = np.array(each.positions, np.float64)
-        if not np.all(np.abs(positions) <= 1e6):
-            raise XYZError(f"frame {index} has positions that are not finite.")
+        if not np.all(np.abs(positions) <= _LARGEST):
+            raise XYZError(f"frame {index} has a position beyond {_LARGEST:g}.")
         results = getattr(each.calc, "results", {})
         energy, forces = results.get("energy"), results.get("forces")
         if forces is not None and np.shape(forces) != positions.shape:

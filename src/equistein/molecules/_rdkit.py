@@ -198,9 +198,9 @@ def geometry(mols: Sequence[Any]) -> Geometry:
                 cosine = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
                 angle = np.degrees(np.arccos(np.clip(cosine, -1, 1)))
                 angles[name].append(float(angle))
-    return Geometry(_longest_first(bonds), _longest_first(angles))
+    return Geometry(_most_frequent_first(bonds), _most_frequent_first(angles))
 
 
-def _longest_first(lists: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
+def _most_frequent_first(lists: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
     names = sorted(lists, key=lambda name: (-len(lists[name]), name))
     return {name: np.array(lists[name]) for name in names}

@@ -19,7 +19,7 @@ def fitted(tmp_path_factory):
     (folder / "table.csv").write_text("\n".join(rows) + "\n")
     arguments = ["fit", folder / "table.csv", "--group", "cyclic:4", *TINY]
     out = folder / "run"
-    assert status(*arguments, "--label", "kind", "--out", out) == 0
+    assert status(*arguments, "--class-column", "kind", "--out", out) == 0
     return out
 
 
@@ -28,7 +28,8 @@ def test_small_data_have_smaller_batches_unless_one_is_asked_for(
     fitted, tmp_path, capsys
 ):
     table = fitted.parent / "table.csv"
-    common = ["fit", table, "--group", "cyclic:4", "--label", "kind", "--dry-run"]
+    common = ["fit", table, "--group", "cyclic:4", "--dry-run"]
+    common += ["--class-column", "kind"]
     assert status(*common, "--widths", "4", "--num-epochs", "1", "--json") == 0
     assert json.loads(capsys.readouterr().out)["num_points"] == 40
     assert status(*common, "--batch-size", "64") == 2
@@ -47,7 +48,7 @@ def test_samples_are_a_table_of_the_same_columns(fitted, tmp_path, capsys):
     new = tmp_path / "new.csv"
     arguments = ["--label", "dog", "--num-samples", 5, "--out", new]
     assert status("sample", fitted, *arguments) == 0
-    table = read_table(new, label="kind")
+    table = read_table(new, class_column="kind")
     assert table.columns == ("x [nm]", "y [nm]")
     assert table.classes == ("dog",)
     assert table.points.shape == (5, 2)

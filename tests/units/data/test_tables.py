@@ -20,7 +20,7 @@ def file(tmp_path):
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_numbers_are_read_with_their_names_and_classes(separator, file):
-    table = read_table(file(ROWS.replace(",", separator)), label="kind")
+    table = read_table(file(ROWS.replace(",", separator)), class_column="kind")
     assert table.columns == ("x [nm]", "y [nm]")
     assert table.points.dtype == np.float32
     assert np.allclose(table.points, [[1, 2], [3, 4.5], [-1e-3, 0]])
@@ -41,7 +41,7 @@ def test_a_file_without_names_has_numbered_columns(file):
 
 
 def test_whole_numbers_are_classes_too_and_may_be_open(file):
-    table = read_table(file("x,c\n1,5\n2,\n3,7\n"), label="c")
+    table = read_table(file("x,c\n1,5\n2,\n3,7\n"), class_column="c")
     assert table.classes == ("5", "7")
     assert list(table.labels) == [0, -1, 1]
 
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
     table = Table(points, ("a, b", 'c "d"'), labels, ("no", "yes"), "kind")
     path = tmp_path / f"table.{suffix}"
     write_table(path, table)
-    again = read_table(path, label="kind")
+    again = read_table(path, class_column="kind")
     assert np.array_equal(again.points, points)
     assert again.columns == table.columns
     if suffix == "parquet":  # which has an empty word, where others have no value
@@ -69,13 +69,13 @@ def test_what_is_written_is_read_again(suffix, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (ROWS, {}, "column 'kind' must hold numbers, but has 'cat' in row 1"),
-        (ROWS, {"label": "sort"}, "no column 'sort', but 'x [nm]', 'kind', 'y [nm]'"),
+        (ROWS, {}, "column 'kind' must hold numbers, but has 'cat' in data row 1"),
+        (ROWS, {"class_column": "sort"}, "no column 'sort', but 'x [nm]', 'kind', "),
         (ROWS, {"columns": ["z"]}, "no column 'z'"),
-        (ROWS, {"label": "y [nm]", "columns": ["x [nm]"]}, "numbers, but has 4.5"),
-        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has nan in row 2, and 2 such rows"),
-        ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in row 2"),
-        ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has inf in row 2"),
+        (ROWS, {"class_column": "y [nm]", "columns": ["x [nm]"]}, "but has 4.5"),
+        ("x,y\n1,2\n3,\n5,6\n7,\n", {}, "has nan in data row 2, and 2 of"),
+        ("x,y\n1,2\n3,4 nm\n", {}, "has '4 nm' in data row 2"),
+        ("x,y\n1,2\n3,inf\n", {}, "at most 1e15, but has inf in data row 2"),
         ("x,y\n1,2\n3,1e300\n", {}, "at most 1e15"),
         ("x,x\n1,2\n3,4\n", {}, "Duplicate names"),
         ("x,y\n1,2\n", {}, "at least two rows"),
@@ -109,4 +109,4 @@ def test_without_pandas_the_command_that_installs_it_is_told(file, monkeypatch):
 def test_a_class_that_is_no_whole_number_is_told(word, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,kind\n1,{word}\n2,3\n")
     with pytest.raises(DataError, match="whole numbers, but has"):
-        read_table(tmp_path / "x.csv", label="kind")
+        read_table(tmp_path / "x.csv", class_column="kind")

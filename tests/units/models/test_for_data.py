@@ -131,8 +131,8 @@ def test_settings_choose_the_parts():
     assert divergence.negatives.buffer_size == 300
     plain = made(kernel="plain", bandwidth=0.7).generator.sampler
     assert isinstance(plain.kernel, RBF)
-    assert isinstance(made(kernel="none").generator.sampler, Langevin)
-    weighted = made(classes, kernel="none", negatives="reweighted")
+    assert isinstance(made(kernel="independent").generator.sampler, Langevin)
+    weighted = made(classes, kernel="independent", negatives="reweighted")
     assert isinstance(weighted.objective.terms[0][1].negatives, Reweighted)
     assert isinstance(weighted.generator.sampler, AnnealedSMC)
     normals = made(classes, initial="normals").generator.initial

@@ -38,7 +38,7 @@ def test_a_wrong_setting_is_named(kind, name, value, unchecked):
     "settings",
     [
         {"stein_step_size": 0.0, "langevin_step_size": 0.0},
-        {"kernel": "none", "langevin_step_size": 0.0},
+        {"kernel": "independent", "langevin_step_size": 0.0},
     ],
 )
 def test_particles_that_could_not_move_are_refused(settings):

@@ -35,7 +35,7 @@ SMALL = {"num_epochs": 1, "batch_size": 8, "sample_steps": 3, "sample_at_once": 
 CONTRASTIVE = ContrastiveSettings(**SMALL, widths=(4,), num_particles=4, num_steps=1)
 NORMALS = ContrastiveSettings(
     **SMALL, widths=(4,), num_particles=4, num_steps=1, initial="normals",
-    temperature=2.0, buffer_size=9, kernel="none",
+    temperature=2.0, buffer_size=9, kernel="independent",
 )  # fmt: skip
 DENOISING = DenoisingSettings(**SMALL, width=4, depth=1, epoch_batches=1)
 IMAGES = ImageSettings(**SMALL, epoch_batches=1, fields=(2,), num_blocks=1)
