@@ -169,6 +169,7 @@ IMAGES = Experiment(
     presets={
         "smoke": ImagesConfig(
             num_seeds=2, fields=(2, 2, 2, 2), epochs_digits=2, epochs_fashion_mnist=2,
+            models=("density", "density-plain", "equivariant", "discriminative"),
             num_monitored=50, num_samples=16, num_outliers=20, num_attacked=10,
             num_annealed=2, classifier_batches=2,
             density=ImageSettings(

@@ -18,7 +18,7 @@ from jaxtyping import Array
 
 from equistein.posteriors import AbstractConstraint, Parameters, Positive, Posterior
 
-NUM_DATA, NUM_CHAINS, NUM_BINS = 120, 19, 5
+NUM_DATA, NUM_CHAINS, NUM_BINS = 80, 19, 5
 NOISE = 0.5
 
 
