@@ -114,6 +114,8 @@ def test_bad_runs_are_refused(key):
     sampler, keys, x = SAMPLERS["svgd"], jr.split(key, RUNS), starts(key)
     with pytest.raises(ValueError, match="`run`"):
         run(keys, sampler, log_density, x[0], num_steps=1)
+    with pytest.raises(ValueError, match="for as many runs|`run` got 3 keys"):
+        run(keys, sampler, log_density, jnp.ones((RUNS, 8)), num_steps=1)
     with pytest.raises(ValueError, match="keys of shape"):
         run(keys[None], sampler, log_density, x, num_steps=1)
     one = run(key, sampler, log_density, x[0], num_steps=1)

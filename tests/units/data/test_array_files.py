@@ -193,3 +193,13 @@ def test_labels_must_be_one_a_point(labels, tmp_path):
     np.savez(tmp_path / "x.npz", x=np.ones((3, 2)), y=np.array(labels))
     with pytest.raises(DataError, match="one class for each of its 3 points"):
         read_labels(tmp_path / "x.npz", 3)
+
+
+def test_labels_are_whole_numbers(tmp_path):
+    for labels, good in (([0.0, 1.0], True), ([0.0, 0.5], False)):
+        np.savez(tmp_path / "y.npz", x=np.zeros((2, 2)), y=np.array(labels))
+        if good:
+            assert read_labels(tmp_path / "y.npz", 2).tolist() == [0, 1]
+        else:
+            with pytest.raises(DataError, match="whole numbers"):
+                read_labels(tmp_path / "y.npz", 2)

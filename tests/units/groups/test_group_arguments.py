@@ -115,3 +115,8 @@ def test_a_cloud_of_many_particles_is_told_in_a_line():
         told = repr(cloud)
         assert len(told) < 80
         assert eval(told, {"PointCloud": PointCloud}) == cloud
+
+
+def test_permutations_need_something_to_permute():
+    with pytest.raises(ValueError, match="Permutations"):
+        Permutations(3).check_shape((0, 2))

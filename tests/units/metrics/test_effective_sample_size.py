@@ -4,7 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from equistein.metrics import effective_sample_size
+from equistein.metrics import effective_sample_size, reweight
 
 
 def autoregressive(key, correlation, shape=(400, 200)):
@@ -28,6 +28,14 @@ def test_effective_size_is_that_of_correlated_chains(correlation, key):
 def test_effective_size_of_frozen_chains_is_their_number(key):
     frozen = jnp.broadcast_to(jr.normal(key, (400, 1)), (400, 50))
     assert np.isclose(effective_sample_size(frozen), 400, rtol=0.01)
+
+
+def test_effective_size_of_weights_by_hand():
+    points, flat = jnp.arange(4.0)[:, None], lambda x: 0.0 * jnp.sum(x)
+    assert np.isclose(reweight(points, flat, flat).effective_sample_size, 4)
+    found = reweight(points, flat, lambda x: jnp.where(x[0] == 3, jnp.log(3.0), 0.0))
+    assert np.allclose(found.weights, [1 / 6, 1 / 6, 1 / 6, 1 / 2])
+    assert np.isclose(found.effective_sample_size, 3)
 
 
 def test_effective_size_needs_chains(key):

@@ -196,7 +196,8 @@ def test_walls_are_kept(key):
 
 
 @pytest.mark.parametrize(
-    "ladder", [[1.0], [1.0, 1.0, 0.0], [0.9, 0.0], [1.0, float("nan")]]
+    "ladder",
+    [[1.0], [1.0, 1.0, 0.0], [0.9, 0.0], [1.0, 0.5, -0.1], [1.0, float("nan")]],
 )
 def test_ladders_that_make_no_sense_are_refused(ladder):
     with pytest.raises(ValueError, match="inverse_temperatures"):
@@ -204,6 +205,8 @@ def test_ladders_that_make_no_sense_are_refused(ladder):
 
 
 def test_settings_that_do_not_go_together_are_refused():
+    with pytest.raises(ValueError, match="`num_adapt`"):
+        ParallelTempering(MALA(0.1), [1.0, 0.0], num_adapt=-1)
     with pytest.raises(ValueError, match="`annealing`"):
         ParallelTempering(MALA(0.1, annealing=Geometric(9)))
     with pytest.raises(ValueError, match="reference"):

@@ -104,7 +104,8 @@ def test_wrong_data_are_refused(change, key, unchecked):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("epoch_batches", 0), ("ema", 1.0), ("ema", -0.1)]
+    ("option", "value"),
+    [("epoch_batches", 0), ("ema", 1.0), ("ema", 1.5), ("ema", -0.1)],
 )
 def test_wrong_numbers_are_named(option, value, key, unchecked):
     with pytest.raises(ValueError, match=option):

@@ -6,7 +6,7 @@ import pytest
 
 import equistein as es
 from equistein.groups import Cyclic
-from equistein.training import OnDisk, Stream
+from equistein.training import OnDisk, spread_rows, Stream
 from short_fits import stop_after
 
 
@@ -58,6 +58,11 @@ def opened(source, num, key):
     source.preview(1)
     source.prepare(key, num, None)
     return source
+
+
+def test_rows_are_spread_from_the_first_to_the_last():
+    assert np.array_equal(spread_rows(10, 4), [0, 3, 6, 9])
+    assert np.array_equal(spread_rows(3, 9), [0, 1, 2])
 
 
 def test_all_points_are_read_before_any_comes_again(on_disk, key):
