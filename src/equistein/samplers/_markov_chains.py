@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._check_arguments import accept_integer_key
@@ -214,20 +215,17 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
 
     def check(self, log_density: LogDensity, particles: Particles) -> None:
         """Raise `ValueError` unless the path from the reference is valid."""
-        reference = self._base(particles)
-        if isinstance(reference, Flat):
+        if self.reference is None and not self.reaches_reference:
             return
-        point = jr.normal(jr.key(0), particles.shape[1:], particles.dtype)
-        gap = jnp.max(jnp.abs(self.inner.project(point) - reference.project(point)))
+        gap, values = map(np.asarray, _try_reference(self, log_density, particles))
         if not gap < 1e-4:
             raise ValueError(
                 f"{type(self).__name__} needs a `reference` on the subspace of its "
                 "chains: give both the same, as Normal(center, scale, cloud) and "
                 "MALA(..., project=cloud.project)."
             )
-        values = _values(log_density, reference)
-        bad = int(jnp.sum(jnp.isnan(values) | (values == jnp.inf)))
-        if bad or not bool(jnp.any(jnp.isfinite(values))):
+        bad = int(np.sum(np.isnan(values) | (values == np.inf)))
+        if bad or not np.any(np.isfinite(values)):
             fault = f"infinite or NaN at {bad}" if bad else "zero density at all"
             raise ValueError(
                 f"`log_density` is {fault} of {len(values)} samples of the reference: "
@@ -293,7 +291,9 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
 
 
 @eqx.filter_jit
-def _values(
-    log_density: LogDensity, reference: AbstractReference
-) -> Float[Array, " sample"]:
-    return jax.vmap(log_density)(reference.sample(jr.key(0), _NUM_CHECKED))
+def _try_reference(sampler, log_density, particles) -> tuple[Scalar, Array]:
+    """Return the gap of the two subspaces, and log p at samples of the reference."""
+    reference = sampler._base(particles)
+    point = jr.normal(jr.key(0), particles.shape[1:], particles.dtype)
+    gap = jnp.max(jnp.abs(sampler.inner.project(point) - reference.project(point)))
+    return gap, jax.vmap(log_density)(reference.sample(jr.key(0), _NUM_CHECKED))

@@ -319,7 +319,7 @@ def _finish(
     """Return the samples with their warnings, or raise with the samples so far."""
     num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
-    summary = vmap_over_runs(num_runs, sampler.summary)(state)
+    summary = eqx.filter_jit(vmap_over_runs(num_runs, sampler.summary))(state)
     done = np.asarray(fetch(start_state.step))
     samples = collect_samples(state, converged, chunks, summary, done)
     if make_error is not None:

@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from equistein.molecules import Molecule, read_xyz, write_xyz, XYZError
+from equistein.molecules import (
+    is_molecules,
+    Molecule,
+    read_xyz,
+    write_xyz,
+    XYZError,
+)
 
 WATER = """\
 3
@@ -270,3 +276,16 @@ def test_energy_and_forces_of_an_extended_file_are_read(write):
 def test_a_damaged_energy_or_force_is_told_of(old, new, said, write):
     with pytest.raises(XYZError, match=said):
         read_xyz(write(EXTENDED.replace(old, new)))
+
+
+def test_molecules_are_told_by_the_name_of_the_file():
+    for name in ("a.xyz", "a.XYZ", "a.extxyz", "a.xyz.gz", "a.b.extxyz.gz"):
+        assert is_molecules(name)
+    for name in ("xyz", "a.csv", "a.csv.gz", "a.gz", "a.xyz.bak"):
+        assert not is_molecules(name)
+
+
+@pytest.mark.parametrize("word", ["unknown", "-40 kcal/mol"])
+def test_a_comment_about_an_energy_ends_no_reading(word, write):
+    path = write(WATER.replace("water, in Angstrom", f"water, energy = {word}"))
+    assert read_xyz(path)[0].symbols == ("O", "H", "H")
