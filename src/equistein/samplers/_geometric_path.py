@@ -114,6 +114,8 @@ def fit_normal(particles: Particles, project: Callable[[Point], Point]) -> Norma
 
 def dimension(project: Callable[[Point], Point], shape: tuple[int, ...]) -> int:
     """Return the dimension of the subspace that points of this shape end on."""
+    if project is identity:
+        return math.prod(shape)
     with jax.ensure_compile_time_eval():
         projection = jax.jacfwd(project)(jnp.zeros(shape))
         return round(float(jnp.trace(projection.reshape(math.prod(shape), -1))))

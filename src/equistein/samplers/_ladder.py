@@ -18,9 +18,9 @@ _MIN_REJECTION = 1e-3  # rejection of a pair, or temperatures would coincide
 _TO_HOT, _TO_TARGET = 1, 2
 
 
-def first_ladder(num: int) -> Float[Array, " temperature"]:
+def first_ladder(num: int) -> Float[np.ndarray, " temperature"]:
     """Return inverse temperatures from 1 to 0, closest at the hot end."""
-    return (jnp.arange(num - 1, -1, -1) / (num - 1)) ** 4
+    return (np.arange(num - 1, -1, -1) / (num - 1)) ** 4
 
 
 def is_round_end(step: Int[Array, ""], num_adapt: int) -> Bool[Array, ""]:

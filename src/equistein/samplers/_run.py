@@ -201,13 +201,10 @@ def _initialize(
     of_one_run: Any = particles if num_runs is None else particles[0]  # type: ignore
     num_records = -(-setup.num_steps // setup.every) * (num_runs or 1)
     keep = min(setup.keep, len(of_one_run))
+    size = _BYTES_PER_RECORD + keep * of_one_run.nbytes // len(of_one_run)
     check_memory(
         f"The history of `run`, {num_records} records of {keep} particles",
-        2
-        * num_records
-        * (
-            _BYTES_PER_RECORD + keep * of_one_run[0].nbytes
-        ),  # twice, while parts are joined
+        2 * num_records * size,  # twice, while parts are joined
         "give a larger `record_every` or a smaller `keep`",
     )
     if setup.check:

@@ -8,6 +8,7 @@ import equistein as es
 from equistein.diffusion import image_bits
 from equistein.models import image_model, ImageSettings
 
+pytestmark = pytest.mark.slow
 IMAGES = jr.uniform(jr.key(0), (24, 4, 4, 1))
 SETTINGS = ImageSettings(fields=(2,), num_blocks=1, sigma_min=0.2)
 
