@@ -162,6 +162,7 @@ def write_environment(folder: RunFolder) -> None:
     packages = importlib.metadata.distributions()
     versions = {each.name.lower(): each.version for each in packages}
     prefixes = ("EQUISTEIN_", "JAX_", "XLA_")
+    variables = sorted(x for x in os.environ.items() if x[0].startswith(prefixes))
     environment = {
         "started": datetime.datetime.now(datetime.UTC).isoformat(),
         "command": shlex.join([*words, *sys.argv[1:]]),
@@ -173,7 +174,7 @@ def write_environment(folder: RunFolder) -> None:
         "cpus": os.cpu_count(),
         "devices": [str(device) for device in jax.devices()],
         "x64": jax.dtypes.canonicalize_dtype(float) == np.float64,
-        "variables": {k: v for k, v in os.environ.items() if k.startswith(prefixes)},
+        "variables": dict(variables),
         "versions": {name: versions[name] for name in _PACKAGES if name in versions},
     }
     folder.write_json("environment.json", environment)
