@@ -71,7 +71,7 @@ def replicate(tree: PyTree, mesh: Mesh) -> PyTree:
 
 
 def fetch(tree: PyTree) -> PyTree:
-    """Return a tree with all arrays readable here: those over processes gathered."""
+    """Return a tree that this process can read: what is on others is gathered."""
     away = lambda leaf: isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
 
     def fetch_leaf(leaf):

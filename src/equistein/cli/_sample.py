@@ -147,8 +147,8 @@ def write_samples(
     elif is_table(path):
         rows, names = points.reshape(len(points), -1), tuple(about.get("classes", ()))
         columns = tuple(about["columns"])
-        kind_of = about.get("class_column")
-        write_table(path, Table(rows, columns, classes, names, kind_of))
+        column = about.get("class_column")
+        write_table(path, Table(rows, columns, classes, names, column))
     elif kind == ".xyz" and species is not None:
         write_xyz(path, species, points, "sampled by equistein")
     elif kind in _MOLECULES and species is not None:

@@ -145,10 +145,10 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     if dataset.num_classes is not None:
         seen = set(np.unique(np.asarray(dataset.train().labels)).tolist())
         named = enumerate(dataset.classes or range(dataset.num_classes))
-        missing = [name for number, name in named if number not in seen]
+        missing = ", ".join(str(name) for i, name in named if i not in seen)
         _check(
             not missing,
-            f"Training sees no point of class {missing[:1]} in {path}: give more, and "
+            f"Training sees no point of class {missing} in {path}: give more, and "
             "number classes from 0 on without gaps.",
         )
     return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
@@ -186,9 +186,8 @@ def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset
     if labels is None or not problem.labels:
         return Dataset(points, None, group, columns=columns)
     more = {"classes": classes, "class_column": problem.class_column}
-    return Dataset(
-        points, labels, group, num_classes_of(labels), None, 0, columns, **more
-    )
+    num = num_classes_of(labels)
+    return Dataset(points, labels, group, num, columns=columns, **more)
 
 
 def _with_group(

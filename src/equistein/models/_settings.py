@@ -186,8 +186,8 @@ class ContrastiveSettings(AbstractSettings):
             )
         if self.negatives == "reweighted" and (not no_kernel or self.buffer_size):
             raise ValueError(
-                "`negatives` reweighted need `kernel` independent, no buffer, but got "
-                f"{self.kernel} and {self.buffer_size}."
+                "`negatives` reweighted need `kernel` independent, `buffer_size` None, "
+                f"but got {self.kernel} and {self.buffer_size}."
             )
 
 

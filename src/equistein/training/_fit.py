@@ -83,10 +83,9 @@ def fit(
         callbacks: What looks at each epoch: `Monitor(function)`, whose numbers join
             the history, or a function of a dictionary, `epoch` and that epoch's row of
             the history, with Monitors listed before it. Where it returns True the fit
-            ends, with what it learned, and a resumed one again.
+            ends, with what it learned; a resumed one goes on until it is True again.
         mesh: The devices that share each batch and the negatives, such as
-            `es.device_mesh()`; None is one device. A fit resumes on
-            any number of them.
+            `es.device_mesh()`; None is one device. A fit resumes on any number of them.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -125,11 +124,9 @@ def fit(
     check_memory(what, _BYTES_PER_NUMBER * count, "take a smaller `num_epochs`")
     shape, num = checked.points.shape[1:], trainer.num_batches * batch_size
     source.prepare(key, num, energy.num_classes(shape))
-    # Nothing compares it without a checkpoint or several devices.
-    fingerprint = (
-        {}
-        if checkpoint is None and mesh is None
-        else {
+    fingerprint = {}
+    if checkpoint is not None or mesh is not None:  # which compare it
+        fingerprint = {
             "num_epochs": num_epochs,
             **{name: identify(part) for name, part in vars(trainer).items()},
             "energy": identify(state.energy),
@@ -139,14 +136,13 @@ def fit(
             "key": jr.key_data(key).tolist(),
             "columns": columns,
         }
-    )
     if mesh is not None:
         check_agreed("fit", (), json.dumps(fingerprint))
         trainer = trainer.shard(mesh)
     box = Box(checked.points, energy.group(shape))
     loop = Loop(
         trainer=trainer,
-        epoch_data=_epoch_data(source, energy, checked, mesh),
+        epoch_data=_epoch_data(source, preview, energy, checked, mesh),
         state=state,
         history={name: [] for name in columns},
         optimization=optimization,
@@ -222,6 +218,7 @@ def _trainer(
 
 def _epoch_data(
     source: AbstractSource,
+    preview: Any,
     energy: AbstractEnergy,
     checked: Batch,
     mesh: Mesh | None,
@@ -229,12 +226,11 @@ def _epoch_data(
     """Return a function that loads, projects and places the data of an epoch."""
     place = (lambda tree: tree) if mesh is None else lambda tree: replicate(tree, mesh)
     project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
-    in_memory = isinstance(source, InMemory)
-    checked_arrays = place((checked.points, checked.labels)) if in_memory else None
+    checked_arrays = place((checked.points, checked.labels))
 
     def epoch_data(number):
         points, labels = source.epoch_points(number)
-        if checked_arrays is not None:  # the preview was all data
+        if points is preview:  # all data, and checked above
             return checked_arrays
         return place((project(jnp.asarray(points)), as_labels(labels, points)))
 
