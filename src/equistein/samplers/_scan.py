@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, LogDensity, Scalar
-from equistein.samplers._base import AbstractSampler, cond_if_any_run
+from equistein.samplers._base import AbstractSampler
 
 State = TypeVar("State")
 
@@ -40,7 +40,19 @@ def advance(
         until: The number of the last step, which may be traced.
         tol: Stop once the root mean square update is below this; None takes all steps.
     """
-    return _advance(key, sampler, log_density, state, until, tol)[0]
+    never = jnp.zeros((), bool)
+    until = jnp.asarray(until, state.step.dtype)  # type: ignore[attr-defined]
+
+    def unfinished(carry):
+        state, converged = carry
+        return (state.step < until) & ~converged
+
+    def body(carry):
+        state, info = _step(key, sampler, log_density, carry[0])
+        # Without `tol` the info is not used, and the compiler removes it.
+        return state, never if tol is None else info.update_norm < tol
+
+    return jax.lax.while_loop(unfinished, body, (state, never))[0]
 
 
 class RunStatus(eqx.Module):
@@ -49,18 +61,6 @@ class RunStatus(eqx.Module):
     state: PyTree
     converged: Bool[Array, "*run"]
     failed: Bool[Array, "*run"]
-
-    def after(
-        self,
-        state: PyTree,
-        converged: Bool[Array, ""],
-        mean_log_density: Scalar | float = 0.0,
-    ) -> "RunStatus":
-        """Return the status after steps to a state, which may not be finite."""
-        finite = jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(mean_log_density)
-        pick = lambda new, old: jnp.where(finite, new, old)
-        good = jax.tree.map(pick, state, self.state)
-        return RunStatus(good, converged & finite, ~finite)
 
 
 def _take_steps(
@@ -76,43 +76,48 @@ def _take_steps(
 
     Returns the status, the records, and which of the records were made.
     """
-    arrays_of = lambda tree: eqx.filter(tree, eqx.is_array)
+    # Traced once: a step appears once in the program, however it is recorded.
+    step = eqx.filter_closure_convert(
+        lambda state: _step(key, sampler, log_density, state), status.state
+    )
+    no_info = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+        eqx.filter_eval_shape(step, status.state)[1],
+    )
 
-    def unrecorded_steps(status, end):
-        last = jnp.minimum(status.state.step + CHECK_EVERY, end - 1)
-        return status.after(
-            *_advance(key, sampler, log_density, status.state, last, tol)
+    never = jnp.zeros((), bool)
+
+    def next_step(carry):
+        state, info = step(carry[0])
+        return state, info, never if tol is None else info.update_norm < tol
+
+    def checked_steps(carry, end):
+        """Take up to `CHECK_EVERY` steps, and keep them if they end at finite values."""
+        old, info = carry
+        until = jnp.minimum(old.state.step + CHECK_EVERY, end)
+        state, info, converged = jax.lax.while_loop(
+            lambda c: (c[0].step < until) & ~c[2], next_step, (old.state, info, never)
         )
-
-    def recorded_step(status):
-        state, info = _step(key, sampler, log_density, status.state)
-        converged = status.converged
-        if tol is not None:
-            converged = converged | (info.update_norm < tol)
-        status = status.after(state, converged, info.log_density)
-        record = {"step": state.step} | vars(info)
-        if keep:
-            record["particles"] = status.state.particles[:keep]
-        return arrays_of(status), record
+        at_record = converged | (state.step == end)
+        finite = jnp.all(jnp.isfinite(state.particles))
+        finite = finite & (~at_record | jnp.isfinite(info.log_density))
+        pick = lambda new, old: jnp.where(finite, new, old)
+        good = jax.tree.map(pick, state, old.state)
+        return RunStatus(good, converged & finite, ~finite), info
 
     def segment(status, end):
         ended = status.converged | status.failed
         end = jnp.where(ended, status.state.step, end)
-        status = jax.lax.while_loop(
-            lambda s: (s.state.step < end - 1) & ~s.converged & ~s.failed,
-            lambda s: unrecorded_steps(s, end),
-            status,
+        begin = status.state.step
+        status, info = jax.lax.while_loop(
+            lambda c: (c[0].state.step < end) & ~c[0].converged & ~c[0].failed,
+            lambda c: checked_steps(c, end),
+            (status, no_info),
         )
-        # A run that converged in this loop takes one more step, to record its end.
-        due = (status.state.step < end) & ~status.failed
-        blank = jax.tree.map(
-            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
-            eqx.filter_eval_shape(recorded_step, status)[1],
-        )
-        unchanged = arrays_of(status), blank
-        arrays, record = cond_if_any_run(due, lambda: recorded_step(status), unchanged)
-        status = eqx.combine(arrays, status)
-        return status, (record, due & ~status.failed)
+        record = {"step": status.state.step} | vars(info)
+        if keep:
+            record["particles"] = status.state.particles[:keep]
+        return status, (record, (status.state.step > begin) & ~status.failed)
 
     status, (records, made) = jax.lax.scan(segment, status, ends)
     return status, records, made
@@ -124,30 +129,6 @@ take_steps_of_runs = eqx.filter_jit(
         _take_steps, in_axes=(eqx.if_array(0), 0, None, None, 0, None, None)
     )
 )
-
-
-def _advance(
-    key: Key,
-    sampler: AbstractSampler,
-    log_density: LogDensity,
-    state: State,
-    until: int | Int[Array, ""],
-    tol: float | Scalar | None,
-) -> tuple[State, Bool[Array, ""]]:
-    """Take steps until number `until`, or until converged: an update below `tol`."""
-    never = jnp.zeros((), bool)
-    until = jnp.asarray(until, state.step.dtype)  # type: ignore[attr-defined]
-
-    def unfinished(carry):
-        state, converged = carry
-        return (state.step < until) & ~converged
-
-    def body(carry):
-        state, info = _step(key, sampler, log_density, carry[0])
-        # Without `tol` the info is not used, and the compiler removes it.
-        return state, never if tol is None else info.update_norm < tol
-
-    return jax.lax.while_loop(unfinished, body, (state, never))
 
 
 def _step(key: Key, sampler: AbstractSampler, log_density: LogDensity, state: PyTree):
