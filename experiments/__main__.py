@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import datetime
+import os
 import pathlib
 import shlex
 import signal
@@ -124,4 +125,8 @@ def _overview() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    if status == _INTERRUPTED:  # JAX's threads still compute, and can crash at an exit
+        sys.stdout.flush()
+        os._exit(status)
+    sys.exit(status)

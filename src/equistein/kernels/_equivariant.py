@@ -5,6 +5,8 @@ from typing import Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
@@ -32,9 +34,29 @@ class AbstractGroupKernel(AbstractDerivedKernel, Generic[Average]):
 
     def check(self, log_density: LogDensity, points: Particles) -> None:
         check_invariance(log_density, self.group, points)
+        if type(self.base).embed is not AbstractRadialKernel.embed:
+            _check_distances(self.base, self.group, points[0], points[-1])
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
         return self.average.squared_orbit_distances(self.base, particles, particles)
+
+
+def _check_distances(
+    base: AbstractRadialKernel, group: AbstractGroup, x: Point, y: Point
+) -> None:
+    """Raise unless k(gx, gy) = k(x, y): a rotation tilts the axes of a periodic box."""
+
+    def distance(g):
+        gap = base.embed(group.act(g, x)) - base.embed(group.act(g, y))
+        return jnp.linalg.norm(gap)
+
+    distances = jax.vmap(distance)(group.sample(jr.key(0), 16))
+    if not np.ptp(distances) <= 1e-3 * np.max(distances):
+        raise ValueError(
+            f"The distances of {base} change under {group}, so its average is not "
+            "equivariant. Take RBF, or the group of translations or permutations that "
+            "the periods have."
+        )
 
 
 @check_arguments
@@ -48,7 +70,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
     $$\psi(x) = \tfrac1n \sum_j \int k(x, g x_j)\, s(g x_j)
       + \nabla_2 k(x, g x_j)\, dg,$$
 
-    Exact for finite groups of at most 4 000 elements (six labels, or five with signs).
+    Exact for finite groups of at most 4 000 elements (`Permutations` of six labels, `SignedPermutations` of five).
     With an RBF base also exact for up to eight labels, for SO(2), O(2), SO(3) and O(3)
     on points of shape `(d,)`, and for `PointCloud` in the plane or in space with at
     most 120 permutations (five like particles; in space by a quadrature for each pair);
@@ -61,7 +83,7 @@ class Equivariant(AbstractGroupKernel[AbstractAverage]):
     between orbits.
 
     Args:
-        base: The radial kernel $k$; `RBF()` and the median rule by default.
+        base: The radial kernel $k$, such as `RBF()`, with the median rule.
         group: The symmetry of the target.
         num_samples: The number of Haar draws, of which all `num_samples**2` relative
             elements are used; None for the exact average.

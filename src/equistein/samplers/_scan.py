@@ -92,7 +92,7 @@ def _take_steps(
         return state, info, never if tol is None else info.update_norm < tol
 
     def checked_steps(carry, end):
-        """Take up to `CHECK_EVERY` steps, and keep them if they end at finite values."""
+        """Take up to `CHECK_EVERY` steps; keep them if they end at finite values."""
         old, info = carry
         until = jnp.minimum(old.state.step + CHECK_EVERY, end)
         state, info, converged = jax.lax.while_loop(

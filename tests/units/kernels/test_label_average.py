@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from equistein.features import Periodic
-from equistein.groups import Permutations, SignedPermutations, Signs, TorusTranslations
+from equistein.groups import (
+    Cyclic,
+    Permutations,
+    SignedPermutations,
+    Signs,
+    TorusTranslations,
+)
 from equistein.kernels import Equivariant, IMQ, PeriodicRBF, RBF
 from equistein.kernels.averages._base import AverageOverElements
 from equistein.kernels.averages._labels import least_sum, permanent_minors
@@ -96,6 +102,14 @@ def test_too_many_labels_are_refused_with_the_remedy(base, group):
 def test_shifts_need_a_base_that_wraps():
     with pytest.raises(ValueError, match="PeriodicRBF with the same"):
         Equivariant(RBF(1.0), TorusTranslations([1.0, 2.0]))
+
+
+def test_a_rotation_must_preserve_the_periodic_distances(key):
+    density, points = lambda x: -jnp.sum(x**2), jr.normal(key, (4, 2))
+    square, box = (PeriodicRBF(periodic=Periodic([2.0, p])) for p in (2.0, 3.0))
+    Equivariant(square, Cyclic(4)).check(density, points)
+    with pytest.raises(ValueError, match="not equivariant"):
+        Equivariant(box, Cyclic(4)).check(density, points)
 
 
 def test_particles_on_both_sides_of_a_seam_repel():
