@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from equistein.data import enable_compilation_cache
 from equistein.runs import UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import CheckpointError, DivergenceError
@@ -95,6 +96,7 @@ def _run(chosen: Experiment, words: Sequence[str]) -> int:
         return 0
     now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")[:-3]
     path = given.out or pathlib.Path("runs") / f"{chosen.name}-{now}"
+    enable_compilation_cache()
     folder = open_folder(chosen, given.config, given.preset, given.seed, path)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -26,6 +26,7 @@ from .bridges import (
     to_ase as to_ase,
 )
 from .bridges.scikit_learn import EnergyModel as EnergyModel
+from .data import enable_compilation_cache as enable_compilation_cache
 from .groups import (
     check_invariance as check_invariance,
     InvarianceError as InvarianceError,

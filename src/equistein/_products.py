@@ -1,6 +1,6 @@
 """Products in full single precision, on a GPU too.
 
-There JAX rounds the factors of a product to 10 bits (TF32) unless it is asked not to:
+There JAX rounds the factors of a product to 11 bits (TF32) unless it is asked not to:
 a squared distance would lose its digits, and a force a tenth of its size.
 """
 

@@ -25,7 +25,7 @@ from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
 from equistein.training import DivergenceError, Fitted
 
-_TRAINING = "checkpoint/training.npz"
+_CHECKPOINT = "checkpoint/training.npz"
 _BYTES_PER_EPOCH = 200  # of the history
 _TIME_LIMITS: Any = {
     "initialization_timeout": 60,  # seconds to find each other
@@ -109,7 +109,7 @@ class Fit:
             any; a table, .csv, .tsv or .parquet; molecules, .xyz, .extxyz, .xyz.gz,
             .traj, .db or .pdb; or a folder of images, with a subfolder for each class
             if there are any.
-        problem: The symmetry, which columns and labels are used, and the network.
+        problem: Data, symmetry and network; the seed, the split, the report's size.
         out: The run folder, new or empty; by default one under runs.
         dry_run: Check everything and print what would be fitted, but write nothing.
         processes: Which other processes share the work.
@@ -243,17 +243,17 @@ class _Task:
         _, fit_key, _ = jr.split(jr.key(self.problem.seed), 3)
         train = self.dataset.train()
         return self.model.fit(
-            fit_key, train.points, train.labels, checkpoint=folder.path / _TRAINING,
+            fit_key, train.points, train.labels, checkpoint=folder.path / _CHECKPOINT,
             mesh=device_mesh() if jax.process_count() > 1 else None,
             progress=jax.process_index() == 0,
         )  # fmt: skip
 
     def _fit_and_judge(self, folder: RunFolder) -> int:
-        problem = self.problem
+        problem, model = self.problem, folder.path / RunFolder.MODEL
         *_, judge_key = jr.split(jr.key(problem.seed), 3)
         try:
             fitted = self._fit(folder)
-            fitted.save(folder.path / RunFolder.MODEL)
+            fitted.save(model)
             say(f"Drawing {problem.num_samples} samples ...")
             models.write_fit_report(
                 judge_key, folder, fitted, self.dataset.preview(),
@@ -269,9 +269,7 @@ class _Task:
             error.add_note(f"Every epoch is in {folder.path / 'history.jsonl'}.")
             raise
         except NonFiniteError as error:
-            error.add_note(
-                f"The fitted model is kept: {folder.path / RunFolder.MODEL}."
-            )
+            error.add_note(f"The fitted model is kept: {model}.")
             raise
         print_answer(folder, self.data)
         return 0
@@ -306,10 +304,8 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     train = dataset.preview().train()
     model.check(jr.key(problem.seed), train.points, train.labels)
     check_sample_memory(problem.num_samples, dataset.points.shape[1:])
-    what = f"The history of {model.num_epochs} epochs"
-    check_memory(
-        what, _BYTES_PER_EPOCH * model.num_epochs, "take a smaller `num_epochs`"
-    )
+    size = _BYTES_PER_EPOCH * model.num_epochs
+    check_memory("The history of all epochs", size, "take a smaller `num_epochs`")
     return _Task(data.resolve(), problem, settings, dataset, model)
 
 

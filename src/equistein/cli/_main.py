@@ -1,15 +1,10 @@
 """`equistein`: which command the words name, and errors without tracebacks."""
 
 import difflib
-import hashlib
 import importlib
 import importlib.metadata
 import os
-import pathlib
-import platform
-import re
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +21,6 @@ COMMANDS = {  # name: its module, which is imported when it is called, and its h
     "doctor": ("_doctor", "Show versions, devices, extras, data and folders."),
 }
 _CLOSED_PIPE = 141  # as a shell reports a command whose reader went away
-_CPU_FEATURES = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
-_MAX_CACHE_BYTES = 2**30  # of compiled programs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,11 +81,12 @@ def _run_command(words: list[str]) -> int:
         hint = f"Did you mean {near[0]}? " if near else ""
         commands = f"The commands are {', '.join(COMMANDS)}."
         return fail(f"There is no command {words[0]!r}. {hint}{commands}", 2)
+    from equistein.data import enable_compilation_cache
     from equistein.runs import UserError
 
     try:
         command = parse(words)
-        _cache_compiled_programs()
+        enable_compilation_cache()
         with print_sampling_warnings():
             return command.execute()
     except SystemExit as stop:  # tyro has printed a help or an error
@@ -151,33 +145,3 @@ def _overview() -> str:
 def _report_stop() -> int:
     print("\nequistein: stopped.", file=sys.stderr)
     return INTERRUPTED
-
-
-def _cache_compiled_programs() -> None:
-    """Let JAX cache compiled programs, in a folder for each kind of CPU.
-
-    JAX's own variables take precedence: `JAX_COMPILATION_CACHE_DIR` is another folder,
-    and `JAX_ENABLE_COMPILATION_CACHE=0` turns the cache off.
-    """
-    import jax
-
-    from equistein.data import cache_folder
-
-    config = jax.config.values
-    if (
-        config["jax_compilation_cache_dir"]
-        or not config["jax_enable_compilation_cache"]
-    ):
-        return
-    # Programs of one kind of CPU may use instructions that others lack.
-    cpu, info = platform.processor(), pathlib.Path("/proc/cpuinfo")
-    if info.is_file() and (flags := re.search(_CPU_FEATURES, info.read_text())):
-        cpu = flags.group()
-    name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
-    folder = cache_folder() / "compiled" / name
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_compilation_cache_max_size", _MAX_CACHE_BYTES)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    # A cache that cannot be read or written only costs time.
-    ignored = "Error (reading|writing) persistent compilation cache"
-    warnings.filterwarnings("ignore", message=ignored)

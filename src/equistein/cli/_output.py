@@ -31,7 +31,7 @@ def say(line: str) -> None:
 
 
 def answer(text: str, **values: Any) -> None:
-    """Print the answer, or add its values to the JSON object at the end."""
+    """Print the answer; with --json its values are printed at the end instead."""
     _Output.values |= values
     if not _Output.json:
         print(text, flush=True)

@@ -146,9 +146,8 @@ def _run_all(
     folder: RunFolder, described: Mapping[str, Any], members: Mapping[str, Any]
 ) -> list[str]:
     """Do the runs that are not finished, and return the names of those that are."""
-    finished: list[str] = []
-    if folder.has(_FINISHED):
-        finished = list(folder.read_json(_FINISHED)["finished"])
+    known = folder.has(_FINISHED)
+    finished = list(folder.read_json(_FINISHED)["finished"]) if known else []
     waiting = [name for name in members if name not in finished]
     say(f"{len(members)} runs, {len(finished)} of them finished before")
     place, jobs = folder.path.absolute() / "members", folder.path / _JOBS
@@ -161,7 +160,7 @@ def _run_all(
                     name = waiting.pop(0)
                     out = str(place / name)
                     words = _words(described["arguments"], members[name], out)
-                    running[name] = executor.submit(subprocess.call, words)
+                    running[name] = _submit(executor, words, jobs)
                 time.sleep(_SECONDS)
                 for name in [name for name, job in running.items() if job.done()]:
                     job = running.pop(name)
@@ -190,6 +189,19 @@ def _executor(path: pathlib.Path, cluster: str, options: Sequence[str]) -> Any:
     except (NameError, RuntimeError, TypeError, ValueError) as error:
         reason = f"submitit cannot use --cluster {cluster}: {error}"
     raise UserError(reason)
+
+
+def _submit(executor: Any, words: Sequence[str], jobs: pathlib.Path) -> Any:
+    """Submit a run; submitit's traceback of one that is stopped goes to a file."""
+    jobs.mkdir(exist_ok=True)
+    terminal = os.dup(2)
+    try:
+        with (jobs / "submitit.log").open("ab") as log:
+            os.dup2(log.fileno(), 2)
+            return executor.submit(subprocess.call, words)
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def _words(words: Sequence[str], settings: Mapping[str, str], out: str) -> list[str]:

@@ -14,6 +14,10 @@ from equistein.data._cache import (
     DATA_VARIABLE as DATA_VARIABLE,
     published_clouds as published_clouds,
 )
+from equistein.data._compiled import (
+    count_compiled as count_compiled,
+    enable_compilation_cache as enable_compilation_cache,
+)
 from equistein.data._image_folder import (
     image_classes as image_classes,
     read_image_folder as read_image_folder,

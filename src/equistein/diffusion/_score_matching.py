@@ -28,7 +28,7 @@ class NoiseConditionalScoreMatching(AbstractObjective[AbstractNoiseEnergy]):
         if not isinstance(energy, AbstractNoiseEnergy):
             raise ValueError(
                 "NoiseConditionalScoreMatching needs a NoiseEnergy, but got "
-                f"{type(energy).__name__}: take DenoisingScoreMatching(noise) for it."
+                f"{type(energy).__name__}: take `DenoisingScoreMatching`."
             )
         energy.project(data.points[0])  # refuses what does not fit
 

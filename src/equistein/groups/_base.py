@@ -57,7 +57,8 @@ class AbstractGroup(eqx.Module):
     def project(self, point: Point) -> Point:
         """Return the nearest point of the group's subspace, or raise `ValueError`.
 
-        The identity, except for `PointCloud`: there the center of mass is the origin.
+        The identity, except for `PointCloud`, where the center of mass is the origin,
+        and products with it.
         """
         self.check_shape(point.shape)
         return point

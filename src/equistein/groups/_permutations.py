@@ -78,7 +78,7 @@ class Labels(eqx.Module):
             moved.append(array.ravel())
         return jnp.concatenate(moved)
 
-    def scale_steps(self, point: Point, factors: Float[Array, " label"]) -> Point:
+    def scale_labels(self, point: Point, factors: Float[Array, " label"]) -> Point:
         """Return the point with each label's coordinates times a factor."""
         factors = jnp.asarray(factors, point.dtype)
         if self.parts is None:
@@ -232,7 +232,7 @@ class Signs(AbstractLabelGroup):
 
     def act(self, element: Float[Array, " label"], point: Point) -> Point:
         self.check_shape(point.shape)
-        return self.labels.scale_steps(point, element)
+        return self.labels.scale_labels(point, element)
 
     def compose(
         self, left: Float[Array, "*stack label"], right: Float[Array, "*stack label"]
@@ -247,7 +247,7 @@ class Signs(AbstractLabelGroup):
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         keys = self.labels.sort_keys(point)
-        return self.labels.scale_steps(point, jnp.where(keys < 0, -1.0, 1.0))
+        return self.labels.scale_labels(point, jnp.where(keys < 0, -1.0, 1.0))
 
 
 class SignedPermutation(eqx.Module):
@@ -293,7 +293,7 @@ class SignedPermutations(AbstractLabelGroup):
     def act(self, element: SignedPermutation, point: Point) -> Point:
         self.check_shape(point.shape)
         moved = self.labels.permute_labels(point, element.permutation)
-        return self.labels.scale_steps(moved, element.signs)
+        return self.labels.scale_labels(moved, element.signs)
 
     def compose(
         self, left: SignedPermutation, right: SignedPermutation
@@ -311,7 +311,7 @@ class SignedPermutations(AbstractLabelGroup):
     def canonicalize(self, point: Point) -> Point:
         self.check_shape(point.shape)
         keys = self.labels.sort_keys(point)
-        point = self.labels.scale_steps(point, jnp.where(keys < 0, -1.0, 1.0))
+        point = self.labels.scale_labels(point, jnp.where(keys < 0, -1.0, 1.0))
         return self.labels.permute_labels(point, jnp.argsort(jnp.abs(keys)))
 
 

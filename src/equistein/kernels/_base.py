@@ -124,7 +124,7 @@ class AbstractScalarKernel(AbstractKernel):
 
 @check_arguments
 def measured_bandwidth(kernel: AbstractKernel, particles: Particles) -> Scalar:
-    """Return a kernel's bandwidth: the number, or its rule's for particles."""
+    """Return a kernel's bandwidth, or what its rule gives for these particles."""
     rule = kernel.bandwidth
     if not isinstance(rule, AbstractBandwidth):
         return jnp.asarray(rule, particles.dtype)

@@ -112,7 +112,7 @@ def squared_norms(x: TargetRows, y: SourceRows) -> Pairs:
 def centered(
     x: TargetRows, y: SourceRows, about: Float[Array, "row dim"]
 ) -> tuple[TargetRows, SourceRows]:
-    """Return both clouds with the mean of a third, that of all particles, at 0.
+    """Return both sets of points minus the mean of a third, that of all particles.
 
     With one center on all devices they round alike, whichever targets each has.
     """

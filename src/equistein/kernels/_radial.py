@@ -36,7 +36,7 @@ class AbstractRadialKernel(AbstractScalarKernel):
     Its force is a product of the Gram matrix with the scores and the sources.
 
     Jointly invariant, $k(gx, gy) = k(x, y)$, under every group that preserves
-    distances, as averages over a group require.
+    these distances (of what `embed` returns), as averages over a group require.
     """
 
     @abc.abstractmethod
@@ -62,12 +62,12 @@ class AbstractRadialKernel(AbstractScalarKernel):
         total = sum_blocks(self._block_sum, x, y, flatten(scores))
         return (total / len(y)).reshape(targets.shape)
 
-    def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "chart *batch"]:
-        """Return the points as the kernel compares them: periodic ones on circles."""
+    def embed(self, points: Float[Array, "*batch"]) -> Float[Array, "component *batch"]:
+        """Return the points as the kernel compares them, periodic ones on circles."""
         return points[None]
 
     def pull_back(
-        self, points: Float[Array, "*batch"], vectors: Float[Array, "chart *batch"]
+        self, points: Float[Array, "*batch"], vectors: Float[Array, "component *batch"]
     ) -> Float[Array, "*batch"]:
         r"""Return $J^\top v$ for vectors where `embed` puts the points."""
         del points

@@ -204,7 +204,7 @@ def _walkers_at(
         )
     if len(samples) > most:
         samples = samples[jr.choice(key, len(samples), (most,), replace=False)]
-    walkers = jax.vmap(lambda x: path.evaluate_walker(reference.project(x)))(samples)
+    walkers = jax.vmap(lambda x: path.evaluate(reference.project(x)))(samples)
     bad = jnp.any(~jnp.isfinite(walkers.value))
     reason = "`samples` where the density is zero are not samples of it: leave them out"
     values = eqx.error_if(walkers.value, bad, reason)

@@ -121,7 +121,7 @@ def _features(group: AbstractGroup, data: Particles) -> AbstractFeatures:
             raise ValueError(
                 "No features tell mirror images apart: use a `group` with reflections."
             )
-        # Distances alone confuse shapes that differ in which distances meet.
+        # Some shapes share all distances; the sums over a particle tell them apart.
         distances = SortedDistances(group.species, epsilon)
         return Concatenated(distances, SortedRowSums(group.species, epsilon))
     if isinstance(group, Orthogonal | SpecialOrthogonal):
@@ -192,7 +192,7 @@ def kernel_for(
     features = features_of(energy, num_centers=_NUM_CENTERS)
     if isinstance(features, Concatenated):
         features = features.parts[0]
-    if isinstance(features, Coordinates):  # of which no group's action keeps any
+    if isinstance(features, Coordinates):  # not invariant under a group
         raise ValueError(
             f"No kernel is known for the symmetry {group} of {type(energy).__name__}: "
             "give the sampler of the negatives a kernel, as Pullback(RBF(), features)."

@@ -44,10 +44,10 @@ class Dataset:
     Attributes:
         points: The points, the held-out ones last; perhaps an array on disk.
         labels: The class of each point, -1 where unknown; or its energy in kT minus the
-            mean of the known ones, NaN where unknown.
+            mean of the known ones in training, NaN where unknown.
         group: The symmetry.
         num_classes: The number of classes.
-        species: The element of each atom of molecules, else None.
+        species: The element of each atom; None unless the data are molecules.
         num_held_out: The number of points that training does not see.
         columns: What the file calls the coordinates.
         classes: What it calls the classes.
@@ -85,15 +85,14 @@ class Dataset:
 
     def select(self, rows: Any, num_held_out: int) -> "Dataset":
         """Return the data of these rows, of which the last ones are held out."""
-        known = {"labels": self.labels, "energies": self.energies}
-        known["forces"] = self.forces
+        known = {n: getattr(self, n) for n in ("labels", "energies", "forces")}
         return dataclasses.replace(
             self, points=self.points[rows], num_held_out=num_held_out,
             **{name: v if v is None else v[rows] for name, v in known.items()},
         )  # fmt: skip
 
     def preview(self) -> "Dataset":
-        """Return the data or, of points on disk, an even subset of each part."""
+        """Return the data or, of points on disk, some of each part, evenly spaced."""
         if not isinstance(self.points, np.memmap):
             return self
         held_out = spread_rows(max(1, self.num_held_out), PREVIEW_SIZE) + self.num_train
@@ -108,7 +107,7 @@ class Dataset:
 
 @check_arguments
 def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return the checked data of a file or a folder of images, shuffled in memory.
+    """Return the checked data of a file or a folder, shuffled if in memory.
 
     Raises:
         ValueError: If the file, or what it holds, is not what the problem needs.
@@ -148,8 +147,8 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         missing = ", ".join(str(name) for i, name in named if i not in seen)
         _check(
             not missing,
-            f"Training sees no point of class {missing} in {path}: give more, and "
-            "number classes from 0 on without gaps.",
+            f"Training sees no point of class {missing} in {path}: give more points, "
+            "or a smaller --held-out; numbers of classes have no gaps.",
         )
     return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
 
@@ -212,7 +211,7 @@ def _with_group(
 
 
 def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
-    """Return centered molecules of one formula; unknown energies and forces are NaN."""
+    """Return centered molecules; energies and forces that are unknown are NaN."""
     _check(
         (problem.group, problem.species, problem.dim or 3) == ("point-cloud", None, 3),
         f"{path} holds molecules: give --group point-cloud, no --species or --dim.",
@@ -249,7 +248,7 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
 
 
 def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Dataset:
-    """Return data whose energies in kT, less their mean, are its labels if learned.
+    """Return the data, with energies / kT minus their mean as labels if learned.
 
     A density determines its energy up to a constant. A graph network learns the density
     of blurred molecules, whose energies are unknown, so it learns from forces alone.
@@ -267,5 +266,6 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     )
     if not (uses_energies and problem.labels):
         return dataset
-    labels = (dataset.energies - known.mean()) / (BOLTZMANN * (problem.kelvin or 1))
+    assert problem.kelvin is not None
+    labels = (dataset.energies - known.mean()) / (BOLTZMANN * problem.kelvin)
     return dataclasses.replace(dataset, labels=labels.astype(np.float32))

@@ -50,7 +50,7 @@ def graph_model(
 ) -> Model:
     """Return a model of a graph network, with an energy for each noise level.
 
-    The network's reach is 1.25 times the largest distance in the data.
+    The network's reach is 1.25 times the largest distance in the first 512 points.
     """
     if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(

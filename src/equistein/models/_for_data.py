@@ -123,11 +123,10 @@ def for_dataset(
     )  # fmt: skip
     named = {n: getattr(train, n) for n in ("columns", "classes", "class_column")}
     lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
-    return dataclasses.replace(
-        model,
-        objective=_with_forces(model, train, settings),
-        about={**model.about, **lists},
-    )
+    if train.species:
+        lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
+    objective, about = _with_forces(model, train, settings), {**model.about, **lists}
+    return dataclasses.replace(model, objective=objective, about=about)
 
 
 def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:

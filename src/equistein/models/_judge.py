@@ -60,8 +60,9 @@ FIT_METRICS: Mapping[str, Metric] = {
 
 _LIKELIHOOD = (
     "Samples from fresh starts are compared with one half of the data by their "
-    "invariant features, or by the coordinates of randomly moved points. The held-out "
-    "log-likelihood uses log Z by annealed importance sampling, with its error."
+    "invariant features, or by their coordinates once a random element of the group "
+    "acted on each. The held-out log-likelihood uses log Z by annealed importance "
+    "sampling, with its error."
 )
 _DENOISING = (
     "Samples by reverse diffusion are compared with one half of the data by a smooth "
@@ -150,8 +151,8 @@ def judge(
     few = min(num_samples, _SAMPLES_OF_CLASS)
     for label in range(min(dataset.num_classes or 0, _SHOWN_CLASSES)):
         drawn = fitted.sample(jr.fold_in(class_key, label), few, label=label)
-        name = dataset.classes[label] if dataset.classes else f"class {label}"
-        shown[name] = np.asarray(drawn)
+        name = dataset.classes[label] if dataset.classes else label
+        shown[f"class {name}"] = np.asarray(drawn)
     events = fitted.events + [{"event": WARNING, "text": text} for text in reasons]
     model = seed_outcome(numbers, samples, history=fitted.history, events=events)
     pictures = figures(
@@ -180,7 +181,7 @@ def _feature_map(key: Key, fitted: Fitted) -> Callable[[Particles], Array]:
 def _held_out_metrics(
     key: Key, fitted: Fitted, dataset: Dataset, num_steps: int
 ) -> dict[str, Any]:
-    """Return the denoising loss of held-out data, bits of images, or likelihoods."""
+    """Return what held-out points, and training points beside them, are judged by."""
     energy, held_out = fitted.energy, dataset.held_out()
     points = held_out.points
     numbers: dict[str, Any] = {"rollbacks": len(fitted.events)}

@@ -78,7 +78,7 @@ class Model:
 
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
-        """Raise what `fit` would raise before its first epoch, and train nothing.
+        """Check data, labels and objective as `fit` does, and train nothing.
 
         Raises:
             ValueError: If the data or the labels do not fit.

@@ -39,7 +39,7 @@ class _Checked:
 @check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem(_Checked):
-    """The symmetry, which columns and labels are used, and the network.
+    """What is learned, whatever the network: data, symmetry, seed, and report.
 
     Attributes:
         group: The symmetry: trivial, cyclic:4, dihedral:5, so:3, o:3, permutations:3,
@@ -66,7 +66,7 @@ class Problem(_Checked):
             (eV / Angstrom) as those of exp(-E / kT); a graph network only forces. By
             default neither is used.
         stream: Whether to leave the points of an .npy or .npz file on disk, and hold
-            out the last of them. Always so above 512 MiB.
+            out the last of them. Always so above 512 MiB, or `EQUISTEIN_MAX_BYTES`.
     """
 
     group: str

@@ -73,7 +73,7 @@ def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
             frame, at = _read_frame(path, lines, at)
             frames.append(frame)
             if len(frames) % _CHECKED == 0:
-                _check_memory(path, _FRAME * len(frames))
+                _check_size(path, _FRAME * len(frames))
         else:
             at += 1
     if not frames:
@@ -81,7 +81,7 @@ def read_xyz(path: str | os.PathLike[str]) -> list[Molecule]:
     return frames
 
 
-def _check_memory(path: pathlib.Path, needed: int) -> None:
+def _check_size(path: pathlib.Path, needed: int) -> None:
     try:
         check_read_size(str(path), needed, "give fewer molecules")
     except LimitError as error:
@@ -89,11 +89,11 @@ def _check_memory(path: pathlib.Path, needed: int) -> None:
 
 
 def _lines(path: pathlib.Path) -> list[str]:
-    _check_memory(path, 2 * path.stat().st_size)
+    _check_size(path, 2 * path.stat().st_size)
     content = path.read_bytes()
     if b"\0" in content:
         raise XYZError(f"{path} is not a text file, as an .xyz file is.")
-    _check_memory(path, _LINE * content.count(b"\n"))
+    _check_size(path, _LINE * content.count(b"\n"))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:  # only comments can hold other letters than ASCII
@@ -302,7 +302,7 @@ def read_molecules(path: str | os.PathLike[str]) -> list[Molecule]:
     ase()
     from ase.io import iread
 
-    _check_memory(path, 2 * path.stat().st_size)
+    _check_size(path, 2 * path.stat().st_size)
     try:
         packed = path.suffix.lower() == ".gz"
         if packed:
@@ -368,4 +368,4 @@ def _check_unpacked(path: pathlib.Path) -> None:
     with gzip.open(path) as file:
         while block := file.read(2**20):
             size += len(block)
-            _check_memory(path, 2 * size)
+            _check_size(path, 2 * size)

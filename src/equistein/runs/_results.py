@@ -12,7 +12,7 @@ from equistein._limits import check_read_size, JSON_GROWTH
 from equistein._serialization import load_arrays, save_arrays
 from equistein.runs._folder import RunFolder, UserError
 
-FLOOR = "exact"
+FLOOR = "floor"
 """The entry that holds the floor: what exact samples, or fresh data, would score."""
 
 WARNING = "warning"

@@ -24,7 +24,8 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
 
     A state has the fields `particles` and `step`, the number of steps taken, and may
     hold values of the density: it belongs to the density that `init` was given. An info
-    has the fields `log_density` and `update_norm` among others.
+    is flat, its arrays the columns of the history: `log_density`, the mean over the
+    particles before the step, `update_norm` and others.
     """
 
     @abc.abstractmethod

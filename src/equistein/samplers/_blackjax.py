@@ -209,7 +209,7 @@ class BlackJAXChains(AbstractMarkovChains):
             end_value = end.logdensity.astype(value.dtype) / beta
             there = PathWalker(point, zero, blank, end_value, score)
         else:
-            there, spent = path.evaluate_walker(point), spent + 1
+            there, spent = path.evaluate(point), spent + 1
         moved = jnp.any(end.position != start)
         moved = moved & jnp.isfinite(value) & jnp.isfinite(there.value)
         pick = lambda new, old: jnp.where(moved, new, old)

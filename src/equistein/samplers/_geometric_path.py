@@ -166,13 +166,13 @@ class GeometricPath(eqx.Module):
     log_density: LogDensity
     reference: AbstractReference | Flat
 
-    def evaluate_walker(self, point: Point) -> PathWalker:
+    def evaluate(self, point: Point) -> PathWalker:
         """Return the walker at a point; a value that is not finite becomes -inf."""
-        walker = self.evaluate_proposal(point)
+        walker = self.evaluate_raw(point)
         value = jnp.where(jnp.isfinite(walker.value), walker.value, -jnp.inf)
         return eqx.tree_at(lambda w: w.value, walker, value)
 
-    def evaluate_proposal(self, point: Point) -> PathWalker:
+    def evaluate_raw(self, point: Point) -> PathWalker:
         """Return the walker at a point; its log density may be NaN or infinite."""
         of_reference = jax.value_and_grad(self.reference.log_density)(point)
         of_density = jax.value_and_grad(self.log_density)(point)
@@ -183,7 +183,7 @@ class GeometricPath(eqx.Module):
         """Return walkers at samples of the reference, of its type or of another."""
         assert isinstance(self.reference, AbstractReference)
         points = self.reference.sample(key, num)
-        return jax.vmap(self.evaluate_walker)(points.astype(dtype or points.dtype))
+        return jax.vmap(self.evaluate)(points.astype(dtype or points.dtype))
 
     def tempered(self, walker: PathWalker, beta: Scalar) -> tuple[Scalar, Point]:
         r"""Return the log density and the score at $\beta$, where a walker stands."""

@@ -178,11 +178,11 @@ class MALA(AbstractMarkovChains):
         value, drift = value_and_drift(walker)
         noise = self.project(jr.normal(noise_key, x.shape, x.dtype))
         noise = jnp.sqrt(2 * step_size) * noise
-        proposal = path.evaluate_proposal(x + step_size * drift + noise)
+        proposal = path.evaluate_raw(x + step_size * drift + noise)
         new_value, new_drift = value_and_drift(proposal)
         reverse_noise = x - proposal.point - step_size * new_drift
-        log_proposal_ratio = jnp.sum(noise**2) - jnp.sum(reverse_noise**2)
-        log_ratio = new_value - value + log_proposal_ratio / (4 * step_size)
+        gap = jnp.sum(noise**2) - jnp.sum(reverse_noise**2)
+        log_ratio = new_value - value + gap / (4 * step_size)
         finite = jnp.isfinite(log_ratio)
         chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
         accepted = jr.uniform(accept_key, (), chance.dtype) < chance

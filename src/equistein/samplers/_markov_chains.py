@@ -1,4 +1,4 @@
-"""Independent Markov chains, and what samplers share that move them along a path."""
+"""Independent Markov chains, and the base of samplers that move them along a path."""
 
 import abc
 from collections.abc import Callable
@@ -68,7 +68,7 @@ class ChainInfo(eqx.Module):
 
     The log density is the mean before the step; the update's norm is a root mean square
     over the particles; `evaluations` is the mean number of score evaluations of a
-    particle so far, `undefined` that of this step's proposals with a NaN log density.
+    particle so far, `undefined` how many proposals of this step have a log density NaN.
     """
 
     log_density: Scalar
@@ -147,7 +147,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         """Build the state; the particles are projected."""
         x = jax.vmap(self.project)(particles)
         # The path from a flat reference is p^beta.
-        walkers = jax.vmap(GeometricPath(log_density, Flat()).evaluate_walker)(x)
+        walkers = jax.vmap(GeometricPath(log_density, Flat()).evaluate)(x)
         zero = jnp.zeros((), int)
         return ChainState(x, walkers, self.parameters(x), zero + 1, zero, zero)
 

@@ -135,7 +135,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         x = jax.vmap(self.inner.project)(particles)
         num, chains = len(self.inverse_temperatures), len(x)
         reference, zero = self._base(x), jnp.zeros((), int)
-        walkers = jax.vmap(GeometricPath(log_density, reference).evaluate_walker)(x)
+        walkers = jax.vmap(GeometricPath(log_density, reference).evaluate)(x)
         repeat = lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape))
         nowhere = jnp.zeros((num, chains), int)
         return TemperingState(

@@ -52,7 +52,7 @@ from equistein.samplers._warnings import (
 _NUM_RECORDS = 100  # by default
 _NUM_CALLS = 20  # compiled calls in a run, at most; Ctrl-C stops it between two
 # By default there are at most 199 records, as the steps between two are rounded down.
-# Calls are padded to this many records, so any `num_steps` runs the same code.
+# Each call is padded to 10 of them, so any `num_steps` runs the same code.
 _RECORDS_PER_CALL = 2 * _NUM_RECORDS // _NUM_CALLS
 _BYTES_PER_RECORD = 128  # bytes of a record without particles, about
 
@@ -97,7 +97,8 @@ def run(
         mesh: The devices that share the work, `es.device_mesh()`; one by default.
         progress: Whether to show a progress bar.
         check: Whether to check the density at the start, that an `initial_state` is
-            of this density, and, at both ends, the symmetry that the kernel relies on.
+            of this density, and what the sampler relies on, such as the kernel's
+            symmetry: at the start an error, at the end a warning.
 
     Returns:
         The final particles and the history, and in `warnings` the reasons to distrust
@@ -212,7 +213,7 @@ def _initialize(
     state, warnings = initial_state, ()
     with callback_errors():
         if state is None:
-            state = _initial_state(num_runs, sampler, log_density, particles)
+            state = _first_state(num_runs, sampler, log_density, particles)
             state = jax.block_until_ready(state)
         if setup.check:
             warnings = _check_density(setup, state, initial_state is not None)
@@ -237,7 +238,7 @@ def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ..
 
 
 @eqx.filter_jit
-def _initial_state(num_runs, sampler, log_density, particles):
+def _first_state(num_runs, sampler, log_density, particles):
     return vmap_over_runs(num_runs, lambda x: sampler.init(x, log_density))(particles)
 
 
@@ -247,7 +248,7 @@ def _loop(
     """Take the steps; return also what makes the error if they were cut off."""
     take = take_steps if setup.num_runs is None else take_steps_of_runs
     tol = None if setup.tol is None else float(setup.tol)
-    done = np.asarray(fetch(state.step))
+    before = np.asarray(fetch(state.step))
     setup = setup.on_devices()
     if setup.mesh is not None:
         state = replicate(state, setup.mesh)
@@ -266,7 +267,7 @@ def _loop(
                     if ends is not None:
                         in_flight = take(
                             newest, setup.keys, setup.sampler, setup.log_density,
-                            done[..., None] + ends, tol, setup.keep,
+                            before[..., None] + ends, tol, setup.keep,
                         )  # fmt: skip
                         newest = in_flight[0]
                 finally:  # also if that call failed: keep the result that is complete
@@ -275,9 +276,12 @@ def _loop(
                         flags = new.state.step, new.failed, new.converged
                         # One transfer: separate ones would each wait for the device.
                         chunk, flags = jax.device_get(fetch((tuple(chunk), flags)))
-                        status, chunks = new, [*chunks, chunk]  # together, or neither
+                        status, chunks = (
+                            new,
+                            [*chunks, chunk],
+                        )  # one statement: both or neither, if Ctrl-C comes
                         step, failed, converged = flags
-                        bar.update(int(np.min(step - done)) - bar.n)
+                        bar.update(int(np.min(step - before)) - bar.n)
                         ended = np.any(failed) or np.all(converged)
                 if ended:
                     break
@@ -317,8 +321,8 @@ def _finish(
     num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
     summary = eqx.filter_jit(vmap_over_runs(num_runs, sampler.summary))(state)
-    done = np.asarray(fetch(start_state.step))
-    samples = collect_samples(state, converged, chunks, summary, done)
+    before = np.asarray(fetch(start_state.step))
+    samples = collect_samples(state, converged, chunks, summary, before)
     if make_error is not None:
         raise make_error(samples)
     if np.any(fetch(status.failed)):

@@ -155,12 +155,12 @@ def collect_samples(
     converged: Array,
     records: list[tuple[dict[str, np.ndarray], np.ndarray]],
     summary: dict[str, Any],
-    done: np.ndarray,
+    before: np.ndarray,
 ) -> Samples:
     """Return the samples of one run, or of several.
 
     `records` has, of each call, arrays of shape (*run, record, ...) and which of the
-    records were made; `done` is the number of steps taken before.
+    records were made; `before` is the number of steps taken earlier.
     """
     is_single, history = converged.ndim == 0, {}
     if records:
@@ -174,7 +174,7 @@ def collect_samples(
             last = np.maximum.accumulate(numbers, axis=1)[:, np.any(made, axis=0)]
             index = np.arange(len(made))[:, None], last
         history = {name: value[index] for name, value in entries.items()}
-    steps = np.asarray(state.step) - done
+    steps = np.asarray(state.step) - before
     return Samples(
         state.particles,
         history,

@@ -295,8 +295,8 @@ class ReweightedState(eqx.Module):
     """What the next batch needs."""
 
     particles: Particles
-    log_weights: Float[Array, " particle"]  # of weights that sum to 1
-    values: Float[Array, " particle"]  # log densities under the last batch's energy
+    log_weights: Float[Array, " particle"]  # unnormalized at first
+    log_densities: Float[Array, " particle"]  # under the last batch's energy
 
 
 @check_arguments
@@ -352,9 +352,10 @@ class Reweighted(AbstractNegatives):
 
     def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
         choose_key, coin_key, reset_key, move_key, pick_key = jr.split(key, 5)
-        values_now = jax.vmap(energy.log_density)
-        before, values = state.particles, values_now(state.particles)
-        log_weights = jax.nn.log_softmax(state.log_weights + values - state.values)
+        evaluate = jax.vmap(energy.log_density)
+        before, values = state.particles, evaluate(state.particles)
+        gained = values - state.log_densities
+        log_weights = jax.nn.log_softmax(state.log_weights + gained)
         fraction = 1 / (jnp.sum(jnp.exp(2 * log_weights)) * len(before))
         resample = fraction < self.ess_fraction
         chosen = systematic_resampling(choose_key, jnp.exp(log_weights))
@@ -372,7 +373,7 @@ class Reweighted(AbstractNegatives):
         after = moved.particles
         picked = systematic_resampling(pick_key, jnp.exp(log_weights))
         info = _movement_info(energy, before, after) | {"ess_fraction": fraction}
-        state = ReweightedState(after, log_weights, values_now(after))
+        state = ReweightedState(after, log_weights, evaluate(after))
         return after[picked], state, info
 
     def _fresh(self, key: Key, energy: AbstractEnergy) -> Particles:

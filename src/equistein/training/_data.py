@@ -26,10 +26,10 @@ PointsAndLabels = tuple[Any, Any]
 
 
 class Batch:
-    """Data points, their labels, and their indices in the data.
+    """Data points, their labels, and their indices in the epoch.
 
     The energies of the points are computed once and shared by the objectives. A batch
-    is made and used within one trace. `check_data` returns all data as one batch.
+    of an epoch is used within one trace only. `check_data` returns the preview as one.
 
     Args:
         points: The points, stacked on axis 0.
@@ -135,7 +135,7 @@ class AbstractSource(abc.ABC):
 
     @abc.abstractmethod
     def preview(self, batch_size: int) -> PointsAndLabels:
-        """Return points and labels to check before the first epoch; in memory, all."""
+        """Return points and labels to check and to start with; in memory, all."""
 
     @abc.abstractmethod
     def epoch_points(self, number: int) -> PointsAndLabels:
@@ -151,9 +151,9 @@ class AbstractSource(abc.ABC):
         one_pass = max(1, len(self._data) // batch_size)
         return one_pass if self.epoch_batches is None else self.epoch_batches
 
-    def prepare(self, key: Key, num: int, num_classes: int | None) -> None:
-        """Prepare for epochs that need `num` points, before the first of a fit."""
-        self._key, self._num, self._num_classes = key, num, num_classes
+    def prepare(self, key: Key, epoch_size: int, num_classes: int | None) -> None:
+        """Begin a fit; raise `ValueError` for a class that the energy has not."""
+        self._key, self._num, self._num_classes = key, epoch_size, num_classes
         self._check_classes(self._labels)
 
     def fingerprint(self) -> Any:
@@ -191,9 +191,9 @@ class InMemory(AbstractSource):
 class OnDisk(AbstractSource):
     """An array on disk; memory holds the points of at most two epochs.
 
-    All points are read once, in random order, before any is read again; the order
-    depends on the key alone, so a resumed fit reads the rest. The array is looked
-    through for numbers that are not finite when the source is made.
+    Every point is used once before any is used again; which points an epoch has is
+    random and depends on the key alone, so a resumed fit takes the rest. The array is
+    checked for numbers that are not finite when the source is made.
 
     Args:
         data: The array, such as `np.load(path, mmap_mode="r")`.
@@ -213,8 +213,8 @@ class OnDisk(AbstractSource):
         self.epoch_batches = epoch_batches
         self._reader = concurrent.futures.ThreadPoolExecutor(1)
 
-    def prepare(self, key: Key, num: int, num_classes: int | None) -> None:
-        super().prepare(key, num, num_classes)
+    def prepare(self, key: Key, epoch_size: int, num_classes: int | None) -> None:
+        super().prepare(key, epoch_size, num_classes)
         self._orders: dict[int, np.ndarray] = {}
         self._reading: dict[int, concurrent.futures.Future] = {}
 
@@ -230,15 +230,17 @@ class OnDisk(AbstractSource):
         return identify([self._data, self._labels])
 
     def _read(self, number: int) -> concurrent.futures.Future:
-        """Begin to read the points of an epoch; a disk is read forwards."""
-        return self._reader.submit(lambda: self._at(np.sort(self.rows(number))))
+        """Begin to read the points of an epoch, in their order on disk."""
+        return self._reader.submit(
+            lambda: self._at(np.sort(self.epoch_indices(number)))
+        )
 
     def _at(self, rows: np.ndarray) -> PointsAndLabels:
         labels = None if self._labels is None else self._labels[rows]
         return np.asarray(self._data[rows], _float_type()), labels
 
-    def rows(self, number: int) -> np.ndarray:
-        """Return which points an epoch has."""
+    def epoch_indices(self, number: int) -> np.ndarray:
+        """Return which points an epoch has, in random order."""
         positions = np.arange(number * self._num, (number + 1) * self._num)
         passes, places = np.divmod(positions, len(self._data))
         own = lambda index: self._order(index)[places[passes == index]]

@@ -57,16 +57,16 @@ def fit(
     """Fit an energy to data by minimizing an objective.
 
     A fit that diverges goes back to its last good state and tries again with half the
-    step sizes and new randomness, a few times; each time it issues a warning.
+    step sizes and new randomness, a few times; each time it warns.
 
     Args:
         key: The source of randomness, `jax.random.key(0)` or an integer.
         energy: The energy to train; `es.models.for_data` makes one, and an objective
             and a generator, that suit a group and data.
         data: The data, stacked on axis 0; or an array on disk, such as
-            `es.data.map_points(path)`; or a source, which sets the batches per epoch:
-            `es.training.InMemory`, `Stream` for a data loader, or `OnDisk`, with which
-            memory holds the points of two epochs instead of all.
+            `es.data.map_points(path)`; or a source, which can set the batches per
+            epoch: `es.training.InMemory`, `Stream` for a data loader, or `OnDisk`, with
+            which memory holds the points of two epochs.
         objective: What is minimized, such as `ContrastiveDivergence(negatives)`;
             objectives add and scale.
         num_epochs: The number of epochs; each is a pass over the data in random order,
@@ -230,7 +230,7 @@ def _epoch_data(
 
     def epoch_data(number):
         points, labels = source.epoch_points(number)
-        if points is preview:  # all data, and checked above
+        if points is preview:  # data in memory, which `check_data` has projected
             return checked_arrays
         return place((project(jnp.asarray(points)), as_labels(labels, points)))
 

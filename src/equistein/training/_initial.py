@@ -34,8 +34,7 @@ class AbstractInitial(eqx.Module):
 class Box(AbstractInitial):
     """The uniform distribution on a cube that holds the data, on the group's subspace.
 
-    Centered at the origin, which a group's action keeps, or at the data's mean if there
-    is no symmetry.
+    Centered at the origin, or without a symmetry at the mean of the data.
 
     Args:
         data: The data, stacked on axis 0.

@@ -138,8 +138,8 @@ class Loop:
         if reason is not None:
             self._go_back(number + 1, reason, row)
             return None
-        # An epoch tests the state it began with; nothing has tested the last update.
-        # One is kept every twentieth of the fit, and every epoch of a short one.
+        # The last update gave finite weights, but no loss was computed with them: so
+        # the state before this epoch is kept, every twentieth of the fit.
         if number % max(1, self.num_epochs // 20) == 0:
             self.last_good = self.state
         self.state = new
@@ -162,7 +162,7 @@ class Loop:
     ) -> str | None:
         """Return why an epoch must be discarded, or None."""
         if not np.all(infos["is_finite"]):
-            return "the loss, a weight or a particle was not finite"
+            return "the loss, a weight or the objective's state was not finite"
         largest = row.get("largest_energy", 0.0)
         if largest > self.optimization.energy_limit:
             return f"an energy reached {largest:.3g}, beyond `energy_limit`"

@@ -54,10 +54,10 @@ class DenoisingScoreMatching(AbstractObjective[AbstractEnergy]):
     of modes much further apart than $\sigma_0$ remain undetermined.
 
     With `sigma_max` the levels $\sigma$ of a batch are spread evenly over the logarithm
-    of the range from $\sigma_0$ to it, and one energy learns to point to the data from
-    all of them. A level weighs $r^2 + \sigma^2$ over $r^2 + \sigma_0^2$, with r the
-    root mean square coordinate of the data. For an energy of each level see
-    `es.diffusion.NoiseConditionalScoreMatching`.
+    of the range from $\sigma_0$ to it, and one energy, which is not given $\sigma$, has
+    to fit all. The loss of a level is multiplied by $(r^2 + \sigma^2) / (r^2 +
+    \sigma_0^2)$, with r the root mean square coordinate of the data. For an energy of
+    each level see `es.diffusion.NoiseConditionalScoreMatching`.
 
     Args:
         sigma_min: The noise $\sigma_0 > 0$, in the units of the points.

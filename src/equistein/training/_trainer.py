@@ -34,10 +34,10 @@ _LEARNING_RATE = 2e-3
 class Optimization:
     """How the weights are updated, and when a fit returns to its last good state.
 
-    An epoch is discarded if the loss, a weight or the state of the objective is not
-    finite, or if the objective reports a `largest_energy` above the limit. The fit
-    continues from the last good state, with half the step sizes of the optimizer and of
-    the sampler, and new randomness.
+    If the loss, a weight or the state of the objective is not finite, or the objective
+    reports a `largest_energy` above the limit, the fit goes back to its last good
+    state, at most a twentieth of its epochs ago, and continues with half the step sizes
+    of the optimizer and of the sampler, and new randomness.
 
     Args:
         optimizer: An Optax transformation of the gradient of all weights; None is
@@ -45,7 +45,7 @@ class Optimization:
         ema: The decay of the running mean of the weights, which is the result; 0 takes
             the last weights.
         precision: How matrix products of networks round their inputs on a GPU or TPU:
-            `float32` not at all; `tensorfloat32` to 11 bits; `bfloat16` to 8 or more.
+            `float32` not at all; `tensorfloat32` to 11 bits; `bfloat16` to 8 bits.
             None is JAX's own setting. Kernels, groups and steerable convolutions are
             never rounded.
         max_rollbacks: How often the fit goes back, before it gives up.

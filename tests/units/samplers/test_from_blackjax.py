@@ -136,7 +136,7 @@ def test_a_move_is_one_of_the_path_s_density(key):
     path = GeometricPath(target, Normal(jnp.zeros(3), 2.0))
     sampler = from_blackjax(**HMC, step_size=0.9)
     x = jnp.array([0.3, -0.5, 1.0])
-    walker, beta = path.evaluate_walker(x), jnp.asarray(0.4)
+    walker, beta = path.evaluate(x), jnp.asarray(0.4)
     moved, rate, spent, defined = eqx.filter_jit(sampler.move)(
         key, path, walker, beta, sampler.parameters(x[None])
     )
@@ -148,7 +148,7 @@ def test_a_move_is_one_of_the_path_s_density(key):
     assert spent == 4  # three steps, and the values at the end
     assert defined
     # Nothing of the density at this temperature is left in the walker.
-    there = path.evaluate_walker(moved.point)
+    there = path.evaluate(moved.point)
     assert all(map(np.allclose, jax.tree.leaves(moved), jax.tree.leaves(there)))
 
 

@@ -141,7 +141,7 @@ def test_values_of_a_walker_hold_at_every_temperature(tempered):
     state = tempered.state
     path = GeometricPath(two_modes, SAMPLER.reference)
     walkers = state.replicas.walker
-    fresh = jax.vmap(jax.vmap(path.evaluate_walker))(walkers.point)
+    fresh = jax.vmap(jax.vmap(path.evaluate))(walkers.point)
     assert all(
         np.allclose(a, b)
         for a, b in zip(jax.tree.leaves(walkers), jax.tree.leaves(fresh), strict=True)

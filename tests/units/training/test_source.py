@@ -68,21 +68,25 @@ def test_rows_are_spread_from_the_first_to_the_last():
 def test_all_points_are_read_before_any_comes_again(on_disk, key):
     data = on_disk(np.arange(20.0).reshape(10, 2))
     stream = opened(OnDisk(data, np.arange(10)), 4, key)
-    rows = np.concatenate([stream.rows(number) for number in range(5)])
+    rows = np.concatenate([stream.epoch_indices(number) for number in range(5)])
     for turn in (rows[:10], rows[10:]):
         assert sorted(turn) == list(range(10))
     assert not np.array_equal(rows[:10], rows[10:])
     again = opened(OnDisk(data), 4, key)
-    assert np.array_equal(again.rows(3), stream.rows(3))  # as after resuming
+    assert np.array_equal(
+        again.epoch_indices(3), stream.epoch_indices(3)
+    )  # as after resuming
     again.epoch_points(0)
     again.prepare(jr.key(9), 4, None)  # for a second fit
     other = opened(OnDisk(data), 4, jr.key(9))
-    assert np.array_equal(again.rows(1), other.rows(1))
+    assert np.array_equal(again.epoch_indices(1), other.epoch_indices(1))
     assert np.array_equal(again.epoch_points(1)[0], other.epoch_points(1)[0])
     points, labels = stream.epoch_points(1)
-    assert np.array_equal(np.asarray(points), np.asarray(data)[np.sort(stream.rows(1))])
-    assert np.array_equal(labels, np.sort(stream.rows(1)))
-    many = opened(OnDisk(data), 25, key).rows(0)
+    assert np.array_equal(
+        np.asarray(points), np.asarray(data)[np.sort(stream.epoch_indices(1))]
+    )
+    assert np.array_equal(labels, np.sort(stream.epoch_indices(1)))
+    many = opened(OnDisk(data), 25, key).epoch_indices(0)
     assert np.bincount(many).tolist() == pytest.approx([2.5] * 10, abs=0.5)
 
 

@@ -148,14 +148,14 @@ class LabelAverage(AbstractAverage):
     def _blocks(self, base: AbstractRadialKernel, rows: TargetRows) -> Blocks:
         return self._split(base.embed(rows))
 
-    def _split(self, charts: Float[Array, "chart particle dim"]) -> Blocks:
+    def _split(self, charts: Float[Array, "component particle dim"]) -> Blocks:
         """Return the coordinates of labels and of the rest, charts side by side."""
         labels, rest = self._places(charts.shape[2])
         parts = jnp.moveaxis(charts[:, :, labels], 2, 0)  # (label, chart, n, width)
         side_by_side = lambda part: jnp.concatenate(list(part), axis=-1)
         return Blocks(jax.vmap(side_by_side)(parts), side_by_side(charts[:, :, rest]))
 
-    def _join(self, blocks: Blocks, num: int) -> Float[Array, "chart particle dim"]:
+    def _join(self, blocks: Blocks, num: int) -> Float[Array, "component particle dim"]:
         """Return charts of flat points, the inverse of `_split`."""
         dim = (blocks.labels.shape[0] * blocks.labels.shape[2]) + blocks.rest.shape[1]
         labels, rest = self._places(dim // num)
