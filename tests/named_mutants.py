@@ -20,8 +20,7 @@ NAMED = {  # what the change is about: package, file, before, after
     ),
     "a log density that is not finite": (
         "samplers", "samplers/_scan.py",
-        "jnp.all(jnp.isfinite(state.particles)) & jnp.isfinite(mean_log_density)",
-        "jnp.all(jnp.isfinite(state.particles))",
+        "finite & (~at_record | jnp.isfinite(info.log_density))", "finite",
     ),
     "a proposal whose density is infinite": (
         "samplers", "samplers/_langevin.py", "finite = jnp.isfinite(log_ratio)",

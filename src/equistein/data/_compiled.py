@@ -8,7 +8,7 @@ import warnings
 
 import jax
 
-from equistein._numbers import check_integers
+from equistein._numbers import check_positive
 from equistein.data._cache import cache_folder
 
 _CPU_FEATURES = r"(?m)^(flags|Features)\s*:.*$"  # the instructions of a CPU, in Linux
@@ -25,7 +25,7 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
     Args:
         max_bytes: The size from which on those used longest ago are deleted.
     """
-    check_integers("enable_compilation_cache", max_bytes=max_bytes)
+    check_positive("enable_compilation_cache", max_bytes=max_bytes)
     config = jax.config.values
     if (
         config["jax_compilation_cache_dir"]
@@ -38,7 +38,7 @@ def enable_compilation_cache(max_bytes: int = 2**30) -> None:
         cpu = flags.group()
     name = f"{platform.machine()}-{hashlib.sha256(cpu.encode()).hexdigest()[:12]}"
     jax.config.update("jax_compilation_cache_dir", str(compiled_folder() / name))
-    jax.config.update("jax_compilation_cache_max_size", max_bytes)
+    jax.config.update("jax_compilation_cache_max_size", int(max_bytes))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     # A cache that cannot be read or written only costs time.
     ignored = "Error (reading|writing) persistent compilation cache"
