@@ -21,7 +21,7 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
     if particles is None:
         raise ValueError(f"`{name}` are missing: give an array of shape (n, *shape).")
     try:
-        particles = jnp.asarray(particles)
+        particles = on_device(particles)
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"`{name}` must be an array of numbers: {error}") from None
     if particles.ndim < 2 or 0 in particles.shape:
@@ -45,6 +45,11 @@ def check_particles(particles: Any, name: str) -> Float[Array, "particle *shape"
             f"not, the first at index {np.argmax(bad)}."
         )
     return particles
+
+
+def on_device(values: Any) -> Array:
+    """Return numbers as a JAX array; `jnp.asarray` would compile for each shape."""
+    return values if isinstance(values, Array) else jax.device_put(np.asarray(values))
 
 
 def as_keys(key: Any) -> Keys:

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Int
 
 from equistein._check_arguments import check_arguments
@@ -71,10 +72,9 @@ class ReverseDiffusion(AbstractGenerator[AbstractNoiseEnergy]):
         assert isinstance(model, AbstractNoiseEnergy)
         if clamp is not None:
             clamp.check_shape(self.shape)
-        start_key, run_key = jr.split(key)
-        start = model.start(start_key, num, self.shape)
-        points = _reverse(run_key, model, self.steps, start, clamp, _PARTS[self.ending])
-        if not bool(jnp.all(jnp.isfinite(points))):
+        part, size = _PARTS[self.ending], (num, self.shape)
+        start, points = _reverse(key, model, self.steps, size, clamp, part)
+        if not np.all(np.isfinite(np.asarray(points))):
             raise NonFiniteError(
                 "New samples were not finite: the energy was not learned. Train it "
                 "longer, or with a smaller learning rate.",
@@ -93,14 +93,17 @@ def _reverse(
     key: Key,
     energy: AbstractNoiseEnergy,
     steps: AbstractDiffusionSteps,
-    start: Particles,
+    size: tuple[int, tuple[int, ...]],
     clamp: Clamp | None,
     part: float,
-) -> Particles:
-    """Move particles from the largest noise to the least, and take that off too.
+) -> tuple[Particles, Particles]:
+    """Move new points from the largest noise to the least, and take that off too.
 
-    `part` is how far points go from where they are (0) to `energy.denoise` (1).
+    The size is their number and shape; where they start is returned too. `part` is how
+    far points go from where they are (0) to `energy.denoise` (1).
     """
+    start_key, key = jr.split(key)
+    start = energy.start(start_key, *size)
     hold = _unchanged if clamp is None else _Hold(key, energy, steps, clamp)
     particles = steps.run(key, energy, start, hold)
     particles = hold(jnp.asarray(steps.num_steps), particles)
@@ -108,8 +111,8 @@ def _reverse(
     particles = particles + part * (denoised - particles)
     points = jax.vmap(energy.project)(particles)
     if clamp is None:
-        return points
-    return jax.vmap(lambda point: clamp.restore(point, energy.project))(points)
+        return start, points
+    return start, jax.vmap(lambda point: clamp.restore(point, energy.project))(points)
 
 
 def _unchanged(number: Int[Array, ""], particles: Particles) -> Particles:

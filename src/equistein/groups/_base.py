@@ -1,6 +1,7 @@
 """Interfaces for groups, which come with their action on a point; no symmetry."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._products import matmul, tensordot
-from equistein._types import AnyKey, Point
+from equistein._types import AnyKey, Particles, Point
 
 
 class AbstractGroup(eqx.Module):
@@ -163,3 +164,16 @@ def uneven(like: Point) -> Float[Array, "..."]:
     """Return a fixed array without symmetry."""
     numbers = jnp.arange(like.size, dtype=like.dtype)
     return jnp.cos(1.7 * numbers**1.1).reshape(like.shape)
+
+
+def project_points(group: AbstractGroup, points: Any) -> Any:
+    """Return the projection of each point, in one program if there is one to do."""
+    if type(group).project is AbstractGroup.project:  # the identity
+        group.check_shape(points.shape[1:])
+        return points
+    return _project(group, points)
+
+
+@eqx.filter_jit
+def _project(group: AbstractGroup, points: Particles) -> Particles:
+    return jax.vmap(group.project)(points)

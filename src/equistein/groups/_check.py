@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
 from equistein._types import LogDensity, Particles
 from equistein.groups._base import AbstractGroup
@@ -51,7 +52,7 @@ def check_invariance(
     if points.ndim < 1 or len(points) == 0:
         raise ValueError("check_invariance needs `points`, at least one, on axis 0.")
     group.check_shape(points.shape[1:])
-    points = points[:: -(-len(points) // _MAX_POINTS)]
+    points = on_device(np.asarray(points)[:: -(-len(points) // _MAX_POINTS)])
     worst, limit = _worst(log_density, group, points), tolerance
     if limit is None:
         limit = 10 * float(jnp.finfo(points.dtype).eps) ** 0.5
@@ -85,8 +86,8 @@ class _Violation:
 def _worst(
     log_density: LogDensity, group: AbstractGroup, points: Particles
 ) -> _Violation:
-    elements = _elements_of(group)
-    before, after = map(np.asarray, _evaluate(log_density, group, elements, points))
+    evaluated = _evaluate(log_density, group, points)
+    elements, before, after = jax.tree.map(np.asarray, evaluated)
     with np.errstate(invalid="ignore"):  # of infinities
         error = np.abs(after - before[None, :])
         relative = np.where(np.isfinite(before)[None, :], error, 0.0)
@@ -94,7 +95,7 @@ def _worst(
     relative = np.where(np.isnan(relative), np.inf, relative)
     which, where = np.unravel_index(np.argmax(relative), relative.shape)
     return _Violation(
-        point=np.asarray(points[where]),
+        point=np.asarray(points)[where],
         element=jax.tree.map(lambda leaf: leaf[which], elements),
         before=float(before[where]),
         after=float(after[which, where]),
@@ -127,12 +128,12 @@ def _elements_of(group: AbstractGroup) -> PyTree:
 
 @eqx.filter_jit
 def _evaluate(
-    log_density: LogDensity, group: AbstractGroup, elements: PyTree, points: Particles
-) -> tuple[Float[Array, " point"], Float[Array, "element point"]]:
-    points = jax.vmap(group.project)(points)
+    log_density: LogDensity, group: AbstractGroup, points: Particles
+) -> tuple[PyTree, Float[Array, " point"], Float[Array, "element point"]]:
+    elements, points = _elements_of(group), jax.vmap(group.project)(points)
     move = jax.vmap(jax.vmap(group.act, (None, 0)), (0, None))
     values = jax.vmap(log_density)
-    return values(points), jax.vmap(values)(move(elements, points))
+    return elements, values(points), jax.vmap(values)(move(elements, points))
 
 
 def _check_action(group: AbstractGroup, points: Particles) -> None:

@@ -5,7 +5,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from equistein._arrays import as_keys
+from equistein._arrays import as_keys, on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
@@ -98,7 +98,7 @@ def _rotations(order: int) -> Float[Array, "order 2 2"]:
     angles = 2 * np.pi * np.arange(order) / order
     cos, sin = np.cos(angles), np.sin(angles)
     matrices = np.array([[cos, -sin], [sin, cos]]).transpose(2, 0, 1)
-    return jnp.asarray(matrices, dtype=float)
+    return on_device(matrices)
 
 
 def _reflection(like: PyTree) -> Float[Array, "2 2"]:

@@ -1,13 +1,15 @@
 """Annealed sequential Monte Carlo: particles that are weighed, chosen and moved."""
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jax.scipy.special import logsumexp
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
+from scipy.special import logsumexp, softmax
 
 from equistein._check_arguments import (
     accept_integer_key,
@@ -165,21 +167,18 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         )  # fmt: skip
         return new, info
 
-    def summary(self, state: SMCState) -> dict[str, Array]:
+    def summary(self, state: SMCState) -> dict[str, Any]:
         """Return the temperatures reached, the weights, and log Z with its error.
 
         The mean of the runs' estimates of Z up to the temperature reached, and the
         standard error of that mean, infinite for one run; both in logarithms.
         """
-        each, runs = state.log_normalizers, self.num_runs
-        shares = runs * jax.nn.softmax(each)
-        error = jnp.asarray(jnp.inf, each.dtype)
-        if runs > 1:
-            error = jnp.std(shares, ddof=1) / jnp.sqrt(float(runs)).astype(each.dtype)
+        each, runs = np.asarray(state.log_normalizers), self.num_runs
+        error = np.std(runs * softmax(each), ddof=1) / runs**0.5 if runs > 1 else np.inf
         return {
             "inverse_temperatures": state.inverse_temperatures,
-            "weights": jax.nn.softmax(state.log_weights, axis=1).ravel() / runs,
-            "log_z": logsumexp(each) - jnp.log(float(runs)).astype(each.dtype),
+            "weights": softmax(np.asarray(state.log_weights), axis=1).ravel() / runs,
+            "log_z": logsumexp(each) - np.log(runs),
             "log_z_error": error,
             "log_z_of_runs": each,
         }
@@ -206,7 +205,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         )
         gains = jnp.where(new_beta > beta, (new_beta - beta) * walkers.log_ratio, 0)
         log_weights = log_weights + gains
-        log_z = log_z + logsumexp(log_weights)
+        log_z = log_z + jax.nn.logsumexp(log_weights)
         log_weights = jax.nn.log_softmax(log_weights)
         share = ess_fraction(log_weights)
         arrives = (new_beta == 1) & (beta < 1)
@@ -253,7 +252,10 @@ def next_temperature(
     def enough(new):
         gains = (new - beta) * log_ratios
         first, second = log_weights + gains, log_weights + 2 * gains
-        return jnp.exp(2 * logsumexp(first) - logsumexp(second)) >= ess_fraction
+        return (
+            jnp.exp(2 * jax.nn.logsumexp(first) - jax.nn.logsumexp(second))
+            >= ess_fraction
+        )
 
     def bisect(_, bounds):
         low, high = bounds

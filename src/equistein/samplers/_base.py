@@ -49,8 +49,8 @@ class AbstractSampler(eqx.Module, Generic[State, Info]):
         del state
         return None
 
-    def summary(self, state: State) -> dict[str, Array]:
-        """Return results beyond the particles, such as weights."""
+    def summary(self, state: State) -> dict[str, Any]:
+        """Return results of a run beyond the particles, such as weights, in NumPy."""
         del state
         return {}
 
@@ -105,7 +105,7 @@ class ShardedSampler(AbstractSampler[Any, Any]):
     def log_densities(self, state: PyTree) -> Array | None:
         return self.inner.log_densities(state)
 
-    def summary(self, state: PyTree) -> dict[str, Array]:
+    def summary(self, state: PyTree) -> dict[str, Any]:
         return self.inner.summary(state)
 
     def scale_steps(self, factor: float | Scalar) -> "ShardedSampler":

@@ -12,6 +12,7 @@ import jax.random as jr
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, LogDensity, Particles, Point, Scalar
@@ -65,7 +66,7 @@ class Normal(AbstractReference):
     center: Point
     scale: Scalar
     subspace: Subspace
-    dim: int
+    dim: int | Scalar
 
     def __init__(
         self,
@@ -73,18 +74,17 @@ class Normal(AbstractReference):
         scale: float | Scalar,
         subspace: Subspace = Projected(identity),  # noqa: B008
     ):
+        self.dim, gap = _dimension_and_gap(subspace.project, center)
         if not isinstance(scale, Tracer):
             check_positive("Normal", scale=scale)
-            gap = jnp.max(jnp.abs(subspace.project(center) - center))
-            if not gap <= 1e-5 * scale:
+            if not gap <= 1e-5 * float(scale):
                 raise ValueError(
                     f"Normal needs a `center` that {subspace} leaves where it is, such "
                     "as the origin."
                 )
         self.center = center
-        self.scale = jnp.asarray(scale, center.dtype)
+        self.scale = on_device(scale).astype(center.dtype)
         self.subspace = subspace
-        self.dim = dimension(subspace.project, center.shape)
 
     def log_density(self, point: Point) -> Scalar:
         center, scale = (c.astype(point.dtype) for c in (self.center, self.scale))
@@ -108,17 +108,22 @@ def fit_normal(particles: Particles, project: Callable[[Point], Point]) -> Norma
     particles = jax.vmap(project)(particles)
     center = jnp.mean(particles, axis=0)
     squares = jnp.sum((particles - center[None]) ** 2) / len(particles)
-    scale = jnp.sqrt(squares / dimension(project, center.shape))
+    scale = jnp.sqrt(squares / _dimension_and_gap(project, center)[0])
     return Normal(center, scale, Projected(project))
 
 
-def dimension(project: Callable[[Point], Point], shape: tuple[int, ...]) -> int:
-    """Return the dimension of the subspace that points of this shape end on."""
+def _dimension_and_gap(project: Callable, center: Point) -> tuple[Any, Any]:
+    """Return the dimension of a subspace, and how far a point is from it."""
     if project is identity:
-        return math.prod(shape)
-    with jax.ensure_compile_time_eval():
-        projection = jax.jacfwd(project)(jnp.zeros(shape))
-        return round(float(jnp.trace(projection.reshape(math.prod(shape), -1))))
+        return math.prod(center.shape), 0.0
+    dim, gap = _trace_and_gap(project, center)
+    return (dim, gap) if isinstance(dim, Tracer) else (round(float(dim)), float(gap))
+
+
+@eqx.filter_jit
+def _trace_and_gap(project: Callable, center: Point) -> tuple[Scalar, Scalar]:
+    trace = jnp.trace(jax.jacfwd(project)(center).reshape(center.size, -1))
+    return trace, jnp.max(jnp.abs(project(center) - center))
 
 
 class PathWalker(eqx.Module):

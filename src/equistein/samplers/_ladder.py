@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int
 
 from equistein._types import Key, Scalar
@@ -185,39 +184,41 @@ class PathStatistics(eqx.Module):
         return eqx.tree_at(lambda s: (s.rejected, s.asked), self, both)
 
     @property
-    def rejections(self) -> Float[Array, " pair"]:
+    def rejections(self) -> Any:
         """The rate at which each pair of neighbors refuses to swap."""
-        return self.rejected / jnp.maximum(self.asked, 1)
+        return self.rejected / self.asked.clip(1)
 
     def log_normalizer(
-        self, betas: Float[Array, " temperature"], measured: Bool[Array, ""]
-    ) -> dict[str, Scalar]:
-        """Return log Z by stepping stones, its error, and by integration.
+        self, betas: Float[np.ndarray, " temperature"]
+    ) -> dict[str, Any]:
+        """Return log Z by stepping stones, its error, and by integration, in NumPy.
 
         The way back to the reference ends where the density is positive: it misses the
-        reference's mass elsewhere, which is counted. Without statistics of one ladder
-        (`measured`) the estimates are NaN, the error infinite.
+        reference's mass elsewhere, which is counted. One ladder has an infinite error.
         """
-        chains = self.stones.shape[1]
-        log_steps = jnp.log(self.num_steps)
+        stones, inverse = np.asarray(self.stones), np.asarray(self.inverse_stones)
+        chains, num_steps = stones.shape[1], float(self.num_steps)
+        inside = np.asarray(self.inside, float)
 
-        def bridged(some):
-            """Return the estimate of some ladders."""
-            log_size = jnp.log(float(len(some))) + log_steps
-            mean = lambda sums: logsumexp(sums[:, some], axis=1) - log_size
-            inside = jnp.log(jnp.sum(self.inside[some])) - log_size
-            gained = mean(self.stones) - mean(self.inverse_stones)
-            return (jnp.sum(gained) + inside) / 2
+        def bridged(both, inside, num):
+            """Return the estimate by the sums over some ladders, there and back."""
+            gained = np.sum(np.subtract(*both), axis=0)
+            return (gained + np.log(inside) - np.log(num * num_steps)) / 2
 
-        value = bridged(jnp.arange(chains))
-        slopes = jnp.mean(self.log_ratios, axis=1) / self.num_steps
-        area = jnp.sum((betas[:-1] - betas[1:]) * (slopes[:-1] + slopes[1:])) / 2
-        error = jnp.asarray(jnp.inf, value.dtype)
-        if chains > 1:
-            # The jackknife: without each ladder in turn.
-            others = jnp.arange(chains)[:, None] + jnp.arange(1, chains)[None]
-            left = jax.lax.map(bridged, others % chains)
-            error = jnp.sqrt((chains - 1) * jnp.mean((left - jnp.mean(left)) ** 2))
-        found = {"log_z": value, "log_z_thermodynamic": area}
-        found = {name: jnp.where(measured, x, jnp.nan) for name, x in found.items()}
-        return found | {"log_z_error": jnp.where(measured, error, jnp.inf)}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            both = (np.logaddexp.reduce(each, axis=1) for each in (stones, inverse))
+            value = bridged(both, inside.sum(), chains)
+            both = (_sums_without_each(each) for each in (stones, inverse))
+            left = bridged(both, inside.sum() - inside, chains - 1)
+        error = np.sqrt((chains - 1) * np.var(left)) if chains > 1 else np.inf
+        slopes = np.mean(self.log_ratios, axis=1, dtype=float) / num_steps
+        area = np.sum((betas[:-1] - betas[1:]) * (slopes[:-1] + slopes[1:])) / 2
+        return {"log_z": value, "log_z_thermodynamic": area, "log_z_error": error}
+
+
+def _sums_without_each(logs: np.ndarray) -> np.ndarray:
+    """Return, of (pair, chain), the log of the sum over the chains but for each one."""
+    before = np.logaddexp.accumulate(logs, axis=1)[:, :-1]
+    after = np.logaddexp.accumulate(logs[:, ::-1], axis=1)[:, -2::-1]
+    none = np.full((len(logs), 1), -np.inf)
+    return np.logaddexp(np.hstack([none, before]), np.hstack([after, none]))

@@ -6,8 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, Int, PyTree
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
 
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, LogDensity, Particles, Scalar
@@ -125,7 +127,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         else:
             ladder = check_ladder(inverse_temperatures, reference)
         self.inner = inner
-        self.inverse_temperatures = jnp.asarray(ladder, float)
+        self.inverse_temperatures = on_device(ladder.astype(float))
         self.reaches_reference = bool(ladder[-1] == 0)
         self.reference = reference
         self.num_adapt = num_adapt
@@ -138,16 +140,13 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         walkers = jax.vmap(GeometricPath(log_density, reference).evaluate)(x)
         repeat = lambda leaf: jnp.broadcast_to(leaf[None], (num, *leaf.shape))
         nowhere = jnp.zeros((num, chains), int)
+        replicas = Replicas(jax.tree.map(repeat, walkers), nowhere, nowhere)
         return TemperingState(
-            x,
-            Replicas(jax.tree.map(repeat, walkers), nowhere, nowhere),
-            self._parameters(x, num),
+            x, replicas, self._parameters(x, num),
             self.inverse_temperatures.astype(x.dtype),
             eqx.filter(reference, eqx.is_array),
-            PathStatistics.empty(num, chains, x.dtype),
-            zero + 1,
-            zero,
-        )
+            PathStatistics.empty(num, chains, x.dtype), zero + 1, zero,
+        )  # fmt: skip
 
     def log_densities(self, state: TemperingState) -> Float[Array, " particle"]:
         return state.replicas.walker.value[0]
@@ -159,12 +158,13 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         tune_key, move_key, swap_key = jr.split(key, 3)
         path = self._path(log_density, state.particles, state.reference)
         betas, is_adapting = state.inverse_temperatures, state.step < self.num_adapt
-        walkers = state.replicas.walker
-        log_densities = walkers.value[0]
+        walkers, log_densities = state.replicas.walker, self.log_densities(state)
+        due = state.step == 0
+        if self.adapts_ladder:  # and after it moves for the last time
+            due |= state.step == self.num_adapt // 2
         parameters, tuning = self._tune_if(
-            self._tunes(state.step), tune_key, path, walkers.point, betas,
-            state.parameters,
-        )  # fmt: skip
+            due, tune_key, path, walkers.point, betas, state.parameters
+        )
         walkers, chances, evaluations, undefined = self._step_all(
             move_key, path, walkers, betas, parameters
         )
@@ -198,29 +198,28 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         )  # fmt: skip
         return new, info
 
-    def summary(self, state: TemperingState) -> dict[str, Array]:
+    def summary(self, state: TemperingState) -> dict[str, Any]:
         """Return the ladder, how points travel in it, and log Z.
 
         `log_z` is by stepping stones, both ways; its error is the jackknife's over the
         ladders, infinite where there is only one or none was measured.
         `log_z_thermodynamic` integrates the mean log ratio by the trapezoid rule.
+        Without a step after the adaptation they are NaN.
         """
-        statistics, betas = state.statistics, state.inverse_temperatures
+        statistics = jax.tree.map(np.asarray, state.statistics)
+        betas = np.asarray(state.inverse_temperatures)
         found = {
             "inverse_temperatures": betas,
             "rejections": statistics.rejections,
-            "barrier": jnp.sum(statistics.rejections),
-            "round_trips": jnp.sum(state.replicas.round_trips, axis=0),
+            "barrier": np.sum(statistics.rejections),
+            "round_trips": np.sum(np.asarray(state.replicas.round_trips), axis=0),
         }
         if not self.reaches_reference:
             return found
-        measured = state.step > self.num_adapt
-        return found | statistics.log_normalizer(betas, measured)
-
-    def _tunes(self, step: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether to tune: first, and after the ladder moves for the last time."""
-        due = step == 0
-        return due | (step == self.num_adapt // 2) if self.adapts_ladder else due
+        if int(state.step) > self.num_adapt:
+            return found | statistics.log_normalizer(betas)
+        unknown = {"log_z": np.nan, "log_z_thermodynamic": np.nan}
+        return found | unknown | {"log_z_error": np.inf}
 
     def _step_all(
         self,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Int, PyTree
 
-from equistein._arrays import as_keys
+from equistein._arrays import as_keys, on_device
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
@@ -41,6 +42,8 @@ from equistein.samplers._validation import (
     check_state,
     check_stored_values,
     count_runs,
+    merge_runs,
+    select_run,
     vmap_over_runs,
 )
 from equistein.samplers._warnings import (
@@ -167,21 +170,13 @@ class _Setup:
         """Return the setup with its arrays on the devices of the mesh."""
         if self.mesh is None:
             return self
-        arrays = self.keys, self.sampler, self.log_density
-        keys, sampler, log_density = replicate(arrays, self.mesh)
-        return dataclasses.replace(
-            self, keys=keys, sampler=sampler, log_density=log_density
-        )
-
-    def merge_runs(self, particles: Any) -> Any:
-        """Return the particles of all runs, stacked on axis 0."""
-        if self.num_runs is None:
-            return particles
-        return particles.reshape(-1, *particles.shape[2:])
+        names = ("keys", "sampler", "log_density")
+        arrays = replicate({name: getattr(self, name) for name in names}, self.mesh)
+        return dataclasses.replace(self, **arrays)
 
 
 def _initialize(
-    setup: _Setup, particles: Particles | None, initial_state: PyTree | None
+    setup: _Setup, particles: Any, initial_state: PyTree | None
 ) -> tuple[PyTree, tuple[str, ...]]:
     """Check the arguments and the density; return the first state, and warnings."""
     num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
@@ -199,34 +194,36 @@ def _initialize(
     else:
         check_state(num_runs, sampler, initial_state)
         particles = initial_state.particles
-    of_one_run: Any = particles if num_runs is None else particles[0]  # type: ignore
+    shape = particles.shape if num_runs is None else particles.shape[1:]
     num_records = -(-setup.num_steps // setup.every) * (num_runs or 1)
-    keep = min(setup.keep, len(of_one_run))
-    size = _BYTES_PER_RECORD + keep * of_one_run.nbytes // len(of_one_run)
+    keep, one = min(setup.keep, shape[0]), jax.ShapeDtypeStruct(shape, particles.dtype)
+    size = _BYTES_PER_RECORD + keep * math.prod(shape[1:]) * one.dtype.itemsize
     check_memory(
         f"The history of `run`, {num_records} records of {keep} particles",
         2 * num_records * size,  # twice, while parts are joined
         "give a larger `record_every` or a smaller `keep`",
     )
     if setup.check:
-        check_signature(log_density, of_one_run)
+        check_signature(log_density, one)
     state, warnings = initial_state, ()
     with callback_errors():
-        if state is None:
-            state = _first_state(num_runs, sampler, log_density, particles)
-            state = jax.block_until_ready(state)
+        begun = _begin(num_runs, sampler, log_density, state, particles, setup.check)
+        state, evaluated = jax.block_until_ready(begun)
         if setup.check:
-            warnings = _check_density(setup, state, initial_state is not None)
+            resumes = initial_state is not None
+            warnings = _check_density(setup, state, fetch(evaluated), resumes)
     return state, warnings
 
 
-def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ...]:
+def _check_density(
+    setup: _Setup, state: PyTree, evaluated: Any, resumes: bool
+) -> tuple[str, ...]:
     """Return warnings; raise `ValueError` unless the density suits the sampler."""
-    points = setup.merge_runs(fetch(state.particles))
-    values, scores = check_finite(setup.log_density, points)
-    stored = vmap_over_runs(setup.num_runs, setup.sampler.log_densities)(state)
+    points = merge_runs(setup.num_runs, fetch(state.particles))
+    values, scores, stored = jax.tree.map(np.asarray, evaluated)
+    check_finite(values, scores)
     if resumes and stored is not None:
-        check_stored_values(np.ravel(np.asarray(fetch(stored))), values)
+        check_stored_values(stored.ravel(), values)
     try:
         setup.sampler.check(setup.log_density, points)
     except ValueError as error:
@@ -238,8 +235,16 @@ def _check_density(setup: _Setup, state: PyTree, resumes: bool) -> tuple[str, ..
 
 
 @eqx.filter_jit
-def _first_state(num_runs, sampler, log_density, particles):
-    return vmap_over_runs(num_runs, lambda x: sampler.init(x, log_density))(particles)
+def _begin(num_runs, sampler, log_density, state, particles, check):
+    """Return the first state; to check it, values and scores, and values it holds."""
+    if state is None:
+        init = lambda x: sampler.init(x, log_density)
+        state = vmap_over_runs(num_runs, init)(particles)
+    if not check:
+        return state, None
+    stored = vmap_over_runs(num_runs, sampler.log_densities)(state)
+    points = merge_runs(num_runs, state.particles)
+    return state, (*jax.vmap(jax.value_and_grad(log_density))(points), stored)
 
 
 def _loop(
@@ -252,7 +257,7 @@ def _loop(
     setup = setup.on_devices()
     if setup.mesh is not None:
         state = replicate(state, setup.mesh)
-    false = jnp.zeros(() if setup.num_runs is None else setup.num_runs, bool)
+    false = on_device(np.zeros(setup.num_runs or (), bool))
     status, chunks = RunStatus(state, converged=false, failed=false), []
     newest, in_flight, ended = status, None, False
     bar = progress_bar(total=setup.num_steps, disable=not show_progress, unit="step")
@@ -320,15 +325,20 @@ def _finish(
     """Return the samples with their warnings, or raise with the samples so far."""
     num_runs, sampler, log_density = setup.num_runs, setup.sampler, setup.log_density
     state, converged = fetch((status.state, status.converged))
-    summary = eqx.filter_jit(vmap_over_runs(num_runs, sampler.summary))(state)
+    if num_runs is None:
+        summary = sampler.summary(state)
+    else:
+        on_host = jax.device_get(state)
+        runs = [select_run(on_host, i) for i in range(num_runs)]
+        summary = jax.tree.map(lambda *x: np.stack(x), *map(sampler.summary, runs))
     before = np.asarray(fetch(start_state.step))
     samples = collect_samples(state, converged, chunks, summary, before)
     if make_error is not None:
         raise make_error(samples)
-    if np.any(fetch(status.failed)):
+    if np.any(np.asarray(fetch(status.failed))):
         raise _failure(setup, status, samples)
     if setup.check:
-        final = setup.merge_runs(samples.particles)
+        final = merge_runs(num_runs, samples.particles)
         try:
             warnings += symmetry_warnings(sampler, log_density, final)
         except CallbackError as error:

@@ -43,16 +43,13 @@ def advance(
     never = jnp.zeros((), bool)
     until = jnp.asarray(until, state.step.dtype)  # type: ignore[attr-defined]
 
-    def unfinished(carry):
-        state, converged = carry
-        return (state.step < until) & ~converged
-
-    def body(carry):
+    def next_step(carry):
         state, info = _step(key, sampler, log_density, carry[0])
         # Without `tol` the info is not used, and the compiler removes it.
         return state, never if tol is None else info.update_norm < tol
 
-    return jax.lax.while_loop(unfinished, body, (state, never))[0]
+    unfinished = lambda carry: (carry[0].step < until) & ~carry[1]
+    return jax.lax.while_loop(unfinished, next_step, (state, never))[0]  # type: ignore
 
 
 class RunStatus(eqx.Module):
@@ -84,7 +81,6 @@ def _take_steps(
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
         eqx.filter_eval_shape(step, status.state)[1],
     )
-
     never = jnp.zeros((), bool)
 
     def next_step(carry):
@@ -106,9 +102,8 @@ def _take_steps(
         return RunStatus(good, converged & finite, ~finite), info
 
     def segment(status, end):
-        ended = status.converged | status.failed
-        end = jnp.where(ended, status.state.step, end)
         begin = status.state.step
+        end = jnp.where(status.converged | status.failed, begin, end)
         status, info = jax.lax.while_loop(
             lambda c: (c[0].state.step < end) & ~c[0].converged & ~c[0].failed,
             lambda c: checked_steps(c, end),

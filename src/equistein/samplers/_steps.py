@@ -179,7 +179,7 @@ def check_projection(
 ) -> None:
     """Raise `ValueError` unless a projection takes points of a shape and keeps it."""
     wanted = f"{name}'s `project` must take points of shape {shape} and keep it, but"
-    point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+    point = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(float))
     try:
         projected = jax.eval_shape(project, point)
     except (TypeError, ValueError) as error:

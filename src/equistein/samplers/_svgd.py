@@ -173,7 +173,7 @@ class SVGD(AbstractSampler[SVGDState, SVGDInfo]):
         return new, info
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+        point = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(float))
         jax.eval_shape(self.kernel.project, point)  # or ValueError
         if self.project is not None:
             check_projection("SVGD", self.project, shape)

@@ -8,9 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import PyTree
 
-from equistein._arrays import check_particles
+from equistein._arrays import check_particles, on_device
 from equistein._types import Keys, LogDensity, Particles
 from equistein.samplers._base import AbstractSampler
 
@@ -52,8 +53,9 @@ def check_state(runs: int | None, sampler: AbstractSampler, state: PyTree) -> No
             "`initial_state` must be of as many runs as there are keys: its steps have "
             f"shape {step.shape}, the keys {shape}."  # type: ignore
         )
-    one = state if runs is None else select_run(state, 0)
     try:
+        first = lambda state: state if runs is None else select_run(state, 0)
+        one = eqx.filter_eval_shape(first, state)
         expected = state_like(sampler, one.particles)
         fits = jax.tree.structure(expected) == jax.tree.structure(one)
     except (AttributeError, TypeError, ValueError):
@@ -94,12 +96,20 @@ def vmap_over_runs(runs: int | None, function: Any) -> Any:
     return function if runs is None else eqx.filter_vmap(function)
 
 
+def merge_runs(num_runs: int | None, particles: Any) -> Any:
+    """Return the particles of all runs, stacked on axis 0."""
+    if num_runs is None:
+        return particles
+    x = particles if isinstance(particles, Tracer) else np.asarray(particles)
+    return on_device(x.reshape(-1, *x.shape[2:]))
+
+
 def select_run(tree: PyTree, index: int) -> PyTree:
     """Return the part of one run of a tree with a leading axis of runs."""
     return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)
 
 
-def check_signature(log_density: LogDensity, particles: Particles) -> None:
+def check_signature(log_density: LogDensity, particles: Any) -> None:
     """Raise `ValueError` unless the density maps one point to a scalar."""
     point = jax.ShapeDtypeStruct(particles.shape[1:], particles.dtype)
     text = (
@@ -115,27 +125,18 @@ def check_signature(log_density: LogDensity, particles: Particles) -> None:
         raise ValueError(text.format(f"it returned {value}"))
 
 
-def check_finite(
-    log_density: LogDensity, particles: Particles
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and scores; raise `ValueError` unless all are finite."""
-    values, scores = map(np.asarray, _values_and_scores(log_density, particles))
+def check_finite(values: np.ndarray, scores: np.ndarray) -> None:
+    """Raise `ValueError` unless the values and scores of all particles are finite."""
     axes = tuple(range(1, scores.ndim))
     bad = ~(np.isfinite(values) & np.all(np.isfinite(scores), axis=axes))
     if np.any(bad):
         index = int(np.argmax(bad))
         raise ValueError(
             "`log_density` and its gradient must be finite at the start, but at "
-            f"{np.sum(bad)} of {len(particles)} particles they are not: at index "
+            f"{np.sum(bad)} of {len(values)} particles they are not: at index "
             f"{index} the value is {float(values[index]):.6g} and the gradient "
             f"{scores[index]}. Start where the density is positive and smooth."
         )
-    return values, scores
-
-
-@eqx.filter_jit
-def _values_and_scores(log_density, particles):
-    return jax.vmap(jax.value_and_grad(log_density))(particles)
 
 
 class CallbackError(ValueError):

@@ -5,6 +5,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterator
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -57,8 +58,9 @@ def issue_warnings(
     """Issue the `known` warnings and those of the samples; return samples with them."""
     if isinstance(samples.num_steps, np.ndarray):
         lines: dict[str, list[str]] = {}
+        on_host = jax.device_get(samples)
         for index, first in enumerate(start):
-            for text in _warnings_of_run(samples[index], first):
+            for text in _warnings_of_run(on_host[index], first):
                 lines.setdefault(text, []).append(str(index))
         new = [f"in run {', '.join(runs)}: {text}" for text, runs in lines.items()]
     else:

@@ -9,8 +9,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._types import Key, Particles, Scalar
@@ -23,6 +25,7 @@ from equistein.samplers import (
     systematic_resampling,
 )
 from equistein.training._data import Batch
+from equistein.training._fitted import log_densities
 from equistein.training._initial import AbstractInitial
 from equistein.training._objectives import AbstractObjective, Loss
 
@@ -117,18 +120,13 @@ def _movement_info(
 
 def _check_start(energy: AbstractEnergy, particles: Particles) -> None:
     """Raise `ValueError` unless energies are moderate where particles start."""
-    largest = float(_largest_energy(energy, particles))
+    largest = np.max(np.abs(log_densities(energy, particles)))
     if not largest <= _LARGEST_ENERGY:
         raise ValueError(
             f"Where particles start, around `data`, the energy reaches {largest:.3g}, "
             f"beyond {_LARGEST_ENERGY:g}, before anything is learned. Columns of very "
             "different scales do that: divide each by its standard deviation."
         )
-
-
-@eqx.filter_jit
-def _largest_energy(energy: AbstractEnergy, particles: Particles) -> Scalar:
-    return jnp.max(jnp.abs(jax.vmap(energy)(particles)))
 
 
 def _where(rows: Bool[Array, " particle"], there: Array, otherwise: Array) -> Array:
@@ -240,8 +238,8 @@ class Persistent(AbstractNegatives):
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> PersistentState:
         self.sampler.check_shape(data.points.shape[1:])
         particles = self.initial.sample(key, self.buffer_size or self.num_particles)
-        _check_start(energy, particles[:256])
-        return PersistentState(particles, jnp.zeros((), int))
+        _check_start(energy, particles)
+        return PersistentState(particles, on_device(np.zeros((), int)))
 
     def draw(self, key: Key, energy: AbstractEnergy, state: Any, batch: Batch) -> Drawn:
         kept, rows = state.particles, slice(None)
@@ -254,7 +252,7 @@ class Persistent(AbstractNegatives):
         if self.step_factor is not None:
             with jax.numpy_dtype_promotion("standard"):  # Optax mixes int and float
                 factor = self.step_factor(state.count)
-            scale *= jnp.asarray(factor, scale.dtype)
+            scale = jnp.asarray(scale * factor, batch.points.dtype)
         sampler = self.sampler.scale_steps(scale)
         if self.repel:
             assert isinstance(sampler, SVGD)
@@ -346,7 +344,7 @@ class Reweighted(AbstractNegatives):
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> ReweightedState:
         self.sampler.check_shape(data.points.shape[1:])
         particles = self.reference.sample(key, self.num_particles)
-        _check_start(energy, particles[:256])
+        _check_start(energy, particles)
         values = jax.vmap(self.reference.log_density)(particles)
         return ReweightedState(particles, jnp.zeros_like(values), values)
 

@@ -12,6 +12,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._types import Key, Scalar
@@ -46,7 +47,7 @@ class Batch:
         step_scale: Scalar | float = 1.0,
     ):
         self.points, self.labels, self.rows = points, labels, rows
-        self.step_scale = jnp.asarray(step_scale, points.dtype)
+        self.step_scale = step_scale
         self._evaluated: list[tuple[AbstractEnergy, Evaluation]] = []
 
     def evaluate(self, energy: AbstractEnergy) -> Evaluation:
@@ -74,9 +75,9 @@ def as_labels(labels: Any, data: Float[Array, "datum *shape"] | np.ndarray) -> L
             f"have shape {values.shape}."
         )
     if np.issubdtype(values.dtype, np.floating):
-        return jnp.asarray(values, jnp.asarray(data[:1]).dtype)
+        return on_device(values.astype(jax.dtypes.canonicalize_dtype(data.dtype)))
     if np.issubdtype(values.dtype, np.integer):
-        return jnp.asarray(values.astype(np.int32))
+        return on_device(values.astype(np.int32))
     raise ValueError(
         "`labels` must be classes (integers) or known energies (floating point), but "
         f"are {values.dtype}."

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jax.sharding import Mesh
 
-from equistein._arrays import as_keys, check_particles
+from equistein._arrays import as_keys, check_particles, on_device
 from equistein._limits import check_memory
 from equistein._numbers import check_integers
 from equistein._sharding import check_agreed, check_mesh, replicate
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergy
+from equistein.groups import project_points
 from equistein.samplers import Normal
 from equistein.training._checkpoint import identify
 from equistein.training._data import (
@@ -141,18 +141,14 @@ def fit(
         trainer = trainer.shard(mesh)
     box = Box(checked.points, energy.group(shape))
     loop = Loop(
-        trainer=trainer,
-        epoch_data=_epoch_data(source, preview, energy, checked, mesh),
-        state=state,
+        trainer, _epoch_data(source, preview, energy, checked, mesh), state,
         history={name: [] for name in columns},
-        optimization=optimization,
-        generator=generator,
-        reference=Normal(box.center, box.reach / 2, box.group),
-        callbacks=tuple(callbacks),
-        num_epochs=num_epochs,
+        optimization=optimization, generator=generator,
+        reference=Normal(box.center, float(box.reach) / 2, box.group),
+        callbacks=tuple(callbacks), num_epochs=num_epochs,
         checkpoint=None if checkpoint is None else pathlib.Path(checkpoint),
         fingerprint=fingerprint,
-    )
+    )  # fmt: skip
     loop.restore()
     return loop.run(progress)
 
@@ -190,9 +186,9 @@ def check_data(
             "CrossEntropy() for classes or SquaredError() for known energies, or leave "
             "them out."
         )
-    data = jax.vmap(energy.group(data.shape[1:]).project)(data)
+    data = project_points(energy.group(data.shape[1:]), data)
     energy.check_symmetry(data)
-    return Batch(data, labels, jnp.arange(len(data)))
+    return Batch(data, labels, on_device(np.arange(len(data))))
 
 
 def _trainer(
@@ -225,14 +221,15 @@ def _epoch_data(
 ) -> Callable[[int], tuple[Particles, Labels]]:
     """Return a function that loads, projects and places the data of an epoch."""
     place = (lambda tree: tree) if mesh is None else lambda tree: replicate(tree, mesh)
-    project = jax.jit(jax.vmap(energy.group(checked.points.shape[1:]).project))
+    group = energy.group(checked.points.shape[1:])
     checked_arrays = place((checked.points, checked.labels))
 
     def epoch_data(number):
         points, labels = source.epoch_points(number)
         if points is preview:  # data in memory, which `check_data` has projected
             return checked_arrays
-        return place((project(jnp.asarray(points)), as_labels(labels, points)))
+        points = project_points(group, on_device(points))
+        return place((points, as_labels(labels, points)))
 
     return epoch_data
 

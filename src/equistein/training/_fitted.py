@@ -134,7 +134,7 @@ class Fitted(eqx.Module):
         self, points: Particles, log_normalizer: LogNormalizer
     ) -> Float[Array, " point"]:
         r"""Return $\log p(x)$ of each point, in nats, by what `log_normalizer` gave."""
-        return _log_densities(self.energy, points) - log_normalizer.value
+        return log_densities(self.energy, points) - log_normalizer.value
 
     def save(self, path: pathlib.Path | str) -> None:
         """Write the learned density into a file that `es.load` reads.
@@ -153,7 +153,7 @@ class Fitted(eqx.Module):
 
 
 @eqx.filter_jit
-def _log_densities(energy: AbstractEnergy, points: Particles) -> Float[Array, " point"]:
+def log_densities(energy: AbstractEnergy, points: Particles) -> Float[Array, " point"]:
     points = jax.vmap(energy.group(points.shape[1:]).project)(points)
     return jax.lax.map(energy.log_density, points, batch_size=256)
 

@@ -13,6 +13,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._progress import progress_bar
@@ -147,8 +148,9 @@ class AbstractGenerator(eqx.Module, Generic[Energy]):
         check_integers("`sample`", num=num)
         size, parts = min(num, self.num_at_once), []
         for index in progress_bar(range(-(-num // size)), disable=not progress):
-            parts.append(self.draw(jr.fold_in(key, index), energy, size, condition))
-        return jnp.concatenate(parts)[:num]
+            own_key = jr.fold_in(key, on_device(np.uint32(index)))
+            parts.append(self.draw(own_key, energy, size, condition))
+        return parts[0] if len(parts) == 1 else jnp.concatenate(parts)[:num]
 
     def scale_steps(self, factor: Scalar) -> "AbstractGenerator[Energy]":
         """Return the generator with all step sizes multiplied by a factor."""
@@ -181,10 +183,8 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     ) -> Particles:
         label, clamp = parts_of(condition)
         model = energy if label is None else energy.condition(label)
-        start_key, run_key = jr.split(key)
-        start = self.initial.sample(
-            start_key, num, None if label is None else int(label)
-        )
+        traced = None if label is None else np.int32(label)
+        run_key, start = _start(self.initial, key, num, traced)
         # The energy was checked when it was fitted.
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
@@ -197,6 +197,15 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
         return eqx.tree_at(lambda g: g.sampler, self, self.sampler.scale_steps(factor))
+
+
+@eqx.filter_jit
+def _start(
+    initial: AbstractInitial, key: Key, num: int, label: Any
+) -> tuple[Key, Particles]:
+    """Return the key of the steps, and where they start."""
+    start_key, run_key = jr.split(key)
+    return run_key, initial.sample(start_key, num, label)
 
 
 class _HeldDensity(eqx.Module):

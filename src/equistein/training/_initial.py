@@ -1,6 +1,7 @@
 """Where particles start: a box around the data, or normal distributions like it."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,10 +10,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.groups import AbstractGroup
+from equistein.groups import AbstractGroup, project_points
 from equistein.training._data import Labels
 
 _RANK = 128  # the directions of a class's covariance
@@ -46,24 +48,25 @@ class Box(AbstractInitial):
     group: AbstractGroup
 
     def __init__(self, data: Particles, group: AbstractGroup):
-        self.center, self.reach = _center_and_reach(data, group)
+        self.center, self.reach = _center_and_reach(project_points(group, data), group)
         self.group = group
 
     @accept_integer_key
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
-        shape = (num, *self.center.shape)
-        offset = jr.uniform(key, shape, self.center.dtype, minval=-1.0, maxval=1.0)
-        points: Point = self.center[None] + self.reach * offset
-        return jax.vmap(self.group.project)(points)
+        return _sample_box(self, key, num)
 
 
 @eqx.filter_jit
-def _center_and_reach(data: Particles, group: AbstractGroup) -> tuple[Point, Scalar]:
-    points = jax.vmap(group.project)(data)
-    center = jnp.zeros_like(points[0])
-    if group.order == 1:
-        center = jnp.mean(points, axis=0)
-    return center, jnp.max(jnp.abs(points - center[None]))
+def _sample_box(box: Box, key: Key, num: int) -> Particles:
+    shape, dtype = (num, *box.center.shape), box.center.dtype
+    offset = jr.uniform(key, shape, dtype, minval=-1.0, maxval=1.0)
+    return jax.vmap(box.group.project)(box.center[None] + box.reach * offset)
+
+
+def _center_and_reach(points: Any, group: AbstractGroup) -> tuple[Point, Scalar]:
+    values = np.asarray(points)
+    center = values.mean(axis=0) if group.order == 1 else np.zeros_like(values[0])
+    return on_device(center), on_device(np.max(np.abs(values - center)))
 
 
 @check_arguments
@@ -99,9 +102,9 @@ class Normals(AbstractInitial):
         labels: Labels = None,
         num_classes: int = 1,
     ):
-        self.center, self.reach = _center_and_reach(data, group)
+        points: Any = np.asarray(project_points(group, data))
+        self.center, self.reach = _center_and_reach(points, group)
         self.group = group
-        points = np.asarray(jax.vmap(group.project)(data))
         known = np.zeros(len(data), int) if labels is None else np.asarray(labels)
         means = np.zeros((num_classes, *points.shape[1:]), points.dtype)
         factors = np.zeros((num_classes, _RANK, *points.shape[1:]), points.dtype)
@@ -112,7 +115,7 @@ class Normals(AbstractInitial):
             rows = np.linspace(0, len(chosen) - 1, min(_RANK, len(chosen)))
             some = chosen[rows.astype(int)]  # evenly, should the data be sorted
             factors[label, : len(some)] = (some - means[label]) / len(some) ** 0.5
-        self.means, self.factors = jnp.asarray(means), jnp.asarray(factors)
+        self.means, self.factors = on_device(means), on_device(factors)
 
     @accept_integer_key
     def sample(self, key: Key, num: int, label: int | None = None) -> Particles:

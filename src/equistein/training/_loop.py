@@ -64,8 +64,7 @@ class Loop:
             included, that returns the points and labels of the next.
         history: For each column a value per epoch that was not discarded.
         fingerprint: What identifies this fit in its checkpoint.
-        state: After the last epoch that was kept; `last_good` is where a roll-back
-            returns to, and `pending` the checkpoint being written.
+        state: After the last epoch that was kept; a roll-back returns to `last_good`.
     """
 
     trainer: Trainer
@@ -108,7 +107,8 @@ class Loop:
                 while int(self.state.epoch) < num and not self.ended:
                     row = self._train_epoch()
                     if row is not None:
-                        bar.set_postfix(_summary(row), refresh=False)
+                        shown = {k: row[k] for k in ("loss", "accuracy") if k in row}
+                        bar.set_postfix(shown, refresh=False)
                     else:
                         text = f"The fit diverged {self.events[-1]['text']}"
                         if progress:
@@ -128,9 +128,8 @@ class Loop:
         number = int(self.state.epoch)
         # The failed epoch counts too; no event is a "stop" here, as that has raised.
         discarded = sum(each["epoch"] - each["back_to_epoch"] for each in self.events)
-        new, infos = self.trainer.epoch(
-            self.state, *self.epoch_data(number + discarded)
-        )
+        points, labels = self.epoch_data(number + discarded)
+        new, infos = self.trainer.epoch(self.state, points, labels)
         # Wait for the epoch, and bring the numbers of all its batches to the host.
         infos, scale = jax.device_get(fetch((infos, new.step_scale)))
         row = epoch_numbers(infos)
@@ -157,9 +156,7 @@ class Loop:
         self._save()
         return row
 
-    def _trouble(
-        self, infos: Mapping[str, Any], row: Mapping[str, float]
-    ) -> str | None:
+    def _trouble(self, infos: Mapping, row: Mapping) -> str | None:
         """Return why an epoch must be discarded, or None."""
         if not np.all(infos["is_finite"]):
             return "the loss, a weight or the objective's state was not finite"
@@ -231,14 +228,10 @@ class Loop:
         if self.trainer.mesh is None or jax.process_index() == 0:
             self._wait()
             history = {name: list(column) for name, column in self.history.items()}
-            parts = (
-                self.checkpoint,
-                states,
-                self.fingerprint,
-                history,
-                list(self.events),
+            about = self.fingerprint, history, list(self.events)
+            self.pending = self.writer.submit(
+                save_checkpoint, self.checkpoint, states, *about
             )
-            self.pending = self.writer.submit(save_checkpoint, *parts)
 
     def _wait(self) -> None:
         """Wait until the checkpoint is on disk; raise `OSError` if it cannot be."""
@@ -260,8 +253,3 @@ def epoch_numbers(infos: Mapping[str, Any]) -> dict[str, float]:
             known = values[~np.isnan(values)]
             row[name] = float(np.mean(known)) if len(known) else float("nan")
     return row
-
-
-def _summary(row: dict[str, float]) -> dict[str, str]:
-    names = ("loss", "accuracy")
-    return {name: f"{row[name]:.3f}" for name in names if name in row}

@@ -10,10 +10,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
+from equistein._arrays import on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
 from equistein._sharding import shard_rows
@@ -173,13 +175,11 @@ class Trainer(eqx.Module):
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> TrainState:
         """Return the state before the first epoch, given the checked data."""
         energy = jax.tree.map(_strong, energy)
-        objective_key, epoch_key = jr.split(key)
+        optimizer, objective_key, epoch_key = _begin(self.optimizer, energy, key)
+        zero, one = np.zeros((), int), np.ones((), data.points.dtype)
         return TrainState(
-            energy, energy,
-            self.optimizer.init(eqx.filter(energy, eqx.is_inexact_array)),
-            self.objective.init(objective_key, energy, data),
-            jr.key_data(epoch_key), jnp.zeros((), int), jnp.zeros((), int),
-            jnp.ones((), data.points.dtype),
+            energy, energy, optimizer, self.objective.init(objective_key, energy, data),
+            epoch_key, on_device(zero), on_device(zero), on_device(one),
         )  # fmt: skip
 
     @eqx.filter_jit
@@ -251,6 +251,14 @@ class Trainer(eqx.Module):
             state.step_scale,
         )  # fmt: skip
         return state, {"loss": value, "is_finite": finite} | info
+
+
+@eqx.filter_jit
+def _begin(optimizer, energy, key):
+    """Return the optimizer's state, the objective's key and the data of the epochs'."""
+    objective_key, epoch_key = jr.split(key)
+    weights = eqx.filter(energy, eqx.is_inexact_array)
+    return optimizer.init(weights), objective_key, jr.key_data(epoch_key)
 
 
 def _strong(leaf: PyTree) -> PyTree:
