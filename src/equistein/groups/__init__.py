@@ -4,7 +4,6 @@ from equistein.groups._base import (
     AbstractFiniteGroup as AbstractFiniteGroup,
     AbstractGroup as AbstractGroup,
     AbstractMatrixGroup as AbstractMatrixGroup,
-    project_points as project_points,
     Trivial as Trivial,
 )
 from equistein.groups._check import (

@@ -64,6 +64,13 @@ class AbstractGroup(eqx.Module):
         self.check_shape(point.shape)
         return point
 
+    def project_points(self, points: Any) -> Any:
+        """Return the projection of each point, compiled unless it is the identity."""
+        if type(self).project is AbstractGroup.project:
+            self.check_shape(points.shape[1:])
+            return points
+        return _project(self, points)
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise `ValueError` unless the group acts on points of this shape."""
 
@@ -164,14 +171,6 @@ def uneven(like: Point) -> Float[Array, "..."]:
     """Return a fixed array without symmetry."""
     numbers = jnp.arange(like.size, dtype=like.dtype)
     return jnp.cos(1.7 * numbers**1.1).reshape(like.shape)
-
-
-def project_points(group: AbstractGroup, points: Any) -> Any:
-    """Return the projection of each point, in one program if there is one to do."""
-    if type(group).project is AbstractGroup.project:  # the identity
-        group.check_shape(points.shape[1:])
-        return points
-    return _project(group, points)
 
 
 @eqx.filter_jit

@@ -52,7 +52,7 @@ class Samples(eqx.Module):
             )
         own = lambda entries: {name: value[index] for name, value in entries.items()}
         return Samples(
-            self.particles[index],
+            select_run(self.particles, index),
             own(self.history),
             int(self.num_steps[index]),
             bool(np.asarray(self.converged)[index]),

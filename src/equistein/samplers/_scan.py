@@ -1,7 +1,5 @@
 """The compiled loops over steps: `advance`, and the one of `run`, which records."""
 
-from typing import TypeVar
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,8 +9,6 @@ from jaxtyping import Array, Bool, Int, PyTree
 from equistein._check_arguments import accept_integer_key
 from equistein._types import Key, LogDensity, Scalar
 from equistein.samplers._base import AbstractSampler
-
-State = TypeVar("State")
 
 CHECK_EVERY = 64
 """Steps between two checks that the particles are finite."""
@@ -24,10 +20,10 @@ def advance(
     key: Key,
     sampler: AbstractSampler,
     log_density: LogDensity,
-    state: State,
+    state: PyTree,
     until: int | Int[Array, ""],
     tol: float | Scalar | None = None,
-) -> State:
+) -> PyTree:
     """Take steps until `state.step` equals `until`, or until converged.
 
     One compiled loop, in which nothing is checked or recorded.
@@ -41,7 +37,7 @@ def advance(
         tol: Stop once the root mean square update is below this; None takes all steps.
     """
     never = jnp.zeros((), bool)
-    until = jnp.asarray(until, state.step.dtype)  # type: ignore[attr-defined]
+    until = jnp.asarray(until, state.step.dtype)
 
     def next_step(carry):
         state, info = _step(key, sampler, log_density, carry[0])
@@ -49,7 +45,7 @@ def advance(
         return state, never if tol is None else info.update_norm < tol
 
     unfinished = lambda carry: (carry[0].step < until) & ~carry[1]
-    return jax.lax.while_loop(unfinished, next_step, (state, never))[0]  # type: ignore
+    return jax.lax.while_loop(unfinished, next_step, (state, never))[0]
 
 
 class RunStatus(eqx.Module):

@@ -83,8 +83,8 @@ def check_stored_values(stored: np.ndarray, values: np.ndarray) -> None:
 
 
 def state_like(
-    sampler: AbstractSampler, particles: Particles, runs: int | None = None
-) -> PyTree:
+    sampler: AbstractSampler, particles: Any, runs: int | None = None
+) -> Any:
     """Return the shapes of a sampler's state, whatever the density."""
     flat = lambda point: 0 * jnp.sum(point)
     init = vmap_over_runs(runs, lambda particles: sampler.init(particles, flat))
@@ -106,7 +106,9 @@ def merge_runs(num_runs: int | None, particles: Any) -> Any:
 
 def select_run(tree: PyTree, index: int) -> PyTree:
     """Return the part of one run of a tree with a leading axis of runs."""
-    return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)
+    is_array = lambda leaf: isinstance(leaf, jax.Array | np.ndarray)
+    own = lambda leaf: on_device(leaf[index]) if is_array(leaf) else leaf
+    return jax.tree.map(own, tree)
 
 
 def check_signature(log_density: LogDensity, particles: Any) -> None:

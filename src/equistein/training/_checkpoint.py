@@ -47,7 +47,7 @@ def load_checkpoint(
         raise CheckpointError(str(error)) from None
     expected, fit = json.loads(json.dumps(fingerprint)), stored.get("fit", {})
     if fit != expected:
-        names = sorted(set(expected) | set(fit))
+        names = sorted({*expected, *fit})
         different = [n for n in names if expected.get(n) != fit.get(n)]
         raise CheckpointError(
             f"{path} was written with other settings ({', '.join(different)}): resume "

@@ -22,8 +22,7 @@ from equistein.training._checkpoint import identify
 PREVIEW_SIZE = 8_192  # points that stand for data that are not all in memory
 _CHUNK = 2**24  # numbers read at a time
 Labels = Int[Array, " point"] | Float[Array, " point"] | None
-PointsAndLabels = tuple[Any, Any]
-"""Points, and their labels or None."""
+PointsAndLabels = tuple[Any, Any]  # labels may be None
 
 
 class Batch:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.random as jr
 import numpy as np
 import optax
@@ -17,7 +18,6 @@ from equistein._numbers import check_integers
 from equistein._sharding import check_agreed, check_mesh, replicate
 from equistein._types import AnyKey, Particles
 from equistein.energies import AbstractEnergy
-from equistein.groups import project_points
 from equistein.samplers import Normal
 from equistein.training._checkpoint import identify
 from equistein.training._data import (
@@ -98,7 +98,8 @@ def fit(
             state, and so does the checkpoint.
     """
     key = as_keys(key)
-    if jr.key_data(key).shape != jr.key_data(jr.key(0)).shape:
+    default = jax.eval_shape(lambda: jr.key_data(jr.key(0)))
+    if jr.key_data(key).shape != default.shape:
         raise ValueError(
             "`fit` needs one `key` of JAX's default PRNG implementation, such as "
             f"jax.random.key(0), but got {key}."
@@ -120,10 +121,10 @@ def fit(
     trainer = _trainer(source, objective, optimization, num_epochs, batch_size)
     state = trainer.init(key, energy, checked)
     columns = _columns(trainer, state, checked, callbacks)
-    what, count = f"The history of {num_epochs} epochs", num_epochs * len(columns)
-    check_memory(what, _BYTES_PER_NUMBER * count, "take a smaller `num_epochs`")
-    shape, num = checked.points.shape[1:], trainer.num_batches * batch_size
-    source.prepare(key, num, energy.num_classes(shape))
+    size = _BYTES_PER_NUMBER * num_epochs * len(columns)
+    check_memory("The history of all epochs", size, "take a smaller `num_epochs`")
+    shape = checked.points.shape[1:]
+    source.prepare(key, trainer.num_batches * batch_size, energy.num_classes(shape))
     fingerprint = {}
     if checkpoint is not None or mesh is not None:  # which compare it
         fingerprint = {
@@ -186,7 +187,7 @@ def check_data(
             "CrossEntropy() for classes or SquaredError() for known energies, or leave "
             "them out."
         )
-    data = project_points(energy.group(data.shape[1:]), data)
+    data = energy.group(data.shape[1:]).project_points(data)
     energy.check_symmetry(data)
     return Batch(data, labels, on_device(np.arange(len(data))))
 
@@ -228,7 +229,7 @@ def _epoch_data(
         points, labels = source.epoch_points(number)
         if points is preview:  # data in memory, which `check_data` has projected
             return checked_arrays
-        points = project_points(group, on_device(points))
+        points = group.project_points(on_device(points))
         return place((points, as_labels(labels, points)))
 
     return epoch_data

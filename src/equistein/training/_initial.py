@@ -14,7 +14,7 @@ from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._products import tensordot
 from equistein._types import Key, Particles, Point, Scalar
-from equistein.groups import AbstractGroup, project_points
+from equistein.groups import AbstractGroup
 from equistein.training._data import Labels
 
 _RANK = 128  # the directions of a class's covariance
@@ -48,7 +48,7 @@ class Box(AbstractInitial):
     group: AbstractGroup
 
     def __init__(self, data: Particles, group: AbstractGroup):
-        self.center, self.reach = _center_and_reach(project_points(group, data), group)
+        self.center, self.reach = _center_and_reach(group.project_points(data), group)
         self.group = group
 
     @accept_integer_key
@@ -102,7 +102,7 @@ class Normals(AbstractInitial):
         labels: Labels = None,
         num_classes: int = 1,
     ):
-        points: Any = np.asarray(project_points(group, data))
+        points: Any = np.asarray(group.project_points(data))
         self.center, self.reach = _center_and_reach(points, group)
         self.group = group
         known = np.zeros(len(data), int) if labels is None else np.asarray(labels)

@@ -210,8 +210,9 @@ class Loop:
     def _make_fitted(self, state: TrainState) -> Fitted:
         """Return the learned density of a state."""
         average, scale = fetch((state.average, state.step_scale))
-        # Samples are drawn with the step sizes that training was stable with.
-        generator = self.generator and self.generator.scale_steps(scale)
+        generator = self.generator
+        if generator is not None and float(scale) != 1:  # training was stable with it
+            generator = generator.scale_steps(scale)
         history = {"epoch": np.arange(1, len(self.history["step_scale"]) + 1)}
         history |= {name: np.array(self.history[name]) for name in sorted(self.history)}
         return Fitted(average, history, self.events, generator, self.reference)
@@ -228,10 +229,8 @@ class Loop:
         if self.trainer.mesh is None or jax.process_index() == 0:
             self._wait()
             history = {name: list(column) for name, column in self.history.items()}
-            about = self.fingerprint, history, list(self.events)
-            self.pending = self.writer.submit(
-                save_checkpoint, self.checkpoint, states, *about
-            )
+            job = self.checkpoint, states, self.fingerprint, history, list(self.events)
+            self.pending = self.writer.submit(save_checkpoint, *job)
 
     def _wait(self) -> None:
         """Wait until the checkpoint is on disk; raise `OSError` if it cannot be."""
