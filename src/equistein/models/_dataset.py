@@ -148,7 +148,7 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
         _check(
             not missing,
             f"Training sees no point of class {missing} in {path}: give more points, "
-            "or a smaller --held-out; numbers of classes have no gaps.",
+            "or a smaller --held-out; numbers go from 0 on, without gaps.",
         )
     return dataset if problem.kelvin is None else _with_energies(path, problem, dataset)
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
-from scipy.special import logsumexp, softmax
 
 from equistein._check_arguments import (
     accept_integer_key,
@@ -174,11 +173,14 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         standard error of that mean, infinite for one run; both in logarithms.
         """
         each, runs = np.asarray(state.log_normalizers), self.num_runs
-        error = np.std(runs * softmax(each), ddof=1) / runs**0.5 if runs > 1 else np.inf
+        total, weights = np.logaddexp.reduce(each), np.asarray(state.log_weights)
+        shares = runs * np.exp(each - total)
+        error = np.std(shares, ddof=1) / runs**0.5 if runs > 1 else np.inf
+        weights = np.exp(weights - np.logaddexp.reduce(weights, axis=1, keepdims=True))
         return {
             "inverse_temperatures": state.inverse_temperatures,
-            "weights": softmax(np.asarray(state.log_weights), axis=1).ravel() / runs,
-            "log_z": logsumexp(each) - np.log(runs),
+            "weights": weights.ravel() / runs,
+            "log_z": total - np.log(runs),
             "log_z_error": error,
             "log_z_of_runs": each,
         }

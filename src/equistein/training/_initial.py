@@ -28,8 +28,8 @@ class AbstractInitial(eqx.Module):
     group: eqx.AbstractVar[AbstractGroup]
 
     @abc.abstractmethod
-    def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
-        """Draw `num` points; of one class, if there are classes."""
+    def sample(self, key: Key, num: int, label: Any = None) -> Particles:
+        """Draw `num` points; of a class, which may be traced, if there are classes."""
 
 
 @check_arguments
@@ -52,7 +52,7 @@ class Box(AbstractInitial):
         self.group = group
 
     @accept_integer_key
-    def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
+    def sample(self, key: Key, num: int, label: Any = None) -> Particles:
         return _sample_box(self, key, num)
 
 
@@ -118,7 +118,7 @@ class Normals(AbstractInitial):
         self.means, self.factors = on_device(means), on_device(factors)
 
     @accept_integer_key
-    def sample(self, key: Key, num: int, label: int | None = None) -> Particles:
+    def sample(self, key: Key, num: int, label: Any = None) -> Particles:
         class_key, normal_key, group_key = jr.split(key, 3)
         num_classes, rank = self.factors.shape[:2]
         classes = jr.randint(class_key, (num,), 0, num_classes)

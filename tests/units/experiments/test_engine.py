@@ -123,7 +123,7 @@ def test_an_interrupted_run_writes_what_is_finished_and_continues(tmp_path):
     assert (tmp_path / "checkpoint/model@0.npz").is_file()
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics["num_samples"] == {"model": 3}
-    assert "Still to be done: exact, model@1." in (tmp_path / "report.html").read_text()
+    assert "Still to be done: floor, model@1." in (tmp_path / "report.html").read_text()
     lines = []
     perform(experiment(), Config(), folder=folder, say=lines.append)
     assert "Still to be done" not in (tmp_path / "report.html").read_text()
