@@ -177,8 +177,7 @@ def _move(
     assert isinstance(path.reference, AbstractReference)
     chains = MALA(1.0, project=path.reference.project)
     parameters = ChainParameters(log_step_size)
-    move = lambda key, walker: chains.move(key, path, walker, beta, parameters)
-    walkers, chances, *_ = jax.vmap(move)(jr.split(key, len(walkers.point)), walkers)
+    walkers, chances, *_ = chains.move_all(key, path, walkers, beta, parameters)
     return walkers, chances
 
 

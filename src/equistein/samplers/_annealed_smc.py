@@ -220,9 +220,8 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
 
         def move(carry, key):
             walkers, parameters = carry
-            keys = jr.split(key, len(index))
-            walkers, chances, spent, defined = self._move_chains(
-                keys, path, walkers, new_beta, parameters
+            walkers, chances, spent, defined = self.inner.move_all(
+                key, path, walkers, new_beta, parameters
             )
             rate = jnp.mean(chances)
             record = rate, spent, jnp.sum(~defined)

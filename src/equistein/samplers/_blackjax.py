@@ -173,10 +173,9 @@ class BlackJAXChains(AbstractMarkovChains):
         tuned = jax.tree.map(lambda x: x.astype(particles.dtype), tuned)
         return tuned, -(-(num + jnp.sum(spent) + jnp.sum(more)) // len(particles))
 
-    @accept_integer_key
     def move(
         self,
-        key: Key,
+        noise: Key,
         path: GeometricPath,
         walker: PathWalker,
         beta: Scalar,
@@ -191,7 +190,7 @@ class BlackJAXChains(AbstractMarkovChains):
         state = HMCState(start, *values)
         with _lenient():
             end, info = self._kernel()(
-                key, state, coordinates.density(path.at(beta)),
+                noise, state, coordinates.density(path.at(beta)),
                 *_in_default_precision(parameters),
             )  # fmt: skip
             rate = jnp.nan_to_num(jnp.asarray(info.acceptance_rate), posinf=0.0)

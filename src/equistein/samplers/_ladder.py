@@ -90,14 +90,13 @@ def swap_neighbors(
     chances = swap_chances(replicas.walker, betas)
     due = jnp.arange(len(chances)) % 2 == parity
     taken = due[:, None] & (jr.uniform(key, chances.shape, chances.dtype) < chances)
-    no_swap = jnp.zeros((1, chances.shape[1]), bool)
-    takes_hotter = jnp.concatenate([taken, no_swap]).astype(int)
-    takes_colder = jnp.concatenate([no_swap, taken]).astype(int)
-    order = jnp.arange(len(betas))[:, None] + takes_hotter - takes_colder
+    takes_hotter = jnp.pad(taken, ((0, 1), (0, 0)))
+    takes_colder = jnp.pad(taken, ((1, 0), (0, 0)))
 
-    def reorder(leaf):
-        index = order.reshape(*order.shape, *[1] * (leaf.ndim - 2))
-        return jnp.take_along_axis(leaf, index, axis=0)
+    def reorder(leaf):  # by selection, which is faster than a gather
+        wide = lambda mask: jnp.expand_dims(mask, range(2, leaf.ndim))
+        colder = jnp.where(wide(takes_colder), jnp.roll(leaf, 1, axis=0), leaf)
+        return jnp.where(wide(takes_hotter), jnp.roll(leaf, -1, axis=0), colder)
 
     replicas = jax.tree.map(reorder, replicas)
     return _note_arrivals(replicas), 1 - jnp.mean(chances, axis=1), due
@@ -155,12 +154,6 @@ class PathStatistics(eqx.Module):
         return cls(
             pairs, pairs, ratios, log_zero, log_zero, ratios[0], jnp.zeros((), dtype)
         )
-
-    def restart_if(self, now: Bool[Array, ""]) -> "PathStatistics":
-        """Return empty statistics if it is time, else these."""
-        num, chains = self.log_ratios.shape
-        empty = PathStatistics.empty(num, chains, self.num_steps.dtype)
-        return jax.tree.map(lambda new, old: jnp.where(now, new, old), empty, self)
 
     def with_walkers(
         self, walkers: PathWalker, betas: Float[Array, " temperature"]

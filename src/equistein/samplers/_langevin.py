@@ -160,10 +160,14 @@ class MALA(AbstractMarkovChains):
         size = jnp.full((), self.step_size, particles.dtype)
         return ChainParameters(jnp.log(size))
 
-    @accept_integer_key
+    def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
+        normal_key, uniform_key = jr.split(key)
+        uniform = jr.uniform(uniform_key, points.shape[:1], points.dtype)
+        return jr.normal(normal_key, points.shape, points.dtype), uniform
+
     def move(
         self,
-        key: Key,
+        noise: tuple[Point, Scalar],
         path: GeometricPath,
         walker: PathWalker,
         beta: Scalar,
@@ -173,19 +177,18 @@ class MALA(AbstractMarkovChains):
             value, score = path.tempered(walker, beta)
             return value, self.project(clip_norms(score[None], self.score_clip)[0])
 
-        noise_key, accept_key = jr.split(key)
+        normal, uniform = noise
         x, step_size = walker.point, jnp.exp(parameters.log_step_size)
         value, drift = value_and_drift(walker)
-        noise = self.project(jr.normal(noise_key, x.shape, x.dtype))
-        noise = jnp.sqrt(2 * step_size) * noise
-        proposal = path.evaluate_raw(x + step_size * drift + noise)
+        shift = jnp.sqrt(2 * step_size) * self.project(normal)
+        proposal = path.evaluate_raw(x + step_size * drift + shift)
         new_value, new_drift = value_and_drift(proposal)
-        reverse_noise = x - proposal.point - step_size * new_drift
-        gap = jnp.sum(noise**2) - jnp.sum(reverse_noise**2)
+        reverse = x - proposal.point - step_size * new_drift
+        gap = jnp.sum(shift**2) - jnp.sum(reverse**2)
         log_ratio = new_value - value + gap / (4 * step_size)
         finite = jnp.isfinite(log_ratio)
         chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
-        accepted = jr.uniform(accept_key, (), chance.dtype) < chance
+        accepted = uniform < chance
         pick = lambda new, old: jnp.where(accepted, new, old)
         walker = jax.tree.map(pick, proposal, walker)
         return walker, chance, jnp.ones((), int), ~jnp.isnan(new_value)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from equistein._check_arguments import accept_integer_key
-from equistein._types import Key, Keys, LogDensity, Particles, Point, Scalar
+from equistein._types import Key, LogDensity, Particles, Point, Scalar
 from equistein.samplers._base import AbstractSampler, cond_if_any_run, Info, State
 from equistein.samplers._geometric_path import (
     AbstractReference,
@@ -29,6 +29,7 @@ from equistein.samplers._steps import (
     Schedule,
 )
 
+_APART = 2**31 - 1  # gives a key that no split of the same key gives
 _GAIN = 0.2  # change of the log step size per unit of acceptance rate
 
 Move: TypeAlias = tuple[
@@ -117,13 +118,32 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     @abc.abstractmethod
     def move(
         self,
-        key: Key,
+        noise: Any,
         path: GeometricPath,
         walker: PathWalker,
         beta: Scalar,
         parameters: ChainParameters,
     ) -> Move:
-        r"""Make a move that leaves the path's density at $\beta$ invariant."""
+        r"""Make a move that leaves the path's density at $\beta$ invariant.
+
+        The noise is what `noise` returns for this walker: a key by default.
+        """
+
+    def noise(self, key: Key, points: Particles) -> PyTree:
+        """Return the randomness of a move of each point, stacked: here keys."""
+        return jr.split(key, len(points))
+
+    def move_all(
+        self,
+        key: Key,
+        path: GeometricPath,
+        walkers: PathWalker,
+        beta: Scalar,
+        parameters: ChainParameters,
+    ) -> Move:
+        """Move each of some walkers, stacked on axis 0."""
+        move = lambda noise, walker: self.move(noise, path, walker, beta, parameters)
+        return jax.vmap(move)(self.noise(key, walkers.point), walkers)
 
     @accept_integer_key
     def tune(
@@ -155,18 +175,17 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
     def step(
         self, key: Key, state: ChainState, log_density: LogDensity
     ) -> tuple[ChainState, ChainInfo]:
-        tune_key, move_key = jr.split(key)
         x, num = state.particles, len(state.particles)
         path = GeometricPath(log_density, Flat())
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
         parameters, tune_evaluations = cond_if_any_run(
             state.step == 0,
-            lambda: self.tune(tune_key, path, x, beta, state.parameters),
+            lambda: self.tune(jr.fold_in(key, _APART), path, x, beta, state.parameters),
             (state.parameters, jnp.zeros((), int)),
         )
-        move = lambda key, walker: self.move(key, path, walker, beta, parameters)
-        keys = jr.split(move_key, num)
-        walkers, chances, spent, defined = jax.vmap(move)(keys, state.walkers)
+        walkers, chances, spent, defined = self.move_all(
+            key, path, state.walkers, beta, parameters
+        )
         rate = jnp.mean(chances)
         if_adapting = lambda a, b: jnp.where(state.step < self.num_adapt, a, b)
         adapted = self.adapt(parameters, rate)
@@ -276,18 +295,6 @@ class AbstractPathSampler(AbstractSampler[State, Info], Generic[State, Info]):
             ),
             (parameters, jnp.zeros(num, int)),
         )
-
-    def _move_chains(
-        self,
-        keys: Keys,
-        path: GeometricPath,
-        walkers: PathWalker,
-        beta: Scalar,
-        parameters: ChainParameters,
-    ) -> Move:
-        """Move each chain of one temperature, with a key of its own."""
-        move = lambda key, walker: self.inner.move(key, path, walker, beta, parameters)
-        return jax.vmap(move)(keys, walkers)
 
 
 @eqx.filter_jit

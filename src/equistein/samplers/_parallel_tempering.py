@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
-from equistein._types import Key, LogDensity, Particles, Scalar
+from equistein._types import Key, Keys, LogDensity, Particles, Scalar
+from equistein.samplers._base import cond_if_any_run
 from equistein.samplers._geometric_path import (
     AbstractReference,
     GeometricPath,
@@ -155,7 +156,8 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
     def step(
         self, key: Key, state: TemperingState, log_density: LogDensity
     ) -> tuple[TemperingState, TemperingInfo]:
-        tune_key, move_key, swap_key = jr.split(key, 3)
+        num = len(state.inverse_temperatures)
+        keys = jr.split(key, 2 + num)  # to tune, to swap, and of each temperature
         path = self._path(log_density, state.particles, state.reference)
         betas, is_adapting = state.inverse_temperatures, state.step < self.num_adapt
         walkers, log_densities = state.replicas.walker, self.log_densities(state)
@@ -163,34 +165,36 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         if self.adapts_ladder:  # and after it moves for the last time
             due |= state.step == self.num_adapt // 2
         parameters, tuning = self._tune_if(
-            due, tune_key, path, walkers.point, betas, state.parameters
+            due, keys[0], path, walkers.point, betas, state.parameters
         )
         walkers, chances, evaluations, undefined = self._step_all(
-            move_key, path, walkers, betas, parameters
+            keys[2:], path, walkers, betas, parameters
         )
         acceptance = jnp.mean(chances, axis=1)
         adapted = jax.vmap(self.inner.adapt)(parameters, acceptance)
         if_adapting = lambda new, old: jnp.where(is_adapting, new, old)
-        statistics = state.statistics.restart_if(state.step == self.num_adapt)
+        statistics = state.statistics
         if self.reaches_reference:
             statistics = statistics.with_walkers(walkers, betas)
         replicas = eqx.tree_at(lambda r: r.walker, state.replicas, walkers)
         replicas, rejected, due = swap_neighbors(
-            swap_key, replicas, betas, state.step % 2
+            keys[1], replicas, betas, state.step % 2
         )
         statistics = statistics.with_swaps(rejected, due)
-        if self.adapts_ladder:
-            now = is_round_end(state.step + 1, self.num_adapt)
-            new = equal_rejection(betas, statistics.rejections)
-            betas = jnp.where(now, new, betas)
-            statistics = statistics.restart_if(now)
+        rejections, step = statistics.rejections, state.step + 1
+        moves = is_round_end(step, self.num_adapt) & self.adapts_ladder
+        new_round = lambda: (
+            jnp.where(moves, equal_rejection(betas, rejections), betas),
+            PathStatistics.empty(num, len(state.particles), betas.dtype),
+        )
+        ends = moves | (step == self.num_adapt)
+        betas, statistics = cond_if_any_run(ends, new_round, (betas, statistics))
         x = replicas.walker.point[0]
         spent = state.evaluations + jnp.sum(tuning) + evaluations
         new = TemperingState(
             x, replicas, jax.tree.map(if_adapting, adapted, parameters), betas,
-            state.reference, statistics, spent, state.step + 1,
+            state.reference, statistics, spent, step,
         )  # fmt: skip
-        rejections = statistics.rejections
         info = TemperingInfo(
             jnp.mean(log_densities), acceptance[0],
             rms(x - state.particles), betas, rejections, jnp.sum(rejections),
@@ -218,12 +222,12 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             return found
         if int(state.step) > self.num_adapt:
             return found | statistics.log_normalizer(betas)
-        unknown = {"log_z": np.nan, "log_z_thermodynamic": np.nan}
+        unknown = dict.fromkeys(("log_z", "log_z_thermodynamic"), np.nan)
         return found | unknown | {"log_z_error": np.inf}
 
     def _step_all(
         self,
-        key: Key,
+        keys: Keys,
         path: GeometricPath,
         walkers: PathWalker,
         betas: Float[Array, " temperature"],
@@ -232,17 +236,15 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         """Move each chain; at the reference, draw it again."""
         num, chains = walkers.value.shape
         num_moving = num - 1 if self.reaches_reference else num
-        draw_key, key = jr.split(key)
         some = lambda tree: jax.tree.map(lambda leaf: leaf[:num_moving], tree)
-        new, chances, spent, defined = jax.vmap(self._move_chains, (0, None, 0, 0, 0))(
-            jr.split(key, (num_moving, chains)), path, some(walkers),
-            betas[:num_moving], some(parameters),
-        )  # fmt: skip
+        move_all = jax.vmap(self.inner.move_all, (0, None, 0, 0, 0))
+        moving = some(walkers), some(betas), some(parameters)
+        new, chances, spent, defined = move_all(some(keys), path, *moving)
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
         undefined = jnp.sum(~defined)
         if not self.reaches_reference:
             return new, chances, spent, undefined
-        drawn = path.start(draw_key, chains, walkers.point.dtype)
+        drawn = path.start(keys[-1], chains, walkers.point.dtype)
         append = lambda leaf, last: jnp.concatenate([leaf, last[None]])
         new = jax.tree.map(append, new, drawn)
         return new, append(chances, jnp.ones_like(chances[0])), spent + 1, undefined
