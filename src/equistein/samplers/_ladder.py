@@ -189,9 +189,8 @@ class PathStatistics(eqx.Module):
         The way back to the reference ends where the density is positive: it misses the
         reference's mass elsewhere, which is counted. One ladder has an infinite error.
         """
-        stones, inverse = np.asarray(self.stones), np.asarray(self.inverse_stones)
+        stones, inverse, inside = self.stones, self.inverse_stones, self.inside
         chains, num_steps = stones.shape[1], float(self.num_steps)
-        inside = np.asarray(self.inside, float)
 
         def bridged(both, inside, num):
             """Return the estimate by the sums over some ladders, there and back."""
@@ -209,7 +208,7 @@ class PathStatistics(eqx.Module):
         return {"log_z": value, "log_z_thermodynamic": area, "log_z_error": error}
 
 
-def _sums_without_each(logs: np.ndarray) -> np.ndarray:
+def _sums_without_each(logs: Any) -> np.ndarray:
     """Return, of (pair, chain), the log of the sum over the chains but for each one."""
     before = np.logaddexp.accumulate(logs, axis=1)[:, :-1]
     after = np.logaddexp.accumulate(logs[:, ::-1], axis=1)[:, -2::-1]

@@ -188,8 +188,7 @@ class MALA(AbstractMarkovChains):
         log_ratio = new_value - value + gap / (4 * step_size)
         finite = jnp.isfinite(log_ratio)
         chance = jnp.where(finite, jnp.exp(jnp.minimum(log_ratio, 0)), 0)
-        accepted = uniform < chance
-        pick = lambda new, old: jnp.where(accepted, new, old)
+        pick = lambda new, old: jnp.where(uniform < chance, new, old)
         walker = jax.tree.map(pick, proposal, walker)
         return walker, chance, jnp.ones((), int), ~jnp.isnan(new_value)
 

@@ -170,8 +170,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         walkers, chances, evaluations, undefined = self._step_all(
             keys[2:], path, walkers, betas, parameters
         )
-        acceptance = jnp.mean(chances, axis=1)
-        adapted = jax.vmap(self.inner.adapt)(parameters, acceptance)
+        adapted = jax.vmap(self.inner.adapt)(parameters, jnp.mean(chances, axis=1))
         if_adapting = lambda new, old: jnp.where(is_adapting, new, old)
         statistics = state.statistics
         if self.reaches_reference:
@@ -196,7 +195,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
             state.reference, statistics, spent, step,
         )  # fmt: skip
         info = TemperingInfo(
-            jnp.mean(log_densities), acceptance[0],
+            jnp.mean(log_densities), jnp.mean(chances[0]),
             rms(x - state.particles), betas, rejections, jnp.sum(rejections),
             jnp.sum(replicas.round_trips), spent, undefined,
         )  # fmt: skip
@@ -241,10 +240,10 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         moving = some(walkers), some(betas), some(parameters)
         new, chances, spent, defined = move_all(some(keys), path, *moving)
         spent = jnp.round(jnp.mean(jnp.sum(spent, axis=0).astype(float))).astype(int)
-        undefined = jnp.sum(~defined)
         if not self.reaches_reference:
-            return new, chances, spent, undefined
+            return new, chances, spent, jnp.sum(~defined)
         drawn = path.start(keys[-1], chains, walkers.point.dtype)
         append = lambda leaf, last: jnp.concatenate([leaf, last[None]])
         new = jax.tree.map(append, new, drawn)
-        return new, append(chances, jnp.ones_like(chances[0])), spent + 1, undefined
+        one = jnp.ones_like(chances[0])
+        return new, append(chances, one), spent + 1, jnp.sum(~defined)

@@ -123,7 +123,7 @@ def by_hand(key, density, point):
 def test_a_step_is_blackjax_s_own(key):
     x, sampler = jr.normal(key, (4, 3)), from_blackjax(**HMC, step_size=0.9)
     state, info = one_step(sampler, key, sampler.init(x, target), target)
-    keys = jr.split(jr.split(key)[1], 4)
+    keys = jr.split(key, 4)
     moved = jax.jit(jax.vmap(lambda k, x: by_hand(k, target, x)))
     points, rates = moved(keys, x)
     assert np.allclose(state.particles, points, atol=1e-12)

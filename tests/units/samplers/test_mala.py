@@ -108,14 +108,14 @@ def test_first_move_by_hand(key):
     state, info = sampler.step(key, sampler.init(x, bowl), bowl)
     assert info.log_density == bowl(x[0])
     assert np.isclose(info.step_size, 0.4)
-    noise_key, accept_key = jr.split(jr.split(jr.split(key)[1], 1)[0])
-    noise = 0.8**0.5 * jr.normal(noise_key, (2,))
+    noise_key, accept_key = jr.split(key)
+    noise = 0.8**0.5 * jr.normal(noise_key, (1, 2))[0]
     there = 0.6 * x[0] + noise
     back = x[0] - 0.6 * there
     log_ratio = bowl(there) - bowl(x[0]) + (noise @ noise - back @ back) / 1.6
     chance = jnp.exp(jnp.minimum(log_ratio, 0))
     assert np.isclose(info.acceptance, chance)
-    taken = jr.uniform(accept_key) < chance
+    taken = jr.uniform(accept_key, (1,))[0] < chance
     assert np.allclose(state.particles[0], jnp.where(taken, there, x[0]))
 
 
