@@ -1,6 +1,7 @@
 """Short chains that find where a posterior is, how wide, and coordinates for it."""
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,6 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from equistein._arrays import on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import Key, LogDensity, Scalar
 from equistein.features import Periodic
@@ -143,33 +145,35 @@ def run_pilot(
 
     With `check`, raise `ValueError` if the density does not fall off far away.
     """
-    ones = jnp.ones_like(parameters.example)
-    coordinates, spread = Coordinates(0 * ones, ones), ones
+    ones = np.ones(parameters.dim, parameters.example.dtype)
+    start, spread = points, on_device(ones)
+    coordinates = Coordinates(on_device(0 * ones), spread)
     for i in range(_ROUNDS):
         density = StandardizedDensity(log_density, coordinates)
         with suppress_warnings():  # the ends are checked below
             samples = run(
-                jr.fold_in(key, i), MALA(0.1, num_adapt=_NUM_STEPS), density,
-                coordinates.forward(points), num_steps=_NUM_STEPS, record_every=4,
-                keep=len(points), check=i == 0,
+                jr.fold_in(key, on_device(np.uint32(i))),
+                MALA(0.1, num_adapt=_NUM_STEPS), density, start,
+                num_steps=_NUM_STEPS, record_every=4, keep=len(points), check=i == 0,
             )  # fmt: skip
-        values = log_densities(density, samples.particles[:, None])
-        settled = _replace_stuck(np.asarray(values)[:, 0], parameters.dim)
+        values = np.asarray(samples.state.walkers.value)
+        settled = _replace_stuck(values, parameters.dim)
         places = samples.history["particles"]
-        draws = jnp.asarray(places[len(places) // 2 :, settled])
-        draws = coordinates.inverse(draws)
-        points = coordinates.inverse(samples.particles[settled])
-        coordinates, spread = _measure(parameters, draws)
-    start = coordinates.forward(points)
+        draws = on_device(places[len(places) // 2 :, settled])
+        ends = on_device(np.asarray(samples.particles)[settled])
+        coordinates, spread, start = _measure(parameters, coordinates, draws, ends)
     density = StandardizedDensity(log_density, coordinates)
     if check:
         _check_proper(density, parameters, start)
-    periods = jnp.asarray(parameters.periods, ones.dtype) / coordinates.width
+    width = np.asarray(coordinates.width)
+    periods = parameters.periods / width
     return Pilot(
         coordinates, density, start,
-        WideReference(_WIDER * spread / coordinates.width, periods),
+        WideReference(
+            on_device(_WIDER * np.asarray(spread) / width), on_device(periods)
+        ),
         _ROUNDS * (_NUM_STEPS + 1) * len(points), parameters.group,
-        None if parameters.periodic is None else Periodic(np.asarray(periods)),
+        None if parameters.periodic is None else Periodic(periods),
     )  # fmt: skip
 
 
@@ -177,28 +181,31 @@ def points_around(
     key: Key, log_density: LogDensity, parameters: Parameters, num: int
 ) -> Float[Array, "chain dim"]:
     """Return spread points around the example where the density is finite."""
-    noise_key, phase_key = jr.split(key)
-    center, shape = parameters.example, (num, parameters.dim)
-    noise = jr.normal(noise_key, shape, center.dtype)
-    phases = jr.uniform(phase_key, shape, center.dtype)
-    wraps = jnp.asarray(np.isfinite(parameters.periods))
-    periods = jnp.where(wraps, jnp.asarray(parameters.periods, center.dtype), 1)
+    center, shape = np.asarray(parameters.example), (num, parameters.dim)
+    noise, phases = map(np.asarray, _normal_and_uniform(key, shape, center.dtype))
+    wraps = np.isfinite(parameters.periods)
+    periods = np.where(wraps, parameters.periods, 1)
     for spread in _SPREADS:
-        away = jnp.where(wraps[None], min(spread, 1) * periods[None] * phases,
-                         spread * noise)  # fmt: skip
-        points = center[None] + away
+        away = np.where(wraps, min(spread, 1) * periods * phases, spread * noise)
+        points = (center + away).astype(center.dtype)
         good = are_finite(log_density, points)
         if np.any(good):
-            return points[np.resize(np.flatnonzero(good), num)]
+            return on_device(points[np.resize(np.flatnonzero(good), num)])
     raise ValueError(
         "`log_density` or its gradient is not finite around the `example` of the "
         "parameters: give an example, or a `start`, where it is."
     )
 
 
-def are_finite(log_density: LogDensity, points: Float[Array, "n dim"]) -> np.ndarray:
+@eqx.filter_jit
+def _normal_and_uniform(key, shape, dtype):
+    noise_key, phase_key = jr.split(key)
+    return jr.normal(noise_key, shape, dtype), jr.uniform(phase_key, shape, dtype)
+
+
+def are_finite(log_density: LogDensity, points: Any) -> np.ndarray:
     """Return whether the density and its gradient are finite at each point."""
-    values, scores = _values_and_scores(log_density, points)
+    values, scores = map(np.asarray, _values_and_scores(log_density, points))
     return np.isfinite(values) & np.all(np.isfinite(scores), axis=1)
 
 
@@ -213,10 +220,18 @@ def _replace_stuck(values: np.ndarray, dim: int) -> np.ndarray:
     return np.resize(np.flatnonzero(values >= limit), len(values))
 
 
+@eqx.filter_jit
 def _measure(
-    parameters: Parameters, draws: Float[Array, "record chain dim"]
-) -> tuple[Coordinates, Float[Array, " dim"]]:
-    """Return coordinates in the width inside a mode, and the width of all modes."""
+    parameters: Parameters,
+    coordinates: Coordinates,
+    draws: Float[Array, "record chain dim"],
+    ends: Float[Array, "chain dim"],
+) -> tuple[Coordinates, Float[Array, " dim"], Float[Array, "chain dim"]]:
+    """Return coordinates in the width inside a mode, and the width of all modes.
+
+    Draws and ends of chains are in earlier coordinates; the ends are returned in new.
+    """
+    draws, ends = coordinates.inverse(draws), coordinates.inverse(ends)
     periods = jnp.asarray(parameters.periods, draws.dtype)
     wraps = jnp.isfinite(periods)
     inside = jnp.mean(jnp.var(draws, axis=0), axis=0)
@@ -227,8 +242,8 @@ def _measure(
     spread = jnp.sqrt(pooled(parameters, jnp.mean(gaps**2, axis=(0, 1))))
     spread = jnp.clip(spread, _LEAST, None)
     most = jnp.where(wraps, periods / 12**0.5, spread)
-    width = jnp.clip(inside, 1e-3 * most, most)
-    return Coordinates(center, width), spread
+    new = Coordinates(center, jnp.clip(inside, 1e-3 * most, most))
+    return new, spread, new.forward(ends)
 
 
 def _check_proper(
@@ -239,8 +254,9 @@ def _check_proper(
     It is evaluated 10^4 and 10^10 widths away from a few points; overflow passes.
     """
     free = np.isinf(parameters.periods)
-    near, far = (np.asarray(_along(density, points[:_NUM_POINTS], t)) for t in
-                 (_NEAR, _FAR))  # fmt: skip
+    some = on_device(np.asarray(points)[:_NUM_POINTS])
+    ways = (np.asarray(distance, some.dtype) for distance in (_NEAR, _FAR))
+    near, far = (np.asarray(_along(density, some, on_device(way))) for way in ways)
     with np.errstate(invalid="ignore"):
         stays = far - near > -math.log(_FAR / _NEAR)
     stays &= np.isfinite(near) & np.isfinite(far)
@@ -257,7 +273,7 @@ def _check_proper(
 
 @eqx.filter_jit
 def _along(
-    density: StandardizedDensity, points: Float[Array, "n dim"], distance: float
+    density: StandardizedDensity, points: Float[Array, "n dim"], distance: Scalar
 ) -> Float[Array, "point way dim"]:
     """Return the log density away from points, each way along each coordinate."""
     dim = points.shape[1]

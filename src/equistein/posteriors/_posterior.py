@@ -5,12 +5,11 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from equistein._arrays import as_keys, check_particles
+from equistein._arrays import as_keys, check_particles, on_device
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._numbers import check_integers
 from equistein._types import AnyKey, Key, Scalar
@@ -161,24 +160,36 @@ class Posterior(eqx.Module):
             pilot = self.pilot(pilot_key, start, check=check)
             sampler = _tempering(pilot, num_steps, num_temperatures, sampler)
             density, evaluations = pilot.log_density, pilot.evaluations
-            points = pilot.start[np.arange(num_chains) % len(pilot.start)]
+            points = on_device(
+                np.resize(pilot.start, (num_chains, pilot.start.shape[1]))
+            )
         # These diagnostics are meaningless for coordinates with labels.
         with suppress_warnings("(R-hat|independent draws)"):
             samples = run(
                 run_key, sampler, density, points, num_steps=num_steps // every * every,
                 record_every=every, keep=num_chains, progress=progress, check=check,
             )  # fmt: skip
-        draws = _draws_of(samples, num_draws)
-        if pilot is not None:
-            draws = pilot.coordinates.inverse(draws)
-        draws = _spread_over_orbits(move_key, self.group, draws)
-        draws = jax.vmap(jax.vmap(self.parameters.wrap))(draws)
+        coordinates = None if pilot is None else pilot.coordinates
+        draws, values = self._finish(
+            move_key, coordinates, on_device(_draws_of(samples, num_draws))
+        )
         spent = int(np.asarray(samples.history["evaluations"])[-1]) * num_chains
         evidence, error = _evidence(samples)
         return PosteriorSamples(
-            draws, log_densities(self.log_density, draws), evidence, error,
+            draws, values, evidence, error,
             evaluations + spent, samples, self,
         )  # fmt: skip
+
+    @eqx.filter_jit
+    def _finish(
+        self, key: Key, coordinates: Any, draws: Float[Array, "chain draw dim"]
+    ) -> tuple[Float[Array, "chain draw dim"], Float[Array, "chain draw"]]:
+        """Return flat draws, each moved by a random element, and their densities."""
+        if coordinates is not None:
+            draws = coordinates.inverse(draws)
+        draws = _spread_over_orbits(key, self.group, draws)
+        draws = jax.vmap(jax.vmap(self.parameters.wrap))(draws)
+        return draws, log_densities(self.log_density, draws)
 
     def _start(
         self, key: Key, start: PyTree | None, num: int
@@ -186,12 +197,12 @@ class Posterior(eqx.Module):
         if start is not None:
             points = jax.vmap(self.parameters.flatten)(start)
             points = check_particles(points, "start")
-            return points[np.arange(num) % len(points)]
+            return on_device(np.resize(points, (num, self.parameters.dim)))
         if self.draw_start is not None:
             points = self.draw_start(key, 2 * num)
             good = np.flatnonzero(are_finite(self.log_density, points))
             if len(good):
-                return points[np.resize(good, num)]
+                return on_device(np.asarray(points)[np.resize(good, num)])
         return points_around(key, self.log_density, self.parameters, num)
 
 
@@ -225,7 +236,7 @@ def _evidence(samples: Samples) -> tuple[float, float]:
     return value, float(samples.summary["log_z_error"])
 
 
-def _draws_of(samples: Samples, num: int) -> Float[Array, "chain draw dim"]:
+def _draws_of(samples: Samples, num: int) -> np.ndarray:
     """Return the chains at the last recorded steps, all at temperature 1."""
     betas = samples.history.get("inverse_temperature")
     if betas is not None:
@@ -236,10 +247,9 @@ def _draws_of(samples: Samples, num: int) -> Float[Array, "chain draw dim"]:
                 "of, the sampler was still hotter than the posterior. Take more "
                 "`num_steps`, or fewer `num_draws`."
             )
-    return jnp.swapaxes(jnp.asarray(samples.history["particles"][-num:]), 0, 1)
+    return np.swapaxes(samples.history["particles"][-num:], 0, 1)
 
 
-@eqx.filter_jit
 def _spread_over_orbits(
     key: Key, group: AbstractGroup, points: Float[Array, "chain draw dim"]
 ) -> Float[Array, "chain draw dim"]:
