@@ -7,6 +7,7 @@ import jax
 
 from benchmarks._blocks import blocks
 from benchmarks._clusters import clusters
+from benchmarks._first_calls import first_calls
 from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
 from benchmarks._labels import labels
@@ -19,6 +20,7 @@ from benchmarks._training import training
 from benchmarks._updates import updates
 
 BENCHMARKS = {
+    "first-calls": first_calls,
     "many-steps": many_steps,
     "updates": updates,
     "blocks": blocks,

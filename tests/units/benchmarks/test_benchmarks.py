@@ -24,6 +24,7 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
     assert done.returncode == 2, done.stderr
     for name in (
         "typing",
+        "first-calls",
         "many-steps",
         "updates",
         "blocks",

@@ -1,0 +1,97 @@
+"""The first result in a new process, and steps after it, beside loops by hand.
+
+`python -m benchmarks._first_calls NAME ours|by-hand` is one such process.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+_REPEATS = 5
+_SIZES = {"MALA": (256, 2_000), "ParallelTempering": (256, 2_000), "NUTS": (64, 500)}
+_COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+def first_calls() -> None:
+    """Print seconds from the start of a process to its first samples, compiled anew.
+
+    Imports count. Beside them are the seconds of a second call and the programs that
+    were compiled; ratios are to the loop by hand, of first and later calls.
+    """
+    print(f"Seconds of a new process, median of {_REPEATS} interleaved ones")
+    print(
+        f"{'':<20}{'':<9}{'first':>8}{'later':>8}{'programs':>10}{'ratio':>7}{'later':>7}"
+    )
+    for name, (num, num_steps) in _SIZES.items():
+        found: dict[str, list[dict[str, float]]] = {"by-hand": [], "ours": []}
+        for _ in range(_REPEATS):
+            for which, rows in found.items():
+                rows.append(_process(name, which))
+        medians = {
+            which: {k: float(np.median([row[k] for row in rows])) for k in rows[0]}
+            for which, rows in found.items()
+        }
+        for which, row in medians.items():
+            ratios = [row[k] / medians["by-hand"][k] for k in ("first", "later")]
+            print(
+                f"{name:<20}{which:<9}{row['first']:>8.2f}{row['later']:>8.3f}"
+                f"{row['programs']:>10.0f}{ratios[0]:>7.2f}{ratios[1]:>7.2f}"
+                f"   {num} chains, {num_steps} steps",
+                flush=True,
+            )
+
+
+def _process(name: str, which: str) -> dict[str, float]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("JAX_COMPILATION")}
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks._first_calls", name, which],
+        env=kept, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    spent = time.perf_counter() - began
+    row = json.loads(done.stdout.splitlines()[-1])
+    return row | {"first": spent - row["later"]}
+
+
+def _once(name: str, which: str) -> None:
+    """Run a sampler twice in this process, and print what it took as JSON."""
+    import jax
+    import jax.random as jr
+
+    from benchmarks._by_hand import LOOPS, NUM_TEMPERATURES, start, two_modes
+
+    compiled = []
+    note = lambda event, *_, **__: (
+        compiled.append(event) if event == _COMPILED else None
+    )
+    num, num_steps = _SIZES[name]
+    x, keys = start(num), list(jr.split(jr.key(0), 2))
+    jax.monitoring.register_event_duration_secs_listener(note)
+    if which == "ours":
+        import equistein as es
+
+        if name == "NUTS":
+            import blackjax
+
+            sampler = es.from_blackjax(blackjax.nuts, num_warmup=num_steps // 2)
+        else:
+            sampler = es.MALA(0.1)
+        if name == "ParallelTempering":
+            sampler = es.ParallelTempering(sampler, num_temperatures=NUM_TEMPERATURES)
+        call = lambda key: es.run(key, sampler, two_modes, x, num_steps=num_steps)
+    else:
+        loop = jax.jit(LOOPS[name], static_argnums=2)
+        call = lambda key: loop(key, x, num_steps)
+    jax.block_until_ready(jax.tree.leaves(call(keys[0])))
+    first, programs = time.perf_counter(), len(compiled)
+    jax.block_until_ready(jax.tree.leaves(call(keys[1])))
+    later = time.perf_counter() - first
+    print(json.dumps({"later": later, "programs": programs}))
+
+
+if __name__ == "__main__":
+    _once(*sys.argv[1:])
