@@ -29,4 +29,4 @@ from equistein.kernels.averages._base import (
     AbstractAverage as AbstractAverage,
     AbstractClosedForm as AbstractClosedForm,
 )
-from equistein.kernels.averages._table import closed_form as closed_form
+from equistein.kernels.averages._choose import closed_form as closed_form

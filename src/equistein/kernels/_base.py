@@ -39,15 +39,15 @@ class AbstractKernel(eqx.Module):
 
     $$\psi(x) = \frac1m \sum_j [K(x, y_j)\, s_j + \mathrm{div}_{y_j} K(x, y_j)],$$
 
-    in two steps, which several devices share: `prepare` computes the contribution of
-    each source, whatever the bandwidth, and `force` sums over the sources. A field
+    in two steps, which several devices share: `prepare` computes what depends on
+    the sources alone, and `force` sums their contributions. A field
     `bandwidth` may hold a rule, which SVGD evaluates on the particles.
 
     Attributes:
         bandwidth: A length, or a rule for it; 1 for a kernel that has none.
     """
 
-    # Of kernels without such a field. It is the default of those that declare one.
+    # Read of kernels without such a field; a subclass's field has it as default.
     bandwidth = 1.0
 
     @abc.abstractmethod

@@ -17,7 +17,7 @@ from equistein.kernels._base import AbstractScalarKernel, Prepared
 from equistein.kernels._pairs import Targets
 from equistein.kernels._radial import AbstractDerivedKernel, AbstractRadialKernel
 from equistein.kernels.averages._base import AbstractAverage, AverageOverElements
-from equistein.kernels.averages._table import average_over, average_over_elements
+from equistein.kernels.averages._choose import average_over, average_over_elements
 
 Average = TypeVar("Average", bound=AbstractAverage)
 

@@ -23,14 +23,15 @@ _FEW_POINTS, _FEW_NUMBERS = 2**6, 6  # points, and numbers of each
 def map_blocks(
     block: Callable[[Float[Array, "block k"]], Float[Array, "block m"]],
     targets: Float[Array, "target k"],
-    num_sources: int,
+    numbers_per_row: int,
 ) -> Float[Array, "target m"]:
     """Return `block(targets)`, computed for some rows at a time.
 
-    Memory is O(n), not O(n^2), and a block's Gram matrix stays in the CPU's cache.
+    Memory is O(n), not O(n^2), and a block's numbers, so many for each row, stay in the
+    CPU's cache.
     """
     num, width = targets.shape
-    rows = max(_side() ** 2 // num_sources, 8)
+    rows = max(_side() ** 2 // numbers_per_row, 8)
     if num <= rows:
         return block(targets)
     num_blocks = -(-num // rows)
@@ -99,7 +100,8 @@ def squared_distances(x: TargetRows, y: SourceRows) -> Pairs:
 def differences_are_faster(x: TargetRows, y: SourceRows) -> bool:
     """Whether pairwise differences are faster than a product of matrices.
 
-    Unequal numbers mean copies by a group: XLA would redo them for each difference.
+    More sources than targets are often copies by a group, which XLA would recompute
+    for each difference.
     """
     return len(x) == len(y) <= _FEW_POINTS and x.shape[1] <= _FEW_NUMBERS
 

@@ -44,7 +44,7 @@ from equistein.networks import EGNN, FeatureNetwork, MLP, Symmetrized
 from equistein.samplers import (
     AbstractSampler,
     AnnealedSMC,
-    CoolingStep,
+    DecayingStep,
     gradient_descent,
     Langevin,
     MALA,
@@ -274,12 +274,12 @@ def _samplers(
         return SVGD(kernel, gradient_descent(stein), langevin=step, **more)
 
     tail = max(1, round(settings.cooling_fraction * settings.sample_steps))
-    cooling = CoolingStep(langevin, settings.sample_steps - tail, tail)
+    decaying = DecayingStep(langevin, settings.sample_steps - tail, tail)
     negatives = Persistent(
         sampler(langevin), initial, buffer_size=settings.buffer_size,
         reset_to_data=settings.reset_to_data, **options,
     )  # fmt: skip
-    return negatives, sampler(cooling)
+    return negatives, sampler(decaying)
 
 
 def _objective(

@@ -1,4 +1,4 @@
-"""SVGD and other samplers; `run`, which drives them; `advance`, its loop in jit."""
+"""SVGD and other samplers; `run`, which drives them; `advance`, without checks."""
 
 from equistein.samplers._annealed_smc import (
     AnnealedSMC as AnnealedSMC,
@@ -55,7 +55,7 @@ from equistein.samplers._samples import (
 from equistein.samplers._scan import advance as advance
 from equistein.samplers._steps import (
     clip_norms as clip_norms,
-    CoolingStep as CoolingStep,
+    DecayingStep as DecayingStep,
     Geometric as Geometric,
     identity as identity,
     thermal as thermal,

@@ -15,8 +15,8 @@ from equistein._types import Key, Particles, Point, Scalar
 
 Schedule = Callable[[Any], Any]
 StepSize = float | Scalar | Schedule
-_HOTTEST = 1e-3  # inverse temperature that step sizes follow
-_COOLING = 0.2  # of a run, the last part, in which they decay
+_LEAST_BETA = 1e-3  # inverse temperature below which step sizes grow no further
+_DECAY_FRACTION = 0.2  # last part of a run, in which step sizes decay
 
 
 @check_arguments
@@ -46,7 +46,7 @@ class Geometric(eqx.Module):
         return jnp.exp(left * jnp.log(self.start))
 
 
-class CoolingStep(eqx.Module):
+class DecayingStep(eqx.Module):
     """A step size that falls to 5 % over the last part, the tail, of a run."""
 
     step_size: Scalar
@@ -86,8 +86,8 @@ def thermal(
     """
 
     def schedule(step):
-        hot = jnp.maximum(annealing(step), _HOTTEST) ** -power
-        left = (num_steps - _as_float(step)) / (_COOLING * num_steps)
+        hot = jnp.maximum(annealing(step), _LEAST_BETA) ** -power
+        left = (num_steps - _as_float(step)) / (_DECAY_FRACTION * num_steps)
         return step_size * hot * jnp.clip(left, last, 1)
 
     return schedule

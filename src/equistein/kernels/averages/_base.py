@@ -68,7 +68,7 @@ class AbstractClosedForm(AbstractAverage):
     @property
     @abc.abstractmethod
     def num_copies(self) -> int:
-        """The number of terms the Gram matrix has for each pair of points."""
+        """How many terms a block holds for each pair of points: its memory."""
 
     @abc.abstractmethod
     def block_sum(

@@ -49,20 +49,20 @@ class VectorAverage(AbstractClosedForm):
         return jnp.exp(-0.5 * ((r - q) / bandwidth) ** 2) * moment(r * q / bandwidth**2)
 
     def block_sum(self, targets, sources, scores, bandwidth):
-        r, out = _polar(targets)
-        q, inward = _polar(sources)
+        r, x_hat = _polar(targets)
+        q, y_hat = _polar(sources)
 
         def along_q(q):
             return self.radial(r[:, None], q[None, :], bandwidth)
 
-        # The tangent pushes q alone, so each entry of the Gram matrix has its slope.
+        # Entry (i, j) depends on q_j alone, so one product with ones has all slopes.
         gram, slope = jax.jvp(along_q, (q,), (jnp.ones_like(q),))
-        pull = jnp.sum(scores * inward, axis=1) + (self.group.dim - 1) / q
+        pull = jnp.sum(scores * y_hat, axis=1) + (self.group.dim - 1) / q
         radial = matmul(gram, pull) + jnp.sum(slope, axis=1)
-        force = radial[:, None] * out
+        force = radial[:, None] * x_hat
         if self.turns:
-            turning = matmul(gram, jnp.sum(scores * quarter_turn(inward), axis=1))
-            force = force + turning[:, None] * quarter_turn(out)
+            turning = matmul(gram, jnp.sum(scores * quarter_turn(y_hat), axis=1))
+            force = force + turning[:, None] * quarter_turn(x_hat)
         return force
 
     def value(self, x, y, bandwidth):
