@@ -85,7 +85,8 @@ def test_errors_of_weights_are_forgotten_by_fresh_samples(key):
         state = negatives.init(key, energy, batch_of(points))
         wrong = jnp.full_like(state.particles, -3.0)
         values = jax.vmap(energy.log_density)(wrong)
-        state = eqx.tree_at(lambda s: (s.particles, s.log_densities), state, (wrong, values))
+        fields = lambda s: (s.particles, s.log_densities)
+        state = eqx.tree_at(fields, state, (wrong, values))
         draw = eqx.filter_jit(negatives.draw)
         for number in range(25):
             drawn, state, _ = draw(
