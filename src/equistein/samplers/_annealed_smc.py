@@ -166,6 +166,7 @@ class AnnealedSMC(AbstractPathSampler[SMCState, SMCInfo]):
         )  # fmt: skip
         return new, info
 
+    @np.errstate(invalid="ignore")  # where all weights are zero
     def summary(self, state: SMCState) -> dict[str, Any]:
         """Return the temperatures reached, the weights, and log Z with its error.
 
@@ -253,10 +254,8 @@ def next_temperature(
     def enough(new):
         gains = (new - beta) * log_ratios
         first, second = log_weights + gains, log_weights + 2 * gains
-        return (
-            jnp.exp(2 * jax.nn.logsumexp(first) - jax.nn.logsumexp(second))
-            >= ess_fraction
-        )
+        log_size = 2 * jax.nn.logsumexp(first) - jax.nn.logsumexp(second)
+        return jnp.exp(log_size) >= ess_fraction
 
     def bisect(_, bounds):
         low, high = bounds

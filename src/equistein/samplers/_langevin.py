@@ -160,6 +160,7 @@ class MALA(AbstractMarkovChains):
         size = jnp.full((), self.step_size, particles.dtype)
         return ChainParameters(jnp.log(size))
 
+    @accept_integer_key
     def noise(self, key: Key, points: Particles) -> tuple[Particles, Array]:
         normal_key, uniform_key = jr.split(key)
         uniform = jr.uniform(uniform_key, points.shape[:1], points.dtype)

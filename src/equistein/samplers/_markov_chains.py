@@ -129,10 +129,12 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         The noise is what `noise` returns for this walker: a key by default.
         """
 
+    @accept_integer_key
     def noise(self, key: Key, points: Particles) -> PyTree:
         """Return the randomness of a move of each point, stacked: here keys."""
         return jr.split(key, len(points))
 
+    @accept_integer_key
     def move_all(
         self,
         key: Key,

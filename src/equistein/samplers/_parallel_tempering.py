@@ -209,7 +209,7 @@ class ParallelTempering(AbstractPathSampler[TemperingState, TemperingInfo]):
         `log_z_thermodynamic` integrates the mean log ratio by the trapezoid rule.
         Without a step after the adaptation they are NaN.
         """
-        statistics = jax.tree.map(np.asarray, state.statistics)
+        statistics = jax.tree.map(lambda x: np.asarray(x, float), state.statistics)
         betas = np.asarray(state.inverse_temperatures)
         found = {
             "inverse_temperatures": betas,
