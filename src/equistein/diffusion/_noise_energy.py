@@ -108,7 +108,7 @@ class NoiseEnergy(AbstractNoiseEnergy):
         sigma_max: float | None = None,
     ):
         group = network.group(data.shape[1:])
-        centered = jax.vmap(group.project)(data)
+        centered = group.project_points(data)
         scale = jnp.sqrt(jnp.mean(centered**2))
         sigma_max = 2 * float(scale) if sigma_max is None else sigma_max
         if not 0 < sigma_min < sigma_max < float("inf"):

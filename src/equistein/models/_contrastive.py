@@ -224,7 +224,6 @@ def contrastive_model(
         _BYTES * (numbers + math.prod(shape) * (settings.buffer_size or 0)),
         "take a smaller `num_particles`, `widths` or `buffer_size`",
     )
-    data = jax.vmap(group.project)(data)
     initial: AbstractInitial = Box(data, group)
     if settings.initial == "normals":
         initial = Normals(data, group)

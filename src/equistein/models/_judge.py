@@ -127,7 +127,7 @@ def judge(
         samples = fitted.sample(sample_key, num_samples, progress=progress)
     for text in reasons:
         warn_of_samples(text)
-    data = jax.vmap(fitted.group.project)(dataset.points)
+    data = fitted.group.project_points(dataset.points)
     energy, feature_map = fitted.energy, _feature_map(motion_key, fitted)
     split, half = jr.permutation(split_key, len(data)), len(data) // 2
     first, others = (data[split[:half]], data[split[half:]]) if half else (data, data)
@@ -222,7 +222,7 @@ def _likelihood(
         "train_log_likelihood": jnp.mean(fitted.log_likelihood(train, normalizer)),
     }
     if len(held_out):
-        points = jax.vmap(fitted.group.project)(held_out)
+        points = fitted.group.project_points(held_out)
         values = fitted.log_likelihood(points, normalizer)
         numbers["held_out_log_likelihood"] = jnp.mean(values)
         spread = 2 * jnp.std(values) / len(values) ** 0.5

@@ -29,7 +29,7 @@ from equistein.samplers._steps import (
     Schedule,
 )
 
-_APART = 2**31 - 1  # gives a key that no split of the same key gives
+_TUNE = 2**31 - 1  # number of a key apart from those that `noise` splits
 _GAIN = 0.2  # change of the log step size per unit of acceptance rate
 
 Move: TypeAlias = tuple[
@@ -182,7 +182,7 @@ class AbstractMarkovChains(AbstractSampler[ChainState, ChainInfo]):
         beta = inverse_temperature(self.annealing, state.step, x.dtype)
         parameters, tune_evaluations = cond_if_any_run(
             state.step == 0,
-            lambda: self.tune(jr.fold_in(key, _APART), path, x, beta, state.parameters),
+            lambda: self.tune(jr.fold_in(key, _TUNE), path, x, beta, state.parameters),
             (state.parameters, jnp.zeros((), int)),
         )
         walkers, chances, spent, defined = self.move_all(

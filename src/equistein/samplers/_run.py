@@ -207,7 +207,7 @@ def _initialize(
         check_signature(log_density, one)
     state, warnings = initial_state, ()
     with callback_errors():
-        begun = _begin(num_runs, sampler, log_density, state, particles, setup.check)
+        begun = _prepare(num_runs, sampler, log_density, state, particles, setup.check)
         state, evaluated = jax.block_until_ready(begun)
         if setup.check:
             resumes = initial_state is not None
@@ -235,7 +235,7 @@ def _check_density(
 
 
 @eqx.filter_jit
-def _begin(num_runs, sampler, log_density, state, particles, check):
+def _prepare(num_runs, sampler, log_density, state, particles, check):
     """Return the first state; to check it, values and scores, and values it holds."""
     if state is None:
         init = lambda x: sampler.init(x, log_density)

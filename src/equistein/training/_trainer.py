@@ -175,7 +175,7 @@ class Trainer(eqx.Module):
     def init(self, key: Key, energy: AbstractEnergy, data: Batch) -> TrainState:
         """Return the state before the first epoch, given the checked data."""
         energy = jax.tree.map(_strong, energy)
-        optimizer, objective_key, epoch_key = _begin(self.optimizer, energy, key)
+        optimizer, objective_key, epoch_key = _prepare(self.optimizer, energy, key)
         zero, one = np.zeros((), int), np.ones((), data.points.dtype)
         return TrainState(
             energy, energy, optimizer, self.objective.init(objective_key, energy, data),
@@ -254,7 +254,7 @@ class Trainer(eqx.Module):
 
 
 @eqx.filter_jit
-def _begin(optimizer, energy, key):
+def _prepare(optimizer, energy, key):
     """Return the optimizer's state, the objective's key and the data of the epochs'."""
     objective_key, epoch_key = jr.split(key)
     weights = eqx.filter(energy, eqx.is_inexact_array)
