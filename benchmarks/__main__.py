@@ -7,7 +7,9 @@ import jax
 
 from benchmarks._blocks import blocks
 from benchmarks._clusters import clusters
+from benchmarks._draws import draws
 from benchmarks._first_calls import first_calls
+from benchmarks._growth import growth
 from benchmarks._images import images
 from benchmarks._kernel_cost import kernel_cost
 from benchmarks._labels import labels
@@ -21,6 +23,8 @@ from benchmarks._updates import updates
 
 BENCHMARKS = {
     "first-calls": first_calls,
+    "draws": draws,
+    "growth": growth,
     "many-steps": many_steps,
     "updates": updates,
     "blocks": blocks,

@@ -8,11 +8,16 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
 _REPEATS = 5
-_SIZES = {"MALA": (256, 2_000), "ParallelTempering": (256, 2_000), "NUTS": (64, 500)}
+_SIZES = {
+    "SVGD": (256, 2_000), "Langevin": (256, 2_000), "MALA": (256, 2_000),
+    "ParallelTempering": (256, 2_000), "AnnealedSMC": (2_048, 200), "HMC": (1_024, 500),
+    "NUTS": (64, 500),
+}  # fmt: skip
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
@@ -62,7 +67,7 @@ def _once(name: str, which: str) -> None:
     import jax
     import jax.random as jr
 
-    from benchmarks._by_hand import LOOPS, NUM_TEMPERATURES, start, two_modes
+    from benchmarks._by_hand import LOOPS, start, two_modes
 
     compiled = []
     note = lambda event, *_, **__: (
@@ -74,14 +79,7 @@ def _once(name: str, which: str) -> None:
     if which == "ours":
         import equistein as es
 
-        if name == "NUTS":
-            import blackjax
-
-            sampler = es.from_blackjax(blackjax.nuts, num_warmup=num_steps // 2)
-        else:
-            sampler = es.MALA(0.1)
-        if name == "ParallelTempering":
-            sampler = es.ParallelTempering(sampler, num_temperatures=NUM_TEMPERATURES)
+        sampler = _sampler(name, num_steps)
         call = lambda key: es.run(key, sampler, two_modes, x, num_steps=num_steps)
     else:
         loop = jax.jit(LOOPS[name], static_argnums=2)
@@ -91,6 +89,32 @@ def _once(name: str, which: str) -> None:
     jax.block_until_ready(jax.tree.leaves(call(keys[1])))
     later = time.perf_counter() - first
     print(json.dumps({"later": later, "programs": programs}))
+
+
+def _sampler(name: str, num_steps: int) -> Any:
+    """Return the library's sampler of this name, set as the loop by hand is."""
+    import equistein as es
+    from benchmarks._by_hand import HMC_STEPS, NUM_TEMPERATURES
+
+    if name == "SVGD":
+        import optax
+
+        return es.SVGD(es.kernels.RBF(0.5), optax.sgd(0.1))
+    if name == "Langevin":
+        return es.Langevin(0.1)
+    if name == "AnnealedSMC":
+        return es.AnnealedSMC(es.MALA(0.1), num_runs=1)
+    if name == "ParallelTempering":
+        return es.ParallelTempering(es.MALA(0.1), num_temperatures=NUM_TEMPERATURES)
+    if name == "MALA":
+        return es.MALA(0.1)
+    import blackjax
+
+    options: dict[str, Any] = {}
+    if name == "HMC":
+        options["num_integration_steps"] = HMC_STEPS
+    family = getattr(blackjax, name.lower())
+    return es.from_blackjax(family, num_warmup=num_steps // 2, **options)
 
 
 if __name__ == "__main__":

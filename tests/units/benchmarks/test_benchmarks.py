@@ -25,6 +25,8 @@ def test_an_unknown_benchmark_is_told_with_those_there_are():
     for name in (
         "typing",
         "first-calls",
+        "draws",
+        "growth",
         "many-steps",
         "updates",
         "blocks",
