@@ -171,9 +171,9 @@ def smc(key: Array, x: Array, num_steps: int) -> Array:
             return jnp.exp(size) >= 0.95
 
         def halve(_: Any, bounds: Any) -> Any:
-            middle = sum(bounds) / 2
-            good = enough(middle)
             low, high = bounds
+            middle = (low + high) / 2
+            good = enough(middle)
             return jnp.where(good, middle, low), jnp.where(good, high, middle)
 
         low, _ = jax.lax.fori_loop(0, 40, halve, (beta, jnp.ones_like(beta)))
