@@ -61,5 +61,6 @@ from .training import (
     DivergenceError as DivergenceError,
     FileFormatError as FileFormatError,
     fit as fit,
+    fit_linear as fit_linear,
     Fitted as Fitted,
 )

@@ -10,7 +10,6 @@ from equistein.features import (
     AbstractFeatures,
     Concatenated,
     Coordinates,
-    jacobian,
     PairHistogram,
     Periodic,
     Radius,
@@ -100,7 +99,7 @@ def test_features_are_smooth_where_particles_meet(
     @jax.jit
     @jax.vmap
     def all_of(x):
-        return features(x), jacobian(features, x), features.laplacian(x)
+        return features(x), features.jacobian(x), features.laplacian(x)
 
     values, jacobians, laplacians = all_of(points)
     assert jacobians.shape == (3, num, points[0].size)
@@ -170,7 +169,7 @@ def test_histogram_of_several_pairs_by_hand():
 
 def test_histogram_feels_a_fragment_that_is_far_away():
     pair = jnp.array([[0.0, 0.0, 0.0], [40.0, 0.0, 0.0]])
-    slopes = eqx.filter_jit(jacobian)(PairHistogram("AA"), pair)
+    slopes = eqx.filter_jit(PairHistogram("AA").jacobian)(pair)
     assert np.allclose(slopes[:-1], 0, atol=1e-12)
     assert np.allclose(slopes[-1], np.array([-1, 0, 0, 1, 0, 0]) / 8, atol=1e-6)
 

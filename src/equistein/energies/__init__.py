@@ -11,6 +11,15 @@ from equistein.energies._joint import (
     JointEnergy as JointEnergy,
 )
 from equistein.energies._known import KnownEnergy as KnownEnergy
+from equistein.energies._linear import LinearEnergy as LinearEnergy
+from equistein.energies._linear_data import (
+    double_features as double_features,
+    LinearData as LinearData,
+)
+from equistein.energies._normal_equations import (
+    LinearSolution as LinearSolution,
+    solve_linear as solve_linear,
+)
 from equistein.energies._plain import PlainEnergy as PlainEnergy
 from equistein.energies._summed import SummedEnergy as SummedEnergy
 from equistein.energies._tempered import TemperedEnergy as TemperedEnergy

@@ -2,10 +2,20 @@
 
 from equistein.features._base import (
     AbstractFeatures as AbstractFeatures,
-    jacobian as jacobian,
     pair_differences as pair_differences,
+    pair_sum as pair_sum,
     smooth_norm as smooth_norm,
 )
+from equistein.features._jacobian_sums import (
+    accumulate as accumulate,
+    add as add,
+    Blocks as Blocks,
+    Equations as Equations,
+    Rows as Rows,
+    sum_equations as sum_equations,
+    sum_squares as sum_squares,
+)
+from equistein.features._pair_basis import PairBasis as PairBasis
 from equistein.features._pair_features import (
     SortedDistances as SortedDistances,
     SortedRowSums as SortedRowSums,

@@ -1,6 +1,7 @@
 """The interface of invariant feature maps."""
 
 import abc
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from equistein._products import matmul
-from equistein._types import Features, Point
+from equistein._types import Features, Point, Scalar
 from equistein.groups import AbstractGroup
 
 SMOOTHED = "the length below which it is smoothed, such as 1e-2"
@@ -23,9 +24,45 @@ class AbstractFeatures(eqx.Module):
     def __call__(self, point: Point) -> Features:
         """Return $F(x)$."""
 
-    @abc.abstractmethod
+    def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
+        r"""Return $c \cdot F(x)$, the part of an energy that is linear in F."""
+        return matmul(coefficients.astype(point.dtype), self(point))
+
+    def unbounded(self, coefficients: np.ndarray) -> np.ndarray:
+        r"""Return which features let $c \cdot F$ fall without bound somewhere.
+
+        By default none, as if all were bounded. `es.fit_linear` leaves them out.
+        """
+        return np.zeros(len(coefficients), bool)
+
+    def penalties(self, num: int) -> np.ndarray:
+        """Return how strongly the ridge of a fit acts on each of `num` features."""
+        return np.ones(num)
+
     def laplacian(self, point: Point) -> Features:
         r"""Return $\sum_a \partial^2 F / \partial x_a^2$, one number a feature."""
+        return self.derivatives(point)[1]
+
+    def jacobian(self, point: Point) -> Float[Array, "feature dim"]:
+        """Return dF/dx with the point flattened, shape `(feature, dim)`."""
+        num = jax.eval_shape(self, point).size
+        derivative = jax.jacrev if num <= point.size else jax.jacfwd
+        return derivative(self.__call__)(point).reshape(num, -1)
+
+    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
+        """Return dF/dx with the point flattened, and the Laplacian of F.
+
+        By default both come from the first and second derivatives along each axis, in
+        forward mode.
+        """
+        axes = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *point.shape)
+
+        def along(axis):
+            slope = lambda x: jax.jvp(self.__call__, (x,), (axis,))[1]
+            return jax.jvp(slope, (point,), (axis,))
+
+        slopes, bends = jax.vmap(along)(axes)
+        return slopes.T, jnp.sum(bends, axis=0)
 
     @abc.abstractmethod
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
@@ -72,8 +109,26 @@ def smooth_norm_laplacian(
     return (dim - 1) / distance + epsilon**2 / distance**3
 
 
-def jacobian(features: AbstractFeatures, point: Point) -> Float[Array, "feature dim"]:
-    """Return dF/dx with the point flattened, shape `(feature, dim)`."""
-    num = jax.eval_shape(features, point).size
-    derivative = jax.jacrev if num <= point.size else jax.jacfwd
-    return derivative(features)(point).reshape(num, -1)
+def pair_sum(
+    pair_energy: Callable[[Array], tuple[Array, Array]], point: Point
+) -> tuple[Scalar, Point]:
+    r"""Return $\sum_{i<j} u(|x_i - x_j|^2)$ and its gradient, in one pass.
+
+    `pair_energy` returns u and $u' = du / d(r^2)$ of an array of squared distances,
+    those of a particle to itself replaced by 1. The gradient, $2 \sum_j u'(r_{ij}^2)
+    (x_i - x_j)$, is one product.
+    """
+    num, dim = point.shape
+    squares = sum(
+        (point[:, axis][:, None] - point[:, axis][None, :]) ** 2 for axis in range(dim)
+    )
+    # A dense square of all pairs: indexing has a scatter as its derivative.
+    same = jnp.eye(num, dtype=bool)
+    energies, slopes = pair_energy(jnp.where(same, 1, squares))
+    energies, slopes = (jnp.where(same, 0, terms) for terms in (energies, slopes))
+    ones = jnp.ones(num, point.dtype)
+    sums = matmul(slopes, jnp.concatenate([point, ones[:, None]], 1))
+    gradient = 2 * (sums[:, dim:] * point - sums[:, :dim])
+    # Products, for a sum would have the energies computed again, and slowly.
+    total = matmul(ones, matmul(energies, ones))
+    return total / 2, gradient

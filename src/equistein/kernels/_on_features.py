@@ -13,7 +13,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
 from equistein._products import einsum, matmul
 from equistein._types import Features, LogDensity, Particles, Point
-from equistein.features import AbstractFeatures, jacobian
+from equistein.features import AbstractFeatures
 from equistein.groups import check_invariance
 from equistein.kernels._bandwidth import SquaredDistances
 from equistein.kernels._base import AbstractKernel, Prepared
@@ -80,7 +80,7 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
         """Return $B(F(x), F(y))$."""
 
     def prepare(self, sources: Sources, scores: Sources) -> PreparedFeatures:
-        jac = jax.vmap(lambda y: jacobian(self.features, y))(sources)
+        jac = jax.vmap(self.features.jacobian)(sources)
         pushed = einsum("nfd,nd->nf", jac, flatten(scores))
         pushed = pushed + jax.vmap(self.features.laplacian)(sources)
         metric = einsum("nfd,ngd->nfg", jac, jac)
@@ -101,7 +101,7 @@ class AbstractPulledBackKernel(AbstractFeatureKernel, AbstractDerivedKernel):
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
         middle = self._feature_matrix(self.features(x), self.features(y))
         return matmul(
-            matmul(jacobian(self.features, x).T, middle), jacobian(self.features, y)
+            matmul(self.features.jacobian(x).T, middle), self.features.jacobian(y)
         )
 
     def _squared_distances(self, particles: Particles) -> SquaredDistances:
@@ -242,7 +242,7 @@ class Moments(AbstractFeatureKernel):
     def at(self, particles: Particles) -> "Moments":
         """Return this kernel with the metric G of some particles."""
         some = particles[:: -(-len(particles) // _MAX_PARTICLES)]
-        jac = jax.vmap(lambda y: jacobian(self.features, y))(some)
+        jac = jax.vmap(self.features.jacobian)(some)
         rows = jnp.swapaxes(jac, 1, 2).reshape(-1, jac.shape[1])
         metric = matmul(rows.T, rows) / len(some)
         size = len(metric)
@@ -265,10 +265,8 @@ class Moments(AbstractFeatureKernel):
         return jax.vmap(jax.grad(lambda x: matmul(self.features(x), weights)))(targets)
 
     def matrix(self, x: Point, y: Point) -> Float[Array, "dim dim"]:
-        right = jnp.linalg.solve(
-            self._known_metric(x.dtype), jacobian(self.features, y)
-        )
-        return matmul(jacobian(self.features, x).T, right)
+        right = jnp.linalg.solve(self._known_metric(x.dtype), self.features.jacobian(y))
+        return matmul(self.features.jacobian(x).T, right)
 
     def _known_metric(self, dtype: jnp.dtype) -> Metric:
         if self.metric is None:

@@ -13,9 +13,8 @@ from jaxtyping import Array, Bool, Float
 from equistein._arrays import as_keys
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers, check_positive
-from equistein._products import matmul
 from equistein._types import AnyKey, Key, Particles, Point, Scalar
-from equistein.features import pair_differences
+from equistein.features import pair_differences, pair_sum
 from equistein.targets._particle_system import AbstractParticleSystem, centered_starts
 
 Squares: TypeAlias = Float[Array, "particle particle"]
@@ -220,27 +219,12 @@ def _pair_sum(pair_energy: PairEnergy, point: Point) -> Scalar:
     Its gradient, $2 \sum_j u'(r_{ij}^2) (x_i - x_j)$, comes in the same pass, by one
     product, and can be differentiated again. `pair_energy` must be finite at 1.
     """
-    return _value_and_gradient(pair_energy, point)[0]
+    return pair_sum(pair_energy, point)[0]
 
 
 @_pair_sum.defjvp
 def _push(
     pair_energy: PairEnergy, primals: tuple[Point], tangents: tuple[Point]
 ) -> tuple[Scalar, Scalar]:
-    value, gradient = _value_and_gradient(pair_energy, primals[0])
+    value, gradient = pair_sum(pair_energy, primals[0])
     return value, jnp.sum(gradient * tangents[0])
-
-
-def _value_and_gradient(pair_energy: PairEnergy, point: Point) -> tuple[Scalar, Point]:
-    num, dim = point.shape
-    squares = sum(
-        (point[:, axis][:, None] - point[:, axis][None, :]) ** 2 for axis in range(dim)
-    )
-    # A dense square of all pairs: indexing has a scatter as its derivative.
-    same = jnp.eye(num, dtype=bool)
-    energies, slopes = pair_energy(jnp.where(same, 1, squares))
-    energies, slopes = (jnp.where(same, 0, terms) for terms in (energies, slopes))
-    ones = jnp.ones((num, 1), point.dtype)
-    sums = matmul(slopes, jnp.concatenate([point, ones], 1))
-    gradient = 2 * (sums[:, dim:] * point - sums[:, :dim])
-    return jnp.sum(energies) / 2, gradient

@@ -129,7 +129,8 @@ class _Encoder:
             owner = self._encode(part.__self__, where)
             return {"method": part.__name__, "of": owner}
         if isinstance(part, eqx.Module):
-            return self._module(part, vars(part), where)
+            names = [field.name for field in dataclasses.fields(part)]
+            return self._module(part, {n: getattr(part, n) for n in names}, where)
         if isinstance(part, jax.tree_util.Partial):
             names = ("func", "args", "keywords")
             return self._module(part, {n: getattr(part, n) for n in names}, where)

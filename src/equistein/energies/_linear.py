@@ -1,0 +1,112 @@
+"""Energies that are linear in invariant features."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._check_arguments import check_arguments
+from equistein._products import matmul
+from equistein._types import Point, Scalar
+from equistein.energies._base import AbstractEnergy, Evaluation, freeze
+from equistein.energies._joint import check_class
+from equistein.features import AbstractFeatures
+from equistein.groups import AbstractGroup
+
+
+@check_arguments
+class LinearEnergy(AbstractEnergy):
+    r"""An energy that is linear in invariant features, $E(x) = E_0(x) + c \cdot F(x)$.
+
+    `es.fit_linear` finds the coefficients by one solve. With classes each has its own,
+
+    $$E_y(x) = E_0(x) + c_y \cdot F(x) - b_y, \qquad
+      p(y | x) = \mathrm{softmax}(-E_y(x)), \qquad E(x) = -\log \sum_y e^{-E_y(x)}.$$
+
+    Args:
+        features: The features F.
+        base: The known part $E_0$, such as `KnownEnergy` or another fit; None is 0.
+            It has the symmetry of the features, and no gradient reaches its weights.
+        coefficients: $c$, or a row for each class, to evaluate or train it without
+            `fit_linear`.
+        biases: The bias $b_y$ of each class; None without classes.
+
+    Raises:
+        ValueError: If coefficients and biases do not fit.
+
+    References:
+        Hyvärinen (2007), Some extensions of score matching, section 4: the solve.
+    """
+
+    features: AbstractFeatures
+    base: AbstractEnergy | None
+    coefficients: Float[Array, "*class feature"] | None
+    biases: Float[Array, " class"] | None
+
+    def __init__(
+        self,
+        features: AbstractFeatures,
+        base: AbstractEnergy | None = None,
+        *,
+        coefficients: Float[Array, "*class feature"] | None = None,
+        biases: Float[Array, " class"] | None = None,
+    ):
+        if not isinstance(features, AbstractFeatures):
+            raise ValueError(
+                "LinearEnergy needs `features`, such as es.features.PairBasis, but "
+                f"got a {type(features).__name__}."
+            )
+        rows = () if biases is None else biases.shape
+        if coefficients is not None and coefficients.shape[:-1] != rows:
+            raise ValueError(
+                "LinearEnergy needs `coefficients` of shape (feature,), or (class, "
+                f"feature) with as many `biases`, but got {coefficients.shape}."
+            )
+        self.features, self.base = features, base
+        self.coefficients, self.biases = coefficients, biases
+
+    def __call__(self, point: Point) -> Scalar:
+        return self.evaluate(point).energy
+
+    def evaluate(self, point: Point) -> Evaluation:
+        if self.coefficients is None:
+            raise ValueError(
+                "This LinearEnergy has no `coefficients` yet: take the `energy` that "
+                "es.fit_linear returns, or give some, such as zeros."
+            )
+        if self.biases is None:
+            total = self.features.dot(self.coefficients, point)
+        else:
+            values = self.features(point)
+            total = matmul(self.coefficients.astype(values.dtype), values)
+        if self.base is not None:
+            total = total + freeze(self.base)(point)
+        if self.biases is None:
+            return Evaluation(total)
+        logits = self.biases.astype(point.dtype) - total
+        return Evaluation(-jax.nn.logsumexp(logits), logits)
+
+    def group(self, shape: tuple[int, ...]) -> AbstractGroup:
+        return self.features.group(shape)
+
+    def num_classes(self, shape: tuple[int, ...]) -> int | None:
+        return None if self.biases is None else len(self.biases)
+
+    def condition(self, label: Any) -> "LinearEnergy":
+        if self.biases is None or self.coefficients is None:
+            return super().condition(label)  # type: ignore[return-value]
+        check_class(label, len(self.biases))
+        return LinearEnergy(
+            self.features, self.base, coefficients=self.coefficients[label]
+        )
+
+    def with_coefficients(
+        self, coefficients: np.ndarray, biases: np.ndarray | None = None
+    ) -> "LinearEnergy":
+        """Return it with other coefficients."""
+        return LinearEnergy(
+            self.features, self.base, coefficients=jnp.asarray(coefficients, float),
+            biases=None if biases is None else jnp.asarray(biases, float),
+        )  # fmt: skip

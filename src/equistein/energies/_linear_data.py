@@ -1,0 +1,127 @@
+"""The data of a linear fit, in blocks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import numpy as np
+
+from equistein.features import Rows
+
+_BLOCK = 8_192  # points that are read together
+_COPIES = 8  # of each point, with other noise
+_SOME = 1_000
+_ROUNDS = 500  # of the biases
+
+
+class LinearData:
+    """The rows of a fit, a block at a time, as often as they are asked for."""
+
+    def __init__(self, group: Any, data: Any, noise: Any, num_folds: int, key: Any):
+        self._group, self._noise, self._num_folds = group, noise, num_folds
+        self._seed = np.asarray(jr.key_data(key)).ravel().tolist()
+        self._is_array = hasattr(data, "__array__")
+        self._parts: dict[str, Any] = {}
+        self.add(data=data)
+        first = next(iter(self._parts["data"]))
+        self.some = self._checked(first[:: max(1, len(first) // _SOME)])
+        self.num_classes = None
+
+    def add(self, **parts: Any) -> None:
+        """Add what is known of each point, or of each of each block."""
+        for name, part in parts.items():
+            if part is not None and self._is_array:
+                part = part if isinstance(part, np.memmap) else np.asarray(part)
+                part = [part[i : i + _BLOCK] for i in range(0, len(part), _BLOCK)]
+            elif part is not None and iter(part) is part:
+                raise ValueError(
+                    f"`{name}` are read several times: give an array, or a list of "
+                    "arrays, not an iterator."
+                )
+            if part is not None:
+                self._parts[name] = part
+        if parts.get("labels") is not None:
+            known = np.unique(np.concatenate([*map(np.asarray, self._parts["labels"])]))
+            if known.dtype.kind not in "iu" or list(known) != [*range(len(known))]:
+                raise ValueError(
+                    "`labels` must be classes, all whole numbers from 0 on, but got "
+                    f"{known[:10]}."
+                )
+            self.num_classes = len(known)
+
+    def _checked(self, points: Any) -> np.ndarray:
+        """Return points in double precision, on the group's subspace."""
+        points = np.asarray(points, np.float64)
+        if points.ndim < 2 or not len(points) or not np.isfinite(points).all():
+            raise ValueError(
+                "`data` must be finite numbers of shape (n, *shape), but got shape "
+                f"{points.shape} with {np.sum(~np.isfinite(points))} not finite."
+            )
+        with jax.enable_x64(True):
+            return np.asarray(self._group(points.shape[1:]).project_points(points))
+
+    def rows(self, label: int | None) -> Iterator[tuple[int, Rows]]:
+        """Yield the rows of a class, or all, each with its fold."""
+        drawn = np.random.default_rng(self._seed)
+        for parts in zip(*self._parts.values(), strict=True):
+            known = dict(zip(self._parts, map(np.asarray, parts), strict=True))
+            points = self._checked(known["data"])
+            lengths = {name: len(part) for name, part in known.items()}
+            if len(set(lengths.values())) > 1:
+                raise ValueError(f"`fit_linear` got different numbers: {lengths}.")
+            weights = known.get("weights", np.ones(len(points))).astype(float)
+            rows = Rows(points, known.get("forces"), weights)
+            folds = drawn.permutation(len(points)) % self._num_folds
+            for fold in range(self._num_folds):
+                chosen = folds == fold
+                if label is not None:
+                    chosen &= known["labels"] == label
+                if chosen.any():
+                    blur = self._noise is not None
+                    yield (
+                        fold,
+                        self._blurred(drawn, rows[chosen]) if blur else rows[chosen],
+                    )
+
+    def biases(self, features: Any, rows: np.ndarray) -> np.ndarray | None:
+        r"""Return b of coefficients c: the labels are likeliest by softmax(b - c F).
+
+        None without classes.
+        """
+        if self.num_classes is None:
+            return None
+        energies: list[np.ndarray] = []
+        counts = np.zeros(len(rows))
+        for label in range(len(rows)):
+            for _, part in self.rows(label):
+                energies.append(double_features(features, part.points) @ rows.T)
+                counts[label] += len(part)
+        values, biases = np.concatenate(energies), np.zeros(len(rows))
+        for _ in range(_ROUNDS):
+            logits = biases - values
+            chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+            expected = np.sum(chances / chances.sum(axis=1, keepdims=True), axis=0)
+            biases += np.log(counts / expected)
+        return biases
+
+    def _blurred(self, drawn: np.random.Generator, rows: Rows) -> Rows:
+        """Return copies of rows with noise, and the scores of the noise as forces."""
+        noise = drawn.normal(size=(len(rows), _COPIES // 2, *rows.points.shape[1:]))
+        noise = np.concatenate([noise, -noise], axis=1)
+        noise = self._checked(noise.reshape(-1, *rows.points.shape[1:]))
+        points = np.repeat(rows.points, _COPIES, axis=0) + self._noise * noise
+        weights = np.repeat(rows.weights / _COPIES, _COPIES)
+        return Rows(points, -noise / self._noise, weights, _COPIES)
+
+
+def double_features(features: Any, points: Any) -> np.ndarray:
+    """Return the features of points, in double precision."""
+    with jax.enable_x64(True):
+        return np.asarray(_values(features, np.asarray(points, np.float64)))
+
+
+@eqx.filter_jit
+def _values(features, points):
+    return jax.lax.map(features, points, batch_size=64)

@@ -1,0 +1,211 @@
+"""The normal equations of a linear energy, and their solution."""
+
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from equistein.features import (
+    accumulate,
+    add,
+    Blocks,
+    Equations,
+    sum_equations,
+    sum_squares,
+)
+
+_RIDGES = 10.0 ** np.arange(-12.0, 1.0, 0.5)
+_RIDGE = 1e-8  # of a single fold
+_FEW = 500  # features
+_CONSTANT = 1e-12  # of the largest diagonal, below which a feature is constant
+_RATIO = 1.4  # of forces to those that the points imply, beyond which it warns
+_UNSURE = 0.2  # of the square of the latter, by their errors
+
+
+class LinearSolution(eqx.Module):
+    r"""The coefficients of one class, and what further points are added to.
+
+    $(H + \lambda P\, \mathrm{diag}\, H)\, c = b$, with the penalties P of the features.
+
+    Attributes:
+        coefficients: $c$; 0 for features that are constant on the data or left out.
+        inverse: The inverse of the matrix.
+        ridge: $\lambda$.
+        num_effective: The effective number of parameters, the trace of inverse times H.
+        used: Which features are neither constant nor left out.
+        covariance: Of $c$: the sandwich of the inverse and $\sum_i g_i g_i^\top$, with
+            $g_i$ the part of the gradient that comes from one point.
+        shares: The weights of score matching and of force matching.
+        force_error: The root mean square error of a coordinate of the given forces.
+    """
+
+    coefficients: np.ndarray
+    inverse: np.ndarray
+    ridge: float
+    num_effective: float
+    used: np.ndarray
+    covariance: Any = None
+    shares: tuple[float, float] = (1.0, 0.0)
+    force_error: float = float("nan")
+    folds: tuple[Equations, ...] = ()
+    squares: Any = 0.0
+
+    def errors(self, features: np.ndarray) -> np.ndarray:
+        r"""Return the standard error of $c \cdot v$ for each row v."""
+        squares = np.einsum("im,mn,in->i", features, self.covariance, features)
+        return np.sqrt(np.maximum(squares, 0))
+
+
+def solve_linear(
+    energy: Any,
+    blocks: Blocks,
+    *,
+    ridge: float | None = None,
+    shares: tuple[float, float] | None = None,
+    before: LinearSolution | None = None,
+    mesh: Mesh | None = None,
+) -> LinearSolution:
+    """Return the coefficients of a `LinearEnergy` that fit some points best.
+
+    Args:
+        energy: The energy.
+        blocks: The points.
+        ridge: The ridge, or None for the one by which folds predict each other best.
+        shares: The weights of score matching and of force matching; None for those
+            that the scatter of both gives.
+        before: The solution for earlier points, which these are added to.
+        mesh: The devices that share the rows.
+
+    Raises:
+        ValueError: If there are fewer numbers than features, or no feature varies.
+    """
+    features, base = energy.features, energy.base
+    known = (
+        np.zeros_like
+        if base is None
+        else lambda points: np.asarray(
+            _gradients(base, jnp.asarray(points, float)), np.float64
+        )
+    )
+    sums = accumulate(sum_equations, features, known, blocks(), mesh)
+    folds, squares = [sums[fold] for fold in sorted(sums)], 0.0
+    if before is not None:
+        pairs = itertools.zip_longest(before.folds, folds)
+        folds = [add(*[p for p in pair if p is not None]) for pair in pairs]
+        shares, squares = before.shares, before.squares
+    size = next(iter(blocks()))[1].points[0].size
+    total = add(*folds)
+    scatter = lambda c, w: sum(
+        accumulate(sum_squares, features, known, blocks(), mesh, c, w).values()
+    )
+    if shares is None and not total.force_weight:
+        shares = 1.0, 0.0
+    if shares is None:
+        by_forces = solve(folds, (0.0, 1.0), None, features)
+        by_points = solve(folds, (1.0, 0.0), None, features)
+        spread = scatter(by_forces.coefficients, (1.0, 0.0))
+        if base is None:
+            _check_unit(total, by_points, spread)
+        variance = np.sum(by_points.inverse * spread) / by_points.used.sum()
+        of_forces = total.force_variance(by_forces.coefficients, size)
+        shares = of_forces / float(variance), 1.0
+    found = solve(folds, shares, ridge, features)
+    num, numbers = int(found.used.sum()), float(total.weight) * size
+    if numbers < num or not num:
+        raise ValueError(
+            f"`fit_linear` has {numbers:.0f} numbers to determine {num} of "
+            f"{len(found.used)} features by (those that vary): give more points, or "
+            "fewer features."
+        )
+    squares = squares + scatter(found.coefficients, shares)
+    return dataclasses.replace(
+        found, covariance=found.inverse @ squares @ found.inverse, shares=shares,
+        force_error=total.force_variance(found.coefficients, size) ** 0.5,
+        folds=tuple(folds), squares=squares,
+    )  # fmt: skip
+
+
+@eqx.filter_jit
+def _gradients(base, points):
+    return jax.vmap(jax.grad(base))(points)
+
+
+def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
+    """Warn if forces are a multiple of those that the points alone imply."""
+    c, covariance = points.coefficients, points.inverse @ spread @ points.inverse
+    implied = c @ total.force_matrix @ c
+    by_error = np.sum(total.force_matrix * covariance)
+    ratio = float(c @ total.force_vector) / float(implied - by_error)
+    if by_error < _UNSURE * implied and not 1 / _RATIO < ratio < _RATIO:
+        warnings.warn(
+            f"`forces` are {ratio:.3g} times those that the points imply: they must be "
+            "-grad U / kT, in kT over the unit of length of the points. Another unit, "
+            "sign or temperature?",
+            stacklevel=5,
+        )
+
+
+def solve(
+    folds: Sequence[Equations], shares: Any, ridge: float | None, features: Any
+) -> LinearSolution:
+    """Solve the equations, leaving out features that are unbounded as they come out."""
+    matrix, vector = add(*folds).combined(shares)
+    diagonal, penalties = np.diag(matrix), features.penalties(len(vector))
+    used = diagonal > _CONSTANT * max(diagonal.max(), 1e-300)
+    if ridge is None and len(folds) > 1:
+        parts = [fold.combined(shares) for fold in folds]
+        ridge = _best_ridge(matrix, vector, parts, used, penalties)
+    ridge = _RIDGE if ridge is None else float(ridge)
+    while True:
+        values, axes = _eigen(matrix, used, penalties)
+        inverse = (axes / (values + ridge)) @ axes.T
+        worse = used & features.unbounded(inverse @ vector)
+        if not worse.any():
+            num = float(np.sum(values / (values + ridge)))
+            return LinearSolution(inverse @ vector, inverse, ridge, num, used)
+        used = used & ~worse
+
+
+def _eigen(
+    matrix: np.ndarray, used: np.ndarray, penalties: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues of the scaled matrix, and its axes in coefficients."""
+    part = matrix[np.ix_(used, used)]
+    scale = 1 / np.sqrt(np.diag(part) * penalties[used])
+    values, vectors = np.linalg.eigh(scale[:, None] * part * scale)
+    axes = np.zeros((len(matrix), len(values)))
+    axes[used] = scale[:, None] * vectors
+    return np.maximum(values, 0), axes
+
+
+def _best_ridge(
+    matrix: np.ndarray,
+    vector: np.ndarray,
+    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    used: np.ndarray,
+    penalties: np.ndarray,
+) -> float:
+    """Return the largest ridge by which folds predict each other about best.
+
+    It is worse than the best by less than half a standard error over the folds: what
+    the data never saw is smoother than they are. Of many features one fold is enough,
+    as each takes a decomposition.
+    """
+    losses = []
+    for part, slope in folds if used.sum() <= _FEW else folds[:1]:
+        values, axes = _eigen(matrix - part, used, penalties)
+        curve, along = axes.T @ part @ axes, axes.T @ (vector - slope)
+        slope = axes.T @ slope
+        places = [along / (values + ridge) for ridge in _RIDGES]
+        losses.append([place @ curve @ place / 2 - slope @ place for place in places])
+    worse = np.array(losses)
+    worse = worse - worse[:, [np.argmin(worse.sum(axis=0))]]
+    error = np.std(worse, axis=0) * len(losses) ** 0.5 / 2
+    return float(_RIDGES[np.flatnonzero(worse.sum(axis=0) <= error)[-1]])

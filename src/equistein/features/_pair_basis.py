@@ -1,0 +1,293 @@
+"""Functions of the distances between particles, summed over like pairs."""
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+from jaxtyping import Array, Float
+
+from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers, check_positive
+from equistein._products import matmul, tensordot
+from equistein._types import Features, Particles, Point, Scalar
+from equistein.features._base import (
+    pair_differences,
+    pair_sum,
+    smooth_norm,
+    smooth_norm_laplacian,
+)
+from equistein.features._pair_features import AbstractPairFeatures
+from equistein.groups import encode_species
+
+_FLOOR = 0.3  # of the least distance: powers are constant below
+_POWER_PENALTY = 1e-2
+_SMOOTHED = 1e-4  # of the least distance
+_MARGIN, _KNOTS = 6, 32  # of the table: spacings beyond the ends, knots a spacing
+_CHUNK = 2**22  # distances that are looked at together
+
+
+@check_arguments
+class PairBasis(AbstractPairFeatures):
+    r"""Functions of distance, summed over the pairs of each two species.
+
+    $$F_{sk}(x) = \sum_{ij \in s} \varphi_{sk}(r_{ij}), \qquad
+      \varphi_{sk}(r) = e^{-(\log r - c_{sk})^2 / 2 w_s^2} \text{ or } r^p$$
+
+    The centers c are spread evenly over the logarithm of the distances that a pair of
+    species has in the data, w is their spacing; below the least distance and above the
+    largest, powers alone remain. Negative powers keep particles apart where the data
+    say nothing, positive ones hold a cluster together. Where all species are distinct
+    each pair has functions of its own. Constant on the orbits of
+    `PointCloud(species, dim)` with reflections.
+
+    Args:
+        species: One label for each particle; particles with the same label are alike.
+        data: Points whose distances are the range of each pair of species.
+        num_gaussians: The number of Gaussians of a pair of species; 0 for none.
+        powers: The exponents p; lengths are in units of the least distance for
+            negative ones, constant below .3 of it, and of the largest for positive.
+        cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$; take
+            negative powers only.
+
+    Raises:
+        ValueError: If there are fewer than two particles, no function, or a number is
+            out of range.
+    """
+
+    species: tuple[int, ...]
+    epsilon: float
+    least: tuple[float, ...]
+    most: tuple[float, ...]
+    num_gaussians: int
+    powers: tuple[float, ...]
+    cutoff: float | None
+
+    def __init__(
+        self,
+        species: Sequence[Hashable],
+        data: Particles | np.ndarray,
+        *,
+        num_gaussians: int = 12,
+        powers: Sequence[float] = (-12.0, 2.0, 4.0),
+        cutoff: float | None = None,
+    ):
+        check_integers("PairBasis", least=0, num_gaussians=num_gaussians)
+        if cutoff is not None:
+            check_positive("PairBasis", cutoff=cutoff)
+        self.species, self.epsilon = encode_species(species), 1.0
+        self.num_gaussians, self.cutoff = num_gaussians, cutoff
+        self.powers = tuple(map(float, powers))
+        if not num_gaussians + len(self.powers) or 0.0 in self.powers:
+            raise ValueError(
+                "PairBasis needs `num_gaussians` or `powers`, exponents but 0, but got "
+                f"{num_gaussians} and {self.powers}."
+            )
+        self.least, self.most = self._ranges(np.asarray(data, np.float64))
+        self.epsilon = _SMOOTHED * min(self.least)
+
+    def __call__(self, point: Point) -> Features:
+        values = self._basis(self.distances(point))
+        return jnp.concatenate(
+            [jnp.sum(values[kind], axis=0) for kind in self.blocks()]
+        )
+
+    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
+        """Return the Jacobian and the Laplacian, by derivatives in each distance."""
+        self.group(point.shape)
+        first, second = self._pairs()
+        gaps = pair_differences(point, (first, second))
+        r = smooth_norm(gaps, self.epsilon)
+        slopes, bends = two_derivatives(self._basis, r)
+        spread = smooth_norm_laplacian(r, point.shape[-1], self.epsilon)
+        steep = 1 - (self.epsilon / r) ** 2  # |grad r|^2
+        # Both particles of a pair move, and each contributes the Laplacian in r.
+        bends = 2 * (bends * steep[:, None] + slopes * spread[:, None])
+        rows = np.arange(len(first))
+        incidence = np.zeros((len(first), len(self.species)))
+        incidence[rows, first], incidence[rows, second] = 1, -1
+        units = (gaps / r[:, None])[:, None] * jnp.asarray(incidence, r.dtype)[
+            ..., None
+        ]
+        units = units.reshape(len(rows), -1)
+        kinds = self.blocks()
+        if len(kinds) == len(rows):  # each pair has its own functions
+            jac = slopes[:, :, None] * units[:, None, :]
+            return jac.reshape(-1, point.size), bends.ravel()
+        return (
+            jnp.concatenate([matmul(slopes[kind].T, units[kind]) for kind in kinds]),
+            jnp.concatenate([jnp.sum(bends[kind], axis=0) for kind in kinds]),
+        )
+
+    def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
+        r"""Return $c \cdot F(x)$; sums of Gaussians come from a table of cubics."""
+        return _dot(self, coefficients.astype(point.dtype), point)
+
+    def dot_and_gradient(
+        self, coefficients: Float[Array, " feature"], point: Point
+    ) -> tuple[Scalar, Point]:
+        r"""Return $c \cdot F(x)$ and its gradient, without $\varphi$ of each pair."""
+        kinds = np.zeros([len(self.species)] * 2, int)
+        kinds[self._pairs()] = self._kind_of_pairs()
+        kinds = (kinds + kinds.T).ravel() if len(self.least) > 1 else np.zeros(1, int)
+        table = coefficients.reshape(len(self.least), -1)
+        bumps, powers = jnp.split(table, [self.num_gaussians], axis=1)
+        cubics = tensordot(bumps, jnp.asarray(self._cubics(), point.dtype), axes=1)
+
+        def pair_energy(squares):
+            distances = jnp.sqrt(squares.ravel() + self.epsilon**2)
+            along = jnp.ones_like(distances)
+            values, slopes = self._bumps(distances, kinds, cubics)
+            rest = lambda r: sum(
+                column[kinds] * power
+                for column, power in zip(powers.T, self._powers(r, kinds), strict=True)
+            )
+            if powers.size:
+                more, more_slopes = jax.jvp(rest, (distances,), (along,))
+                values, slopes = values + more, slopes + more_slopes
+            if self.cutoff is not None:
+                end, end_slopes = jax.jvp(self._end, (distances,), (along,))
+                values, slopes = values * end, slopes * end + values * end_slopes
+            slopes = slopes / (2 * distances)
+            return values.reshape(squares.shape), slopes.reshape(squares.shape)
+
+        return pair_sum(pair_energy, point)
+
+    def _bumps(self, distances, kinds, cubics):
+        """Return the sum of the Gaussians at each distance, and its slope."""
+        if not self.num_gaussians:
+            return jnp.zeros_like(distances), jnp.zeros_like(distances)
+        along = jnp.ones_like(distances)
+        places = lambda r: (self._places(r, kinds) + _MARGIN) * _KNOTS
+        place, steep = jax.jvp(places, (distances,), (along,))
+        last = cubics.shape[1] - 1e-2
+        inside = jnp.clip(place, 0, last)
+        knot = inside.astype(int)
+        rows = jnp.asarray(kinds * cubics.shape[1], knot.dtype) + knot
+        at = lambda column: column.at[rows].get(mode="promise_in_bounds")
+        columns, u = cubics.reshape(-1, 4).T, inside - knot.astype(place.dtype)
+        a, b, c, d = map(at, columns)
+        values = a + u * (b + u * (c + u * d))
+        # From a table of their own: from the same one, XLA would keep what it read.
+        b, c, d = (at((i + 1.0) * column) for i, column in enumerate(columns[1:]))
+        slopes = (b + u * (c + u * d)) * steep
+        return values, jnp.where((place > 0) & (place < last), slopes, 0)
+
+    def _cubics(self) -> np.ndarray:
+        """Return the cubics that each Gaussian is between knots, `(k, knot, 4)`."""
+        num = self.num_gaussians
+        places = np.arange((num - 1 + 2 * _MARGIN) * _KNOTS + 2) / _KNOTS - _MARGIN
+        gaps = places - np.arange(num)[:, None]
+        values = np.exp(-(gaps**2) / 2)
+        slopes = -gaps * values / _KNOTS
+        rise, first, second = np.diff(values), slopes[:, :-1], slopes[:, 1:]
+        left = 3 * rise - 2 * first - second
+        return np.stack([values[:, :-1], first, left, first + second - 2 * rise], -1)
+
+    def unbounded(self, coefficients: np.ndarray) -> np.ndarray:
+        """Return the powers that lead near zero or far away with a negative sign."""
+        table = coefficients.reshape(len(self.least), -1)[:, self.num_gaussians :]
+        found = np.zeros((len(table), self.num_gaussians + len(self.powers)), bool)
+        for sign in (-1, 1) if self.cutoff is None else (-1,):
+            some = [i for i, power in enumerate(self.powers) if sign * power > 0]
+            for kind, row in enumerate(table):
+                leading = [i for i in some if row[i] != 0]
+                if leading:
+                    first = max(leading, key=lambda i: abs(self.powers[i]))
+                    found[kind, self.num_gaussians + first] = row[first] < 0
+        return found.ravel()
+
+    def penalties(self, num: int) -> np.ndarray:
+        """Return less for powers: what is beyond the data must stay there."""
+        powers = np.full(len(self.powers), _POWER_PENALTY)
+        row = np.concatenate([np.ones(self.num_gaussians), powers])
+        return np.tile(row, len(self.least))
+
+    def _kind_of_pairs(self) -> np.ndarray:
+        sizes = [kind.stop - kind.start for kind in self.blocks()]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    def _basis(self, distances: Float[Array, " pair"]) -> Float[Array, "pair function"]:
+        """Return each function at the distance of each pair."""
+        kinds = self._kind_of_pairs()
+        centers = jnp.arange(self.num_gaussians, dtype=distances.dtype)
+        gaps = self._places(distances, kinds)[:, None] - centers[None]
+        powers = [power[:, None] for power in self._powers(distances, kinds)]
+        values = jnp.concatenate([jnp.exp(-(gaps**2) / 2), *powers], axis=1)
+        return values * self._end(distances)[:, None]
+
+    def _places(
+        self, distances: Float[Array, " pair"], kinds: np.ndarray
+    ) -> Float[Array, " pair"]:
+        """Return where distances are, in the spacing of the centers from the first."""
+        least, most = np.log(self.least)[kinds], np.log(self.most)[kinds]
+        spacing = np.maximum(most - least, 1e-6) / max(self.num_gaussians - 1, 1)
+        as_array = lambda numbers: jnp.asarray(numbers, distances.dtype)
+        return (jnp.log(distances) - as_array(least)) / as_array(spacing)
+
+    def _powers(
+        self, distances: Float[Array, " pair"], kinds: np.ndarray
+    ) -> list[Float[Array, " pair"]]:
+        unit = lambda sizes: jnp.asarray(np.array(sizes)[kinds], distances.dtype)
+        core = jnp.maximum(distances / unit(self.least), _FLOOR)
+        far = distances / unit(self.most)
+        return [_power(core if power < 0 else far, power) for power in self.powers]
+
+    def _end(self, distances: Float[Array, " pair"]) -> Float[Array, " pair"]:
+        if self.cutoff is None:
+            return jnp.ones_like(distances)
+        return jnp.maximum(1 - (distances / self.cutoff) ** 2, 0) ** 3
+
+    def _ranges(self, data: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the least and the largest distance of each pair of species."""
+        self.group(data.shape[1:])
+        first, second = self._pairs()
+        least = np.full(len(first), np.inf)
+        most = np.zeros(len(first))
+        for rows in np.array_split(data, max(1, len(data) * len(first) // _CHUNK)):
+            lengths = np.linalg.norm(rows[:, first] - rows[:, second], axis=-1)
+            least = np.minimum(least, lengths.min(axis=0))
+            most = np.maximum(most, lengths.max(axis=0))
+        kinds = self.blocks()
+        floor = 1e-3 * max(most.max(), 1e-30)  # where particles coincide
+        return (
+            tuple(max(floor, float(least[kind].min())) for kind in kinds),
+            tuple(max(floor, float(most[kind].max())) for kind in kinds),
+        )
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _dot(basis: PairBasis, coefficients: Features, point: Point) -> Scalar:
+    return basis.dot_and_gradient(coefficients, point)[0]
+
+
+def _dot_change(basis, values, changes):
+    value, gradient = basis.dot_and_gradient(*values)
+    of_coefficients, of_point = changes
+    change = jnp.zeros_like(value)
+    if not isinstance(of_point, SymbolicZero):
+        change += jnp.sum(gradient * of_point)
+    if not isinstance(of_coefficients, SymbolicZero):
+        change += matmul(basis(values[1]), of_coefficients)
+    return value, change
+
+
+_dot.defjvp(_dot_change, symbolic_zeros=True)
+
+
+def _power(base: Float[Array, " pair"], power: float) -> Float[Array, " pair"]:
+    if power.is_integer():  # many times as fast as others
+        return jax.lax.integer_pow(base, int(power))
+    return base**power
+
+
+def two_derivatives(
+    functions: Callable[[Float[Array, " place"]], Float[Array, "place function"]],
+    places: Float[Array, " place"],
+) -> tuple[Float[Array, "place function"], Float[Array, "place function"]]:
+    """Return the first and second derivatives of functions of one number each."""
+    ones = jnp.ones_like(places)
+    slope = lambda at: jax.jvp(functions, (at,), (ones,))[1]
+    return jax.jvp(slope, (places,), (ones,))

@@ -1,0 +1,161 @@
+"""Fit an energy that is linear in features, by one solve."""
+
+import dataclasses
+import functools
+import warnings
+from typing import Any
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.sharding import Mesh
+
+from equistein._arrays import as_keys
+from equistein._numbers import check_positive
+from equistein._progress import progress_bar
+from equistein._sharding import check_mesh
+from equistein._types import AnyKey
+from equistein.energies import (
+    double_features,
+    LinearData,
+    LinearEnergy,
+    LinearSolution,
+    solve_linear,
+)
+from equistein.samplers import AnnealedSMC, MALA, Normal
+from equistein.training._fitted import Fitted
+from equistein.training._generators import SamplingGenerator
+from equistein.training._initial import Box
+
+_LARGE = 0.5  # kT, of the standard error of an energy
+
+
+class LinearFitted(Fitted):
+    """A learned density whose energy is linear in features.
+
+    Attributes:
+        solutions: The coefficients of each class, with their errors and equations.
+        noise: The noise that the data are blurred by, or None.
+    """
+
+    solutions: tuple[LinearSolution, ...] = ()
+    noise: float | None = None
+
+    def __repr__(self) -> str:
+        num = len(self.solutions[0].coefficients)
+        effective = ", ".join(f"{each.num_effective:.0f}" for each in self.solutions)
+        return f"LinearFitted({self.group!r}; {num} features, effectively {effective})"
+
+    def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
+        """Return the standard error of each point's energy less another's, by class."""
+        features = self.energy.features  # type: ignore[attr-defined]
+        gaps = double_features(features, points) - double_features(features, others)
+        return self.solutions[label].errors(gaps)
+
+    def update(
+        self, more: Any, *, forces: Any = None, labels: Any = None, weights: Any = None
+    ) -> "LinearFitted":
+        """Return the fit of the data so far and more, as `fit_linear` takes them."""
+        folds = [each.folds for each in self.solutions]
+        num, num_folds = sum(int(f.weight) for f in sum(folds, ())), len(folds[0])
+        source = LinearData(self.energy.group, more, self.noise, num_folds, jr.key(num))
+        source.add(forces=forces, weights=weights, labels=labels)
+        return _solved(self, source)
+
+
+def fit_linear(
+    key: AnyKey,
+    energy: LinearEnergy,
+    data: Any,
+    *,
+    forces: Any = None,
+    labels: Any = None,
+    weights: Any = None,
+    noise: float | None = None,
+    ridge: float | None = None,
+    held_out: float = 0.1,
+    mesh: Mesh | None = None,
+    progress: bool = True,
+) -> LinearFitted:
+    r"""Fit a linear energy to data by one solve.
+
+    The score matching objective of $E_0 + c \cdot F$ is quadratic in c,
+
+    $$\Bigl\langle \tfrac12 |\nabla E|^2 - \Delta E \Bigr\rangle = \tfrac12 c^\top A c -
+      b \cdot c + \text{const}, \quad A = \langle J J^\top \rangle, \quad
+      b = \langle \Delta F - J \nabla E_0 \rangle,$$
+
+    with J the Jacobian of F. Forces $f = -\nabla U / kT$ add $|\nabla E + f|^2$, with
+    the same matrix; the weight of each is the inverse of its scatter.
+
+    Args:
+        key: The source of randomness: of the folds, and of the noise.
+        energy: The features, and the known part.
+        data: The points, stacked on axis 0, also on disk; or a list of such arrays, or
+            another iterable of them that can be iterated several times.
+        forces: Of each point, in kT over the unit of length, NaN where unknown; of a
+            list of arrays a list, and so for labels and weights.
+        labels: The class of each point, from 0 on; each has its own coefficients.
+        weights: The weight of each point; by default 1.
+        noise: Blur the data by noise of this standard deviation, and fit by denoising:
+            for data that are rounded, or lie on a subspace.
+        ridge: The ridge, over the diagonal; None is the best one for points held out.
+        held_out: The fraction of a fold; each is held out in turn, or one of them with
+            more than 500 features. In the end all points are used.
+        mesh: The devices that share the rows.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        ValueError: If an argument does not fit, or the data are too few.
+
+    References:
+        Hyvärinen (2005), Estimation of non-normalized statistical models by score
+        matching; Vincent (2011) for denoising.
+    """
+    if not isinstance(energy, LinearEnergy):
+        raise ValueError(
+            f"`fit_linear` needs `energy`, a LinearEnergy, but got {energy!r}."
+        )
+    check_positive("`fit_linear`", noise=noise or 1.0, ridge=ridge or 1.0)
+    if not 0 <= held_out < 1 or (noise is not None and forces is not None):
+        raise ValueError(
+            "`fit_linear` needs `held_out` from 0 to below 1, and `forces` or `noise` "
+            f"but not both: got held_out={held_out!r}, noise={noise!r}."
+        )
+    num_folds = max(1, round(1 / held_out)) if held_out else 1
+    source = LinearData(energy.group, data, noise, num_folds, as_keys(key))
+    source.add(forces=forces, weights=weights, labels=labels)
+    some = jnp.asarray(source.some, float)
+    group = energy.group(some.shape[1:])
+    box, spread = Box(some, group), float(np.std(source.some))
+    reference = Normal(box.center, 1.5 * spread, group)
+    chains = MALA(1e-3 * spread**2, project=group.project)
+    sampler = AnnealedSMC(chains, reference=reference)
+    generator = SamplingGenerator(sampler, box, num_steps=2_000, num_at_once=1_024)
+    fitted = LinearFitted(energy, {}, [], generator, reference, noise=noise)
+    mesh = None if mesh is None else check_mesh("fit_linear", mesh)
+    return _solved(fitted, source, ridge=ridge, mesh=mesh, progress=progress)
+
+
+def _solved(
+    fitted: LinearFitted, source: LinearData, *, progress: bool = False, **options: Any
+) -> LinearFitted:
+    """Return a fit with the data of a source added to what it has."""
+    energy, shares = fitted.energy, (0.0, 1.0) if fitted.noise else None
+    assert isinstance(energy, LinearEnergy)
+    before = fitted.solutions or (None,) * (source.num_classes or 1)
+    solutions = []
+    for label, earlier in enumerate(progress_bar(before, disable=not progress)):
+        blocks = functools.partial(source.rows, label if source.num_classes else None)
+        solutions.append(
+            solve_linear(energy, blocks, shares=shares, before=earlier, **options)
+        )
+        features = double_features(energy.features, source.some)
+        error = np.median(solutions[-1].errors(features - features.mean(axis=0)))
+        if error > _LARGE:
+            text = f"The data determine the energy at them to {error:.2g} kT only"
+            warnings.warn(f"{text}: give more points, or fewer features.", stacklevel=3)
+    rows = np.array([each.coefficients for each in solutions])
+    biases = source.biases(energy.features, rows)
+    energy = energy.with_coefficients(rows[0] if biases is None else rows, biases)
+    return dataclasses.replace(fitted, energy=energy, solutions=tuple(solutions))

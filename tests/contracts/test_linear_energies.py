@@ -1,0 +1,221 @@
+"""Energies that are linear in features: exact where the truth is in their span."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import equistein as es
+
+SPECIES = {"alike": (0,) * 5, "two kinds": (0, 0, 1, 1, 1), "distinct": (0, 1, 2, 3)}
+DOUBLE_WELL = es.targets.DoubleWell()
+POWERS = (1.0, 2.0, 3.0, 4.0)
+
+
+@pytest.fixture(scope="module")
+def wells():
+    return np.asarray(DOUBLE_WELL.sample(jr.key(0), 4_000))
+
+
+class Quadratics(es.features.AbstractFeatures):
+    """Squares of the first and of the second coordinate."""
+
+    def __call__(self, point):
+        return point**2
+
+    def group(self, shape):
+        return es.groups.Signs(2)
+
+
+class WrongLaplacian(Quadratics):
+    def derivatives(self, point):
+        jac, laplacian = super().derivatives(point)
+        return jac, -laplacian
+
+
+def energy_of(features, **options):
+    return es.energies.LinearEnergy(features, **options)
+
+
+@pytest.mark.parametrize("cutoff", [None, 3.0])
+@pytest.mark.parametrize("kind", SPECIES)
+def test_derivatives_of_pairs_are_those_of_autodiff(kind, cutoff):
+    species = SPECIES[kind]
+    data = 2 * np.random.default_rng(0).normal(size=(30, len(species), 3))
+    basis = es.features.PairBasis(
+        species, data, num_gaussians=5, powers=(-6.0, -1.5, 2.0), cutoff=cutoff
+    )
+    with jax.enable_x64(True):
+        x = jnp.asarray(data[0])
+        found = basis.derivatives(x)
+        expected = es.features.AbstractFeatures.derivatives(basis, x)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert np.allclose(ours, theirs, rtol=1e-10, atol=1e-10 * abs(theirs).max())
+
+
+@pytest.mark.parametrize("kind", SPECIES)
+def test_the_table_gives_the_sum_over_pairs_and_its_gradients(kind):
+    species = SPECIES[kind]
+    data = 2 * np.random.default_rng(0).normal(size=(30, len(species), 3))
+    basis = es.features.PairBasis(species, data, num_gaussians=7)
+    x = jnp.asarray(data[1], float)
+    c = jr.normal(jr.key(0), basis(x).shape)
+    far = 3 * x  # where the Gaussians end
+    for point in (x, far):
+        assert np.allclose(basis.dot(c, point), c @ basis(point), rtol=1e-4, atol=1e-4)
+        ours = jax.grad(basis.dot, argnums=(0, 1))(c, point)
+        theirs = jax.grad(lambda c, x: c @ basis(x), argnums=(0, 1))(c, point)
+        for one, other in zip(ours, theirs, strict=True):
+            assert np.allclose(one, other, rtol=2e-3, atol=2e-4 * abs(other).max())
+    assert jnp.all(jnp.isfinite(jax.grad(basis.dot, argnums=1)(c, 0 * x)))
+
+
+def test_linear_energies_have_their_symmetry_and_survive_a_file(wells, tmp_path):
+    basis = es.features.PairBasis([0] * 4, wells)
+    fitted = es.fit_linear(0, energy_of(basis), wells, progress=False)
+    es.check_invariance(fitted.log_density, DOUBLE_WELL.group, jnp.asarray(wells[:5]))
+    fitted.save(tmp_path / "well")
+    again = es.load(tmp_path / "well")
+    assert np.array_equal(
+        jax.vmap(again.energy)(wells[:9]), jax.vmap(fitted.energy)(wells[:9])
+    )
+    more = again.update(wells[:100])
+    assert "15 features" in repr(more)
+    assert more.solutions[0].folds[0].weight > again.solutions[0].folds[0].weight
+
+
+@pytest.mark.parametrize("features", [Quadratics(), WrongLaplacian()])
+def test_normal_densities_are_found_by_one_solve(features):
+    widths = np.array([0.5, 2.0])
+    data = widths * np.random.default_rng(0).normal(size=(20_000, 2))
+    fitted = es.fit_linear(0, energy_of(features), data, progress=False)
+    errors = np.sqrt(np.diag(fitted.solutions[0].covariance))
+    gaps = fitted.solutions[0].coefficients - 0.5 / widths**2
+    close = np.all(np.abs(gaps) < 4 * errors) and np.all(errors < 0.05 / widths**2)
+    assert close == (type(features) is Quadratics)
+
+
+@pytest.mark.filterwarnings("ignore:The data determine")
+def test_the_double_well_is_found_as_fast_as_statistics_allow(wells):
+    true = -np.asarray(jax.vmap(DOUBLE_WELL.log_density)(jnp.asarray(wells, float)))
+    gaps = []
+    for num in (250, 4_000):
+        basis = es.features.PairBasis([0] * 4, wells, num_gaussians=0, powers=POWERS)
+        fitted = es.fit_linear(1, energy_of(basis), wells[:num], progress=False)
+        found = np.asarray(jax.vmap(fitted.energy)(jnp.asarray(wells, float)))
+        gaps.append(np.std(found - true))
+        errors = fitted.energy_errors(wells[:500], wells[500:1_000])
+        differences = (found - true)[:500] - (found - true)[500:1_000]
+        assert np.mean(np.abs(differences) < 3 * errors) > 0.9
+    assert gaps[1] < 0.25
+    assert gaps[1] < gaps[0]
+
+
+@pytest.mark.filterwarnings("ignore:The data determine")
+def test_updates_blocks_weights_and_known_parts_change_nothing(wells):
+    basis = es.features.PairBasis([0] * 4, wells[:500])
+    fit = lambda data, **options: es.fit_linear(
+        2, energy_of(basis), data, ridge=1e-4, progress=False, **options
+    )
+    data, size = wells[:900], 300
+    whole = fit(data)
+    parts = [
+        fit([data[:100], data[100:]]),
+        fit(np.concatenate([data, wells[900:]]), weights=np.arange(4_000) < 900),
+        fit(data[:size]).update(data[size:]),
+    ]
+    for part in parts:
+        for name in ("coefficients", "force_error"):
+            ours, theirs = (getattr(f.solutions[0], name) for f in (part, whole))
+            assert np.allclose(ours, theirs, rtol=1e-6, equal_nan=True)
+    base = es.energies.LinearEnergy(basis, coefficients=whole.energy.coefficients)
+    rest = es.fit_linear(
+        2, energy_of(basis, base=base), data, ridge=1e-12, progress=False
+    )
+    plain = es.fit_linear(2, energy_of(basis), data, ridge=1e-12, progress=False)
+    some = jnp.asarray(data[:50], float)
+    ours, theirs = (jax.vmap(jax.grad(f.energy))(some) for f in (rest, plain))
+    assert np.allclose(ours, theirs, atol=2e-2 * np.abs(theirs).max())
+
+
+def test_forces_and_noise_are_fitted_too(wells):
+    basis = es.features.PairBasis([0] * 4, wells, num_gaussians=0, powers=POWERS)
+    some = jnp.asarray(wells[:200], float)
+    forces = np.array(jax.vmap(jax.grad(DOUBLE_WELL.log_density))(some))
+    forces[20:] = np.nan
+    fitted = es.fit_linear(
+        3, energy_of(basis), wells[:200], forces=forces, progress=False
+    )
+    assert fitted.solutions[0].force_error < 1e-3
+    ours = jax.vmap(jax.grad(fitted.log_density))(some)
+    theirs = jax.vmap(jax.grad(DOUBLE_WELL.log_density))(some)
+    assert np.allclose(ours, theirs, rtol=1e-2, atol=1e-2)
+    data = np.random.default_rng(0).normal(size=(4_000, 2))
+    blurred = es.fit_linear(
+        4, energy_of(Quadratics()), data, noise=0.5, progress=False
+    ).solutions[0]
+    errors = np.sqrt(np.diag(blurred.covariance))
+    assert np.all(np.abs(blurred.coefficients - 0.5 / 1.25) < 4 * errors)
+    assert np.all(errors < 0.02)
+
+
+def test_classes_have_energies_of_their_own():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(4_000) < 0.25).astype(int)
+    data = rng.normal(size=(4_000, 2)) * np.where(labels == 1, 2.0, 0.7)[:, None]
+    fitted = es.fit_linear(
+        5, energy_of(Quadratics()), data, labels=labels, progress=False
+    )
+    x = jnp.asarray(data, float)
+    logits = jax.vmap(lambda point: fitted.energy.evaluate(point).logits)(x)
+    chances = np.asarray(jax.nn.softmax(logits))
+    densities = [p * np.exp(-np.sum(data**2, 1) / 2 / s**2) / s**2 for p, s in
+                 ((0.75, 0.7), (0.25, 2.0))]  # fmt: skip
+    exact = densities[1] / sum(densities)
+    assert np.sqrt(np.mean((chances[:, 1] - exact) ** 2)) < 0.02
+    one = fitted.energy.condition(1)
+    found = jax.vmap(jax.grad(one))(x[:5])
+    assert np.allclose(found, data[:5] / 4, rtol=0.1, atol=0.05)
+
+
+def test_what_cannot_be_fitted_is_refused_or_warned_of(wells):
+    basis = es.features.PairBasis([0] * 4, wells)
+    energy = energy_of(basis)
+    refused = {
+        "numbers to determine": (energy, wells[:1], {}),
+        "finite numbers": (energy, np.full((9, 4, 2), np.nan), {}),
+        "not both": (energy, wells, {"noise": 0.1, "forces": wells}),
+        "different numbers": (energy, wells[:50], {"weights": np.ones(40)}),
+        "whole numbers": (energy, wells[:50], {"labels": np.ones(50, int)}),
+        "several times": (energy, iter([wells]), {}),
+        "`ridge` > 0": (energy, wells, {"ridge": -1.0}),
+    }
+    for words, (one, data, options) in refused.items():
+        with pytest.raises(ValueError, match=words):
+            es.fit_linear(0, one, data, progress=False, **options)
+    with pytest.raises(ValueError, match="no `coefficients` yet"):
+        energy(jnp.asarray(wells[0]))
+    with pytest.warns(UserWarning, match="points, or fewer features"):
+        es.fit_linear(0, energy, wells[:12], ridge=1e-9, progress=False)
+    forces = np.asarray(jax.vmap(jax.grad(DOUBLE_WELL.log_density))(wells[:2_000]))
+    with pytest.warns(UserWarning, match="-[0-9.]+ times those that the points imply"):
+        es.fit_linear(0, energy, wells[:2_000], forces=-forces, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        es.fit_linear(0, energy, wells[:2_000], forces=forces, progress=False)
+
+
+@pytest.mark.slow
+def test_a_cluster_is_learned_and_sampled_from_nothing():
+    target = es.targets.LennardJones()
+    reference = target.sample(jr.key(0), 3_000)
+    data = np.asarray(reference[:1_000])
+    basis = es.features.PairBasis([0] * 13, data)
+    fitted = es.fit_linear(0, energy_of(basis), data, progress=False)
+    samples = fitted.sample(jr.key(1), 500)
+    energies = lambda points: np.sort(-np.asarray(jax.vmap(target.log_density)(points)))
+    theirs = np.quantile(energies(reference[1_000:]), (np.arange(500) + 0.5) / 500)
+    assert np.sqrt(np.mean((energies(samples) - theirs) ** 2)) < 1.5  # data: .5 to .7
