@@ -24,6 +24,8 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractEnergy.evaluate",
     "AbstractEnergy.condition", "AbstractEnergy.num_classes",
     "AbstractNoiseEnergy.start",
+    "AbstractFeatures.laplacian", "AbstractFeatures.derivatives",
+    "AbstractFeatures.dot", "AbstractFeatures.unbounded", "AbstractFeatures.penalties",
     "AbstractGenerator.scale_steps", "AbstractParticleSystem.start",
 }  # fmt: skip
 

@@ -14,9 +14,11 @@ from equistein.diffusion import AbstractNoiseEnergy, NoiseEnergy
 from equistein.energies import (
     AbstractEnergy,
     KnownEnergy,
+    LinearEnergy,
     SummedEnergy,
     TemperedEnergy,
 )
+from equistein.features import PairBasis
 from equistein.groups import (
     check_invariance,
     Cyclic,
@@ -81,6 +83,12 @@ def summed(key, group, data):
     return SummedEnergy([(2.0, parts[0]), (0.5, parts[1])])
 
 
+def linear(key, group, data):
+    basis = PairBasis(group.species, data, num_gaussians=3, powers=(2.0,))
+    coefficients = jnp.abs(jr.normal(key, (basis.size(data.shape[1:]),)))
+    return LinearEnergy(basis, coefficients=coefficients)
+
+
 ENERGIES = {  # with the groups to try: adding an energy means adding a line here
     "plain": (plain, [name for name in GROUPS if name != "images"]),
     "joint": (joint, ["cyclic", "orthogonal"]),
@@ -90,6 +98,7 @@ ENERGIES = {  # with the groups to try: adding an energy means adding a line her
     ),
     "known": (known, ["cyclic"]),
     "summed": (summed, ["cyclic"]),
+    "linear": (linear, ["cloud"]),
     "levels of noise": (levels, ["trivial", "cloud"]),
     "images of classes": (images, ["images"]),
     "images of one class": (lambda *given: images(*given).condition(1), ["images"]),

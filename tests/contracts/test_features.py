@@ -10,17 +10,20 @@ from equistein.features import (
     AbstractFeatures,
     Concatenated,
     Coordinates,
+    PairBasis,
     PairHistogram,
     Periodic,
     Radius,
     SortedDistances,
     SortedRowSums,
     SumsOverLabels,
+    TripletBasis,
 )
 from equistein.groups import Orthogonal, Permutations, PointCloud, Trivial
 
 SPECIES = (0, 1, 1, 0)
 _LABELS = Permutations(3, (((3,), (0,)), ((1,), ()), ((1, 3), (1,))))
+_CLOUDS = np.random.default_rng(0).normal(size=(20, 4, 3))
 FEATURES = {  # adding a feature map to the library means adding a line here
     "coordinates": (Coordinates(), (3, 2), 6, Trivial()),
     "circles": (Periodic([2.0, np.inf, 3.0]), (3,), 5, Trivial()),
@@ -50,6 +53,18 @@ FEATURES = {  # adding a feature map to the library means adding a line here
         PairHistogram(SPECIES, reach=4.0, num_centers=5),
         (4, 3),
         18,
+        PointCloud(SPECIES, 3),
+    ),
+    "basis of pairs": (
+        PairBasis(SPECIES, _CLOUDS, num_gaussians=3, powers=(-2.0, 2.0)),
+        (4, 3),
+        15,
+        PointCloud(SPECIES, 3),
+    ),
+    "basis of triplets": (
+        TripletBasis(SPECIES, _CLOUDS, num_radial=2, num_angular=2),
+        (4, 3),
+        24,
         PointCloud(SPECIES, 3),
     ),
     "both": (

@@ -19,7 +19,14 @@ from equistein._limits import check_memory, check_sample_memory
 from equistein._sharding import device_mesh
 from equistein.cli._output import answer, say
 from equistein.cli._signals import run_locked
-from equistein.models import AbstractSettings, Dataset, Model, Problem, SETTINGS
+from equistein.models import (
+    AbstractSettings,
+    Dataset,
+    LinearModel,
+    Model,
+    Problem,
+    SETTINGS,
+)
 from equistein.molecules import formula
 from equistein.runs import RunFolder, UserError
 from equistein.samplers import NonFiniteError
@@ -198,7 +205,7 @@ class _Task:
     problem: Problem
     settings: AbstractSettings
     dataset: Dataset
-    model: Model
+    model: Model | LinearModel
 
     @property
     def description(self) -> str:
@@ -294,10 +301,15 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem)
-    network = problem.network or models.default_network(dataset.group, dataset.labels)
-    problem = dataclasses.replace(problem, network=network)
-    settings = _fit_settings(problem, options)
-    if batch_size is None:  # small data have smaller batches
+    purpose = problem.purpose or ("density" if problem.kelvin else "generation")
+    network = problem.network or models.default_network(
+        dataset.group, dataset.labels, purpose
+    )
+    problem = dataclasses.replace(problem, network=network, purpose=purpose)
+    settings: Any = _fit_settings(problem, options)
+    if batch_size is None and hasattr(
+        settings, "batch_size"
+    ):  # small data have smaller batches
         num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
         settings = dataclasses.replace(settings, batch_size=num)
     model = models.for_dataset(jr.key(problem.seed), dataset, settings)

@@ -12,10 +12,7 @@ from equistein.energies._joint import (
 )
 from equistein.energies._known import KnownEnergy as KnownEnergy
 from equistein.energies._linear import LinearEnergy as LinearEnergy
-from equistein.energies._linear_data import (
-    double_features as double_features,
-    LinearData as LinearData,
-)
+from equistein.energies._linear_data import LinearData as LinearData
 from equistein.energies._normal_equations import (
     LinearSolution as LinearSolution,
     solve_linear as solve_linear,

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
 
+from equistein._arrays import as_keys
 from equistein.features import Rows
 
 _BLOCK = 8_192  # points that are read together
@@ -21,7 +21,7 @@ class LinearData:
 
     def __init__(self, group: Any, data: Any, noise: Any, num_folds: int, key: Any):
         self._group, self._noise, self._num_folds = group, noise, num_folds
-        self._seed = np.asarray(jr.key_data(key)).ravel().tolist()
+        self._seed = np.asarray(jr.key_data(as_keys(key))).ravel().tolist()
         self._is_array = hasattr(data, "__array__")
         self._parts: dict[str, Any] = {}
         self.add(data=data)
@@ -96,7 +96,7 @@ class LinearData:
         counts = np.zeros(len(rows))
         for label in range(len(rows)):
             for _, part in self.rows(label):
-                energies.append(double_features(features, part.points) @ rows.T)
+                energies.append(features.in_double(part.points) @ rows.T)
                 counts[label] += len(part)
         values, biases = np.concatenate(energies), np.zeros(len(rows))
         for _ in range(_ROUNDS):
@@ -114,14 +114,3 @@ class LinearData:
         points = np.repeat(rows.points, _COPIES, axis=0) + self._noise * noise
         weights = np.repeat(rows.weights / _COPIES, _COPIES)
         return Rows(points, -noise / self._noise, weights, _COPIES)
-
-
-def double_features(features: Any, points: Any) -> np.ndarray:
-    """Return the features of points, in double precision."""
-    with jax.enable_x64(True):
-        return np.asarray(_values(features, np.asarray(points, np.float64)))
-
-
-@eqx.filter_jit
-def _values(features, points):
-    return jax.lax.map(features, points, batch_size=64)

@@ -1,7 +1,10 @@
 """The normal equations of a linear energy, and their solution."""
 
 import dataclasses
+import functools
 import itertools
+import math
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -12,14 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from equistein.features import (
-    accumulate,
-    add,
-    Blocks,
-    Equations,
-    sum_equations,
-    sum_squares,
-)
+from equistein.features import Blocks, Equations, score_scatter
 
 _RIDGES = 10.0 ** np.arange(-12.0, 1.0, 0.5)
 _RIDGE = 1e-8  # of a single fold
@@ -94,29 +90,28 @@ def solve_linear(
             _gradients(base, jnp.asarray(points, float)), np.float64
         )
     )
-    sums = accumulate(sum_equations, features, known, blocks(), mesh)
+    sums = Equations.of(features, known, blocks, mesh)
     folds, squares = [sums[fold] for fold in sorted(sums)], 0.0
     if before is not None:
         pairs = itertools.zip_longest(before.folds, folds)
-        folds = [add(*[p for p in pair if p is not None]) for pair in pairs]
+        folds = [_sum([p for p in pair if p is not None]) for pair in pairs]
         shares, squares = before.shares, before.squares
-    size = next(iter(blocks()))[1].points[0].size
-    total = add(*folds)
-    scatter = lambda c, w: sum(
-        accumulate(sum_squares, features, known, blocks(), mesh, c, w).values()
-    )
+    shape = next(iter(blocks()))[1].points.shape[1:]
+    size = math.prod(shape)
+    total = _sum(folds)
+    scatter = lambda c, w: score_scatter(features, known, blocks, mesh, c, w)
     if shares is None and not total.force_weight:
         shares = 1.0, 0.0
     if shares is None:
-        by_forces = solve(folds, (0.0, 1.0), None, features)
-        by_points = solve(folds, (1.0, 0.0), None, features)
+        by_forces = solve(folds, (0.0, 1.0), None, features, shape)
+        by_points = solve(folds, (1.0, 0.0), None, features, shape)
         spread = scatter(by_forces.coefficients, (1.0, 0.0))
         if base is None:
             _check_unit(total, by_points, spread)
         variance = np.sum(by_points.inverse * spread) / by_points.used.sum()
         of_forces = total.force_variance(by_forces.coefficients, size)
         shares = of_forces / float(variance), 1.0
-    found = solve(folds, shares, ridge, features)
+    found = solve(folds, shares, ridge, features, shape)
     num, numbers = int(found.used.sum()), float(total.weight) * size
     if numbers < num or not num:
         raise ValueError(
@@ -130,6 +125,10 @@ def solve_linear(
         force_error=total.force_variance(found.coefficients, size) ** 0.5,
         folds=tuple(folds), squares=squares,
     )  # fmt: skip
+
+
+def _sum(folds: Sequence[Equations]) -> Equations:
+    return functools.reduce(operator.add, folds)
 
 
 @eqx.filter_jit
@@ -153,11 +152,15 @@ def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
 
 
 def solve(
-    folds: Sequence[Equations], shares: Any, ridge: float | None, features: Any
+    folds: Sequence[Equations],
+    shares: tuple[float, float],
+    ridge: float | None,
+    features: Any,
+    shape: tuple[int, ...],
 ) -> LinearSolution:
     """Solve the equations, leaving out features that are unbounded as they come out."""
-    matrix, vector = add(*folds).combined(shares)
-    diagonal, penalties = np.diag(matrix), features.penalties(len(vector))
+    matrix, vector = _sum(folds).combined(shares)
+    diagonal, penalties = np.diag(matrix), features.penalties(shape)
     used = diagonal > _CONSTANT * max(diagonal.max(), 1e-300)
     if ridge is None and len(folds) > 1:
         parts = [fold.combined(shares) for fold in folds]
@@ -166,7 +169,7 @@ def solve(
     while True:
         values, axes = _eigen(matrix, used, penalties)
         inverse = (axes / (values + ridge)) @ axes.T
-        worse = used & features.unbounded(inverse @ vector)
+        worse = used & features.unbounded(inverse @ vector, shape)
         if not worse.any():
             num = float(np.sum(values / (values + ridge)))
             return LinearSolution(inverse @ vector, inverse, ridge, num, used)

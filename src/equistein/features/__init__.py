@@ -7,15 +7,15 @@ from equistein.features._base import (
     smooth_norm as smooth_norm,
 )
 from equistein.features._jacobian_sums import (
-    accumulate as accumulate,
-    add as add,
     Blocks as Blocks,
     Equations as Equations,
     Rows as Rows,
-    sum_equations as sum_equations,
-    sum_squares as sum_squares,
+    score_scatter as score_scatter,
 )
-from equistein.features._pair_basis import PairBasis as PairBasis
+from equistein.features._pair_basis import (
+    PairBasis as PairBasis,
+    PairWall as PairWall,
+)
 from equistein.features._pair_features import (
     SortedDistances as SortedDistances,
     SortedRowSums as SortedRowSums,
@@ -28,3 +28,4 @@ from equistein.features._radius import (
     Radius as Radius,
 )
 from equistein.features._sums_over_labels import SumsOverLabels as SumsOverLabels
+from equistein.features._triplet_basis import TripletBasis as TripletBasis

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -28,16 +29,26 @@ class AbstractFeatures(eqx.Module):
         r"""Return $c \cdot F(x)$, the part of an energy that is linear in F."""
         return matmul(coefficients.astype(point.dtype), self(point))
 
-    def unbounded(self, coefficients: np.ndarray) -> np.ndarray:
+    def size(self, shape: tuple[int, ...]) -> int:
+        """Return the number of features of points of this shape."""
+        point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+        return jax.eval_shape(self.__call__, point).size
+
+    def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         r"""Return which features let $c \cdot F$ fall without bound somewhere.
 
         By default none, as if all were bounded. `es.fit_linear` leaves them out.
         """
         return np.zeros(len(coefficients), bool)
 
-    def penalties(self, num: int) -> np.ndarray:
-        """Return how strongly the ridge of a fit acts on each of `num` features."""
-        return np.ones(num)
+    def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return how strongly the ridge of a fit acts on each feature."""
+        return np.ones(self.size(shape))
+
+    def in_double(self, points: Any) -> np.ndarray:
+        """Return the features of points in double precision, whatever JAX's is."""
+        with jax.enable_x64(True):
+            return np.asarray(_values(self, np.asarray(points, np.float64)))
 
     def laplacian(self, point: Point) -> Features:
         r"""Return $\sum_a \partial^2 F / \partial x_a^2$, one number a feature."""
@@ -71,6 +82,11 @@ class AbstractFeatures(eqx.Module):
         Raises:
             ValueError: If F is not defined on points of this shape.
         """
+
+
+@eqx.filter_jit
+def _values(features, points):
+    return jax.lax.map(features, points, batch_size=64)
 
 
 def pair_differences(

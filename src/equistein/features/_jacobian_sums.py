@@ -1,7 +1,6 @@
 """Sums over points of the Jacobians of features: both sides of normal equations."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -46,6 +45,8 @@ class Rows:
 Blocks = Callable[[], Iterable[tuple[int, Rows]]]
 """Gives blocks of rows, each with the number of its fold, again each time."""
 
+Gradients = Callable[[np.ndarray], np.ndarray]
+
 
 class Equations(eqx.Module):
     r"""Sums over points, of score matching and of force matching.
@@ -65,6 +66,23 @@ class Equations(eqx.Module):
     force_weight: Any
     square: Any
 
+    @staticmethod
+    def of(
+        features: AbstractFeatures, gradients: Gradients, blocks: Blocks, mesh: Any
+    ) -> dict[int, "Equations"]:
+        """Return the sums over each fold.
+
+        Args:
+            features: The features F.
+            gradients: Those of the known energy $E_0$, of some points.
+            blocks: The points.
+            mesh: The devices that share the rows of a block, or None.
+        """
+        return _accumulate(_sum_equations, features, gradients, blocks(), mesh)
+
+    def __add__(self, other: "Equations") -> "Equations":
+        return jax.tree.map(np.add, self, other)
+
     def combined(self, shares: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrix and the vector of a weighted sum of both."""
         matrix = shares[0] * self.matrix + shares[1] * self.force_matrix
@@ -77,10 +95,28 @@ class Equations(eqx.Module):
         return max(float(left) / num, 1e-30) if num else float("nan")
 
 
-def accumulate(
+def score_scatter(
+    features: AbstractFeatures,
+    gradients: Gradients,
+    blocks: Blocks,
+    mesh: Any,
+    coefficients: np.ndarray,
+    shares: tuple[float, float],
+) -> np.ndarray:
+    """Return the sum of $g g^T$ over points, g each one's part of the gradient at c.
+
+    `shares` are the weights of score matching and of force matching; the others as for
+    `Equations.of`.
+    """
+    more = coefficients, shares
+    parts = _accumulate(_sum_scatter, features, gradients, blocks(), mesh, *more)
+    return np.sum([*parts.values()], axis=0)
+
+
+def _accumulate(
     function: Callable[..., Any],
     features: AbstractFeatures,
-    gradients: Callable[[np.ndarray], np.ndarray],
+    gradients: Gradients,
     blocks: Iterable[tuple[int, Rows]],
     mesh: Mesh | None,
     *more: Any,
@@ -107,18 +143,14 @@ def accumulate(
             with jax.enable_x64(True):
                 found = function(features, arrays, kind, mesh, *more)
                 found = jax.tree.map(np.asarray, found)
-            total[fold] = add(total[fold], found) if fold in total else found
+            if fold in total:
+                found = jax.tree.map(np.add, total[fold], found)
+            total[fold] = found
     return total
 
 
-def add(*trees: Any) -> Any:
-    return functools.reduce(
-        lambda left, right: jax.tree.map(np.add, left, right), trees
-    )
-
-
 @eqx.filter_jit
-def sum_equations(features, arrays, kind, mesh) -> Equations:
+def _sum_equations(features, arrays, kind, mesh) -> Equations:
     """Return the sums over some rows."""
     weights, forces = arrays[1], arrays[2]
     jac, vector, force_vector, is_known, square = _rows(features, arrays, mesh)
@@ -134,7 +166,7 @@ def sum_equations(features, arrays, kind, mesh) -> Equations:
 
 
 @eqx.filter_jit
-def sum_squares(features, arrays, kind, mesh, c, shares):
+def _sum_scatter(features, arrays, kind, mesh, c, shares):
     """Return the sum of $g g^T$, g each point's part of the gradient at c."""
     jac, vector, force_vector, is_known, _ = _rows(features, arrays, mesh)
     of_data, of_forces = shares[0] * arrays[1], shares[1] * arrays[1] * is_known

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Hashable, Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +25,7 @@ from equistein.groups import encode_species
 
 _FLOOR = 0.3  # of the least distance: powers are constant below
 _POWER_PENALTY = 1e-2
+_WALL = 500.0  # kT, where a distance is outside by as much as its range
 _SMOOTHED = 1e-4  # of the least distance
 _MARGIN, _KNOTS = 6, 32  # of the table: spacings beyond the ends, knots a spacing
 _CHUNK = 2**22  # distances that are looked at together
@@ -130,7 +132,7 @@ class PairBasis(AbstractPairFeatures):
     ) -> tuple[Scalar, Point]:
         r"""Return $c \cdot F(x)$ and its gradient, without $\varphi$ of each pair."""
         kinds = np.zeros([len(self.species)] * 2, int)
-        kinds[self._pairs()] = self._kind_of_pairs()
+        kinds[self._pairs()] = self.kind_of_pairs()
         kinds = (kinds + kinds.T).ravel() if len(self.least) > 1 else np.zeros(1, int)
         table = coefficients.reshape(len(self.least), -1)
         bumps, powers = jnp.split(table, [self.num_gaussians], axis=1)
@@ -186,7 +188,7 @@ class PairBasis(AbstractPairFeatures):
         left = 3 * rise - 2 * first - second
         return np.stack([values[:, :-1], first, left, first + second - 2 * rise], -1)
 
-    def unbounded(self, coefficients: np.ndarray) -> np.ndarray:
+    def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return the powers that lead near zero or far away with a negative sign."""
         table = coefficients.reshape(len(self.least), -1)[:, self.num_gaussians :]
         found = np.zeros((len(table), self.num_gaussians + len(self.powers)), bool)
@@ -199,19 +201,20 @@ class PairBasis(AbstractPairFeatures):
                     found[kind, self.num_gaussians + first] = row[first] < 0
         return found.ravel()
 
-    def penalties(self, num: int) -> np.ndarray:
+    def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return less for powers: what is beyond the data must stay there."""
         powers = np.full(len(self.powers), _POWER_PENALTY)
         row = np.concatenate([np.ones(self.num_gaussians), powers])
         return np.tile(row, len(self.least))
 
-    def _kind_of_pairs(self) -> np.ndarray:
+    def kind_of_pairs(self) -> np.ndarray:
+        """Return which pair of species each distance is of."""
         sizes = [kind.stop - kind.start for kind in self.blocks()]
         return np.repeat(np.arange(len(sizes)), sizes)
 
     def _basis(self, distances: Float[Array, " pair"]) -> Float[Array, "pair function"]:
         """Return each function at the distance of each pair."""
-        kinds = self._kind_of_pairs()
+        kinds = self.kind_of_pairs()
         centers = jnp.arange(self.num_gaussians, dtype=distances.dtype)
         gaps = self._places(distances, kinds)[:, None] - centers[None]
         powers = [power[:, None] for power in self._powers(distances, kinds)]
@@ -256,6 +259,28 @@ class PairBasis(AbstractPairFeatures):
             tuple(max(floor, float(least[kind].min())) for kind in kinds),
             tuple(max(floor, float(most[kind].max())) for kind in kinds),
         )
+
+
+class PairWall(eqx.Module):
+    r"""A log density that keeps each distance in the range of a `PairBasis`.
+
+    $$\log p(x) = -500 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
+
+    with $\delta$ how far a distance is outside the range $[a_s, b_s]$ that the data
+    have: what they never saw is unlikely, whatever functions that end there add up to.
+    """
+
+    basis: PairBasis
+
+    def __call__(self, point: Point) -> Scalar:
+        basis = self.basis
+        distances, kinds = basis.distances(point), basis.kind_of_pairs()
+        least, most = (
+            jnp.asarray(np.array(ends)[kinds], point.dtype)
+            for ends in (basis.least, basis.most)
+        )
+        outside = jnp.maximum(jnp.maximum(least - distances, distances - most), 0)
+        return -_WALL * jnp.sum((outside / (most - least + basis.epsilon)) ** 2)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

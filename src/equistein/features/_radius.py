@@ -1,10 +1,12 @@
 """The radius, the coordinates themselves, and several feature maps as one."""
 
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_positive
-from equistein._types import Features, Point
+from equistein._types import Features, Point, Scalar
 from equistein.features._base import (
     AbstractFeatures,
     smooth_norm,
@@ -76,6 +78,28 @@ class Concatenated(AbstractFeatures):
 
     def laplacian(self, point: Point) -> Features:
         return jnp.concatenate([part.laplacian(point) for part in self.parts])
+
+    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
+        jacobians, laplacians = zip(
+            *(part.derivatives(point) for part in self.parts), strict=True
+        )
+        return jnp.concatenate(jacobians), jnp.concatenate(laplacians)
+
+    def dot(self, coefficients: Float[Array, " feature"], point: Point) -> Scalar:
+        rows = jnp.split(coefficients, self._ends(point.shape))
+        pairs = zip(self.parts, rows, strict=True)
+        return jnp.sum(jnp.stack([part.dot(row, point) for part, row in pairs]))
+
+    def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        rows = np.split(coefficients, self._ends(shape))
+        pairs = zip(self.parts, rows, strict=True)
+        return np.concatenate([part.unbounded(row, shape) for part, row in pairs])
+
+    def penalties(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.concatenate([part.penalties(shape) for part in self.parts])
+
+    def _ends(self, shape: tuple[int, ...]) -> list[int]:
+        return np.cumsum([part.size(shape) for part in self.parts])[:-1].tolist()
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         groups = [part.group(shape) for part in self.parts]

@@ -21,6 +21,7 @@ from equistein.models._judge import (
     judge as judge,
     write_fit_report as write_fit_report,
 )
+from equistein.models._linear import LinearModel as LinearModel
 from equistein.models._model import (
     load as load,
     Model as Model,
@@ -31,5 +32,6 @@ from equistein.models._settings import (
     ContrastiveSettings as ContrastiveSettings,
     DenoisingSettings as DenoisingSettings,
     ImageSettings as ImageSettings,
+    LinearSettings as LinearSettings,
     Problem as Problem,
 )

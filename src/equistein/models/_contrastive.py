@@ -18,6 +18,7 @@ from equistein.energies import (
     AbstractEnergy,
     ConditionalEnergy,
     JointEnergy,
+    LinearEnergy,
     PlainEnergy,
     TemperedEnergy,
 )
@@ -25,6 +26,7 @@ from equistein.features import (
     AbstractFeatures,
     Concatenated,
     Coordinates,
+    PairBasis,
     PairHistogram,
     Radius,
     SortedDistances,
@@ -161,6 +163,11 @@ def features_of(energy: AbstractEnergy, **options: Any) -> AbstractFeatures:
     """
     if isinstance(energy, TemperedEnergy | ConditionalEnergy):
         return features_of(energy.energy, **options)
+    if isinstance(energy, LinearEnergy):
+        whole = energy.features
+        first = whole.parts[0] if isinstance(whole, Concatenated) else whole
+        pairs = isinstance(first, PairBasis)
+        return SortedDistances(first.species, first.epsilon) if pairs else Coordinates()
     known = isinstance(energy, PlainEnergy | JointEnergy | NoiseEnergy)
     network = energy.network if known else None
     if isinstance(network, EGNN):

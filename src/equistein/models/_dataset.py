@@ -254,17 +254,22 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     of blurred molecules, whose energies are unknown, so it learns from forces alone.
     """
     by_features, num = problem.network == "features", dataset.num_train
+    solved = problem.network == "linear" or (
+        problem.network is None and problem.purpose != "generation"
+    )
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]
     known = known[np.isfinite(known)]
     uses_energies = by_features and len(np.unique(known)) > 1
     forces = dataset.forces
     _check(
-        uses_energies if forces is None else np.nansum(forces[:num] ** 2) > 0,
+        (uses_energies or solved)
+        if forces is None
+        else np.nansum(forces[:num] ** 2) > 0,
         "--kelvin needs forces that are not all zero, or with --network features "
         f"energies that differ, but the training part of {path} has none for this "
         "network: leave --kelvin out.",
     )
-    if not (uses_energies and problem.labels):
+    if solved or not (uses_energies and problem.labels):
         return dataset
     assert problem.kelvin is not None
     labels = (dataset.energies - known.mean()) / (BOLTZMANN * problem.kelvin)

@@ -36,7 +36,7 @@ def figures(
     """
     rows = {name: np.ravel(values) for name, values in features.items()}
     plots = {"features": histograms(rows, None, "invariant features, all together")}
-    steps = history["step"][0]
+    steps = history["step"][0] if history else np.zeros(0)
     if "negative_energy" in history:  # what training closed
         gap = history["positive_energy"] - history["negative_energy"]
         plots["energy_gap"] = curves(

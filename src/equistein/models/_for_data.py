@@ -18,12 +18,14 @@ from equistein.models._contrastive import (
 )
 from equistein.models._dataset import Dataset
 from equistein.models._denoising import graph_model, image_model
+from equistein.models._linear import linear_model, LinearModel
 from equistein.models._model import Model
 from equistein.models._settings import (
     AbstractSettings,
     ContrastiveSettings,
     DenoisingSettings,
     ImageSettings,
+    LinearSettings,
     Network,
 )
 from equistein.molecules import atomic_numbers_of, BOLTZMANN
@@ -33,6 +35,7 @@ SETTINGS: Mapping[str, AbstractSettings] = {
     "features": ContrastiveSettings(),
     "graph": DenoisingSettings(),
     "unet": ImageSettings(),
+    "linear": LinearSettings(),
 }
 """The default settings of each network."""
 
@@ -46,7 +49,7 @@ def for_data(
     *,
     settings: AbstractSettings | None = None,
     atomic_numbers: Sequence[int] | None = None,
-) -> Model:
+) -> Model | LinearModel:
     """Return an energy, its training and its generator that suit a group and data.
 
     The settings choose the network: with `ContrastiveSettings` a perceptron of
@@ -54,7 +57,8 @@ def for_data(
     E-SVGD; with classes as labels a joint energy. With `DenoisingSettings`, for point
     clouds, a graph network with an energy for each noise level, trained by denoising
     and sampled by reverse diffusion. With `ImageSettings` the same on a U-shaped
-    network that corrects normal distributions of each class, with classes as well.
+    network that corrects normal distributions of each class, with classes as well. With
+    `LinearSettings`, for point clouds, an energy of distances and angles by one solve.
 
     Args:
         key: The source of the weights.
@@ -72,11 +76,15 @@ def for_data(
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
-    if isinstance(settings, DenoisingSettings):
+    if isinstance(settings, DenoisingSettings | LinearSettings):
         if labels is not None:
             raise ValueError(
-                "A graph network learns no classes: leave `labels` out (--no-labels)."
+                "Networks `graph` and `linear` learn no classes: leave `labels` out "
+                "(--no-labels)."
             )
+    if isinstance(settings, LinearSettings):
+        return linear_model(group, data, settings, atomic_numbers is not None)
+    if isinstance(settings, DenoisingSettings):
         return graph_model(key, group, data, settings, atomic_numbers)
     if isinstance(settings, ImageSettings):
         if not isinstance(group, ImageRotations):
@@ -96,18 +104,22 @@ def for_data(
     return contrastive_model(energy, data, labels, settings)
 
 
-def default_network(group: AbstractGroup, labels: Any) -> Network:
-    """Return `graph`, `unet` or `features`: what suits a symmetry and labels."""
+def default_network(
+    group: AbstractGroup, labels: Any, purpose: str | None = None
+) -> Network:
+    """Return the network that suits a symmetry, labels and a purpose."""
     if isinstance(group, ImageRotations):
         return "unet"
     is_cloud = isinstance(group, PointCloud) and group.reflections
-    return "graph" if is_cloud and labels is None else "features"
+    if is_cloud and labels is None:
+        return "linear" if purpose == "density" else "graph"
+    return "features"
 
 
 @check_arguments
 def for_dataset(
     key: Key, dataset: Dataset, settings: AbstractSettings | None = None
-) -> Model:
+) -> Model | LinearModel:
     """Return a model of the part of a data set that training sees, as `for_data`.
 
     Forces of data with a temperature are learned too.
@@ -125,8 +137,18 @@ def for_dataset(
     lists = {k: [*v] if isinstance(v, tuple) else v for k, v in named.items() if v}
     if train.species:
         lists["atomic_numbers"] = [*atomic_numbers_of(train.species)]
-    objective, about = _with_forces(model, train, settings), {**model.about, **lists}
+    about = {**model.about, **lists}
+    if isinstance(model, LinearModel):
+        return dataclasses.replace(model, forces=_forces(train), about=about)
+    objective = _with_forces(model, train, settings)
     return dataclasses.replace(model, objective=objective, about=about)
+
+
+def _forces(train: Dataset) -> np.ndarray | None:
+    """Return the forces over kT, in units of the inverse length, if both are known."""
+    if train.forces is None or train.kelvin is None:
+        return None
+    return train.forces / (BOLTZMANN * train.kelvin)
 
 
 def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjective:
@@ -137,9 +159,9 @@ def _with_forces(model: Model, train: Dataset, settings: Any) -> AbstractObjecti
     """
     # Contrastive divergence sums over coordinates, the loss of denoising is a mean.
     weight = 100.0 if isinstance(settings, ContrastiveSettings) else 1.0
-    if train.forces is None or train.kelvin is None:
+    scores = _forces(train)
+    if scores is None:
         return model.objective
-    scores = train.forces / (BOLTZMANN * train.kelvin)
     part: AbstractObjective = ForceMatching(scores)
     noise = getattr(settings, "data_noise", 0.0)
     if isinstance(model.energy, NoiseEnergy):

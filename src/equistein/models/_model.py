@@ -14,7 +14,7 @@ import numpy as np
 from equistein._check_arguments import accept_integer_key, check_arguments
 from equistein._types import AnyKey, Key, Particles, Scalar
 from equistein.energies import AbstractEnergy
-from equistein.models._settings import AbstractSettings
+from equistein.models._settings import TrainingSettings
 from equistein.runs import RunFolder
 from equistein.samplers import identity
 from equistein.training import (
@@ -90,7 +90,7 @@ class Model:
 
 
 def model_of(
-    settings: AbstractSettings,
+    settings: TrainingSettings,
     energy: AbstractEnergy,
     objective: AbstractObjective,
     generator: AbstractGenerator,

@@ -8,7 +8,7 @@ from equistein._check_arguments import check_arguments
 from equistein._numbers import is_number
 from equistein.training import Precision
 
-Network = Literal["graph", "features", "unet"]
+Network = Literal["graph", "features", "unet", "linear"]
 
 _OR_ZERO = (
     "warm_up", "ema", "stein_step_size", "langevin_step_size",
@@ -50,9 +50,13 @@ class Problem(_Checked):
         species: For a point cloud from a table or arrays, one name a particle, as in
             "A A B": those of one name may be swapped. By default all are alike.
         network: `graph`, a graph network with an energy for each noise level, for point
-            clouds; `unet`, a U-shaped network likewise, for images; or `features`, a
-            perceptron of invariant features. By default `graph` for clouds without
-            classes, `unet` for images, else `features`.
+            clouds; `unet`, a U-shaped network likewise, for images; `features`, a
+            perceptron of invariant features; or `linear`, an energy of distances and
+            angles that one solve fits, for point clouds. By default `graph` for clouds
+            without classes (`linear` for the purpose `density`), `unet` for images,
+            else `features`.
+        purpose: `density`, samples with the energies of the data; or `generation`, new
+            molecules that are valid. By default `density` with `kelvin`.
         labels: Whether classes in the file, or its energies at a temperature, are
             learned too.
         columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
@@ -62,9 +66,9 @@ class Problem(_Checked):
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.
         ais_steps: The number of temperatures in annealed importance sampling of log Z.
-        kelvin: The temperature in K, to learn the file's energies (eV) and forces
-            (eV / Angstrom) as those of exp(-E / kT); a graph network only forces. By
-            default neither is used.
+        kelvin: The temperature in K of the data, to learn the forces in the file (eV /
+            Angstrom), and with `--network features` its energies (eV), as those of
+            exp(-E / kT). By default neither is used.
         stream: Whether to leave the points of an .npy or .npz file on disk, and hold
             out the last of them. Always so above 512 MiB, or `EQUISTEIN_MAX_BYTES`.
     """
@@ -73,6 +77,7 @@ class Problem(_Checked):
     dim: int | None = None
     species: str | None = None
     network: Network | None = None
+    purpose: Literal["density", "generation"] | None = None
     labels: bool = True
     columns: str | None = None
     class_column: str | None = None
@@ -86,7 +91,45 @@ class Problem(_Checked):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractSettings(_Checked):
-    """How an energy is trained and sampled, whatever the objective.
+    """How an energy is fitted and sampled.
+
+    Attributes:
+        sample_steps: Steps to draw new samples.
+        sample_at_once: The number drawn together; the Stein force couples these.
+    """
+
+    sample_steps: int
+    sample_at_once: int
+
+
+@check_arguments
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LinearSettings(AbstractSettings):
+    """How an energy that is linear in features is fitted by one solve, and sampled.
+
+    Attributes:
+        num_gaussians: Functions of the distance of each pair of species.
+        angles: Whether angles between two neighbors are features; None is for molecules
+            of at most 20 atoms.
+        noise: Noise that the data are blurred by, if they are rounded or lie on a
+            subspace.
+        ridge: What is added to the diagonal of the equations; None is what is best for
+            points held out.
+        sample_steps: Steps of annealed sequential Monte Carlo to draw new samples.
+        sample_at_once: The number drawn together.
+    """
+
+    num_gaussians: int = 12
+    angles: bool | None = None
+    noise: float | None = None
+    ridge: float | None = None
+    sample_steps: int = 2_000
+    sample_at_once: int = 1_024
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingSettings(AbstractSettings):
+    """How an energy is trained, whatever the objective.
 
     Attributes:
         num_epochs: The number of epochs; None is as many as suit.
@@ -98,8 +141,6 @@ class AbstractSettings(_Checked):
         ema: The decay of the running mean of the weights, which is what is sampled.
         energy_limit: The size of an energy from which on a fit is diverging.
         precision: Rounding of products on a GPU or a TPU; float32 means none.
-        sample_steps: Steps to draw new samples.
-        sample_at_once: The number drawn together; the Stein force couples these.
     """
 
     num_epochs: int | None = None
@@ -111,13 +152,11 @@ class AbstractSettings(_Checked):
     ema: float
     energy_limit: float = 1e6
     precision: Precision | None = None
-    sample_steps: int
-    sample_at_once: int
 
 
 @check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ContrastiveSettings(AbstractSettings):
+class ContrastiveSettings(TrainingSettings):
     """How an energy is trained by contrastive divergence, and sampled.
 
     Attributes:
@@ -193,7 +232,7 @@ class ContrastiveSettings(AbstractSettings):
 
 @check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DenoisingSettings(AbstractSettings):
+class DenoisingSettings(TrainingSettings):
     """How energies of all noise levels are trained by denoising, and sampled.
 
     Attributes:
@@ -234,7 +273,7 @@ class DenoisingSettings(AbstractSettings):
 
 @check_arguments
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageSettings(AbstractSettings):
+class ImageSettings(TrainingSettings):
     """How energies of images are trained by denoising at all levels, and sampled.
 
     Attributes:

@@ -22,10 +22,7 @@ from equistein.training._data import (
     Stream as Stream,
 )
 from equistein.training._fit import check_data as check_data, fit as fit
-from equistein.training._fit_linear import (
-    fit_linear as fit_linear,
-    LinearFitted as LinearFitted,
-)
+from equistein.training._fit_linear import fit_linear as fit_linear
 from equistein.training._fitted import (
     DivergenceError as DivergenceError,
     Fitted as Fitted,

@@ -15,52 +15,13 @@ from equistein._numbers import check_positive
 from equistein._progress import progress_bar
 from equistein._sharding import check_mesh
 from equistein._types import AnyKey
-from equistein.energies import (
-    double_features,
-    LinearData,
-    LinearEnergy,
-    LinearSolution,
-    solve_linear,
-)
+from equistein.energies import LinearData, LinearEnergy, solve_linear
 from equistein.samplers import AnnealedSMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
 from equistein.training._initial import Box
 
 _LARGE = 0.5  # kT, of the standard error of an energy
-
-
-class LinearFitted(Fitted):
-    """A learned density whose energy is linear in features.
-
-    Attributes:
-        solutions: The coefficients of each class, with their errors and equations.
-        noise: The noise that the data are blurred by, or None.
-    """
-
-    solutions: tuple[LinearSolution, ...] = ()
-    noise: float | None = None
-
-    def __repr__(self) -> str:
-        num = len(self.solutions[0].coefficients)
-        effective = ", ".join(f"{each.num_effective:.0f}" for each in self.solutions)
-        return f"LinearFitted({self.group!r}; {num} features, effectively {effective})"
-
-    def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
-        """Return the standard error of each point's energy less another's, by class."""
-        features = self.energy.features  # type: ignore[attr-defined]
-        gaps = double_features(features, points) - double_features(features, others)
-        return self.solutions[label].errors(gaps)
-
-    def update(
-        self, more: Any, *, forces: Any = None, labels: Any = None, weights: Any = None
-    ) -> "LinearFitted":
-        """Return the fit of the data so far and more, as `fit_linear` takes them."""
-        folds = [each.folds for each in self.solutions]
-        num, num_folds = sum(int(f.weight) for f in sum(folds, ())), len(folds[0])
-        source = LinearData(self.energy.group, more, self.noise, num_folds, jr.key(num))
-        source.add(forces=forces, weights=weights, labels=labels)
-        return _solved(self, source)
 
 
 def fit_linear(
@@ -76,7 +37,7 @@ def fit_linear(
     held_out: float = 0.1,
     mesh: Mesh | None = None,
     progress: bool = True,
-) -> LinearFitted:
+) -> Fitted:
     r"""Fit a linear energy to data by one solve.
 
     The score matching objective of $E_0 + c \cdot F$ is quadratic in c,
@@ -112,6 +73,7 @@ def fit_linear(
         Hyvärinen (2005), Estimation of non-normalized statistical models by score
         matching; Vincent (2011) for denoising.
     """
+    key = as_keys(key)
     if not isinstance(energy, LinearEnergy):
         raise ValueError(
             f"`fit_linear` needs `energy`, a LinearEnergy, but got {energy!r}."
@@ -123,7 +85,7 @@ def fit_linear(
             f"but not both: got held_out={held_out!r}, noise={noise!r}."
         )
     num_folds = max(1, round(1 / held_out)) if held_out else 1
-    source = LinearData(energy.group, data, noise, num_folds, as_keys(key))
+    source = LinearData(energy.group, data, noise, num_folds, key)
     source.add(forces=forces, weights=weights, labels=labels)
     some = jnp.asarray(source.some, float)
     group = energy.group(some.shape[1:])
@@ -132,14 +94,24 @@ def fit_linear(
     chains = MALA(1e-3 * spread**2, project=group.project)
     sampler = AnnealedSMC(chains, reference=reference)
     generator = SamplingGenerator(sampler, box, num_steps=2_000, num_at_once=1_024)
-    fitted = LinearFitted(energy, {}, [], generator, reference, noise=noise)
+    fitted = Fitted(energy, {}, [], generator, reference, noise=noise)
     mesh = None if mesh is None else check_mesh("fit_linear", mesh)
     return _solved(fitted, source, ridge=ridge, mesh=mesh, progress=progress)
 
 
+def update(fitted: Fitted, more: Any, **known: Any) -> Fitted:
+    """Return the fit of the data so far and more."""
+    folds = [each.folds for each in fitted.solutions]
+    num, num_folds = sum(int(f.weight) for f in sum(folds, ())), len(folds[0])
+    group, noise = fitted.energy.group, fitted.noise
+    source = LinearData(group, more, noise, num_folds, jr.key(num))
+    source.add(**known)
+    return _solved(fitted, source)
+
+
 def _solved(
-    fitted: LinearFitted, source: LinearData, *, progress: bool = False, **options: Any
-) -> LinearFitted:
+    fitted: Fitted, source: LinearData, *, progress: bool = False, **options: Any
+) -> Fitted:
     """Return a fit with the data of a source added to what it has."""
     energy, shares = fitted.energy, (0.0, 1.0) if fitted.noise else None
     assert isinstance(energy, LinearEnergy)
@@ -150,7 +122,7 @@ def _solved(
         solutions.append(
             solve_linear(energy, blocks, shares=shares, before=earlier, **options)
         )
-        features = double_features(energy.features, source.some)
+        features = energy.features.in_double(source.some)
         error = np.median(solutions[-1].errors(features - features.mean(axis=0)))
         if error > _LARGE:
             text = f"The data determine the energy at them to {error:.2g} kT only"

@@ -13,7 +13,7 @@ from equistein._arrays import as_keys
 from equistein._limits import check_sample_memory
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy
+from equistein.energies import AbstractEnergy, LinearEnergy, LinearSolution
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
@@ -36,6 +36,8 @@ class Fitted(eqx.Module):
             center of `Box(data, group)`, with half its reach as standard deviation; of
             data that are not all in memory, of their preview.
         about: What is saved with it, such as the atomic numbers.
+        solutions: Of `fit_linear`, for each class: coefficients and their errors.
+        noise: Of `fit_linear`, the noise that the data are blurred by.
     """
 
     energy: AbstractEnergy
@@ -44,11 +46,17 @@ class Fitted(eqx.Module):
     generator: AbstractGenerator | None
     reference: Normal
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
+    solutions: tuple[LinearSolution, ...] = ()
+    noise: float | None = None
 
     def __repr__(self) -> str:
         """Return what was learned, for how long, and how it is sampled."""
         losses = self.history.get("loss", np.zeros(0))
         rollbacks = sum(each["event"] == "roll-back" for each in self.events)
+        if self.solutions:
+            num = len(self.solutions[0].coefficients)
+            numbers = ", ".join(f"{s.num_effective:.0f}" for s in self.solutions)
+            return f"Fitted({self.group!r}; {num} features, effectively {numbers})"
         last = f", loss {losses[-1]:.4g} at the end" if len(losses) else ""
         return (
             f"Fitted({type(self.energy).__name__} with symmetry {self.group!r}; points "
@@ -107,6 +115,24 @@ class Fitted(eqx.Module):
         return self.generator.sample(
             key, self.energy, num, condition, progress=progress
         )
+
+    def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
+        """Return the standard error of each point's energy less another's, by class.
+
+        Of a fit by `fit_linear`.
+        """
+        assert isinstance(self.energy, LinearEnergy)
+        features = self.energy.features
+        gaps = features.in_double(points) - features.in_double(others)
+        return self.solutions[label].errors(gaps)
+
+    def update(
+        self, more: Any, *, forces: Any = None, labels: Any = None, weights: Any = None
+    ) -> "Fitted":
+        """Return the fit of the data so far and more; all as for `fit_linear`."""
+        from equistein.training._fit_linear import update  # which imports this
+
+        return update(self, more, forces=forces, labels=labels, weights=weights)
 
     def log_normalizer(
         self,

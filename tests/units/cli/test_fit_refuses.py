@@ -91,7 +91,7 @@ BAD = {  # what the tests of readers and of settings do not have
         "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"), CLOUD, "index 1 has 201",
     ),
     "a temperature of what has no energy": (
-        "x.xyz", text(9 * WATER), AT_300, "--kelvin",
+        "x.xyz", text(9 * WATER), [*AT_300, "--purpose", "generation"], "--kelvin",
     ),
     "a temperature of points": (
         "x.npy", npy(TRIANGLES), [*AT_300, "--dim", "2"], "--kelvin",
@@ -100,7 +100,8 @@ BAD = {  # what the tests of readers and of settings do not have
         "x.xyz", text(9 * HF.replace(":forces:", ":other:")), FEATURES, "--kelvin",
     ),
     "energies alone for a graph network": (
-        "x.xyz", text(9 * HF.replace(":forces:", ":other:")), AT_300, "--kelvin",
+        "x.xyz", text(9 * HF.replace(":forces:", ":other:")),
+        [*AT_300, "--network", "graph"], "--kelvin",
     ),
     "forces that are all zero": (
         "x.xyz", text(9 * HF.replace("0 0 1", "0 0 0").replace("-1\n", "0\n")),

@@ -1,0 +1,165 @@
+"""Functions of two distances and the angle between them, summed over triplets."""
+
+import itertools
+from collections.abc import Hashable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from equistein._check_arguments import check_arguments
+from equistein._numbers import check_integers, check_positive
+from equistein._products import einsum
+from equistein._types import Features, Particles, Point
+from equistein.features._base import smooth_norm
+from equistein.features._pair_features import AbstractPairFeatures
+from equistein.groups import encode_species
+
+_CHUNK = 2**20  # triplets that are looked at together
+_SMOOTHED = 1e-4  # of the least distance
+
+
+@check_arguments
+class TripletBasis(AbstractPairFeatures):
+    r"""Functions of two neighbors of a particle, summed over all such triplets.
+
+    $$F_{sabl}(x) = \sum_{i; jk \in s} \tfrac12 \bigl( \varphi_a(r_{ij})
+      \varphi_b(r_{ik}) + \varphi_b(r_{ij}) \varphi_a(r_{ik}) \bigr)\,
+      P_l(\cos \theta_{jik})$$
+
+    for each species of the center i and of its neighbors j and k: Gaussians of the
+    logarithm of the distance, spread evenly over the data, and Legendre polynomials of
+    the angle. Add them to `PairBasis` by `Concatenated`. Constant on the orbits of
+    `PointCloud(species, dim)` with reflections.
+
+    Args:
+        species: One label for each particle; particles with the same label are alike.
+        data: Points whose distances are the range of each pair of species.
+        num_radial: The number of Gaussians $\varphi$.
+        num_angular: The number of polynomials, from $P_0 = 1$ on.
+        cutoff: The distance at which all functions end, as $(1 - r^2 / r_c^2)^3$;
+            None takes all neighbors as they are, as for a small molecule.
+
+    Raises:
+        ValueError: If there are fewer than three particles, or a number is out of
+            range.
+    """
+
+    species: tuple[int, ...]
+    epsilon: float
+    ranges: tuple[tuple[float, float], ...]
+    num_radial: int
+    num_angular: int
+    cutoff: float | None
+
+    def __init__(
+        self,
+        species: Sequence[Hashable],
+        data: Particles | np.ndarray,
+        *,
+        num_radial: int = 3,
+        num_angular: int = 3,
+        cutoff: float | None = None,
+    ):
+        check_integers("TripletBasis", num_radial=num_radial, num_angular=num_angular)
+        check_positive("TripletBasis", cutoff=cutoff or 1.0)
+        self.species, self.epsilon, self.cutoff = encode_species(species), 1.0, cutoff
+        if len(self.species) < 3:
+            raise ValueError(
+                "TripletBasis needs `species` of at least three particles."
+            )
+        self.num_radial, self.num_angular = num_radial, num_angular
+        triplets, kinds = self._triplets()
+        least, most = np.full(kinds.max() + 1, np.inf), np.zeros(kinds.max() + 1)
+        clouds = np.asarray(data, np.float64)
+        for rows in np.array_split(clouds, max(1, len(clouds) * len(kinds) // _CHUNK)):
+            for end in (1, 2):
+                gaps = rows[:, triplets[:, 0]] - rows[:, triplets[:, end]]
+                lengths = np.linalg.norm(gaps, axis=-1)
+                lengths = np.minimum(lengths, cutoff or np.inf)
+                np.minimum.at(least, kinds, lengths.min(axis=0))
+                np.maximum.at(most, kinds, lengths.max(axis=0))
+        floor = 1e-3 * max(most.max(), 1e-30)
+        self.ranges = tuple(
+            zip(np.maximum(least, floor).tolist(), most.tolist(), strict=True)
+        )
+        self.epsilon = _SMOOTHED * float(np.maximum(least, floor).min())
+
+    def __call__(self, point: Point) -> Features:
+        triplets, kinds = self._triplets()
+        values = jax.vmap(self._functions)(point[triplets], self._limits(kinds, point))
+        return self._summed(values, kinds).ravel()
+
+    def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
+        """Return the Jacobian and the Laplacian, by those of each triplet."""
+        triplets, kinds = self._triplets()
+        ends, dim = point[triplets], point.shape[1]
+        axes = jnp.eye(3 * dim, dtype=point.dtype).reshape(-1, 3, dim)
+
+        def of_triplet(triplet, limits):
+            function = lambda x: self._functions(x, limits)
+
+            def along(axis):
+                slope = lambda x: jax.jvp(function, (x,), (axis,))[1]
+                return jax.jvp(slope, (triplet,), (axis,))
+
+            slopes, bends = jax.vmap(along)(axes)
+            return slopes.T, jnp.sum(bends, axis=0)
+
+        slopes, bends = jax.vmap(of_triplet)(ends, self._limits(kinds, point))
+        slopes = slopes.reshape(len(kinds), -1, 3, dim)
+        corners = jnp.asarray(np.eye(len(self.species))[triplets], point.dtype)
+        jac = [
+            einsum("tksd,tsn->knd", slopes[kinds == kind], corners[kinds == kind])
+            for kind in range(len(self.ranges))
+        ]
+        jac = jnp.concatenate(jac).reshape(-1, point.size)
+        return jac, self._summed(bends, kinds).ravel()
+
+    def _triplets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the center and the neighbors of each triplet, and its kind."""
+        num, labels = len(self.species), np.array(self.species)
+        found = [
+            (i, j, k)
+            for i in range(num)
+            for j, k in itertools.combinations([a for a in range(num) if a != i], 2)
+        ]
+        triplets = np.array(found)
+        names = np.concatenate(
+            [labels[triplets[:, :1]], np.sort(labels[triplets[:, 1:]], axis=1)], axis=1
+        )
+        kinds = np.unique(names, axis=0, return_inverse=True)[1].reshape(-1)
+        return triplets, kinds
+
+    def _limits(self, kinds: np.ndarray, point: Point) -> Float[Array, "triplet 2"]:
+        return jnp.asarray(np.array(self.ranges)[kinds], point.dtype)
+
+    def _summed(
+        self, values: Float[Array, "triplet function"], kinds: np.ndarray
+    ) -> Float[Array, "kind function"]:
+        one_hot = jnp.asarray(np.eye(len(self.ranges))[kinds], values.dtype)
+        return einsum("tk,ts->sk", values, one_hot)
+
+    def _functions(
+        self, triplet: Float[Array, "3 dim"], limits: Float[Array, " 2"]
+    ) -> Float[Array, " function"]:
+        """Return the functions of a center and two neighbors."""
+        gaps = triplet[1:] - triplet[:1]
+        lengths = smooth_norm(gaps, self.epsilon)
+        least, most = jnp.log(limits[0]), jnp.log(limits[1])
+        spacing = jnp.maximum(most - least, 1e-2) / max(self.num_radial - 1, 1)
+        places = (jnp.log(lengths) - least) / spacing
+        centers = jnp.arange(self.num_radial, dtype=lengths.dtype)
+        bumps = jnp.exp(-((places[:, None] - centers[None]) ** 2) / 2)
+        if self.cutoff is not None:
+            bumps *= (jnp.maximum(1 - (lengths / self.cutoff) ** 2, 0) ** 3)[:, None]
+        cosine = jnp.sum(gaps[0] * gaps[1]) / (lengths[0] * lengths[1])
+        polynomials = [jnp.ones_like(cosine), cosine]
+        for n in range(1, self.num_angular - 1):
+            last, before = polynomials[-1], polynomials[-2]
+            polynomials.append(((2 * n + 1) * cosine * last - n * before) / (n + 1))
+        first, second = np.triu_indices(self.num_radial)
+        both = bumps[0][first] * bumps[1][second] + bumps[0][second] * bumps[1][first]
+        angles = jnp.stack(polynomials[: self.num_angular])
+        return (both[:, None] * angles[None] / 2).ravel()
