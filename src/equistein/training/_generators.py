@@ -166,6 +166,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         initial: Where points start, such as `Box(data, group)`.
         num_steps: The number of steps.
         num_at_once: The number of points drawn together; their forces join.
+        num_at_least: The number that are drawn where fewer are wanted.
     """
 
     sampler: AbstractSampler
@@ -173,6 +174,7 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
     _: dataclasses.KW_ONLY
     num_steps: int = 1_500
     num_at_once: int = 512
+    num_at_least: int = 1
 
     def __check_init__(self):
         counts = {"num_steps": self.num_steps, "num_at_once": self.num_at_once}
@@ -184,15 +186,15 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         label, clamp = parts_of(condition)
         model = energy if label is None else energy.condition(label)
         traced = None if label is None else np.int32(label)
-        run_key, start = _start(self.initial, key, num, traced)
+        run_key, start = _start(self.initial, key, max(num, self.num_at_least), traced)
         # The energy was checked when it was fitted.
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
-            return steps(self.sampler, model.log_density, start).particles
+            return steps(self.sampler, model.log_density, start).particles[:num]
         clamp.check_shape(start.shape[1:])
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
-        points = steps(_HeldSampler(self.sampler), held, start).particles
+        points = steps(_HeldSampler(self.sampler), held, start).particles[:num]
         return jax.vmap(held.restore)(points)
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":

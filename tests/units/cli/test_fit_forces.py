@@ -53,3 +53,18 @@ def test_at_a_temperature_they_are_learned_and_judged(
     report = (out / "report.html").read_text()
     assert "held out force error" in report
     assert "eV/Å" in report
+
+
+def test_a_temperature_alone_solves_for_a_linear_energy(path, tmp_path, capsys):
+    out = tmp_path / "run"
+    few = ["--num-samples", "8", "--ais-steps", "4", "--sample-steps", "6"]
+    begin = ["fit", path, "--group", "point-cloud", "--kelvin", "300"]
+    assert status(*begin, "--dry-run") == 0
+    assert "with the network linear" in capsys.readouterr().out
+    assert status(*begin, "--out", out, *few) == 0
+    model = json.loads((out / "metrics.json").read_text())["entries"]["model"]
+    assert model["held_out_force_error"] < 0.5  # eV / Angstrom; springs are known
+    assert (out / "report.html").exists()
+    drawn = tmp_path / "new.xyz"
+    assert status("sample", out, "--num-samples", "3", "--out", drawn) == 0
+    assert drawn.read_text().count("H ") == 3
