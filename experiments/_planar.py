@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import ContrastiveSettings, for_data
+from equistein.models import ContrastiveSettings, for_data, Model
 from equistein.plotting import planar_energies
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.training import Monitor
@@ -153,6 +153,7 @@ class PlanarTarget:
             seen = augmented(trial.key(3), self.group, data, _COPIES)
             known = jnp.repeat(labels, _COPIES)
         model = for_data(keys[3], group, seen, known, settings=settings)
+        assert isinstance(model, Model)
         # A partial's arrays are inputs of the compiled function, not constants in it.
         likelihood = eqx.Partial(held_out_likelihood, self.plane, points)
         if config.as_in_paper and settings.negatives == "persistent":

@@ -9,7 +9,7 @@ import jax.random as jr
 
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import energy_distance
-from equistein.models import ContrastiveSettings, for_data
+from equistein.models import ContrastiveSettings, for_data, Model
 from equistein.runs import FLOOR, Metric, Outcome, seed_outcome
 from experiments._engine import (
     AbstractConfig,
@@ -69,6 +69,7 @@ def entries(config: LearningCurvesConfig) -> list[Entry]:
                 copies = max(_COPIES, _AUGMENTED // num)
                 data = augmented(keys[1], target.group, data, copies)
             model = for_data(keys[2], group, data, settings=config.fit)
+            assert isinstance(model, Model)
             fitted, batches = fit_within(
                 keys[3], model, data, config.seconds, config.fit.learning_rate
             )

@@ -14,7 +14,12 @@ from equistein.data import published_clouds
 from equistein.diffusion import NoiseEnergy
 from equistein.groups import AbstractGroup, Trivial
 from equistein.metrics import reweight
-from equistein.models import denoising_model, DenoisingSettings, for_data
+from equistein.models import (
+    denoising_model,
+    DenoisingSettings,
+    for_data,
+    LinearSettings,
+)
 from equistein.networks import NoiseMLP
 from equistein.runs import FLOOR, Outcome, seed_outcome
 from equistein.samplers import from_blackjax, MALA, run, suppress_warnings
@@ -51,6 +56,7 @@ class LJ13Config(CloudConfig):
         graph_width: Its units.
         graph_depth: Its layers.
         diffusion_steps: Steps to draw a sample of it.
+        linear_steps: Steps to draw a sample of the linear energy.
         twin_width: The units of the three layers of its twin without symmetry, which
             make as many parameters.
         twin_batches: The batches of the twin that take as much time.
@@ -67,6 +73,7 @@ class LJ13Config(CloudConfig):
     graph_width: int = 48
     graph_depth: int = 3
     diffusion_steps: int = 200
+    linear_steps: int = 2_000
     twin_width: int = 160
     twin_batches: int = 12_800
     evaluations: int = 50
@@ -181,6 +188,10 @@ def _models(config: LJ13Config, data: Callable[[], Particles]) -> tuple:
         settings = config.denoising(config.num_batches, len(data()))
         return fit_as_set(settings, trial, _TARGET.group, data())
 
+    def linear(trial: Trial) -> tuple[Fitted, Key]:
+        settings = LinearSettings(sample_steps=config.linear_steps)
+        return fit_as_set(settings, trial, _TARGET.group, data())
+
     def twin(copies: int):
         return lambda trial: denoise_coordinates(config, trial, data(), copies)
 
@@ -211,6 +222,12 @@ def _models(config: LJ13Config, data: Callable[[], Particles]) -> tuple:
             "reverse diffusion. weights_worth: of samples that are only nearly of the "
             "learned density little, which Markov chains do not mind.",
         ),
+        (
+            "linear", "linear in functions of distance, one solve", linear, None,
+            "Gaussians of the logarithm of each distance and powers: one solve of the "
+            "score matching equations finds their coefficients. Drawn by annealed "
+            "sequential Monte Carlo from a normal density.",
+        ),
     )  # fmt: skip
 
 
@@ -238,8 +255,8 @@ LJ13 = Experiment(
     presets={
         "smoke": LJ13Config(
             num_seeds=1, num_data=40, num_batches=4, graph_width=8, graph_depth=1,
-            diffusion_steps=8, twin_width=8, twin_batches=4, evaluations=4,
-            **{**TINY, "num_samples": 16},
+            diffusion_steps=8, linear_steps=8, twin_width=8, twin_batches=4,
+            evaluations=4, **{**TINY, "num_samples": 16},
         ),
         "quick": LJ13Config(),
         "paper": LJ13Config(

@@ -217,6 +217,7 @@ def entries(config: ObjectivesConfig) -> list[Entry]:
         data = task.fresh(data_key, config.num_data)
         settings = config.settings(name)
         model = for_data(keys[0], group, data, settings=settings)
+        assert isinstance(model, Model)
         objective = objectives_for(config, model, group)[name]
         model = dataclasses.replace(model, objective=objective)
         fitted, batches = fit_within(
