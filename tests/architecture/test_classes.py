@@ -26,6 +26,7 @@ DEFAULTS = {  # of abstract classes, which a class may replace
     "AbstractNoiseEnergy.start",
     "AbstractFeatures.laplacian", "AbstractFeatures.derivatives",
     "AbstractFeatures.dot", "AbstractFeatures.unbounded", "AbstractFeatures.penalties",
+    "AbstractFeatures.row_size",
     "AbstractGenerator.scale_steps", "AbstractParticleSystem.start",
 }  # fmt: skip
 

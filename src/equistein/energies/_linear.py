@@ -32,12 +32,6 @@ class LinearEnergy(AbstractEnergy):
         coefficients: $c$, or a row for each class, to evaluate or train it without
             `fit_linear`.
         biases: The bias $b_y$ of each class; None without classes.
-
-    Raises:
-        ValueError: If coefficients and biases do not fit.
-
-    References:
-        Hyvärinen (2007), Some extensions of score matching, section 4: the solve.
     """
 
     features: AbstractFeatures

@@ -25,30 +25,25 @@ class LinearData:
         self._is_array = hasattr(data, "__array__")
         self._parts: dict[str, Any] = {}
         self.add(data=data)
-        first = next(iter(self._parts["data"]))
+        first = next(iter(self._parts["data"]), np.zeros(0))
         self.some = self._checked(first[:: max(1, len(first) // _SOME)])
         self.num_classes = None
 
     def add(self, **parts: Any) -> None:
-        """Add what is known of each point, or of each of each block."""
+        """Add what is known of each point."""
         for name, part in parts.items():
             if part is not None and self._is_array:
                 part = part if isinstance(part, np.memmap) else np.asarray(part)
                 part = [part[i : i + _BLOCK] for i in range(0, len(part), _BLOCK)]
             elif part is not None and iter(part) is part:
-                raise ValueError(
-                    f"`{name}` are read several times: give an array, or a list of "
-                    "arrays, not an iterator."
-                )
+                raise ValueError(f"`{name}` are read several times: give a list.")
             if part is not None:
                 self._parts[name] = part
         if parts.get("labels") is not None:
             known = np.unique(np.concatenate([*map(np.asarray, self._parts["labels"])]))
             if known.dtype.kind not in "iu" or list(known) != [*range(len(known))]:
-                raise ValueError(
-                    "`labels` must be classes, all whole numbers from 0 on, but got "
-                    f"{known[:10]}."
-                )
+                text = f"classes, all whole numbers from 0 on, but got {known[:10]}"
+                raise ValueError(f"`labels` must be {text}.")
             self.num_classes = len(known)
 
     def _checked(self, points: Any) -> np.ndarray:
@@ -59,31 +54,42 @@ class LinearData:
                 "`data` must be finite numbers of shape (n, *shape), but got shape "
                 f"{points.shape} with {np.sum(~np.isfinite(points))} not finite."
             )
+        return self._projected(points)
+
+    def _projected(self, rows: Any) -> np.ndarray:
         with jax.enable_x64(True):
-            return np.asarray(self._group(points.shape[1:]).project_points(points))
+            rows = np.asarray(rows, np.float64)
+            return np.asarray(self._group(rows.shape[1:]).project_points(rows))
 
     def rows(self, label: int | None) -> Iterator[tuple[int, Rows]]:
         """Yield the rows of a class, or all, each with its fold."""
-        drawn = np.random.default_rng(self._seed)
+        drawn, begin = np.random.default_rng(self._seed), 0
         for parts in zip(*self._parts.values(), strict=True):
             known = dict(zip(self._parts, map(np.asarray, parts), strict=True))
-            points = self._checked(known["data"])
-            lengths = {name: len(part) for name, part in known.items()}
-            if len(set(lengths.values())) > 1:
-                raise ValueError(f"`fit_linear` got different numbers: {lengths}.")
+            points, forces = self._checked(known["data"]), known.get("forces")
             weights = known.get("weights", np.ones(len(points))).astype(float)
-            rows = Rows(points, known.get("forces"), weights)
-            folds = drawn.permutation(len(points)) % self._num_folds
+            shapes = {name: part.shape for name, part in known.items()}
+            good = (weights >= 0) & np.isfinite(weights)
+            if (
+                len({shape[0] for shape in shapes.values()} | {weights.size}) > 1
+                or (forces is not None and forces.shape != points.shape)
+                or not (good.all() and weights.any())
+            ):
+                raise ValueError(
+                    "`fit_linear` needs a label and a weight from 0 on, not all 0, for "
+                    f"each point, and forces like the points, but got shapes {shapes}."
+                )
+            forces = None if forces is None else self._projected(forces)
+            rows = Rows(points, forces, weights)
+            folds = (drawn.permutation(len(points)) + begin) % self._num_folds
+            begin += len(points)
             for fold in range(self._num_folds):
                 chosen = folds == fold
                 if label is not None:
                     chosen &= known["labels"] == label
                 if chosen.any():
-                    blur = self._noise is not None
-                    yield (
-                        fold,
-                        self._blurred(drawn, rows[chosen]) if blur else rows[chosen],
-                    )
+                    part = rows[chosen]
+                    yield fold, part if not self._noise else self._blurred(drawn, part)
 
     def biases(self, features: Any, rows: np.ndarray) -> np.ndarray | None:
         r"""Return b of coefficients c: the labels are likeliest by softmax(b - c F).
@@ -92,18 +98,20 @@ class LinearData:
         """
         if self.num_classes is None:
             return None
-        energies: list[np.ndarray] = []
-        counts = np.zeros(len(rows))
+        columns: list[Any] = []
         for label in range(len(rows)):
             for _, part in self.rows(label):
-                energies.append(features.in_double(part.points) @ rows.T)
-                counts[label] += len(part)
-        values, biases = np.concatenate(energies), np.zeros(len(rows))
+                energies = features.in_double(part.points) @ rows.T
+                columns.append((energies, part.weights, np.full(len(part), label)))
+        values, weights, labels = map(np.concatenate, zip(*columns, strict=True))
+        counts = np.bincount(labels, weights)
+        own = np.bincount(labels, weights * values[np.arange(len(labels)), labels])
+        biases = np.log(counts) + own / counts
         for _ in range(_ROUNDS):
             logits = biases - values
-            chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-            expected = np.sum(chances / chances.sum(axis=1, keepdims=True), axis=0)
-            biases += np.log(counts / expected)
+            shares = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+            expected = np.logaddexp.reduce(shares + np.log(weights)[:, None], axis=0)
+            biases += np.log(counts) - expected
         return biases
 
     def _blurred(self, drawn: np.random.Generator, rows: Rows) -> Rows:

@@ -20,6 +20,7 @@ from equistein.features import Blocks, Equations, score_scatter
 _RIDGES = 10.0 ** np.arange(-12.0, 1.0, 0.5)
 _RIDGE = 1e-8  # of a single fold
 _FEW = 500  # features
+_SEEN = 1e-8  # of the diagonal, below which the other folds do not know a feature
 _CONSTANT = 1e-12  # of the largest diagonal, below which a feature is constant
 _RATIO = 1.4  # of forces to those that the points imply, beyond which it warns
 _UNSURE = 0.2  # of the square of the latter, by their errors
@@ -78,9 +79,6 @@ def solve_linear(
             that the scatter of both gives.
         before: The solution for earlier points, which these are added to.
         mesh: The devices that share the rows.
-
-    Raises:
-        ValueError: If there are fewer numbers than features, or no feature varies.
     """
     features, base = energy.features, energy.base
     known = (
@@ -105,19 +103,20 @@ def solve_linear(
     if shares is None:
         by_forces = solve(folds, (0.0, 1.0), None, features, shape)
         by_points = solve(folds, (1.0, 0.0), None, features, shape)
-        spread = scatter(by_forces.coefficients, (1.0, 0.0))
-        if base is None:
-            _check_unit(total, by_points, spread)
+        # Few forces are fitted too well: then what the points say is their error.
+        few = float(total.force_weight) * size < 2 * by_forces.used.sum()
+        c = (by_points if few else by_forces).coefficients
+        spread = scatter(c, (1.0, 0.0))
+        _check_unit(total, by_points, spread)
         variance = np.sum(by_points.inverse * spread) / by_points.used.sum()
-        of_forces = total.force_variance(by_forces.coefficients, size)
-        shares = of_forces / float(variance), 1.0
+        shares = total.force_variance(c, size) / float(variance), 1.0
     found = solve(folds, shares, ridge, features, shape)
-    num, numbers = int(found.used.sum()), float(total.weight) * size
+    num, numbers = int(found.used.sum()), float(total.count) * size
     if numbers < num or not num:
         raise ValueError(
-            f"`fit_linear` has {numbers:.0f} numbers to determine {num} of "
-            f"{len(found.used)} features by (those that vary): give more points, or "
-            "fewer features."
+            f"`fit_linear` has {numbers:.0f} coordinates in all, fewer than the {num} "
+            f"of {len(found.used)} features that vary: give more points, or fewer "
+            "features."
         )
     squares = squares + scatter(found.coefficients, shares)
     return dataclasses.replace(
@@ -164,7 +163,7 @@ def solve(
     used = diagonal > _CONSTANT * max(diagonal.max(), 1e-300)
     if ridge is None and len(folds) > 1:
         parts = [fold.combined(shares) for fold in folds]
-        ridge = _best_ridge(matrix, vector, parts, used, penalties)
+        ridge = _best_ridge(matrix, parts, used, penalties)
     ridge = _RIDGE if ridge is None else float(ridge)
     while True:
         values, axes = _eigen(matrix, used, penalties)
@@ -190,7 +189,6 @@ def _eigen(
 
 def _best_ridge(
     matrix: np.ndarray,
-    vector: np.ndarray,
     folds: Sequence[tuple[np.ndarray, np.ndarray]],
     used: np.ndarray,
     penalties: np.ndarray,
@@ -202,13 +200,24 @@ def _best_ridge(
     as each takes a decomposition.
     """
     losses = []
-    for part, slope in folds if used.sum() <= _FEW else folds[:1]:
-        values, axes = _eigen(matrix - part, used, penalties)
-        curve, along = axes.T @ part @ axes, axes.T @ (vector - slope)
+    for i, (part, slope) in enumerate(folds if used.sum() <= _FEW else folds[:1]):
+        rest = [
+            np.sum(p, axis=0) for p in zip(*folds[:i], *folds[i + 1 :], strict=True)
+        ]
+        # What this fold alone has seen is not in the others.
+        seen = used & (np.diag(rest[0]) > _SEEN * np.diag(matrix))
+        if not seen.any():
+            continue
+        values, axes = _eigen(rest[0], seen, penalties)
+        curve, along = axes.T @ part @ axes, axes.T @ rest[1]
         slope = axes.T @ slope
         places = [along / (values + ridge) for ridge in _RIDGES]
         losses.append([place @ curve @ place / 2 - slope @ place for place in places])
+    if not losses:
+        return _RIDGE
     worse = np.array(losses)
+    if len(worse) > 4:  # without the fold of strange points, should there be some
+        worse = np.delete(worse, np.argmax(np.ptp(worse, axis=1)), axis=0)
     worse = worse - worse[:, [np.argmin(worse.sum(axis=0))]]
     error = np.std(worse, axis=0) * len(losses) ** 0.5 / 2
     return float(_RIDGES[np.flatnonzero(worse.sum(axis=0) <= error)[-1]])

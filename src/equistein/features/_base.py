@@ -1,6 +1,7 @@
 """The interface of invariant feature maps."""
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,10 @@ class AbstractFeatures(eqx.Module):
         """Return the number of features of points of this shape."""
         point = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
         return jax.eval_shape(self.__call__, point).size
+
+    def row_size(self, shape: tuple[int, ...]) -> int:
+        """Return how many numbers the derivatives at one point hold, about."""
+        return self.size(shape) * math.prod(shape)
 
     def unbounded(self, coefficients: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         r"""Return which features let $c \cdot F$ fall without bound somewhere.

@@ -56,6 +56,7 @@ class Equations(eqx.Module):
         force_matrix, force_vector, force_weight: Of $J J^\top$, of $-J (f + \nabla
             E_0)$, of 1, where forces are known.
         square: Of $|f + \nabla E_0|^2$ there.
+        count: The number of points with a weight.
     """
 
     matrix: Any
@@ -65,6 +66,7 @@ class Equations(eqx.Module):
     force_vector: Any
     force_weight: Any
     square: Any
+    count: Any
 
     @staticmethod
     def of(
@@ -128,8 +130,8 @@ def _accumulate(
     """
     total: dict[int, Any] = {}
     for fold, rows in blocks:
-        num = jax.eval_shape(features, rows.points[0]).size
-        most = min(_NUMBERS // (num * rows.points[0].size), _MOST_ROWS, 2 * len(rows))
+        each = features.row_size(rows.points.shape[1:])
+        most = min(_NUMBERS // each, _MOST_ROWS, 2 * len(rows))
         most = rows.copies * (1 << max(most // rows.copies, 1).bit_length() - 1)
         most = most if mesh is None else most * mesh.size
         for begin in range(0, len(rows), most):
@@ -161,7 +163,7 @@ def _sum_equations(features, arrays, kind, mesh) -> Equations:
         of_forces = einsum("bmd,bnd->mn", jac * both[:, None, None], jac)
     return Equations(
         matrix, weights @ vector, jnp.sum(weights), of_forces, both @ force_vector,
-        jnp.sum(both), both @ square,
+        jnp.sum(both), both @ square, jnp.sum((weights > 0).astype(float)) / kind[0],
     )  # fmt: skip
 
 

@@ -246,6 +246,8 @@ class PairBasis(AbstractPairFeatures):
     def _ranges(self, data: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the least and the largest distance of each pair of species."""
         self.group(data.shape[1:])
+        if not len(data) or not np.isfinite(data).all():
+            raise ValueError("PairBasis needs `data`, points that are all finite.")
         first, second = self._pairs()
         least = np.full(len(first), np.inf)
         most = np.zeros(len(first))
@@ -254,7 +256,7 @@ class PairBasis(AbstractPairFeatures):
             least = np.minimum(least, lengths.min(axis=0))
             most = np.maximum(most, lengths.max(axis=0))
         kinds = self.blocks()
-        floor = 1e-3 * max(most.max(), 1e-30)  # where particles coincide
+        floor = float(1e-3 * max(most.max(), 1e-30))  # where particles coincide
         return (
             tuple(max(floor, float(least[kind].min())) for kind in kinds),
             tuple(max(floor, float(most[kind].max())) for kind in kinds),

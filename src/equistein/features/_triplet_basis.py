@@ -63,7 +63,7 @@ class TripletBasis(AbstractPairFeatures):
         cutoff: float | None = None,
     ):
         check_integers("TripletBasis", num_radial=num_radial, num_angular=num_angular)
-        check_positive("TripletBasis", cutoff=cutoff or 1.0)
+        check_positive("TripletBasis", cutoff=1.0 if cutoff is None else cutoff)
         self.species, self.epsilon, self.cutoff = encode_species(species), 1.0, cutoff
         if len(self.species) < 3:
             raise ValueError(
@@ -87,12 +87,14 @@ class TripletBasis(AbstractPairFeatures):
         self.epsilon = _SMOOTHED * float(np.maximum(least, floor).min())
 
     def __call__(self, point: Point) -> Features:
+        self.group(point.shape)
         triplets, kinds = self._triplets()
         values = jax.vmap(self._functions)(point[triplets], self._limits(kinds, point))
         return self._summed(values, kinds).ravel()
 
     def derivatives(self, point: Point) -> tuple[Float[Array, "feature dim"], Features]:
         """Return the Jacobian and the Laplacian, by those of each triplet."""
+        self.group(point.shape)
         triplets, kinds = self._triplets()
         ends, dim = point[triplets], point.shape[1]
         axes = jnp.eye(3 * dim, dtype=point.dtype).reshape(-1, 3, dim)
@@ -116,6 +118,10 @@ class TripletBasis(AbstractPairFeatures):
         ]
         jac = jnp.concatenate(jac).reshape(-1, point.size)
         return jac, self._summed(bends, kinds).ravel()
+
+    def row_size(self, shape: tuple[int, ...]) -> int:
+        each = self.size(shape) // len(self.ranges)
+        return 6 * shape[1] * each * len(self._triplets()[1])
 
     def _triplets(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the center and the neighbors of each triplet, and its kind."""

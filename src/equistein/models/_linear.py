@@ -20,6 +20,7 @@ from equistein.groups import AbstractGroup, PointCloud
 from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted, SamplingGenerator
 
+_COPIES = 8  # of points, to find the range of blurred ones
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
 
 
@@ -32,7 +33,6 @@ class LinearModel:
         settings: How it is fitted and sampled.
         forces: Of each point, in kT over the unit of length, or None.
         about: What is saved with the learned density, such as the atomic numbers.
-        num_epochs, epoch_batches, batch_size: One pass over all points.
     """
 
     energy: LinearEnergy
@@ -64,29 +64,29 @@ class LinearModel:
     @accept_integer_key
     def check(self, key: Key, data: Particles, labels: Any = None) -> None:
         """Raise `ValueError` if the data do not fit."""
-        del key, labels
+        if self.forces is not None and self.settings.noise is not None:
+            raise ValueError("`noise` blurs the points, whose forces are then unknown.")
         self.energy.group(data.shape[1:]).check_shape(data.shape[1:])
 
 
 def linear_model(
     group: AbstractGroup, data: Particles, settings: LinearSettings, has_atoms: bool
 ) -> LinearModel:
-    """Return an energy of pairs and, of small molecules, angles.
-
-    Raises:
-        ValueError: If the group is no `PointCloud` with reflections.
-    """
+    """Return an energy of pairs and, of small molecules, angles."""
     if not isinstance(group, PointCloud) or not group.reflections:
         raise ValueError(
-            f"`network` linear is for the symmetry of a PointCloud, but got {group}, "
-            "with reflections: give es.fit_linear features of another symmetry."
+            f"`network` linear needs a PointCloud with reflections, but got {group}: "
+            "give es.fit_linear other features."
         )
     group.check_shape(data.shape[1:])
     few = 3 <= len(group.species) <= _MOST_TRIPLETS
     points = np.asarray(data)
+    if settings.noise is not None:  # the ranges are those of blurred points
+        drawn = np.random.default_rng(0).normal(size=(_COPIES, *points.shape))
+        points = (points + settings.noise * drawn).reshape(-1, *points.shape[1:])
     pairs = PairBasis(group.species, points, num_gaussians=settings.num_gaussians)
     features: AbstractFeatures = pairs
     if few and (has_atoms if settings.angles is None else settings.angles):
         features = Concatenated(pairs, TripletBasis(group.species, points))
     energy = LinearEnergy(features, KnownEnergy(PairWall(pairs), group))
-    return LinearModel(energy=energy, settings=settings, batch_size=len(points))
+    return LinearModel(energy=energy, settings=settings, batch_size=len(data))

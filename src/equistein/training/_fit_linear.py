@@ -66,9 +66,6 @@ def fit_linear(
         mesh: The devices that share the rows.
         progress: Whether to show a progress bar.
 
-    Raises:
-        ValueError: If an argument does not fit, or the data are too few.
-
     References:
         Hyvärinen (2005), Estimation of non-normalized statistical models by score
         matching; Vincent (2011) for denoising.
@@ -78,13 +75,13 @@ def fit_linear(
         raise ValueError(
             f"`fit_linear` needs `energy`, a LinearEnergy, but got {energy!r}."
         )
-    check_positive("`fit_linear`", noise=noise or 1.0, ridge=ridge or 1.0)
-    if not 0 <= held_out < 1 or (noise is not None and forces is not None):
-        raise ValueError(
-            "`fit_linear` needs `held_out` from 0 to below 1, and `forces` or `noise` "
-            f"but not both: got held_out={held_out!r}, noise={noise!r}."
-        )
-    num_folds = max(1, round(1 / held_out)) if held_out else 1
+    given = {n: v for n, v in {"noise": noise, "ridge": ridge}.items() if v is not None}
+    check_positive("`fit_linear`", **given)  # type: ignore[arg-type]
+    if not 0 <= held_out <= 0.5:
+        raise ValueError(f"`held_out` must be from 0 to .5, but got {held_out!r}.")
+    if noise is not None and forces is not None:
+        raise ValueError("`fit_linear` takes `forces` or `noise`, but not both.")
+    num_folds = min(round(1 / held_out), 100) if held_out else 1
     source = LinearData(energy.group, data, noise, num_folds, key)
     source.add(forces=forces, weights=weights, labels=labels)
     some = jnp.asarray(source.some, float)
@@ -102,12 +99,16 @@ def fit_linear(
 
 def update(fitted: Fitted, more: Any, **known: Any) -> Fitted:
     """Return the fit of the data so far and more."""
-    folds = [each.folds for each in fitted.solutions]
-    num, num_folds = sum(int(f.weight) for f in sum(folds, ())), len(folds[0])
-    group, noise = fitted.energy.group, fitted.noise
-    source = LinearData(group, more, noise, num_folds, jr.key(num))
+    first = (*fitted.solutions, None)[0]
+    if len(fitted.solutions) != 1 or first is None:
+        raise ValueError("Only a fit by `fit_linear`, without classes, is updated.")
+    if known["forces"] is not None and not (first.shares[1] and not fitted.noise):
+        raise ValueError("`forces` need a first fit that had some: fit all together.")
+    ridge, num = known.pop("ridge"), sum(int(fold.count) for fold in first.folds)
+    group, num_folds = fitted.energy.group, len(first.folds)
+    source = LinearData(group, more, fitted.noise, num_folds, jr.key(num))
     source.add(**known)
-    return _solved(fitted, source)
+    return _solved(fitted, source, ridge=ridge)
 
 
 def _solved(
@@ -126,7 +127,7 @@ def _solved(
         features = energy.features.in_double(source.some)
         error = np.median(solutions[-1].errors(features - features.mean(axis=0)))
         if error > _LARGE:
-            text = f"The data determine the energy at them to {error:.2g} kT only"
+            text = f"The standard error of a typical point's energy is {error:.2g} kT"
             warnings.warn(f"{text}: give more points, or fewer features.", stacklevel=3)
     rows = np.array([each.coefficients for each in solutions])
     biases = source.biases(energy.features, rows)

@@ -117,22 +117,20 @@ class Fitted(eqx.Module):
         )
 
     def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
-        """Return the standard error of each point's energy less another's, by class.
-
-        Of a fit by `fit_linear`.
-        """
-        assert isinstance(self.energy, LinearEnergy)
+        """Return the standard error of each point's energy less another's, by class."""
+        if not self.solutions or not isinstance(self.energy, LinearEnergy):
+            raise ValueError("Only a fit by `fit_linear` knows errors of energies.")
         features = self.energy.features
         gaps = features.in_double(points) - features.in_double(others)
         return self.solutions[label].errors(gaps)
 
     def update(
-        self, more: Any, *, forces: Any = None, labels: Any = None, weights: Any = None
+        self, more: Any, *, forces: Any = None, weights: Any = None, ridge: Any = None
     ) -> "Fitted":
         """Return the fit of the data so far and more; all as for `fit_linear`."""
         from equistein.training._fit_linear import update  # which imports this
 
-        return update(self, more, forces=forces, labels=labels, weights=weights)
+        return update(self, more, forces=forces, weights=weights, ridge=ridge)
 
     def log_normalizer(
         self,

@@ -186,15 +186,17 @@ class SamplingGenerator(AbstractGenerator[AbstractEnergy]):
         label, clamp = parts_of(condition)
         model = energy if label is None else energy.condition(label)
         traced = None if label is None else np.int32(label)
-        run_key, start = _start(self.initial, key, max(num, self.num_at_least), traced)
+        total = max(num, self.num_at_least)
+        chosen = slice(0, total // num * num, total // num)  # neighbors may be copies
+        run_key, start = _start(self.initial, key, total, traced)
         # The energy was checked when it was fitted.
         steps = functools.partial(run, run_key, num_steps=self.num_steps, check=False)
         if clamp is None:
-            return steps(self.sampler, model.log_density, start).particles[:num]
+            return steps(self.sampler, model.log_density, start).particles[chosen]
         clamp.check_shape(start.shape[1:])
         held = _HeldDensity(model, clamp)
         start = jax.vmap(held.hold)(start)
-        points = steps(_HeldSampler(self.sampler), held, start).particles[:num]
+        points = steps(_HeldSampler(self.sampler), held, start).particles[chosen]
         return jax.vmap(held.restore)(points)
 
     def scale_steps(self, factor: Scalar) -> "SamplingGenerator":
