@@ -30,33 +30,30 @@ _AT_LEAST = 0.2  # seconds of a measurement
 def growth() -> None:
     """Print milliseconds, MiB and evaluations a second, with exponents of the time."""
     print("One step as one axis grows; MiB beside the particles; the exponent is of")
-    print(
-        "the last three sizes. SVGD has n^2 pairs, a graph network the pairs of atoms"
-    )
-    axes: dict[str, tuple[Callable[[int], Compiled], Sequence[int], int | None]] = {
+    print("the last three sizes. SVGD has n^2 pairs, a graph network those of atoms")
+    # What makes a step, the sizes, and its evaluations, m of (m, p) times size^p.
+    axes: dict[str, tuple[Callable[[int], Compiled], Sequence[int], tuple[int, int]]]
+    axes = {
         "particles, SVGD, 2 numbers each": (
-            _svgd,
-            (1_000, 4_000, 16_000, 64_000),
-            None,
+            _svgd, (1_000, 4_000, 16_000, 64_000), (1, 1)
         ),
-        "numbers of a particle, SVGD, 1 000": (_wide, (2, 16, 128, 784), 1_000),
-        "temperatures, MALA, 256 chains": (_tempering, (4, 8, 16, 32), None),
-        "parts whose labels permute, 256": (_labels, (2, 3, 4, 5, 6), _NUM),
-        "atoms of a graph network, 16 clouds": (_atoms, (10, 25, 50, 100, 200), 16),
-    }
+        "numbers of a particle, SVGD, 1 000": (_wide, (2, 16, 128, 784), (1_000, 0)),
+        "temperatures, MALA, 256 chains": (_tempering, (4, 8, 16, 32), (_NUM, 1)),
+        "parts whose labels permute, 256": (_labels, (2, 3, 4, 5, 6), (_NUM, 0)),
+        "atoms of a network, 16 clouds": (_atoms, (10, 25, 50, 100, 200), (16, 0)),
+    }  # fmt: skip
     print(
         f"{'':<38}{'size':>8}{'ms':>10}{'MiB':>9}{'evaluations/s':>15}{'exponent':>10}"
     )
-    for name, (make, sizes, evaluations) in axes.items():
+    for name, (make, sizes, (factor, degree)) in axes.items():
         rows = [_measured(make(size)) for size in sizes]
         times = np.array([time for time, _ in rows])
         power = exponent(sizes, times, sizes[-3])
         for size, (time, memory) in zip(sizes, rows, strict=True):
-            num = evaluations or (_NUM * size if "temperatures" in name else size)
             last = f"{power:>10.2f}" if size == sizes[-1] else ""
             print(
                 f"{name:<38}{size:>8}{1e3 * time:>10.3g}{memory / 2**20:>9.1f}"
-                f"{num / time:>15.3g}{last}",
+                f"{factor * size**degree / time:>15.3g}{last}",
                 flush=True,
             )
     for num in _DEVICES:

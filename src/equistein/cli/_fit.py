@@ -301,15 +301,13 @@ def _prepare(data: pathlib.Path, problem: Problem, options: Any) -> _Task:
     """Check everything; `options` are those that were given, or complete settings."""
     batch_size = getattr(options, "batch_size", None)
     dataset = models.read_dataset(data, problem)
-    purpose = problem.purpose or ("density" if problem.kelvin else "generation")
     network = problem.network or models.default_network(
-        dataset.group, dataset.labels, purpose
+        dataset.group, dataset.labels, problem.wants_density
     )
-    problem = dataclasses.replace(problem, network=network, purpose=purpose)
+    problem = dataclasses.replace(problem, network=network)
     settings: Any = _fit_settings(problem, options)
-    if batch_size is None and hasattr(
-        settings, "batch_size"
-    ):  # small data have smaller batches
+    # Small data have smaller batches, where there are some.
+    if batch_size is None and hasattr(settings, "batch_size"):
         num = min(settings.batch_size, len(dataset.points) - dataset.num_held_out)
         settings = dataclasses.replace(settings, batch_size=num)
     model = models.for_dataset(jr.key(problem.seed), dataset, settings)

@@ -73,11 +73,11 @@ class LinearData:
             if (
                 len({shape[0] for shape in shapes.values()} | {weights.size}) > 1
                 or (forces is not None and forces.shape != points.shape)
-                or not (good.all() and weights.any())
+                or not good.all()
             ):
                 raise ValueError(
-                    "`fit_linear` needs a label and a weight from 0 on, not all 0, for "
-                    f"each point, and forces like the points, but got shapes {shapes}."
+                    "`fit_linear` needs a label and a weight from 0 on for each point, "
+                    f"finite, and forces like the points, but got shapes {shapes}."
                 )
             forces = None if forces is None else self._projected(forces)
             rows = Rows(points, forces, weights)
@@ -92,10 +92,7 @@ class LinearData:
                     yield fold, part if not self._noise else self._blurred(drawn, part)
 
     def biases(self, features: Any, rows: np.ndarray) -> np.ndarray | None:
-        r"""Return b of coefficients c: the labels are likeliest by softmax(b - c F).
-
-        None without classes.
-        """
+        """Return b, by which softmax(b - c F) fits labels best; None without them."""
         if self.num_classes is None:
             return None
         columns: list[Any] = []

@@ -37,10 +37,11 @@ class LinearSolution(eqx.Module):
         ridge: $\lambda$.
         num_effective: The effective number of parameters, the trace of inverse times H.
         used: Which features are neither constant nor left out.
-        covariance: Of $c$: the sandwich of the inverse and $\sum_i g_i g_i^\top$, with
-            $g_i$ the part of the gradient that comes from one point.
+        covariance: Of $c$: inverse times squares times inverse.
         shares: The weights of score matching and of force matching.
         force_error: The root mean square error of a coordinate of the given forces.
+        folds, squares: Sums over the points so far, to which further ones are added: of
+            both sides, and of $g g^\top$, g the gradient's part of one point.
     """
 
     coefficients: np.ndarray
@@ -71,23 +72,12 @@ def solve_linear(
 ) -> LinearSolution:
     """Return the coefficients of a `LinearEnergy` that fit some points best.
 
-    Args:
-        energy: The energy.
-        blocks: The points.
-        ridge: The ridge, or None for the one by which folds predict each other best.
-        shares: The weights of score matching and of force matching; None for those
-            that the scatter of both gives.
-        before: The solution for earlier points, which these are added to.
-        mesh: The devices that share the rows.
+    The ridge is by default the one by which folds predict each other best; `shares`,
+    the weights of score matching and of force matching, those that the scatter of both
+    gives. `before` is the solution for earlier points, which these are added to.
     """
     features, base = energy.features, energy.base
-    known = (
-        np.zeros_like
-        if base is None
-        else lambda points: np.asarray(
-            _gradients(base, jnp.asarray(points, float)), np.float64
-        )
-    )
+    known = np.zeros_like if base is None else functools.partial(_gradients, base)
     sums = Equations.of(features, known, blocks, mesh)
     folds, squares = [sums[fold] for fold in sorted(sums)], 0.0
     if before is not None:
@@ -98,18 +88,10 @@ def solve_linear(
     size = math.prod(shape)
     total = _sum(folds)
     scatter = lambda c, w: score_scatter(features, known, blocks, mesh, c, w)
-    if shares is None and not total.force_weight:
-        shares = 1.0, 0.0
     if shares is None:
-        by_forces = solve(folds, (0.0, 1.0), None, features, shape)
-        by_points = solve(folds, (1.0, 0.0), None, features, shape)
-        # Few forces are fitted too well: then what the points say is their error.
-        few = float(total.force_weight) * size < 2 * by_forces.used.sum()
-        c = (by_points if few else by_forces).coefficients
-        spread = scatter(c, (1.0, 0.0))
-        _check_unit(total, by_points, spread)
-        variance = np.sum(by_points.inverse * spread) / by_points.used.sum()
-        shares = total.force_variance(c, size) / float(variance), 1.0
+        shares = 1.0, 0.0
+        if total.force_weight:
+            shares = _shares(folds, features, shape, scatter)
     found = solve(folds, shares, ridge, features, shape)
     num, numbers = int(found.used.sum()), float(total.count) * size
     if numbers < num or not num:
@@ -130,9 +112,29 @@ def _sum(folds: Sequence[Equations]) -> Equations:
     return functools.reduce(operator.add, folds)
 
 
+def _gradients(base: Any, points: np.ndarray) -> np.ndarray:
+    return np.asarray(_all_gradients(base, jnp.asarray(points, float)), np.float64)
+
+
 @eqx.filter_jit
-def _gradients(base, points):
+def _all_gradients(base, points):
     return jax.vmap(jax.grad(base))(points)
+
+
+def _shares(
+    folds: Sequence[Equations], features: Any, shape: tuple[int, ...], scatter: Any
+) -> tuple[float, float]:
+    """Return the weights of both objectives: the inverse of what each scatters by."""
+    total, size = _sum(folds), math.prod(shape)
+    by_forces = solve(folds, (0.0, 1.0), None, features, shape)
+    by_points = solve(folds, (1.0, 0.0), None, features, shape)
+    # Few forces are fitted too well: then what the points say is their error.
+    few = float(total.force_weight) * size < 2 * by_forces.used.sum()
+    c = (by_points if few else by_forces).coefficients
+    spread = scatter(c, (1.0, 0.0))
+    _check_unit(total, by_points, spread)
+    variance = np.sum(by_points.inverse * spread) / by_points.used.sum()
+    return total.force_variance(c, size) / float(variance), 1.0
 
 
 def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
@@ -140,8 +142,10 @@ def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
     c, covariance = points.coefficients, points.inverse @ spread @ points.inverse
     implied = c @ total.force_matrix @ c
     by_error = np.sum(total.force_matrix * covariance)
+    if by_error >= _UNSURE * implied:
+        return
     ratio = float(c @ total.force_vector) / float(implied - by_error)
-    if by_error < _UNSURE * implied and not 1 / _RATIO < ratio < _RATIO:
+    if not 1 / _RATIO < ratio < _RATIO:
         warnings.warn(
             f"`forces` are {ratio:.3g} times those that the points imply: they must be "
             "-grad U / kT, in kT over the unit of length of the points. Another unit, "

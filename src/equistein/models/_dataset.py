@@ -254,9 +254,7 @@ def _with_energies(path: pathlib.Path, problem: Problem, dataset: Dataset) -> Da
     of blurred molecules, whose energies are unknown, so it learns from forces alone.
     """
     by_features, num = problem.network == "features", dataset.num_train
-    solved = problem.network == "linear" or (
-        problem.network is None and problem.purpose != "generation"
-    )
+    solved = (problem.network or "linear") == "linear" and problem.wants_density
     known = np.zeros(0) if dataset.energies is None else dataset.energies[:num]
     known = known[np.isfinite(known)]
     uses_energies = by_features and len(np.unique(known)) > 1

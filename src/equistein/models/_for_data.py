@@ -76,12 +76,9 @@ def for_data(
     """
     settings = settings or SETTINGS[default_network(group, labels)]
     key, num_classes = as_keys(key), num_classes_of(labels)
-    if isinstance(settings, DenoisingSettings | LinearSettings):
-        if labels is not None:
-            raise ValueError(
-                "Networks `graph` and `linear` learn no classes: leave `labels` out "
-                "(--no-labels)."
-            )
+    unlabeled = isinstance(settings, DenoisingSettings | LinearSettings)
+    if unlabeled and labels is not None:
+        raise ValueError("This network learns no classes: leave out `labels`.")
     if isinstance(settings, LinearSettings):
         return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, DenoisingSettings):
@@ -105,14 +102,14 @@ def for_data(
 
 
 def default_network(
-    group: AbstractGroup, labels: Any, purpose: str | None = None
+    group: AbstractGroup, labels: Any, wants_density: bool = False
 ) -> Network:
     """Return the network that suits a symmetry, labels and a purpose."""
     if isinstance(group, ImageRotations):
         return "unet"
     is_cloud = isinstance(group, PointCloud) and group.reflections
     if is_cloud and labels is None:
-        return "linear" if purpose == "density" else "graph"
+        return "linear" if wants_density else "graph"
     return "features"
 
 

@@ -18,7 +18,7 @@ from equistein.features import (
 )
 from equistein.groups import AbstractGroup, PointCloud
 from equistein.models._settings import LinearSettings
-from equistein.training import fit_linear, Fitted, SamplingGenerator
+from equistein.training import fit_linear, Fitted
 
 _COPIES = 8  # of points, to find the range of blurred ones
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
@@ -54,11 +54,9 @@ class LinearModel:
             key, self.energy, data, labels=labels, forces=self.forces, mesh=mesh,
             noise=self.settings.noise, ridge=self.settings.ridge, progress=progress,
         )  # fmt: skip
-        assert isinstance(fitted.generator, SamplingGenerator)
-        counts = self.settings.sample_steps, self.settings.sample_at_once
-        generator = dataclasses.replace(
-            fitted.generator, num_steps=counts[0], num_at_once=counts[1]
-        )
+        steps, at_once = self.settings.sample_steps, self.settings.sample_at_once
+        made: Any = fitted.generator
+        generator = dataclasses.replace(made, num_steps=steps, num_at_once=at_once)
         return dataclasses.replace(fitted, generator=generator, about=dict(self.about))
 
     @accept_integer_key

@@ -88,6 +88,11 @@ class Problem(_Checked):
     stream: bool = False
     kelvin: float | None = None
 
+    @property
+    def wants_density(self) -> bool:
+        """Whether samples shall have the energies of the data."""
+        return (self.purpose or self.kelvin and "density") == "density"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractSettings(_Checked):

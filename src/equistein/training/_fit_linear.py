@@ -115,8 +115,9 @@ def _solved(
     fitted: Fitted, source: LinearData, *, progress: bool = False, **options: Any
 ) -> Fitted:
     """Return a fit with the data of a source added to what it has."""
-    energy, shares = fitted.energy, (0.0, 1.0) if fitted.noise else None
-    assert isinstance(energy, LinearEnergy)
+    energy: Any = fitted.energy  # a linear one
+    shares = (0.0, 1.0) if fitted.noise else None
+    features = energy.features.in_double(source.some)
     before = fitted.solutions or (None,) * (source.num_classes or 1)
     solutions = []
     for label, earlier in enumerate(progress_bar(before, disable=not progress)):
@@ -124,7 +125,6 @@ def _solved(
         solutions.append(
             solve_linear(energy, blocks, shares=shares, before=earlier, **options)
         )
-        features = energy.features.in_double(source.some)
         error = np.median(solutions[-1].errors(features - features.mean(axis=0)))
         if error > _LARGE:
             text = f"The standard error of a typical point's energy is {error:.2g} kT"

@@ -13,7 +13,7 @@ from equistein._arrays import as_keys
 from equistein._limits import check_sample_memory
 from equistein._numbers import is_integer
 from equistein._types import AnyKey, Particles, Point, Scalar
-from equistein.energies import AbstractEnergy, LinearEnergy, LinearSolution
+from equistein.energies import AbstractEnergy, LinearSolution
 from equistein.groups import AbstractGroup
 from equistein.metrics import annealed_importance_sampling, LogNormalizer
 from equistein.samplers import Normal
@@ -118,9 +118,9 @@ class Fitted(eqx.Module):
 
     def energy_errors(self, points: Any, others: Any, label: int = 0) -> np.ndarray:
         """Return the standard error of each point's energy less another's, by class."""
-        if not self.solutions or not isinstance(self.energy, LinearEnergy):
+        if not self.solutions:
             raise ValueError("Only a fit by `fit_linear` knows errors of energies.")
-        features = self.energy.features
+        features = self.energy.features  # type: ignore[attr-defined]
         gaps = features.in_double(points) - features.in_double(others)
         return self.solutions[label].errors(gaps)
 
