@@ -13,7 +13,7 @@ from equistein.features._base import (
     smooth_norm_laplacian,
     SMOOTHED,
 )
-from equistein.groups import AbstractGroup, Orthogonal, Trivial
+from equistein.groups import AbstractGroup, Orthogonal, PointCloud, Trivial
 
 
 @check_arguments
@@ -64,7 +64,10 @@ class Coordinates(AbstractFeatures):
 
 @check_arguments
 class Concatenated(AbstractFeatures):
-    """The features of several maps that are constant on the same orbits."""
+    """The features of several maps that are constant on the same orbits.
+
+    Of clouds some parts may be constant under reflections too: then not all are.
+    """
 
     parts: tuple[AbstractFeatures, ...]
 
@@ -106,8 +109,12 @@ class Concatenated(AbstractFeatures):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         groups = [part.group(shape) for part in self.parts]
-        if any(group != groups[0] for group in groups):
+        smallest = min(groups, key=lambda group: getattr(group, "reflections", True))
+        if not getattr(smallest, "reflections", True):
+            clouds = [group for group in groups if isinstance(group, PointCloud)]
+            groups = [PointCloud(c.species, c.dim, reflections=False) for c in clouds]
+        if any(group != smallest for group in groups):
             raise ValueError(
                 f"The parts of Concatenated must share their group, but have {groups}."
             )
-        return groups[0]
+        return smallest

@@ -4,16 +4,17 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from equistein._check_arguments import accept_integer_key
-from equistein._types import AnyKey, Key, Particles
+from equistein._types import AnyKey, Key, Particles, Point, Scalar
 from equistein.energies import KnownEnergy, LinearEnergy
 from equistein.features import (
     AbstractFeatures,
     Concatenated,
     PairBasis,
-    PairWall,
     TripletBasis,
 )
 from equistein.groups import AbstractGroup, PointCloud
@@ -21,7 +22,30 @@ from equistein.models._settings import LinearSettings
 from equistein.training import fit_linear, Fitted
 
 _COPIES = 8  # of points, to find the range of blurred ones
+_WALL = 500.0  # kT, where a distance is outside by as much as its range
 _MOST_TRIPLETS = 20  # atoms of a molecule whose angles are features
+
+
+class PairWall(eqx.Module):
+    r"""A log density that keeps each distance in the range of a `PairBasis`.
+
+    $$\log p(x) = -500 \sum_{ij} \bigl( \delta_{ij} / (b_s - a_s) \bigr)^2$$
+
+    with $\delta$ how far a distance is outside the range $[a_s, b_s]$ that the data
+    have: what they never saw is unlikely, whatever functions that end there add up to.
+    """
+
+    basis: PairBasis
+
+    def __call__(self, point: Point) -> Scalar:
+        basis = self.basis
+        distances, kinds = basis.distances(point), basis.kind_of_pairs()
+        least, most = (
+            jnp.asarray(np.array(ends)[kinds], point.dtype)
+            for ends in (basis.least, basis.most)
+        )
+        outside = jnp.maximum(jnp.maximum(least - distances, distances - most), 0)
+        return -_WALL * jnp.sum((outside / (most - least + basis.epsilon)) ** 2)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

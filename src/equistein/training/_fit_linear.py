@@ -15,11 +15,12 @@ from equistein._numbers import check_positive
 from equistein._progress import progress_bar
 from equistein._sharding import check_mesh
 from equistein._types import AnyKey
-from equistein.energies import LinearData, LinearEnergy, solve_linear
+from equistein.energies import LinearEnergy, solve_linear
 from equistein.samplers import AnnealedSMC, MALA, Normal
 from equistein.training._fitted import Fitted
 from equistein.training._generators import SamplingGenerator
 from equistein.training._initial import Box
+from equistein.training._linear_data import LinearData
 
 _LARGE = 0.5  # kT, of the standard error of an energy
 

@@ -8,7 +8,7 @@ import jax.random as jr
 import numpy as np
 
 from equistein._arrays import as_keys
-from equistein.features import Rows
+from equistein.energies import Rows
 
 _BLOCK = 8_192  # points that are read together
 _COPIES = 8  # of each point, with other noise
