@@ -20,9 +20,6 @@ class PlainEnergy(AbstractEnergy):
 
     Args:
         network: The network $f$.
-
-    Raises:
-        ValueError: If the value of the network at a point is not one number.
     """
 
     network: AbstractNetwork
@@ -31,10 +28,8 @@ class PlainEnergy(AbstractEnergy):
         value = self.network(point)
         if value.shape != ():
             raise ValueError(
-                "`PlainEnergy` needs `network`, a function with one number as its "
-                f"value, but of a point of shape {point.shape} it is of shape "
-                f"{value.shape}: sum it, or take `JointEnergy` for a value of each "
-                "class."
+                "`PlainEnergy` needs `network` with one number as its value, but it is "
+                f"of shape {value.shape}: sum it, or take `JointEnergy` for classes."
             )
         return -value
 
@@ -75,9 +70,6 @@ class TemperedEnergy(AbstractEnergy):
     Args:
         energy: The energy.
         temperature: The temperature $T > 0$.
-
-    Raises:
-        ValueError: If the temperature is not positive.
     """
 
     energy: AbstractEnergy

@@ -73,11 +73,7 @@ class JointEnergy(AbstractEnergy):
         return total - jnp.where(known, jax.nn.log_softmax(logits)[label], jnp.nan)
 
     def condition(self, label: int | np.integer) -> "ConditionalEnergy":
-        """Return the energy of the points of one class, $E(x, y)$ as one of x.
-
-        Raises:
-            ValueError: If the label is no class.
-        """
+        """Return the energy of the points of one class, $E(x, y)$ as one of x."""
         return ConditionalEnergy(self, label)
 
     def num_classes(self, shape: tuple[int, ...]) -> int:
@@ -113,8 +109,7 @@ class ConditionalEnergy(AbstractEnergy):
         label: The class $y$, from 0 on.
 
     Raises:
-        ValueError: If the label is no class of the network, which some know before they
-            are given a point.
+        ValueError: If the label is no class of the network.
     """
 
     energy: JointEnergy

@@ -32,12 +32,12 @@ _UNSURE = 0.2  # of the square of the latter, by their errors
 
 
 class LinearSolution(eqx.Module):
-    r"""The coefficients of one class, and what further points are added to.
+    r"""The coefficients of one class.
 
     $(H + \lambda P\, \mathrm{diag}\, H)\, c = b$, with the penalties P of the features.
 
     Attributes:
-        coefficients: $c$; 0 for features that are constant on the data or left out.
+        coefficients: $c$; 0 where a feature is constant or left out.
         inverse: The inverse of the matrix.
         ridge: $\lambda$.
         num_effective: The effective number of parameters, the trace of inverse times H.
@@ -45,8 +45,7 @@ class LinearSolution(eqx.Module):
         covariance: Of $c$: inverse times squares times inverse.
         shares: The weights of score matching and of force matching.
         force_error: The root mean square error of a coordinate of the given forces.
-        folds, squares: Sums over the points so far, to which further ones are added: of
-            both sides, and of $g g^\top$, g the gradient's part of one point.
+        folds, squares: Sums over the points so far, to which `update` adds.
     """
 
     coefficients: np.ndarray
@@ -147,9 +146,8 @@ def _check_unit(total: Equations, points: LinearSolution, spread: Any) -> None:
     ratio = float(c @ total.force_vector) / float(implied - by_error)
     if not 1 / _RATIO < ratio < _RATIO:
         warnings.warn(
-            f"`forces` are {ratio:.3g} times those that the points imply: they must be "
-            "-grad U / kT, in kT over the unit of length of the points. Another unit, "
-            "sign or temperature?",
+            f"`forces` are {ratio:.3g} times those that the points imply, -grad U / kT "
+            "in kT over the unit of length. Another unit, sign or temperature?",
             stacklevel=5,
         )
 
@@ -199,9 +197,8 @@ def _best_ridge(
 ) -> float:
     """Return the largest ridge by which folds predict each other about best.
 
-    It is worse than the best by less than half a standard error over the folds: what
-    the data never saw is smoother than they are. Of many features one fold is enough,
-    as each takes a decomposition.
+    It is worse than the best by less than half a standard error over the folds: the
+    data's gaps are smooth. With many features one fold is enough, as that is slow.
     """
     losses = []
     for i, (part, slope) in enumerate(folds if used.sum() <= _FEW else folds[:1]):

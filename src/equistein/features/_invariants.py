@@ -89,18 +89,8 @@ class Polynomials(AbstractFeatures):
         return invariant_polynomials(self.symmetry, self.degree, shape)
 
 
-class Quadratic(Polynomials):
-    r"""The invariant polynomials of degrees 1 and 2.
-
-    A linear energy of them is that of an invariant normal distribution,
-    $E(x) = \tfrac12 x^\top A x - b \cdot x$.
-
-    Args:
-        symmetry: The group, which acts linearly.
-    """
-
-    def __init__(self, symmetry: AbstractGroup):
-        self.symmetry, self.degree = symmetry, 2
+Quadratic = functools.partial(Polynomials, degree=2)
+"""`Polynomials` of degrees 1 and 2, as of the energy of a normal distribution."""
 
 
 @check_arguments
@@ -148,16 +138,20 @@ class RandomFeatures(AbstractFeatures):
     ):
         check_integers("RandomFeatures", num=num)
         self.symmetry, self.num, self.seed = symmetry, num, seed
-        self.lengths, self.spread = tuple(map(float, lengths)), None
+        self.lengths = float(lengths[0]), float(lengths[1])
+        self.spread = None
         if not 0 < self.lengths[0] <= self.lengths[1]:
             raise ValueError(
                 "RandomFeatures needs `lengths`, the least and the largest, positive, "
                 f"but got {lengths}."
             )
-        is_known = isinstance(symmetry, AbstractFeatures) or (
-            isinstance(symmetry, Permutations) and symmetry.labels.are_separate
-        )
-        if not is_known and (symmetry.order or math.inf) > _MOST_COPIES:
+        if isinstance(symmetry, AbstractFeatures):
+            is_known = True
+        elif isinstance(symmetry, Permutations) and symmetry.labels.are_separate:
+            is_known = True
+        else:
+            is_known = (symmetry.order or math.inf) <= _MOST_COPIES
+        if not is_known:
             raise ValueError(
                 f"RandomFeatures needs `symmetry`, a group of at most {_MOST_COPIES} "
                 f"elements or Permutations of separate labels, but got {symmetry!r}: "
@@ -190,6 +184,7 @@ class RandomFeatures(AbstractFeatures):
             return self.symmetry(point)[None]
         if (self.symmetry.order or math.inf) <= _MOST_COPIES:
             return self.symmetry.orbit(point).reshape(self.symmetry.order, -1)
+        assert isinstance(self.symmetry, Permutations)
         labelled, rest = self.symmetry.labels.blocks(point.size)
         rows = np.concatenate([labelled, np.tile(rest, (len(labelled), 1))], axis=1)
         return point.ravel()[rows]

@@ -13,7 +13,7 @@ from equistein.features._base import (
     smooth_norm_laplacian,
     SMOOTHED,
 )
-from equistein.groups import AbstractGroup, Orthogonal, PointCloud, Trivial
+from equistein.groups import AbstractGroup, Orthogonal, Trivial
 
 
 @check_arguments
@@ -109,12 +109,10 @@ class Concatenated(AbstractFeatures):
 
     def group(self, shape: tuple[int, ...]) -> AbstractGroup:
         groups = [part.group(shape) for part in self.parts]
-        smallest = min(groups, key=lambda group: getattr(group, "reflections", True))
-        if not getattr(smallest, "reflections", True):
-            clouds = [group for group in groups if isinstance(group, PointCloud)]
-            groups = [PointCloud(c.species, c.dim, reflections=False) for c in clouds]
-        if any(group != smallest for group in groups):
+        if any(group != groups[0] for group in groups):
+            groups = [group.without_reflections() for group in groups]
+        if any(group != groups[0] for group in groups):
             raise ValueError(
                 f"The parts of Concatenated must share their group, but have {groups}."
             )
-        return smallest
+        return groups[0]

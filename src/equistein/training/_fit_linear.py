@@ -54,9 +54,9 @@ def fit_linear(
         key: The source of randomness: of the folds, and of the noise.
         energy: The features, and the known part.
         data: The points, stacked on axis 0, also on disk; or a list of such arrays, or
-            another iterable of them that can be iterated several times.
-        forces: Of each point, in kT over the unit of length, NaN where unknown; of a
-            list of arrays a list, and so for labels and weights.
+            another iterable of them that can be iterated several times. Then forces,
+            labels and weights are lists too.
+        forces: Of each point, in kT over the unit of length, NaN where unknown.
         labels: The class of each point, from 0 on; each has its own coefficients.
         weights: The weight of each point; by default 1.
         noise: Blur the data by noise of this standard deviation, and fit by denoising:
