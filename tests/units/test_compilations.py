@@ -73,6 +73,26 @@ def test_a_run_compiles_at_most_four_programs(name, num_runs):
         assert len(more) <= 1, more
 
 
+def test_scores_compile_four_programs():
+    target = es.targets.DoubleWell()
+    points = np.random.default_rng(0).normal(size=(3, 200, 4, 2)) * 2
+    jax.block_until_ready(target.known_states(jax.device_put(points[0])))  # once
+    samples, *reference = (part - part.mean(axis=1, keepdims=True) for part in points)
+    score = lambda part: es.score_against(part, target, reference=tuple(reference))
+    reference[1] = np.concatenate([reference[1]] * 2)
+    jax.clear_caches()
+    with pytest.warns(UserWarning, match="virial"), counted() as first:
+        score(samples)
+    assert len(first) <= 4, first
+    with pytest.warns(UserWarning, match="virial"), counted() as again:
+        score(samples[::-1])
+    assert again == []
+    flat = [part.reshape(200, -1) for part in (samples, reference[0])]
+    with counted() as first:
+        es.metrics.energy_distance(*map(jax.device_put, flat))
+    assert len(first) <= 4, first
+
+
 def contrastive():
     settings = es.models.ContrastiveSettings(
         num_epochs=2, epoch_batches=2, batch_size=16, num_particles=16, num_steps=2,

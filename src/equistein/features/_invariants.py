@@ -145,13 +145,11 @@ class RandomFeatures(AbstractFeatures):
                 "RandomFeatures needs `lengths`, the least and the largest, positive, "
                 f"but got {lengths}."
             )
-        if isinstance(symmetry, AbstractFeatures):
-            is_known = True
-        elif isinstance(symmetry, Permutations) and symmetry.labels.are_separate:
-            is_known = True
-        else:
-            is_known = (symmetry.order or math.inf) <= _MOST_COPIES
-        if not is_known:
+        is_known = isinstance(symmetry, AbstractFeatures) or (
+            isinstance(symmetry, Permutations) and symmetry.labels.are_separate
+        )
+        order = getattr(symmetry, "order", None) or math.inf
+        if not is_known and order > _MOST_COPIES:
             raise ValueError(
                 f"RandomFeatures needs `symmetry`, a group of at most {_MOST_COPIES} "
                 f"elements or Permutations of separate labels, but got {symmetry!r}: "

@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -74,7 +73,7 @@ class AbstractParticleDensity(eqx.Module):
 @check_finite_arguments
 def pair_distances(points: Particles) -> Float[Array, "n pair"]:
     """Return the distance of every pair of particles of each cloud."""
-    first, second = jnp.triu_indices(points.shape[1], k=1)
+    first, second = np.triu_indices(points.shape[1], k=1)
     gaps = points[:, first] - points[:, second]
     return jnp.sqrt(jnp.sum(gaps**2, axis=-1))
 
@@ -117,15 +116,16 @@ def geometric_wasserstein(
             f"but got shapes {first.shape} and {second.shape}."
         )
     group.check_shape(first.shape[1:])
-    project = jax.vmap(group.project)
-    x, y = project(first), project(second)
     form = closed_form(RBF(1.0), group)
     if form is not None:
-        rows = max(1, _CHUNK // (len(y) * form.num_copies))
-        parts = [_exact(form, x[i : i + rows], y) for i in range(0, len(x), rows)]
+        rows = max(1, _CHUNK // (len(second) * form.num_copies))
+        blocks = [first[i : i + rows] for i in range(0, len(first), rows)]
+        parts = [_exact(form, group, block, second) for block in blocks]
         costs = np.concatenate([np.asarray(part) for part in parts])
     else:
-        x, y = (np.asarray(z, dtype=float) for z in (x, y))
+        x, y = (
+            np.asarray(group.project_points(part), float) for part in (first, second)
+        )
         upright = _principal(y)
         costs = np.stack([_align(cloud, upright, group) for cloud in _principal(x)])
     rows, columns = linear_sum_assignment(costs)
@@ -136,9 +136,11 @@ def geometric_wasserstein(
 @eqx.filter_jit
 def _exact(
     form: AbstractClosedForm,
+    group: PointCloud,
     x: Float[Array, "row *shape"],
     y: Float[Array, "n *shape"],
 ) -> Float[Array, "row n"]:
+    x, y = jax.vmap(group.project)(x), jax.vmap(group.project)(y)
     return form.squared_orbit_distances(RBF(1.0), x, y)
 
 

@@ -1,20 +1,17 @@
 """Samples of a particle system, compared with exact ones."""
 
-import functools
 import warnings
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
+from equistein._arrays import on_device
 from equistein._check_arguments import check_finite_arguments
 from equistein._numbers import check_integers
-from equistein._types import LogDensity, Particles
-from equistein.metrics._distances import proportions, total_variation, wasserstein_1d
+from equistein.metrics._distances import total_variation, wasserstein_1d
 from equistein.metrics._particle_systems import (
     AbstractParticleDensity,
     geometric_wasserstein,
@@ -67,8 +64,9 @@ def score_against(
     """
     counts = {"num_draws": num_draws, "num_geometric": num_geometric}
     check_integers("`score_against`", least=2, **counts)
-    given = _measure(samples, target)
-    ours, size, num = given.clouds, given.effective_size, len(given.clouds.points)
+    points, counts_of_rows, notes = _centered(samples, target)
+    num = len(points)
+    size = float(num**2 / np.sum(counts_of_rows.astype(float) ** 2))
     origin = "two sets that were given"
     if reference is None:
         origin = "two runs of parallel tempering, made with seeds 1000 and 1001"
@@ -76,64 +74,60 @@ def score_against(
         # In multiples of one size, so that the cache is used.
         pool = target.reference(-(-_POOL * num // least) * least, 1)
         reference = target.reference(least, 0), pool
-    first, second = (_measure(part, target).clouds for part in reference)
-    if len(second.points) < 2 * num:
+    parts = points, *(_centered(part, target)[0] for part in reference)
+    if len(parts[2]) < 2 * num:
         raise ValueError(
             "`score_against` needs a second `reference` of at least twice as many as "
-            f"the {num} samples, but it has {len(second.points)}: give more, or score "
+            f"the {num} samples, but it has {len(parts[2])}: give more, or score "
             "fewer samples."
         )
+    generator = np.random.default_rng(0)
+    rows, shrink = _draw(generator, len(parts[2]), num, num_draws)
+    clouds, distances, energy_w2 = jax.tree.map(
+        np.asarray, _compare(target, parts, rows, target.distance_limits)
+    )
+    ours, first, second = clouds
     reasons = _virial_warning("The samples", ours, target, size)
     reasons += _reference_warnings(first, second, target)
     for reason in reasons:
         warnings.warn(reason, stacklevel=3)
-    draw = second.take(np.arange(num))
+    draw = _Clouds(*(part[:num] for part in second))
     shown = {"samples": ours, "reference": first, "exact samples": draw}
     return Scores(
         target=target.name,
         num_samples=num,
-        num_distinct=len(given.counts),
+        num_distinct=len(counts_of_rows),
         effective_size=size,
-        scores=_all_scores(target, ours, size, first, second, **counts),
+        scores=_all_scores(
+            target, clouds, size, rows, shrink, distances, generator, num_geometric
+        ),
         reference=ReferenceQuality(
             len(first.points),
             *_moments(first.virials),
             virial_exact=float(target.degrees_of_freedom),
-            energy_w2=float(_energy_w2(first.energies, second.energies)),
+            energy_w2=float(energy_w2),
             origin=origin,
         ),
-        notes=given.notes,
+        notes=notes,
         warnings=tuple(reasons),
-        energies={name: np.asarray(one.energies) for name, one in shown.items()},
-        distances={name: np.asarray(one.distances) for name, one in shown.items()},
+        energies={name: one.energies for name, one in shown.items()},
+        distances={name: one.distances for name, one in shown.items()},
     )
 
 
 class _Clouds(NamedTuple):
     """Centered clouds, with the energy, the virial and the pair distances of each."""
 
-    points: Particles
-    energies: Float[Array, " n"]
-    virials: Float[Array, " n"]
-    distances: Float[Array, "n pair"]
-
-    def take(self, rows: np.ndarray) -> "_Clouds":
-        return _Clouds(*(part[rows] for part in self))
+    points: Any
+    energies: Any
+    virials: Any
+    distances: Any
 
 
-class _Measured(NamedTuple):
-    clouds: _Clouds
-    counts: np.ndarray  # how often each distinct row occurs
-    notes: tuple[str, ...]
-
-    @property
-    def effective_size(self) -> float:
-        counts = self.counts.astype(float)
-        return float(counts.sum() ** 2 / np.sum(counts**2))
-
-
-def _measure(samples: Any, target: AbstractParticleDensity) -> _Measured:
-    """Center samples and measure them; raise if they cannot be samples of a target."""
+def _centered(
+    samples: Any, target: AbstractParticleDensity
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Center samples, or raise; also count each distinct one, and say what was done."""
     num, dim = target.num_particles, target.dim
     needs = (
         f"`score_against` needs `samples` of {target.name}, floating-point numbers of "
@@ -166,29 +160,48 @@ def _measure(samples: Any, target: AbstractParticleDensity) -> _Measured:
         notes.append(
             f"Centers of mass, up to {far:.3g} from the origin, were moved there."
         )
-    points = jnp.asarray(clouds - centers, float)
-    energies, virials = _energies_and_virials(target.log_density, points)
-    measured = _Clouds(points, energies, virials, pair_distances(points))
     counts = np.unique(rows, axis=0, return_counts=True)[1]
-    return _Measured(measured, counts, tuple(notes))
+    return np.asarray(clouds - centers, float), counts, tuple(notes)
 
 
 @eqx.filter_jit
-def _energies_and_virials(log_density: LogDensity, points: Particles):
-    def one(x):
-        value, score = jax.value_and_grad(log_density)(x)
+def _compare(
+    target: AbstractParticleDensity,
+    parts: tuple[Any, ...],
+    rows: Any,
+    limits: tuple[float, float],
+):
+    """Return the clouds, the distances of samples and draws, and of the references.
+
+    One program: of the samples, the first reference, and the second, whose rows are
+    draws. The distances are those of energies and of pair distances to the first.
+    """
+
+    def measure(x):
+        value, score = jax.value_and_grad(target.log_density)(x)
         return -value, -jnp.sum(x * score)
 
-    return jax.lax.map(one, points, batch_size=_BATCH)
+    points = jnp.concatenate(parts)
+    each = (points, *jax.lax.map(measure, points, batch_size=_BATCH))
+    each = (*each, pair_distances(points))
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    split = [jnp.split(part, ends) for part in each]
+    ours, first, second = (_Clouds(*part) for part in zip(*split, strict=True))
+
+    def distances(energies, pairs):
+        return (
+            wasserstein_1d(energies, first.energies, order=2),
+            total_variation(pairs, first.distances, limits),
+        )
+
+    of_draw = lambda some: distances(second.energies[some], second.distances[some])
+    floors = jax.lax.map(of_draw, rows)
+    values = distances(ours.energies, ours.distances)
+    between = wasserstein_1d(first.energies, second.energies, order=2)
+    return (ours, first, second), (values, floors), between
 
 
-_energy_w2 = eqx.filter_jit(functools.partial(wasserstein_1d, order=2))
-_distance_tv = eqx.filter_jit(total_variation)
-
-
-def _moments(
-    values: Float[Array, " n"], size: float | None = None
-) -> tuple[float, float]:
+def _moments(values: np.ndarray, size: float | None = None) -> tuple[float, float]:
     """Return the mean and its standard error, of `size` independent values."""
     doubles = np.asarray(values, float)
     error = doubles.std(ddof=1) / (size or len(doubles)) ** 0.5
@@ -233,50 +246,46 @@ def _reference_warnings(
 
 def _all_scores(
     target: AbstractParticleDensity,
-    ours: _Clouds,
+    clouds: tuple[_Clouds, _Clouds, _Clouds],
     size: float,
-    first: _Clouds,
-    second: _Clouds,
-    num_draws: int,
+    rows: np.ndarray,
+    shrink: float,
+    distances: Any,
+    generator: np.random.Generator,
     num_geometric: int,
 ) -> dict[str, Score]:
-    """Return every score with its floor, against `first`, drawn from `second`."""
-    generator = np.random.default_rng(0)
-    draws, shrink = _draw(generator, second, len(ours.points), num_draws)
-
-    def score(function, **fields) -> Score:
-        floors = [function(draw) for draw in draws]
-        return _score(function(ours), floors, len(ours.points), shrink, **fields)
+    """Return every score with its floor, against the first reference."""
+    (ours, first, second), num = clouds, rows.shape[1]
+    (energy_w2, distance_tv), (energy_floors, distance_floors) = distances
+    draws = second.points[rows]
 
     def mean_of(name, **fields) -> Score:
-        fields["error"] = _moments(getattr(ours, name), size)[1]
-        mean = lambda one: _moments(getattr(one, name))[0]
-        return score(mean, is_distance=False, **fields)
+        mean, error = _moments(getattr(ours, name), size)
+        floors = np.asarray(getattr(second, name)[rows], np.float64).mean(axis=1)
+        fields |= {"error": error, "is_distance": False}
+        return _score(mean, floors, num, shrink, **fields)
 
     scores = {
-        "energy_w2": score(lambda one: _energy_w2(one.energies, first.energies)),
+        "energy_w2": _score(energy_w2, energy_floors, num, shrink),
         "geometric_w2": _geometric(
             target, generator, ours, first, draws, num_geometric
         ),
-        "distance_tv": score(
-            lambda one: _distance_tv(
-                one.distances, first.distances, target.distance_limits
-            )
-        ),
+        "distance_tv": _score(distance_tv, distance_floors, num, shrink),
         "mean_energy": mean_of("energies"),
         "virial": mean_of("virials", exact=float(target.degrees_of_freedom)),
     }
     if not target.state_energies:
         return scores
-    num = len(target.state_energies)
+    every = np.concatenate([ours.points, *draws])
+    states = np.asarray(target.known_states(on_device(every)))
     fractions, *floors = (
-        np.asarray(proportions(target.known_states(part.points), num), float)
-        for part in (ours, *draws)
+        np.bincount(some, minlength=len(target.state_energies)) / num
+        for some in states.reshape(-1, num)
     )
     for state, energy in enumerate(target.state_energies):
         fraction = fractions[state]
         scores[f"state_{state + 1}"] = _score(
-            fraction, [floor[state] for floor in floors], len(ours.points), shrink,
+            fraction, [floor[state] for floor in floors], num, shrink,
             is_distance=False, error=float((fraction * (1 - fraction) / size) ** 0.5),
             note=f"fraction of the minimum at {energy:.4f}",
         )  # fmt: skip
@@ -284,23 +293,22 @@ def _all_scores(
 
 
 def _draw(
-    generator: np.random.Generator, pool: _Clouds, num: int, num_draws: int
-) -> tuple[list[_Clouds], float]:
-    """Draw disjoint sets from a pool, or else subsets that overlap.
+    generator: np.random.Generator, size: int, num: int, num_draws: int
+) -> tuple[np.ndarray, float]:
+    """Return the rows of disjoint sets from a pool, or else of subsets that overlap.
 
     Also return by how much the spread of these sets is too small, as they overlap.
     """
-    size = len(pool.points)
     if size >= num_draws * num:
         order = generator.permutation(size)[: num_draws * num]
-        return [pool.take(rows) for rows in order.reshape(num_draws, num)], 1.0
+        return order.reshape(num_draws, num), 1.0
     rows = [generator.choice(size, num, replace=False) for _ in range(num_draws)]
     # As for a mean of draws without replacement from a finite population.
-    return [pool.take(chosen) for chosen in rows], (1 - num / size) ** 0.5
+    return np.array(rows), (1 - num / size) ** 0.5
 
 
 def _score(
-    value: Any, floors: Sequence[Any], num: int, shrink: float = 1.0, **fields: Any
+    value: Any, floors: Any, num: int, shrink: float = 1.0, **fields: Any
 ) -> Score:
     numbers = [float(floor) for floor in floors]
     return Score(
@@ -318,17 +326,17 @@ def _geometric(
     generator: np.random.Generator,
     ours: _Clouds,
     first: _Clouds,
-    draws: list[_Clouds],
+    draws: np.ndarray,
     most: int,
 ) -> Score:
     few = min(most, len(ours.points), len(first.points))
     chosen = generator.choice(len(ours.points), few, replace=False)
-    others = first.points[:few]
-    distance = geometric_wasserstein(ours.points[chosen], others, target.group)
-    floors = [
-        geometric_wasserstein(draw.points[:few], others, target.group).value
-        for draw in draws[:_GEOMETRIC_DRAWS]
-    ]
+    others = on_device(first.points[:few])
+    to_others = lambda some: geometric_wasserstein(
+        on_device(some), others, target.group
+    )
+    distance = to_others(ours.points[chosen])
+    floors = [to_others(draw[:few]).value for draw in draws[:_GEOMETRIC_DRAWS]]
     kind = "exact" if distance.is_exact else "an upper bound"
     note = f"{kind}, of {few} clouds against {few}"
     return _score(distance.value, floors, few, note=note)

@@ -82,7 +82,7 @@ def for_data(
         is_linear and (num_classes is None or isinstance(group, PointCloud))
     )
     if unlabeled and labels is not None:
-        raise ValueError("This network learns no such `labels`: leave them out.")
+        raise ValueError("This network learns no such classes: leave out `labels`.")
     if is_linear:
         return linear_model(group, data, settings, atomic_numbers is not None)
     if isinstance(settings, DenoisingSettings):

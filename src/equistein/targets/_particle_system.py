@@ -3,6 +3,7 @@
 import abc
 import functools
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,7 +12,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from equistein._arrays import as_keys
+from equistein._arrays import as_keys, on_device
 from equistein._check_arguments import check_arguments
 from equistein._numbers import check_integers
 from equistein._products import matmul
@@ -135,7 +136,7 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
         target = {"version": _REFERENCE, "target": repr(self), "num": num, "part": part}
         make = lambda: np.asarray(self.sample(jr.key(_FIRST_SEED + part), num))
         name, shape = f"{self.name}-reference", (num, *self.shape)
-        return jnp.asarray(cached_array(name, target, shape, make))
+        return on_device(cached_array(name, target, shape, make))
 
     def start(self, key: AnyKey, num: int) -> Particles:
         """Draw points from a box, with the center of mass at the origin."""
@@ -144,24 +145,21 @@ class AbstractParticleSystem(AbstractTarget, AbstractParticleDensity):
     def minima(self, key: AnyKey, num_starts: int = 512) -> Minima:
         """Find the distinct minima from many starts; 512 find all five of DW-4."""
         key = as_keys(key)
-        starts = self.start(key, num_starts)
+        starts = _starts(key, num_starts, self.shape, self.reach)
         return find_minima(self.log_density, starts, self.features)
 
     def states(self, points: Particles, minima: Minima) -> Int[Array, " n"]:
         """Return the index of the minimum that each point relaxes to."""
-        ends = jax.vmap(self.features)(_relax(self.log_density, points))
-        gaps = jnp.max(jnp.abs(ends[:, None] - minima.features[None]), axis=-1)
-        return jnp.argmin(gaps, axis=1)
+        return _states(self.log_density, self.features, points, minima.features)
 
     @property
     def state_energies(self) -> tuple[float, ...]:
         if not self.has_few_states:
             return ()
-        return tuple(float(energy) for energy in _known_minima(self).energies)
+        return tuple(np.asarray(_known_minima(self).energies).tolist())
 
     def known_states(self, points: Particles) -> Int[Array, " n"]:
-        minima = jax.tree.map(lambda x: x.astype(points.dtype), _known_minima(self))
-        return self.states(points, minima)
+        return self.states(points, _known_minima(self))
 
 
 def centered_starts(
@@ -170,6 +168,9 @@ def centered_starts(
     """Draw points uniformly from a box and move their center of mass to the origin."""
     box = jr.uniform(key, (num, *shape), minval=-reach, maxval=reach)
     return box - jnp.mean(box, axis=1, keepdims=True)
+
+
+_starts = functools.partial(jax.jit, static_argnums=(1, 2, 3))(centered_starts)
 
 
 @functools.lru_cache(4)
@@ -208,19 +209,29 @@ def find_minima(
 
     Saddles are left out. `features` are invariant, and separate minima.
     """
-    points = _relax(log_density, starts)
-    points, energies, lowest, steepness = _polish(log_density, points)
-    described = jax.vmap(features)(points)
-    good = np.isfinite(energies) & (np.asarray(steepness) < 1e-2)
-    good &= np.asarray(lowest) > -1e-2
+    ends = _polished_ends(log_density, starts, features)
+    points, energies, lowest, steepness, described = map(np.asarray, ends)
+    good = np.isfinite(energies) & (steepness < 1e-2) & (lowest > -1e-2)
     kept: list[int] = []
-    for index in np.argsort(np.asarray(energies)):
+    for index in np.argsort(energies):
         if good[index] and all(
             np.max(np.abs(described[index] - described[other])) > 1e-2 for other in kept
         ):
             kept.append(int(index))
-    which = jnp.array(kept, int)
-    return Minima(points[which], energies[which], described[which])
+    return Minima(*map(on_device, (points[kept], energies[kept], described[kept])))
+
+
+@eqx.filter_jit
+def _polished_ends(log_density: LogDensity, starts: Particles, features: Any):
+    points, *rest = _polish(log_density, _relax(log_density, starts))
+    return points, *rest, jax.vmap(features)(points)
+
+
+@eqx.filter_jit
+def _states(log_density: LogDensity, features: Any, points: Particles, minima: Any):
+    ends = jax.vmap(features)(_relax(log_density, points))
+    gaps = jnp.max(jnp.abs(ends[:, None] - minima[None].astype(ends.dtype)), axis=-1)
+    return jnp.argmin(gaps, axis=1)
 
 
 @eqx.filter_jit
