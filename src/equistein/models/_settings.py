@@ -24,6 +24,8 @@ class _Checked:
 
     def __post_init__(self):
         for name, value in vars(self).items():  # types were checked before
+            if name == "charge":
+                continue
             limit, zero = _BELOW.get(name, math.inf), name in _OR_ZERO
             wanted = f"a finite number {'from 0 on' if zero else 'above 0'}"
             if name in _FRACTIONS:
@@ -48,7 +50,8 @@ class Problem(_Checked):
             points, or direct:permutations:3@3x2+trivial@4 on parts of a flat point.
         dim: For a point cloud, the dimension of space.
         species: For a point cloud from a table or arrays, one name a particle, as in
-            "A A B": those of one name may be swapped. By default all are alike.
+            "A A B": those of one name may be swapped. By default all are alike. For
+            molecules, the elements of types that are numbered, or of all atoms.
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; `features`, a
             perceptron of invariant features; or `linear`, an energy of distances and
@@ -62,6 +65,16 @@ class Problem(_Checked):
         columns: Of a table those to read, such as "x [nm],y [nm]"; by default all but
             that of the classes.
         class_column: The column of a table that holds the classes, numbers or words.
+        sep: What separates the columns of a table, if that is not recognized.
+        decimal: The decimal point of a table, "." or ",", if that is not recognized.
+        energy_key: What a file of molecules calls the energies, if that is ambiguous.
+        forces_key: What it calls the forces.
+        energy_unit: Their unit, such as eV (by default), Hartree or kcal/mol.
+        force_unit: The unit of the forces; by default it goes with that of energies.
+        length_unit: The unit of the positions, such as Angstrom (by default) or Bohr.
+        charge: The charge of the molecules; by default that in the file, or 0.
+        formula: Which molecules of a file are read; by default all must have one.
+        skip_incomplete: Whether frames that are cut are left out.
         held_out: The fraction of the data that is kept from training, to judge by.
         seed: The source of all randomness.
         num_samples: Samples drawn after the fit, for the report.
@@ -81,6 +94,16 @@ class Problem(_Checked):
     labels: bool = True
     columns: str | None = None
     class_column: str | None = None
+    sep: str | None = None
+    decimal: Literal[".", ","] | None = None
+    energy_key: str | None = None
+    forces_key: str | None = None
+    energy_unit: str | None = None
+    force_unit: str | None = None
+    length_unit: str | None = None
+    charge: int | None = None
+    formula: str | None = None
+    skip_incomplete: bool = False
     held_out: float = 0.1
     seed: int = 0
     num_samples: int = 512

@@ -3,6 +3,7 @@
 import collections
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,20 @@ _NUMBERS = {symbol: number for number, symbol in enumerate(SYMBOLS, start=1)}
 BOLTZMANN = 8.617333262e-5
 """The Boltzmann constant in eV / K."""
 
+_HARTREE, _BOHR, _FARADAY = 27.211386245988, 0.529177210544, 96485.33212331
+_ENERGIES = {  # in eV
+    "ev": 1.0, "electronvolt": 1.0, "mev": 1e-3, "hartree": _HARTREE, "ha": _HARTREE,
+    "eh": _HARTREE, "rydberg": _HARTREE / 2, "ry": _HARTREE / 2, "cm": 1.239841984e-4,
+    "invcm": 1.239841984e-4, "kcal": 4184 / _FARADAY, "kilocalorie": 4184 / _FARADAY,
+    "kj": 1000 / _FARADAY, "kilojoule": 1000 / _FARADAY,
+}  # fmt: skip
+_LENGTHS = {  # in Angstrom
+    "angstrom": 1.0, "ang": 1.0, "a": 1.0, "å": 1.0, "ångström": 1.0, "bohr": _BOHR,
+    "a0": _BOHR, "nm": 10.0, "nanometer": 10.0, "pm": 0.01,
+}  # fmt: skip
+_OF_A_MOLE = ("kcal", "kilocalorie", "kj", "kilojoule")
+Kind = Literal["energy", "force", "length"]
+
 VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
 """The valence of elements that have only one."""
 
@@ -33,6 +48,41 @@ def atomic_numbers_of(symbols: Iterable[str]) -> tuple[int, ...]:
         return tuple(_NUMBERS[symbol] for symbol in symbols)
     except KeyError as error:
         raise ValueError(f"There is no element {error}.") from None
+
+
+@check_arguments
+def unit_value(unit: str, kind: Kind) -> float:
+    """Return a unit in eV, eV / Angstrom or Angstrom.
+
+    Args:
+        unit: Its name as in ASE or pint, such as Hartree, kcal/mol/Angstrom or
+            electron_volt; a.u. is the atomic unit.
+        kind: What it measures: `energy`, `force` or `length`.
+
+    Raises:
+        ValueError: If there is no such unit of this kind.
+    """
+    text = re.sub("atomic[ _]?units?|a[.]?u[.]?$", "hartree", unit.strip().lower())
+    text = text.replace("electron_volt", "ev").replace("electron volt", "ev")
+    words = [w for w in re.split("[^a-zåö0]+", text) if w and w != "per"]
+    if words[:1] == ["hartree"] and "hartree" not in unit.lower():
+        words = {"energy": ["ha"], "force": ["ha", "bohr"], "length": ["bohr"]}[kind]
+    if words and words[0] in _OF_A_MOLE:
+        words = [word for word in words if word not in ("mol", "mole", "moles")]
+    words = [w.removesuffix("s") if w not in _LENGTHS else w for w in words]
+    tables = {"energy": [_ENERGIES], "force": [_ENERGIES, _LENGTHS]}
+    tables = tables.get(kind, [_LENGTHS])
+    if len(words) != len(tables) or any(
+        word not in table for word, table in zip(words, tables, strict=True)
+    ):
+        known = {"energy": "eV, Hartree, Rydberg, kcal/mol, kJ/mol, invcm"}
+        known["force"] = "eV/Angstrom, Hartree/Bohr, kcal/mol/Angstrom"
+        known["length"] = "Angstrom, Bohr, nm, pm"
+        raise ValueError(
+            f"There is no unit {unit!r} of {kind}: give one of {known[kind]}."
+        )
+    first, *rest = (t[word] for word, t in zip(words, tables, strict=True))
+    return first / rest[0] if rest else first
 
 
 def valences_of(symbols: Sequence[str]) -> np.ndarray:
