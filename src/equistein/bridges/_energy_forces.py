@@ -194,9 +194,9 @@ def from_energy_forces(
     $$\log p(x) = -\frac{1}{k_B T} \Bigl( E(x) + \frac{k}{2} \sum_i
       \max(|x_i - \bar x| - R, 0)^2 \Bigr) + \text{const}$$
 
-    with $k_B$ = 8.617333262e-5 eV / K. Large constants of the energies, thousands of eV,
-    are left out in double precision. The function is called from compiled code, once
-    a step for all particles.
+    with $k_B$ = 8.617333262e-5 eV / K. A large constant of the energies, of thousands
+    of eV, is left out in double precision. The function is called from compiled code,
+    once a step for all particles.
 
     Args:
         function: `function(points) -> (energies, forces)` of NumPy arrays in double
@@ -232,12 +232,8 @@ def _call(evaluated: _Evaluated, point: Point) -> tuple[Scalar, Point]:
         jax.ShapeDtypeStruct((), point.dtype),
         jax.ShapeDtypeStruct(point.shape, point.dtype),
     )
-    return jax.pure_callback(
-        functools.partial(evaluated.relative, point.ndim),
-        like,
-        point,
-        vmap_method="expand_dims",
-    )
+    call = functools.partial(evaluated.relative, point.ndim)
+    return jax.pure_callback(call, like, point, vmap_method="expand_dims")
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

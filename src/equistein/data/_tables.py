@@ -19,6 +19,7 @@ _GROWTH = 4  # bytes of memory for a letter of text
 _REMEDY = "leave rows out, or write them by np.save"
 _DELIMITERS = ";\t|,"
 _SPACES = r"\s+"
+_INDEX = ("", "Unnamed: 0", "index", "level_0", "rownames")  # of pandas and R
 _ROWS = 20  # that show what separates the columns
 
 
@@ -78,11 +79,11 @@ def read_table(
     frame = _frame(path, sep, decimal)
     wanted = [*(columns or ()), *([] if class_column is None else [class_column])]
     notes: list[str] = []
-    for name in list(frame.columns[:1]):
-        if name not in wanted and _is_index(name, frame[name]):
-            frame = frame.drop(columns=name)
-            name = f"column {name!r}" if name else "first column, without a name,"
-            notes.append(f"The {name} numbers or names the rows: it is left out.")
+    while len(frame.columns) and _is_index(frame.iloc[:, 0], wanted):
+        name = frame.columns[0]
+        frame = frame.drop(columns=name)
+        name = f"column {name!r}" if name else "first column, without a name,"
+        notes.append(f"The {name} numbers or names the rows: it is left out.")
     known = ", ".join(map(repr, frame.columns))
     for name in wanted:
         if name not in frame.columns:
@@ -127,12 +128,11 @@ def write_table(path: pathlib.Path | str, table: Table) -> None:
         raise _missing() from None
 
 
-def _is_index(name: str, column: Any) -> bool:
-    """Return whether a first column holds the numbers or names of the rows."""
-    if name not in ("", "Unnamed: 0", "index", "level_0", "rownames"):
+def _is_index(column: Any, wanted: Sequence[str]) -> bool:
+    """Return whether a first column numbers or names the rows, and is not wanted."""
+    if column.name in wanted or column.name not in _INDEX:
         return False
-    is_whole = column.dtype.kind in "iu" or column.dtype.kind not in "fb"
-    return is_whole and column.is_unique
+    return column.dtype.kind not in "fb" and column.is_unique
 
 
 def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
@@ -146,29 +146,29 @@ def _frame(path: pathlib.Path, sep: str | None, decimal: str | None) -> Any:
             _check_parquet(path)
             return pandas.read_parquet(path)
         check_read_size(str(path), _GROWTH * path.stat().st_size, _REMEDY)
-        skip, rows, sep = _first_rows(path, sep)
+        encoding = _encoding(path)
+        skip, rows, sep = _first_rows(path, sep, encoding)
         decimal = decimal or _decimal(path, rows)
         words = [word.strip() for word in rows[0]]
         named = not all(_is_number(word, decimal) for word in words)
         names = words if named else [str(i) for i in range(1, len(words) + 1)]
-        if (
-            named
-            and len({len(row) for row in rows[1:]} - {len(words) + 1})
-            == 0
-            < len(rows) - 1
-        ):
+        widths = {len(row) for row in rows[1:]}
+        if named and widths == {len(words) + 1}:
             names = ["", *names]  # R names rows in a column without a name
         # pandas only warns of rows that are longer than the header.
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(
+            frame = pandas.read_csv(
                 path, sep=sep, names=names, decimal=decimal, skiprows=skip + named,
-                comment=None if "#" in "".join(words) else "#",
-                skipinitialspace=True, encoding="utf-8-sig", index_col=False,
-                low_memory=False,
+                comment=None if "#" in "".join(words) else "#", encoding=encoding,
+                skipinitialspace=True, index_col=False, low_memory=False,
             )  # fmt: skip
+        is_empty = [not name and frame[name].isna().all() for name in frame.columns]
+        return frame.loc[:, np.logical_not(is_empty)]  # separators at the ends of lines
     except ImportError:
         raise _missing() from None
+    except DataError:
+        raise
     except LimitError as error:
         raise DataError(str(error)) from None
     except Exception as error:  # a damaged file can raise nearly anything
@@ -188,12 +188,23 @@ def _check_parquet(path: pathlib.Path) -> None:
     check_read_size(str(path), max(needed, path.stat().st_size), _REMEDY)
 
 
+def _encoding(path: pathlib.Path) -> str:
+    content = path.read_bytes()
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    try:
+        content.decode()
+    except UnicodeDecodeError:  # Excel's, in Europe and America
+        return "cp1252"
+    return "utf-8-sig"
+
+
 def _first_rows(
-    path: pathlib.Path, sep: str | None
+    path: pathlib.Path, sep: str | None, encoding: str
 ) -> tuple[int, list[list[str]], str]:
     """Return how many lines precede the table, its first rows, and the separator."""
     skip, lines = 0, []
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with path.open(encoding=encoding, newline="") as file:
         while len(lines) < _ROWS and (line := file.readline(_LONGEST)):
             if line.strip() and not line.startswith("#"):
                 lines.append(line)
@@ -253,7 +264,7 @@ def _check_numbers(path: pathlib.Path, columns: Mapping[str, Any]) -> None:
         return
     words = [str(value) for value in columns[texts[0]]]
     wrong = next((i for i, word in enumerate(words) if not _is_number(word)), 0)
-    comma = re.fullmatch("[+-]?[0-9.]*,[0-9]+", words[wrong].strip())
+    comma = re.fullmatch("[+-]?[0-9]*,[0-9]+", words[wrong].strip())
     raise DataError(
         f"{path}: column {texts[0]!r} must hold numbers, but has {words[wrong][:40]!r} "
         f"in data row {wrong + 1}{'; so do ' * bool(texts[1:])}"

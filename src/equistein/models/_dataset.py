@@ -30,16 +30,12 @@ from equistein.molecules import (
     formula,
     is_molecules,
     read_molecules,
+    READ_OPTIONS,
 )
 from equistein.training import check_on_disk, PREVIEW_SIZE, spread_rows
 
 _MAX_ATOMS = 200
 _NAMED = 5  # formulas, in an error
-_OF_TABLES = ("columns", "class_column", "sep", "decimal")
-_OF_MOLECULES = (
-    "energy_key", "forces_key", "energy_unit", "force_unit", "length_unit", "charge",
-    "formula",
-)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,15 +121,12 @@ def read_dataset(path: pathlib.Path, problem: Problem) -> Dataset:
     has_molecules = is_molecules(path)
     for names, allowed, kinds in (
         (("stream",), arrays, ".npy and .npz files"),
-        (_OF_TABLES, is_table(path), "tables, such as .csv"),
+        ("columns class_column sep decimal".split(), is_table(path), "tables, as .csv"),
         (("kelvin",), has_molecules, "molecules with energies or forces"),
-        ((*_OF_MOLECULES, "skip_incomplete"), has_molecules, "molecules"),
+        (set(READ_OPTIONS) - {"species"}, has_molecules, "molecules"),
         (("dim", "species"), problem.group == "point-cloud", "--group point-cloud"),
     ):
-        given = [
-            f"--{name.replace('_', '-')}" for name in names
-            if getattr(problem, name) not in (None, False)
-        ]  # fmt: skip
+        given = [f"--{n.replace('_', '-')}" for n in names if getattr(problem, n)]
         _check(
             allowed or not given, f"{' and '.join(given)} is for {kinds}: leave it out."
         )
@@ -174,16 +167,14 @@ def _check(good: bool | np.bool_, otherwise: str) -> None:
 
 def _read_points(path: pathlib.Path, problem: Problem, streams: bool) -> Dataset:
     """Return the points of a file, not of molecules, in its order."""
-    labels = columns = classes = None
-    notes: tuple[str, ...] = ()
+    labels, columns, classes, notes = None, None, None, ()
     if path.is_dir():
         points, labels = read_image_folder(path)
         classes = image_classes(path)
     elif is_table(path):
         wanted = problem.columns and [w.strip() for w in problem.columns.split(",")]
-        table = read_table(
-            path, wanted, problem.class_column, problem.sep, problem.decimal
-        )
+        options = problem.class_column, problem.sep, problem.decimal
+        table = read_table(path, wanted, *options)
         points, labels, notes = table.points, table.labels, table.notes
         columns, classes = table.columns, table.classes
     else:
@@ -233,8 +224,8 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         (problem.group, problem.dim or 3) == ("point-cloud", 3),
         f"{path} holds molecules: give --group point-cloud, and no --dim.",
     )
-    options = {name: getattr(problem, name) for name in ("species", *_OF_MOLECULES)}
-    frames = read_molecules(path, skip_incomplete=problem.skip_incomplete, **options)
+    options = {name: getattr(problem, name) for name in READ_OPTIONS}
+    frames = read_molecules(path, **options)
     sizes = np.array([len(frame.symbols) for frame in frames])
     bad = (sizes < 2) | (sizes > _MAX_ATOMS)
     _check(
@@ -242,17 +233,15 @@ def _read_molecules(path: pathlib.Path, problem: Problem) -> Dataset:
         f"{path}: molecules must have 2 to {_MAX_ATOMS} atoms, but that at "
         f"index {bad.argmax()} has {sizes[bad.argmax()]}.",
     )
-    kinds = [
-        formula(f.symbols) + f" of charge {f.charge}" * bool(f.charge) for f in frames
-    ]
+    kinds = [formula(f.symbols) + f"{f.charge:+}" * bool(f.charge) for f in frames]
     formulas = [
         f"{name} ({num}, the first at index {kinds.index(name)})"
         for name, num in collections.Counter(kinds).most_common(_NAMED)
     ]
     _check(
         len(formulas) == 1,
-        f"{path} holds {len(set(kinds))} kinds of molecules, {', '.join(formulas)}: "
-        f"choose one, as by --formula {formula(frames[0].symbols)} or --charge 0.",
+        f"{path} holds {', '.join(formulas)}: choose one, as by --formula "
+        f"{formula(frames[0].symbols)}, or give the --charge of all.",
     )
     # Atoms of an element are alike, so each molecule's may be put into one order.
     unknown, points, forces = np.full((sizes[0], 3), np.nan), [], []

@@ -24,8 +24,6 @@ class _Checked:
 
     def __post_init__(self):
         for name, value in vars(self).items():  # types were checked before
-            if name == "charge":
-                continue
             limit, zero = _BELOW.get(name, math.inf), name in _OR_ZERO
             wanted = f"a finite number {'from 0 on' if zero else 'above 0'}"
             if name in _FRACTIONS:
@@ -34,7 +32,7 @@ class _Checked:
                 wanted = f"{wanted}, below {limit}"
             numbers = value if isinstance(value, tuple | list) else (value,)
             good = [0 < n < limit or (n == 0 and zero) for n in numbers if is_number(n)]
-            if not numbers or not all(good):
+            if name != "charge" and not (numbers and all(good)):
                 raise ValueError(f"`{name}` must be {wanted}, but got {value!r}.")
 
 
@@ -50,8 +48,8 @@ class Problem(_Checked):
             points, or direct:permutations:3@3x2+trivial@4 on parts of a flat point.
         dim: For a point cloud, the dimension of space.
         species: For a point cloud from a table or arrays, one name a particle, as in
-            "A A B": those of one name may be swapped. By default all are alike. For
-            molecules, the elements of types that are numbered, or of all atoms.
+            "A A B": those of one name may be swapped. By default all are alike. Of
+            molecules, the elements of numbered types, or of all atoms.
         network: `graph`, a graph network with an energy for each noise level, for point
             clouds; `unet`, a U-shaped network likewise, for images; `features`, a
             perceptron of invariant features; or `linear`, an energy of distances and

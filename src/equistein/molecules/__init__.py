@@ -17,6 +17,7 @@ from equistein.molecules._files import (
     MissingASE as MissingASE,
     READ_BY_ASE as READ_BY_ASE,
     read_molecules as read_molecules,
+    READ_OPTIONS as READ_OPTIONS,
 )
 from equistein.molecules._frames import (
     Molecule as Molecule,

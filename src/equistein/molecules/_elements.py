@@ -35,6 +35,10 @@ _LENGTHS = {  # in Angstrom
     "a0": _BOHR, "nm": 10.0, "nanometer": 10.0, "pm": 0.01,
 }  # fmt: skip
 _OF_A_MOLE = ("kcal", "kilocalorie", "kj", "kilojoule")
+_SUCH = {
+    "energy": "eV, Hartree or kcal/mol", "length": "Angstrom, Bohr or nm",
+    "force": "eV/Angstrom, Hartree/Bohr or kcal/mol/Angstrom",
+}  # fmt: skip
 Kind = Literal["energy", "force", "length"]
 
 VALENCES = {"C": 4, "N": 3, "O": 2, "F": 1, "H": 1}
@@ -62,27 +66,30 @@ def unit_value(unit: str, kind: Kind) -> float:
     Raises:
         ValueError: If there is no such unit of this kind.
     """
-    text = re.sub("atomic[ _]?units?|a[.]?u[.]?$", "hartree", unit.strip().lower())
-    text = text.replace("electron_volt", "ev").replace("electron volt", "ev")
-    words = [w for w in re.split("[^a-zåö0]+", text) if w and w != "per"]
-    if words[:1] == ["hartree"] and "hartree" not in unit.lower():
-        words = {"energy": ["ha"], "force": ["ha", "bohr"], "length": ["bohr"]}[kind]
+    text = re.sub("electron[ _]?volt", "ev", unit.strip().lower())
+    if re.fullmatch("a[.]?u[.]?|atomic[ _]?units?", text):
+        text = {"energy": "ha", "force": "ha/bohr", "length": "bohr"}[kind]
+    words = re.split("[^a-zåö0]+", text)
+    words = [word.removesuffix("s") for word in words if word not in ("", "per")]
     if words and words[0] in _OF_A_MOLE:
-        words = [word for word in words if word not in ("mol", "mole", "moles")]
-    words = [w.removesuffix("s") if w not in _LENGTHS else w for w in words]
+        words = [word for word in words if word not in ("mol", "mole")]
     tables = {"energy": [_ENERGIES], "force": [_ENERGIES, _LENGTHS]}
-    tables = tables.get(kind, [_LENGTHS])
-    if len(words) != len(tables) or any(
-        word not in table for word, table in zip(words, tables, strict=True)
-    ):
-        known = {"energy": "eV, Hartree, Rydberg, kcal/mol, kJ/mol, invcm"}
-        known["force"] = "eV/Angstrom, Hartree/Bohr, kcal/mol/Angstrom"
-        known["length"] = "Angstrom, Bohr, nm, pm"
+    pairs = zip(tables.get(kind, [_LENGTHS]), words, strict=True)
+    try:
+        first, *rest = (table[word] for table, word in pairs)
+    except (KeyError, ValueError):
         raise ValueError(
-            f"There is no unit {unit!r} of {kind}: give one of {known[kind]}."
-        )
-    first, *rest = (t[word] for word, t in zip(words, tables, strict=True))
+            f"There is no unit {unit!r} of {kind}: give one such as {_SUCH[kind]}."
+        ) from None
     return first / rest[0] if rest else first
+
+
+def is_unit(unit: str, kind: Kind) -> bool:
+    """Whether there is a unit by this name."""
+    try:
+        return unit_value(unit, kind) > 0
+    except ValueError:
+        return False
 
 
 def valences_of(symbols: Sequence[str]) -> np.ndarray:

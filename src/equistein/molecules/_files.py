@@ -26,11 +26,12 @@ from equistein.molecules._rdkit import rdkit
 from equistein.molecules._xyz import FIXED, text_lines, xyz_frames
 
 READ_BY_ASE = (".traj", ".db")
-
-_OPTIONS = (
+READ_OPTIONS = (
     "energy_key", "forces_key", "energy_unit", "force_unit", "length_unit", "species",
-    "charge", "formula",
+    "charge", "formula", "skip_incomplete",
 )  # fmt: skip
+"""What `read_molecules` takes where a file does not say it."""
+
 _POSITIONS = ("R", "coords", "coordinates", "positions", "pos", "xyz", "x")
 _ELEMENTS = (
     "z", "Z", "nuclear_charges", "atomic_numbers", "numbers", "charges", "species",
@@ -51,18 +52,14 @@ class MissingASE(ImportError):
 def is_molecules(path: str | os.PathLike[str]) -> bool:
     """Return whether a file holds molecules, by its name, or its arrays if an .npz."""
     path = pathlib.Path(path)
-    last = [suffix.lower() for suffix in path.suffixes[-2:]]
-    if last[-1:] == [".npz"]:
+    if path.suffix.lower() == ".npz":
         return _names_of_arrays(path) is not None
-    name = last[0] if last[-1:] == [".gz"] else last[-1] if last else ""
-    others = () if last[-1:] == [".gz"] else (".pdb", ".sdf", *READ_BY_ASE)
-    return name in (".xyz", ".extxyz", *others)
+    endings = ("xyz", "xyz.gz", "extxyz", "extxyz.gz", "pdb", "sdf", *READ_BY_ASE)
+    return path.name.lower().endswith(tuple(f".{e.strip('.')}" for e in endings))
 
 
 @check_arguments
-def read_molecules(
-    path: str | os.PathLike[str], *, skip_incomplete: bool = False, **options: Any
-) -> Molecules:
+def read_molecules(path: str | os.PathLike[str], **options: Any) -> Molecules:
     """Return the molecules of a file: .xyz, .xyz.gz, .pdb, .sdf, .traj, .db or .npz.
 
     Energies and forces become eV and eV / Angstrom. An .sdf is read by RDKit, .traj and
@@ -71,11 +68,11 @@ def read_molecules(
 
     Args:
         path: The file.
-        skip_incomplete: Whether to leave out frames that are cut.
         options: What the file does not say: `energy_key` and `forces_key`, its words
             for these; `energy_unit`, `force_unit` and `length_unit`, such as kcal/mol,
             Hartree/Bohr and nm; `species`, the elements of numbered types or of all
-            atoms, such as "O H"; `charge`; and `formula`, which of its molecules.
+            atoms, such as "O H"; `charge`; `formula`, which of its molecules; and
+            `skip_incomplete`, whether frames that are cut are left out.
 
     Raises:
         XYZError: If it is damaged, cut or periodic, or a key or unit is not clear.
@@ -90,7 +87,7 @@ def read_molecules(
         for frame in read(path, known["forces_key"]):
             if isinstance(frame, Frame):
                 frames.append(frame)
-            elif skip_incomplete:
+            elif known["skip_incomplete"]:
                 notes.append(f"Left out: {frame}")
             else:
                 raise XYZError(
@@ -110,43 +107,41 @@ def from_atoms(atoms: Iterable[Any], **options: Any) -> Molecules:
 
 
 def _with_defaults(options: dict[str, Any]) -> dict[str, Any]:
-    other = ", ".join(set(options) - set(_OPTIONS))
+    other = ", ".join(set(options) - set(READ_OPTIONS))
     if other:
         raise ValueError(f"`read_molecules` has no option {other}.")
-    return dict.fromkeys(_OPTIONS) | options
+    return dict.fromkeys(READ_OPTIONS) | options
 
 
 def _pdb_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutError]:
     lines, is_ended = text_lines(path)
-    atoms: list[str] = []
+    rows: list[int] = []
     num = size = 0
     for index, line in enumerate([*lines, "END"]):
-        place = f"{path}, line {index + 1}"
-        record = line[:6].strip()
-        if record == "CRYST1" and any(number(line[i : i + 9]) > 1 for i in (6, 15, 24)):
+        record, cell = line[:6].strip(), [line[i : i + 9] for i in (6, 15, 24)]
+        if record == "CRYST1" and any(number(length) > 1 for length in cell):
             raise XYZError(
-                f"{place}: a periodic cell is not supported; leave CRYST1 out if the "
-                "molecule is isolated."
+                f"{path}, line {index + 1}: a periodic cell is not supported; leave "
+                "CRYST1 out if the molecule is isolated."
             )
         if record in ("ATOM", "HETATM"):
-            at = [number(line[i : i + 8]) for i in (30, 38, 46)]
-            if len(line) >= 54 and np.isfinite(at).all():
-                atoms.append((_pdb_element(place, line), at))
-            elif index + 1 < len(lines) or is_ended:
-                raise XYZError(f"{place}: columns 31 to 54 are no coordinates.")
-            else:
-                size = len(atoms) + 1
-        elif record in ("MODEL", "ENDMDL", "END") and atoms:
-            names, positions = zip(*atoms, strict=True)
-            if index == len(lines) and len(atoms) < size:
-                yield CutError(f"{place}: frame {num} is cut after {len(atoms)} atoms.")
+            rows.append(index)
+        elif record in ("MODEL", "ENDMDL", "END") and rows:
+            at = [[number(lines[i][c : c + 8]) for c in (30, 38, 46)] for i in rows]
+            whole = [len(lines[i]) >= 54 for i in rows] & np.isfinite(at).all(axis=1)
+            place = f"{path}, line {rows[int(whole.argmin())] + 1}"
+            is_last = index == len(lines)
+            if is_last and (len(rows) < size or not (is_ended or whole[-1])):
+                yield CutError(f"{place}: frame {num} is cut: the file ends in it.")
                 return
-            where = f"{path}, frame {num}"
-            yield Frame(lambda _, w=where: w, names, np.array(positions), {}, {})
-            atoms, num, size = [], num + 1, len(atoms)
+            if not whole.all():
+                raise XYZError(f"{place}: columns 31 to 54 are no coordinates.")
+            names = [_pdb_element(path, i, lines[i]) for i in rows]
+            yield Frame(lambda _, place=place: place, names, np.array(at), {}, {})
+            rows, num, size = [], num + 1, len(rows)
 
 
-def _pdb_element(place: str, line: str) -> str:
+def _pdb_element(path: pathlib.Path, index: int, line: str) -> str:
     """Return an element by its columns, else by the names of atom and residue."""
     written = line[76:78].strip().capitalize()
     if written in ("D", *SYMBOLS):
@@ -160,9 +155,9 @@ def _pdb_element(place: str, line: str) -> str:
     known = [two] if two in ("Br", "Cl") else known
     if len(known) != 1:
         raise XYZError(
-            f"{place}: the atom {name!r} of the residue {residue!r} may be "
-            f"{' or '.join(known) or 'anything'}: write the elements into columns 77 "
-            "and 78."
+            f"{path}, line {index + 1}: the atom {name!r} of the residue {residue!r} "
+            f"may be {' or '.join(known) or 'anything'}: write the elements into "
+            "columns 77 and 78."
         )
     return known[0]
 
@@ -192,7 +187,7 @@ def _ase_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutErro
     check_read_size(str(path), 2 * path.stat().st_size)
     num = 0
     try:
-        for num, atoms in enumerate(iread(path, index=":")):
+        for atoms in iread(path, index=":"):
             yield _frame_of(atoms, f"{path}, frame {num}")
             num += 1
     except XYZError:
@@ -247,13 +242,15 @@ def _names_of_arrays(path: pathlib.Path) -> tuple[str, str] | None:
 
 
 def _npz_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame]:
+    names, held = _names_of_arrays(path), "nothing"
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(part.file_size for part in archive.infolist())
         check_read_size(str(path), size)
         with np.load(path, allow_pickle=False) as stored:
+            held = ", ".join(stored.files)
             arrays = {name: stored[name] for name in stored.files}
-        positions, elements = map(arrays.pop, _names_of_arrays(path) or ())
+        positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
         num, atoms, _ = positions.shape
         elements = np.broadcast_to(elements, (num, atoms))
     except LimitError:
@@ -262,22 +259,21 @@ def _npz_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame]:
         raise XYZError(
             f"{path} must hold positions (molecule, atom, 3) by one of the names "
             f"{', '.join(_POSITIONS)}, and an element for each atom by one of "
-            f"{', '.join(_ELEMENTS)}: {error}."
+            f"{', '.join(_ELEMENTS)}, but has {held}: {error}."
         ) from None
     for i in range(num):
         here = elements[i].astype(str) != "0"  # small molecules are filled up by zeros
         vectors = {
-            k: v[i][here] for k, v in arrays.items() if v.shape == positions.shape
-        }
+            name: value[i][here].astype(float) for name, value in arrays.items()
+            if value.shape == positions.shape
+        }  # fmt: skip
         entries = {
             name: value.ravel()[i] if value.size == num else value
             for name, value in arrays.items() if value.size in (1, num)
         }  # fmt: skip
-        names, at = elements[i][here].astype(str).tolist(), positions[i][here]
-        yield Frame(
-            lambda _, i=i: f"{path}, molecule {i}", names, at.astype(float), entries,
-            {k: v.astype(float) for k, v in vectors.items()},
-        )  # fmt: skip
+        names, at = elements[i][here].astype(str), positions[i][here].astype(float)
+        where = f"{path}, molecule {i}"
+        yield Frame(lambda _, w=where: w, names.tolist(), at, entries, vectors)
 
 
 @check_arguments

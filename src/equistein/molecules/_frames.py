@@ -6,6 +6,7 @@ import functools
 import math
 import pathlib
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from equistein.molecules._elements import (
     atomic_numbers_of,
     atoms_of,
     formula,
+    is_unit,
     SYMBOLS,
     unit_value,
 )
@@ -25,11 +27,15 @@ LIKELY = re.compile("energ|forc|grad|^(e|e_?tot|e_?pot|toten|f)$")
 
 _OTHER = set(  # words in keys of what is no energy or force of the whole molecule
     """free kinetic per atom atoms atomic unit units old std var error mae rmse weight
-    formation binding atomization dispersion zero correction uncertainty key
+    formation binding atomization dispersion zero correction uncertainty key comment
+    unnamed
     """.split()
 )
 _UNIT_OF = {"energy": "energ|e_", "force": "forc|f_", "length": "le|pos|dist|coord|r_"}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?")
+_NO_POSITIONS = re.compile(
+    "(^|[-_. ])(frc|forces?|vel|velocit(y|ies)|grads?)([-_. ]|$)"
+)
 _TOO_CLOSE = 0.25  # Angstrom; no two atoms of a molecule are
 
 
@@ -115,51 +121,58 @@ def interpret(
     Raises:
         XYZError: If an element, a key or a unit is unknown or ambiguous.
     """
-    notes = list(said)
     if not frames:
         raise XYZError(f"{path} holds no molecules.")
+    notes = list(said)
     sizes = [len(frame.names) for frame in frames]
     if 1 in sizes and max(sizes) > 1:
         frames = [frame for frame in frames if len(frame.names) > 1]
         notes.append(f"{sizes.count(1)} frames of isolated atoms are left out.")
     try:
         symbols = _symbols(frames, options["species"], notes)
-        if options["formula"] is not None:
-            frames, symbols = _of_formula(frames, symbols, options["formula"], notes)
-        energy, forces = (
-            _key(frames, kind, options[f"{kind}_key"], path.suffix, notes)
+        keys = {
+            kind: _key(frames, kind, options[f"{kind}_key"], path.suffix, notes)
             for kind in ("energy", "forces")
-        )
-        units = _units(frames, options, {"energy": energy, "force": forces}, notes)
+        }
+        units = _units(frames, options, keys, notes)
+        wanted = options["formula"] and formula(atoms_of(options["formula"]))
     except XYZError:
         raise
     except ValueError as error:
         raise XYZError(f"{path}: {error}") from None
     molecules = [
-        _molecule(frame, elements, energy, forces, units, options["charge"])
+        _molecule(frame, elements, keys, units, options["charge"])
         for frame, elements in zip(frames, symbols, strict=True)
+        if wanted in (None, formula(elements))
     ]
+    others = len(frames) - len(molecules)
+    if not molecules:
+        has = ", ".join({formula(each): 0 for each in symbols})
+        raise XYZError(f"{path} has no {wanted} (--formula), but {has}.")
+    notes += [f"{others} frames are not {wanted}: left out."] * bool(others)
+    charges = sorted({molecule.charge for molecule in molecules})
+    notes += [f"Charge: {', '.join(map(str, charges))}."] * (charges != [0])
     _check_positions(path, molecules)
     return Molecules(tuple(molecules), tuple(notes))
 
 
-def _molecule(frame, symbols, energy, forces, units, charge) -> Molecule:
+def _molecule(frame, symbols, keys, units, charge) -> Molecule:
     positions = units["length"] * frame.positions
     if not np.all(np.abs(positions) <= LARGEST):
         raise XYZError(f"{frame.place(-1)}: a position is not below {LARGEST:g}.")
-    value = frame.entries.get(energy)
+    value = frame.entries.get(keys["energy"])
+    forces = frame.vectors.get(keys["forces"])
     if value is not None and not math.isfinite(number(value)):
         word = str(value)[:40]
         raise XYZError(f"{frame.place(-1)}: the energy {word!r} is no finite number.")
-    value = None if value is None else units["energy"] * number(value)
-    vectors = frame.vectors.get(forces)
-    vectors = None if vectors is None else units["force"] * vectors
     for key, word in frame.entries.items() if charge is None else ():
         if _words(key) in ({"charge"}, {"total", "charge"}):
             if not number(word).is_integer():
                 raise XYZError(f"{frame.place(-1)}: the charge {word!r} is not whole.")
             charge = int(number(word))
-    return Molecule(symbols, positions, value, vectors, charge or 0)
+    value = None if value is None else units["energy"] * number(value)
+    forces = None if forces is None else units["force"] * forces
+    return Molecule(symbols, positions, value, forces, charge or 0)
 
 
 def _symbols(
@@ -168,20 +181,18 @@ def _symbols(
     """Return the elements of each frame, of which isotopes and numbers are noted."""
     counts = collections.Counter(name for frame in frames for name in frame.names)
     numbers = sorted({int(name) for name in counts if name.isdecimal()})
-    sizes = {len(frame.names) for frame in frames}
-    types: dict[str, str] = {}
+    sizes, types = {len(frame.names) for frame in frames}, {}
     if species is not None:
         words = tuple(species.replace(",", " ").split())
         atomic_numbers_of(words)
-        if len(words) == max(numbers, default=0):
-            types = {str(i): word for i, word in enumerate(words, 1)}
-        elif sizes == {len(words)}:
+        if sizes == {len(words)} and len(words) not in numbers:
             return [words] * len(frames)
-        else:
+        if len(words) != max(numbers, default=0):
             raise ValueError(
-                f"--species must name the element of each of {max(numbers, default=0)} "
-                f"types, or of each of {max(sizes)} atoms, but got {species!r}."
+                f"--species must name the elements of {max(numbers, default=0)} types, "
+                f"or of {max(sizes)} atoms, but got {species!r}."
             )
+        types = {str(i): word for i, word in enumerate(words, 1)}
     elif (2 in numbers and numbers != [2]) or (numbers == [1] and max(sizes) > 2):
         raise ValueError(
             f"the atoms are named {', '.join(map(str, numbers))}. Are these types, as "
@@ -191,29 +202,19 @@ def _symbols(
     elif numbers:
         pairs = ", ".join(f"{n} is {element(str(n))}" for n in numbers)
         notes.append(f"Elements by atomic number: {pairs}.")
-    symbols = []
     for frame in frames:
-        known = [types.get(name) or element(name) for name in frame.names]
-        if None in known:
-            place, bad = frame.place(known.index(None)), frame.names[known.index(None)]
-            raise XYZError(f"{place}: there is no element {bad[:20]!r}.")
-        symbols.append(tuple(known))
+        for atom, name in enumerate(frame.names):
+            if not types.get(name) and element(name) is None:
+                raise XYZError(
+                    f"{frame.place(atom)}: there is no element {name[:20]!r}."
+                )
     heavy = sum(counts[name] for name in counts if re.match("[DdTt]([0-9_]|$)", name))
     if heavy:
         notes.append(f"{heavy} atoms of D or T, heavy hydrogen, are read as H.")
-    return symbols
-
-
-def _of_formula(frames, symbols, wanted: str, notes: list[str]) -> tuple[list, list]:
-    formulas = [formula(each) for each in symbols]
-    here = [i for i, each in enumerate(formulas) if each == formula(atoms_of(wanted))]
-    if not here:
-        counts = collections.Counter(formulas).most_common(5)
-        known = ", ".join(f"{each} ({num})" for each, num in counts)
-        raise ValueError(f"no frame is {wanted} (--formula), but {known}.")
-    if len(here) < len(frames):
-        notes.append(f"{len(frames) - len(here)} frames are not {wanted}: left out.")
-    return [frames[i] for i in here], [symbols[i] for i in here]
+    return [
+        tuple(types.get(name) or str(element(name)) for name in frame.names)
+        for frame in frames
+    ]
 
 
 def _words(key: str) -> set[str]:
@@ -226,25 +227,24 @@ def _key(
     frames: Sequence[Frame], kind: str, given: str | None, ending: str, notes: list[str]
 ) -> str | None:
     """Return what the file calls energies or forces; note what else it has."""
-    option, part = f"--{kind}-key", "entries" if kind == "energy" else "vectors"
+    part = "entries" if kind == "energy" else "vectors"
     keys = dict.fromkeys(key for frame in frames for key in getattr(frame, part))
     found = [k for k in keys if LIKELY.search(k.lower()) and "unit" not in k.lower()]
     names = {"energy", "energies"} if kind == "energy" else {"force", "forces"}
     names |= {kind[0]} if ending == ".npz" else set()  # as in MD17
     usual = [key for key in found if _words(key) & names and not _words(key) & _OTHER]
-    if given is None and len(usual) > 1 and ending != ".sdf":
+    usual = [given] if given else usual if ending != ".sdf" else []
+    if len(usual) > 1:
         raise ValueError(
             f"{kind} may be {' or '.join(usual)}: choose by --energy-key and "
             "--forces-key (`energy_key` and `forces_key` in Python)."
         )
     if given is not None and given not in keys:
         known = ", ".join(keys) or "no others"
-        raise ValueError(f"no frame has {given!r} ({option}), but {known}.")
-    chosen = given or (usual[0] if usual and ending != ".sdf" else None)
-    others = ", ".join([key for key in found if key != chosen][:9])
-    if others:
-        notes.append(f"Found, and not read: {others} ({option} chooses).")
-    return chosen
+        raise ValueError(f"no frame has {given!r} (--{kind}-key), but {known}.")
+    others = ", ".join([key for key in found if key not in usual][:9])
+    notes += [f"Found, and not read: {others} (--{kind}-key chooses)."] * bool(others)
+    return usual[0] if usual else None
 
 
 def _units(
@@ -252,31 +252,29 @@ def _units(
     notes: list[str],
 ) -> dict[str, float]:  # fmt: skip
     """Return the units of positions, energies and forces, given or in the file."""
-    units = {kind: options[f"{kind}_unit"] or "" for kind in _UNIT_OF}
+    units: dict[str, str] = {}
     for frame in frames:
         for key, value in frame.entries.items():
-            for kind, words in _UNIT_OF.items() if "unit" in key.lower() else ():
-                if (
-                    re.search(f"(^|_)({words})", key.lower())
-                    and not options[f"{kind}_unit"]
-                ):
-                    if units[kind] not in ("", str(value)):
-                        raise XYZError(f"{frame.place(-1)}: {key} is not as before.")
-                    units[kind] = str(value)
-    defaults = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
-    if units["energy"] and not units["force"]:  # Hartree goes with Bohr
+            for kind in _UNIT_OF if "unit" in key.lower() else ():
+                if key.lower() in ("unit", "units"):
+                    is_named = is_unit(str(value), kind)
+                else:
+                    is_named = re.search(f"(^|_)({_UNIT_OF[kind]})", key.lower())
+                if is_named and units.setdefault(kind, str(value)) != str(value):
+                    raise XYZError(f"{frame.place(-1)}: {key} is not as before.")
+    units |= {k: options[f"{k}_unit"] for k in _UNIT_OF if options[f"{k}_unit"]}
+    if "energy" in units and "force" not in units:  # Hartree goes with Bohr
         atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
-        length = "Bohr" if atomic else units["length"] or "Angstrom"
+        length = "Bohr" if atomic else units.get("length", "Angstrom")
         units["force"] = f"{units['energy']}/{length}"
-    for kind, key in keys.items():
-        if key is not None:
-            unit = (
-                units[kind] or f"{defaults[kind]}, as no unit is named (--{kind}-unit)"
-            )
-            notes.append(f"Read `{key}`, in {unit}.")
-    if units["length"]:
-        notes.append(f"Positions are in {units['length']}.")
-    return {kind: unit_value(units[kind] or defaults[kind], kind) for kind in defaults}
+    defaults = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
+    for kind, key in (("energy", keys["energy"]), ("force", keys["forces"])):
+        unit = f"{defaults[kind]}, as no unit is named (--{kind}-unit)"
+        notes += [f"Read `{key}`, in {units.get(kind, unit)}."] * (key is not None)
+    notes += [f"Positions are in {units['length']}."] if "length" in units else []
+    return {
+        kind: unit_value(units.get(kind, defaults[kind]), kind) for kind in defaults
+    }
 
 
 def _check_positions(path: pathlib.Path, molecules: Sequence[Molecule]) -> None:
@@ -292,4 +290,10 @@ def _check_positions(path: pathlib.Path, molecules: Sequence[Molecule]) -> None:
             f"{path}: the closest atoms are {np.median(least):.2g} Angstrom apart in "
             "most frames, so these are no positions in Angstrom. Forces or velocities "
             "(of CP2K take -pos-1.xyz, not -frc-1.xyz)? In nm (--length-unit nm)?"
+        )
+    if molecules[0].forces is None and _NO_POSITIONS.search(path.stem.lower()):
+        warnings.warn(
+            f"{path} may hold forces or velocities, by its name, but is read as "
+            "positions: of CP2K take -pos-1.xyz.",
+            stacklevel=2,
         )

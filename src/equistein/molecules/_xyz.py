@@ -5,6 +5,7 @@ import gzip
 import os
 import pathlib
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from equistein._check_arguments import check_arguments
 from equistein._limits import check_read_size
-from equistein.molecules._elements import atomic_numbers_of, unit_value
+from equistein.molecules._elements import atomic_numbers_of, is_unit
 from equistein.molecules._frames import (
     CutError,
     Frame,
@@ -56,13 +57,13 @@ class _Columns:
 def text_lines(path: pathlib.Path) -> tuple[list[str], bool]:
     """Return the lines of a file, and whether the last one is ended."""
     check_read_size(str(path), 2 * path.stat().st_size, _REMEDY)
-    content = b""
+    content = bytearray()
     try:
         with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
             while block := file.read(2**20):
                 content += block
                 check_read_size(str(path), 2 * len(content), _REMEDY)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise XYZError(f"{path} cannot be read: {error}.") from None
     if b"\0" in content:
         raise XYZError(f"{path} is not a text file, as an .xyz or .pdb file is.")
@@ -132,6 +133,8 @@ def _read_frame(
                 ) from None
             raise XYZError(f"{place(atom)}: {error}") from None
     names = [row[columns.symbol] for row in rows]
+    if columns.vectors is None and len(rows[0]) >= 7:
+        entries["unnamed columns, perhaps of forces"] = ""
     by_name = dict(zip(vectors, numbers[1:], strict=True))
     return Frame(place, names, numbers[0], entries, by_name), end
 
@@ -212,7 +215,7 @@ def _entries(comment: str) -> dict[str, Any]:
             entries[key] = value
         elif LIKELY.search(key.lower()) and before != value:
             raise ValueError(f"{key} is there twice, {before} and {value}: keep one.")
-        if key.lower() == "energy" and _is_energy(after):
+        if key.lower() == "energy" and is_unit(after, "energy"):
             entries["energy_unit"] = after
     cell = small.get("pbc", small.get("lattice", "none")).replace(",", " ")
     words = cell.lower().split()
@@ -224,16 +227,13 @@ def _entries(comment: str) -> dict[str, Any]:
     if "properties" not in small:  # a comment in words
         if re.search(r"(?i)(?<![/\w])bohr\b", comment):
             entries["length_unit"] = "Bohr"
+        if "energy" not in small and re.search(
+            r"(?i)energ|\be\b|^\s*-?\d+\.\d", comment
+        ):
+            entries["comment with an energy"] = comment
         if not np.isfinite(number(small.get("energy", "0"))):
             entries = {k: v for k, v in entries.items() if k.lower() != "energy"}
     return entries
-
-
-def _is_energy(unit: str) -> bool:
-    try:
-        return unit_value(unit, "energy") > 0
-    except ValueError:
-        return False
 
 
 @check_arguments
