@@ -128,7 +128,8 @@ def _pdb_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame | CutErro
             rows.append(index)
         elif record in ("MODEL", "ENDMDL", "END") and rows:
             at = [[number(lines[i][c : c + 8]) for c in (30, 38, 46)] for i in rows]
-            whole = [len(lines[i]) >= 54 for i in rows] & np.isfinite(at).all(axis=1)
+            ends = np.array([len(lines[i]) >= 54 for i in rows])
+            whole = ends & np.isfinite(at).all(axis=1)
             place = f"{path}, line {rows[int(whole.argmin())] + 1}"
             is_last = index == len(lines)
             if is_last and (len(rows) < size or not (is_ended or whole[-1])):

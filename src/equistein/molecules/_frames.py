@@ -17,6 +17,7 @@ from equistein.molecules._elements import (
     atoms_of,
     formula,
     is_unit,
+    Kind,
     SYMBOLS,
     unit_value,
 )
@@ -31,7 +32,11 @@ _OTHER = set(  # words in keys of what is no energy or force of the whole molecu
     unnamed
     """.split()
 )
-_UNIT_OF = {"energy": "energ|e_", "force": "forc|f_", "length": "le|pos|dist|coord|r_"}
+_UNIT_OF: dict[Kind, str] = {
+    "energy": "energ|e_",
+    "force": "forc|f_",
+    "length": "le|pos|dist|coord|r_",
+}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?")
 _NO_POSITIONS = re.compile(
     "(^|[-_. ])(frc|forces?|vel|velocit(y|ies)|grads?)([-_. ]|$)"
@@ -267,7 +272,11 @@ def _units(
         atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
         length = "Bohr" if atomic else units.get("length", "Angstrom")
         units["force"] = f"{units['energy']}/{length}"
-    defaults = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
+    defaults: dict[Kind, str] = {
+        "length": "Angstrom",
+        "energy": "eV",
+        "force": "eV/Angstrom",
+    }
     for kind, key in (("energy", keys["energy"]), ("force", keys["forces"])):
         unit = f"{defaults[kind]}, as no unit is named (--{kind}-unit)"
         notes += [f"Read `{key}`, in {units.get(kind, unit)}."] * (key is not None)

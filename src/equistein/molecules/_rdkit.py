@@ -15,13 +15,15 @@ from equistein.molecules._elements import atomic_numbers_of
 
 _REACH = 1.15  # of the sum of two covalent radii, up to which there is a bond
 _MAX_ITERATIONS = 20_000  # of the search for bond orders, which can take for ever
+_MAX_FORMS = 50  # resonance structures
 _CHARGED = (  # groups of stable molecules, each with all of its charged atoms
     "[N+X3](=*)[O-X1]", "[n+][O-X1]", "[N+X4H0][O-X1]", "[N+X2](#*)[O-X1]",  # N-oxides
     "[C-X1]#[N+,O+]", "[#7-,#7-2]~[N+X2]#N", "[N-X1]=[N+X2]=*", "N#[N+X2][#6-]",
     "N#[N+X2]C=C[O-X1]", "N#[N+X2]c~c[O-X1]", "[n+][N-]",  # isonitriles, diazo
-    "[S+,Se+,Te+;X3][O-X1]", "[S+X2](=O)[O-X1]", "[O-X1][O+]=O", "[P+X4][O-X1]",
-    "[Cl,Br,I;+,+2,+3][O-X1]", "[N+X4][B-X4]", "[n,o,s;+]", "[O-,S-,N-]~a",
-    "[N+X4]", "[N+X3]=C[N,n]", "[S+X3]", "[P+X4]", "[O-,S-]*=[O,S]",  # zwitterions
+    "[S+,Se+,Te+;X3][O-X1]", "[S+X3]C=C[O-X1]", "[S+X2](=O)[O-X1]", "[P+X4][O-X1]",
+    "[O-X1][O+]=O", "[Cl,Br,I;+,+2,+3][O-X1]", "[N+X4][B-X4]", "[n,o,s;+]",
+    "[O-,S-,N-]~a", "[N+X4]", "[N+X3]=C[N,n]", "[S+X3]", "[P+X4]",
+    "[O-,S-]*=[O,S]",
 )  # fmt: skip
 
 
@@ -98,7 +100,7 @@ def perceive(
         return Perceived(None, "no bond orders fit")
     if len(chem.GetMolFrags(mol)) > 1:
         return Perceived(None, "several fragments")
-    problem = "no bond orders fit"
+    problem, candidates = "no bond orders fit", []
     for order in _atom_orders(mol):
         ordered = chem.RenumberAtoms(mol, order)
         try:
@@ -108,10 +110,17 @@ def perceive(
             chem.SanitizeMol(ordered)
         except (ValueError, RuntimeError):
             continue
-        problem = _problem(ordered, charge)
+        found = chem.RenumberAtoms(ordered, np.argsort(order).tolist())
+        problem = _problem(found, charge)
+        candidates.append(found)
         if problem is None:
-            mol = chem.RenumberAtoms(ordered, np.argsort(order).tolist())
-            return Perceived(graph_smiles(mol), None, mol)
+            break
+    if problem == "charges":  # another resonance structure may be the usual one
+        flags = chem.ResonanceFlags.ALLOW_CHARGE_SEPARATION
+        candidates = list(chem.ResonanceMolSupplier(candidates[0], flags, _MAX_FORMS))
+    for found in reversed(candidates):
+        if found is not None and _problem(found, charge) is None:
+            return Perceived(graph_smiles(found), None, found)
     return Perceived(None, problem)
 
 

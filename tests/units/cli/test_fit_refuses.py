@@ -90,7 +90,9 @@ BAD = {  # what the tests of readers and of settings do not have
     "a unit of energy for points": (
         "x.npy", npy(POINTS), ["--energy-unit", "eV"], "--energy-unit",
     ),
-    "a separator of molecules": ("x.xyz", text(2 * WATER), [*CLOUD, "--sep", ";"], "--sep"),
+    "a separator of molecules": (
+        "x.xyz", text(2 * WATER), [*CLOUD, "--sep", ";"], "--sep",
+    ),
     "atoms alone": ("x.xyz", text(2 * "1\n\nO 0 0 0\n"), CLOUD, "index 0 has 1"),
     "too many atoms": (
         "x.xyz", text(WATER + "201\n\n" + 201 * "O 0 0 0\n"), CLOUD, "index 1 has 201",

@@ -97,10 +97,15 @@ def test_energies_in_words_are_noted(comment, read):
         ("units=kcal/mol", {}, KCAL, KCAL),
         ("", {"energy_unit": "kcal/mol"}, KCAL, KCAL),
         ("", {"energy_unit": "Hartree"}, HARTREE, HARTREE / BOHR),
-        ("energy_unit=eV", {"energy_unit": "Ha", "force_unit": "Ha/Ang"}, HARTREE, HARTREE),
-        ("energy_units=kJ/mol length_unit=nm", {"length_unit": "A"}, 1e3 / 96485.33212, 1e3 / 96485.33212),
+        (
+            "energy_unit=eV",
+            {"energy_unit": "Ha", "force_unit": "Ha/A"},
+            HARTREE,
+            HARTREE,
+        ),
+        ("energy_units=kcal/mol length_unit=nm", {"length_unit": "A"}, KCAL, KCAL),
     ],
-)  # fmt: skip
+)
 def test_units_are_those_of_options_or_of_the_comment(
     comment, options, energy, force, read
 ):
@@ -128,7 +133,7 @@ def test_units_in_words_and_of_lengths(read):
         ("electron_volt / angstrom", "force", 1),
         ("kcal mol^-1 A^-1", "force", KCAL),
         ("kcal/(mol*Angstrom)", "force", KCAL),
-        ("kJ/mol/nm", "force", 1e2 / 96485.33212e0 / 1e2 * 1e2),
+        ("kJ/mol/nm", "force", 100 / 96485.33212),
         ("Eh/a0", "force", HARTREE / BOHR),
         ("a.u.", "force", HARTREE / BOHR),
         ("atomic_unit", "energy", HARTREE),
@@ -213,7 +218,7 @@ def test_forces_in_place_of_positions(read):
         read(frame(), "run-vel-1.xyz")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read(frame(), "force-field.xyz") if False else read(frame(), "enforced.xyz")
+        read(frame(), "enforced.xyz")
 
 
 # ------------------------------------------------------------------ other formats
@@ -347,10 +352,10 @@ def test_ions_are_valid_with_their_charge_alone(smiles, charge, chem):
 
 
 @pytest.mark.parametrize(
-    ("damage", "most"), [("remove", 3), ("remove heavy", 4), ("move", 45)]
+    ("damage", "most"), [("remove", 0), ("remove heavy", 3), ("move", 34)]
 )
 def test_charges_let_no_broken_molecule_pass(damage, most, qm9, chem):
-    """As many of 96 are valid as without formal charges: 0, 1 and 38."""
+    """As many of 96 are valid as if all formal charges were refused: 0, 3 and 34."""
     symbols, positions, _ = qm9
     rng, num = np.random.default_rng(0), 0
     for molecule in np.concatenate([positions, positions]):
