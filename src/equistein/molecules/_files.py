@@ -153,7 +153,8 @@ def _pdb_element(path: pathlib.Path, index: int, line: str) -> str:
     if residue in _RESIDUES:
         return one
     known = [symbol for symbol in dict.fromkeys((one, two)) if symbol in SYMBOLS]
-    known = [two] if two in ("Br", "Cl") else known
+    is_ion = re.sub("[^A-Z]", "", residue) == letters  # whose residue has its name
+    known = [two] if two in known and (is_ion or two in ("Br", "Cl")) else known
     if len(known) != 1:
         raise XYZError(
             f"{path}, line {index + 1}: the atom {name!r} of the residue {residue!r} "

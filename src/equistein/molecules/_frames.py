@@ -32,15 +32,10 @@ _OTHER = set(  # words in keys of what is no energy or force of the whole molecu
     unnamed
     """.split()
 )
-_UNIT_OF: dict[Kind, str] = {
-    "energy": "energ|e_",
-    "force": "forc|f_",
-    "length": "le|pos|dist|coord|r_",
-}
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?")
-_NO_POSITIONS = re.compile(
-    "(^|[-_. ])(frc|forces?|vel|velocit(y|ies)|grads?)([-_. ]|$)"
-)
+_UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/Angstrom"}
+_UNIT_OF = {"length": "le|pos|dist|coord|r_", "energy": "energ|e_", "force": "forc|f_"}
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NO_POSITIONS = re.compile("(^|[-_. ])(frc|forces?|vel|velocity|grads?)([-_. ]|$)")
 _TOO_CLOSE = 0.25  # Angstrom; no two atoms of a molecule are
 
 
@@ -110,8 +105,9 @@ def element(name: str) -> str | None:
 def number(value: Any) -> float:
     """Return a number, also as 1.5D-01 of Fortran or 1.5*^-1 of QM9; else NaN."""
     if isinstance(value, str):
-        word = value.strip().lower().replace("*^", "e").replace("d", "e")
-        return float(word) if _NUMBER.fullmatch(word) else math.nan
+        if not _NUMBER.fullmatch(value):
+            value = value.strip().lower().replace("*^", "e").replace("d", "e")
+        return float(value) if _NUMBER.fullmatch(value) else math.nan
     try:
         return float(np.asarray(value, float).reshape(()))
     except (TypeError, ValueError):
@@ -148,7 +144,7 @@ def interpret(
     molecules = [
         _molecule(frame, elements, keys, units, options["charge"])
         for frame, elements in zip(frames, symbols, strict=True)
-        if wanted in (None, formula(elements))
+        if wanted is None or formula(elements) == wanted
     ]
     others = len(frames) - len(molecules)
     if not molecules:
@@ -207,12 +203,12 @@ def _symbols(
     elif numbers:
         pairs = ", ".join(f"{n} is {element(str(n))}" for n in numbers)
         notes.append(f"Elements by atomic number: {pairs}.")
-    for frame in frames:
-        for atom, name in enumerate(frame.names):
-            if not types.get(name) and element(name) is None:
-                raise XYZError(
-                    f"{frame.place(atom)}: there is no element {name[:20]!r}."
-                )
+    bad = {name for name in counts if not types.get(name) and element(name) is None}
+    for frame in frames if bad else ():
+        atom = next((i for i, name in enumerate(frame.names) if name in bad), None)
+        if atom is not None:
+            where, name = frame.place(atom), frame.names[atom][:20]
+            raise XYZError(f"{where}: there is no element {name!r}.")
     heavy = sum(counts[name] for name in counts if re.match("[DdTt]([0-9_]|$)", name))
     if heavy:
         notes.append(f"{heavy} atoms of D or T, heavy hydrogen, are read as H.")
@@ -260,30 +256,23 @@ def _units(
     units: dict[str, str] = {}
     for frame in frames:
         for key, value in frame.entries.items():
-            for kind in _UNIT_OF if "unit" in key.lower() else ():
+            for kind in _UNITS if "unit" in key.lower() else ():
                 if key.lower() in ("unit", "units"):
                     is_named = is_unit(str(value), kind)
                 else:
                     is_named = re.search(f"(^|_)({_UNIT_OF[kind]})", key.lower())
                 if is_named and units.setdefault(kind, str(value)) != str(value):
                     raise XYZError(f"{frame.place(-1)}: {key} is not as before.")
-    units |= {k: options[f"{k}_unit"] for k in _UNIT_OF if options[f"{k}_unit"]}
+    units |= {k: options[f"{k}_unit"] for k in _UNITS if options[f"{k}_unit"]}
     if "energy" in units and "force" not in units:  # Hartree goes with Bohr
         atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
         length = "Bohr" if atomic else units.get("length", "Angstrom")
         units["force"] = f"{units['energy']}/{length}"
-    defaults: dict[Kind, str] = {
-        "length": "Angstrom",
-        "energy": "eV",
-        "force": "eV/Angstrom",
-    }
     for kind, key in (("energy", keys["energy"]), ("force", keys["forces"])):
-        unit = f"{defaults[kind]}, as no unit is named (--{kind}-unit)"
+        unit = f"{_UNITS[kind]}, as no unit is named (--{kind}-unit)"
         notes += [f"Read `{key}`, in {units.get(kind, unit)}."] * (key is not None)
     notes += [f"Positions are in {units['length']}."] if "length" in units else []
-    return {
-        kind: unit_value(units.get(kind, defaults[kind]), kind) for kind in defaults
-    }
+    return {k: unit_value(units.get(k, unit), k) for k, unit in _UNITS.items()}
 
 
 def _check_positions(path: pathlib.Path, molecules: Sequence[Molecule]) -> None:

@@ -161,15 +161,16 @@ def _numbers(row: list[str], columns: _Columns) -> list[list[float]]:
         )
     if columns.mask and not {word.lower() for word in row[columns.mask]} <= _TRUE:
         raise ValueError(FIXED)
-    for first in firsts:
-        for word in row[first : first + 3]:
-            if not abs(number(word)) <= LARGEST:
+    vectors = [list(map(number, row[first : first + 3])) for first in firsts]
+    for first, vector in zip(firsts, vectors, strict=True):
+        for word, value in zip(row[first:], vector, strict=False):
+            if not abs(value) <= LARGEST:
                 kind = "coordinate" if first == columns.position else "force"
                 raise ValueError(
                     f"expected a finite {kind} of at most {LARGEST:g}, but got "
                     f"{word[:40]!r}."
                 )
-    return [[number(word) for word in row[first : first + 3]] for first in firsts]
+    return vectors
 
 
 def _columns(entries: Mapping[str, Any], key: str | None) -> _Columns:

@@ -39,18 +39,14 @@ def extended(comment, columns="forces:R:3", more=WATER):
 # ------------------------------------------------------------- keys and units
 
 
-@pytest.mark.parametrize(
-    ("energy", "forces"),
-    [
-        ("energy", "forces"),
-        ("REF_energy", "REF_forces"),
-        ("Energy", "Force"),  # GPUMD
-        ("dft_energy", "dft_force"),  # GAP
-        ("total_energy", "forces"),  # NequIP
-        ("DFT-energy", "qm.forces"),
-        ("free_energy=-9 energy", "momenta:R:3:forces"),
-    ],
-)
+KEYS = [
+    ("energy", "forces"), ("REF_energy", "REF_forces"), ("Energy", "Force"),
+    ("dft_energy", "dft_force"), ("total_energy", "forces"), ("DFT-energy", "a.forces"),
+    ("free_energy=-9 energy", "momenta:R:3:forces"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("energy", "forces"), KEYS)
 def test_keys_are_found(energy, forces, read):
     more = np.hstack([9 * WATER, WATER]) if "momenta" in forces else WATER
     molecules = read(extended(f"{energy}=-2.5", f"{forces}:R:3", more))
@@ -90,22 +86,17 @@ def test_energies_in_words_are_noted(comment, read):
     assert "columns, perhaps of forces" in " ".join(molecules.notes)
 
 
-@pytest.mark.parametrize(
-    ("comment", "options", "energy", "force"),
-    [
-        ("energy_unit=Hartree force_unit=Hartree/Bohr", {}, HARTREE, HARTREE / BOHR),
-        ("units=kcal/mol", {}, KCAL, KCAL),
-        ("", {"energy_unit": "kcal/mol"}, KCAL, KCAL),
-        ("", {"energy_unit": "Hartree"}, HARTREE, HARTREE / BOHR),
-        (
-            "energy_unit=eV",
-            {"energy_unit": "Ha", "force_unit": "Ha/A"},
-            HARTREE,
-            HARTREE,
-        ),
-        ("energy_units=kcal/mol length_unit=nm", {"length_unit": "A"}, KCAL, KCAL),
-    ],
-)
+UNITS = [
+    ("energy_unit=Hartree force_unit=Hartree/Bohr", {}, HARTREE, HARTREE / BOHR),
+    ("units=kcal/mol", {}, KCAL, KCAL),
+    ("energy_units=kcal/mol length_unit=nm", {"length_unit": "A"}, KCAL, KCAL),
+    ("", {"energy_unit": "kcal/mol"}, KCAL, KCAL),
+    ("", {"energy_unit": "Hartree"}, HARTREE, HARTREE / BOHR),
+    ("energy_unit=eV", {"energy_unit": "Ha", "force_unit": "Ha/A"}, HARTREE, HARTREE),
+]
+
+
+@pytest.mark.parametrize(("comment", "options", "energy", "force"), UNITS)
 def test_units_are_those_of_options_or_of_the_comment(
     comment, options, energy, force, read
 ):
@@ -127,23 +118,17 @@ def test_units_in_words_and_of_lengths(read):
         read(extended("energy=1 energy_unit=eV") + extended("energy=1 energy_unit=Ha"))
 
 
-@pytest.mark.parametrize(
-    ("unit", "kind", "value"),
-    [
-        ("electron_volt / angstrom", "force", 1),
-        ("kcal mol^-1 A^-1", "force", KCAL),
-        ("kcal/(mol*Angstrom)", "force", KCAL),
-        ("kJ/mol/nm", "force", 100 / 96485.33212),
-        ("Eh/a0", "force", HARTREE / BOHR),
-        ("a.u.", "force", HARTREE / BOHR),
-        ("atomic_unit", "energy", HARTREE),
-        ("Å", "length", 1),
-    ],
-)
-def test_units_have_the_names_of_ase_and_pint(unit, kind, value):
-    assert np.isclose(unit_value(unit, kind), value)
-    with pytest.raises(ValueError, match="eV"):
-        unit_value("eV/Angstrom/Angstrom", "energy")
+def test_units_have_the_names_of_ase_and_pint():
+    for unit, kind, value in [
+        ("electron_volt / angstrom", "force", 1), ("kcal mol^-1 A^-1", "force", KCAL),
+        ("kcal/(mol*Angstrom)", "force", KCAL), ("Eh/a0", "force", HARTREE / BOHR),
+        ("kJ/mol/nm", "force", 100 / 96485.33212), ("a.u.", "force", HARTREE / BOHR),
+        ("atomic_unit", "energy", HARTREE), ("Å", "length", 1),
+    ]:  # fmt: skip
+        assert np.isclose(unit_value(unit, kind), value)
+    for wrong in ("eV/Angstrom", "mol", "", "eV/mol"):
+        with pytest.raises(ValueError, match="such as eV"):
+            unit_value(wrong, "energy")
 
 
 # ------------------------------------------------------------------- elements
@@ -247,6 +232,7 @@ def pdb(names, residue, end="ENDMDL", num=2, head="", elements=None):
         ([" CA", "CB", "OG", "1HB", "HG11", "HG"], "SER", "CCOHHH"),
         (["C1", "CL1", "BR", "H10", "O"], "LIG", ["C", "Cl", "Br", "H", "O"]),
         (["OW", "HW1", "HW2"], "SOL", "OHH"),
+        (["NA"], "NA+", ["Na"]),
     ],
 )
 def test_elements_of_a_pdb_come_from_names(names, residue, symbols, read):
