@@ -268,9 +268,10 @@ def _units(
         atomic = unit_value(units["energy"], "energy") == unit_value("a.u.", "energy")
         length = "Bohr" if atomic else units.get("length", "Angstrom")
         units["force"] = f"{units['energy']}/{length}"
-    for kind, key in (("energy", keys["energy"]), ("force", keys["forces"])):
-        unit = f"{_UNITS[kind]}, as no unit is named (--{kind}-unit)"
-        notes += [f"Read `{key}`, in {units.get(kind, unit)}."] * (key is not None)
+    for kind, unit in _UNITS.items():
+        key = keys.get("forces" if kind == "force" else kind)
+        unit = units.get(kind, f"{unit}, as no unit is named (--{kind}-unit)")
+        notes += [f"Read `{key}`, in {unit}."] * (key is not None)
     notes += [f"Positions are in {units['length']}."] if "length" in units else []
     return {k: unit_value(units.get(k, unit), k) for k, unit in _UNITS.items()}
 
