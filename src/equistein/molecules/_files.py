@@ -254,7 +254,8 @@ def _npz_frames(path: pathlib.Path, key: str | None) -> Iterator[Frame]:
             arrays = {name: stored[name] for name in stored.files}
         positions, elements = (arrays.pop(name) for name in names or ("R", "z"))
         num, atoms, _ = positions.shape
-        elements = np.broadcast_to(elements, (num, atoms))
+        whole = elements.astype(int) if elements.dtype.kind == "f" else elements
+        elements = np.broadcast_to(whole, (num, atoms))
     except LimitError:
         raise
     except Exception as error:  # a damaged file can raise nearly anything

@@ -23,7 +23,7 @@ from equistein.molecules._elements import (
 )
 
 LARGEST = 1e6  # Angstrom
-LIKELY = re.compile("energ|forc|grad|^(e|e_?tot|e_?pot|toten|f)$")
+LIKELY = re.compile("energ|forc|grad|(^|_)(e|f|e_?(tot|pot|dft|scf)|toten)(_|$)")
 """What a key of energies or forces may be like, in small letters."""
 
 _OTHER = set(  # words in keys of what is no energy or force of the whole molecule
@@ -36,7 +36,7 @@ _UNITS: dict[Kind, str] = {"length": "Angstrom", "energy": "eV", "force": "eV/An
 _UNIT_OF = {"length": "le|pos|dist|coord|r_", "energy": "energ|e_", "force": "forc|f_"}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_POSITIONS = re.compile("(^|[-_. ])(frc|forces?|vel|velocity|grads?)([-_. ]|$)")
-_TOO_CLOSE = 0.25  # Angstrom; no two atoms of a molecule are
+_TOO_CLOSE = 0.5  # Angstrom; no two atoms of a molecule are
 
 
 class XYZError(ValueError):

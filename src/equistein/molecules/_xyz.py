@@ -33,7 +33,7 @@ _FRAME = 512
 _CHECKED = 1_000  # frames
 _REMEDY = "give fewer molecules"
 _ENTRY = re.compile(
-    r"""(?<!\S) ([A-Za-z][\w.-]*) \s*=\s*
+    r"""(?<!\S) ([A-Za-z][\w.-]*) (?: [\[(] ([\w/]+) [\])] )? \s*=\s*
     ("[^"]*" | '[^']*' | \{[^}]*\} | \[[^\]]*\] | \S+)
     (?: \s+ ([^\s=]+) (?=\s|$) (?!\s*=) )?
     """,
@@ -179,7 +179,8 @@ def _columns(entries: Mapping[str, Any], key: str | None) -> _Columns:
     if ":" not in value:  # such as Properties=none
         return _Columns()
     fields = value.split(":")
-    if len(fields) % 3 or not all(re.fullmatch("[0-9]{1,3}", f) for f in fields[2::3]):
+    good = len(set(fields[::3])) == len(fields[2::3])  # no name is there twice
+    if not good or not all(re.fullmatch("[0-9]{1,3}", f) for f in fields[2::3]):
         raise ValueError(f"cannot read the columns {value[:60]!r}.")
     widths = list(map(int, fields[2::3]))
     first = dict(zip(fields[::3], np.cumsum([0, *widths]).tolist(), strict=False))
@@ -209,15 +210,16 @@ def _entries(comment: str) -> dict[str, Any]:
     """
     entries: dict[str, Any] = {}
     small: dict[str, str] = {}
-    for key, word, after in _ENTRY.findall(comment):
+    for key, within, word, after in _ENTRY.findall(comment):
         value = word.strip("\"'{}[]")
         before = small.setdefault(key.lower(), value)
         if before is value:
             entries[key] = value
         elif LIKELY.search(key.lower()) and before != value:
             raise ValueError(f"{key} is there twice, {before} and {value}: keep one.")
-        if key.lower() == "energy" and is_unit(after, "energy"):
-            entries["energy_unit"] = after
+        for unit in (within, after) if "energy" in key.lower() else ():
+            if is_unit(unit, "energy"):  # as in energy[Ha]=-76 or energy = -76 Ha
+                entries["energy_unit"] = unit
     cell = small.get("pbc", small.get("lattice", "none")).replace(",", " ")
     words = cell.lower().split()
     if any(word not in _FALSE and word.strip("+-0.") for word in words):

@@ -67,6 +67,9 @@ def test_keys_that_are_ambiguous_are_chosen_by_options(read):
     with pytest.raises(XYZError, match="line 2: energy is there twice, -1 and -2"):
         read(extended("energy=-1 energy=-2"))
     assert read(extended("energy=-1 energy=-1"))[0].energy == -1
+    assert "not read: E_dft" in read(extended("E_dft=-1")).notes[0]
+    with pytest.raises(XYZError, match="cannot read the columns"):
+        read(extended("", "forces:R:3:forces:R:3", np.hstack([WATER, WATER])))
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,8 @@ def test_units_are_those_of_options_or_of_the_comment(
 
 
 def test_units_in_words_and_of_lengths(read):
-    molecules = read(frame("energy = -76.5 Hartree"))
-    assert np.isclose(molecules[0].energy, -76.5 * HARTREE)
+    for comment in ("energy = -76.5 Hartree", "energy[Ha]=-76.5", "energy(Ha) = -76.5"):
+        assert np.isclose(read(frame(comment))[0].energy, -76.5 * HARTREE)
     for comment, options in (("in Bohr", {}), ("", {"length_unit": "bohr"})):
         molecules = read(frame(comment, positions=WATER / BOHR), **options)
         assert np.allclose(molecules[0].positions, WATER, atol=1e-5)
