@@ -29,12 +29,11 @@ class Fitted(eqx.Module):
         history: For each name a value per epoch: the mean over its batches, or of
             `largest_...` the maximum, of `num_...` the sum; NaN where a `Monitor` did
             not look.
-        events: The roll-backs, each with the factor of the step sizes from then on, and
-            the stop if it gave up: the epoch that failed, and why.
+        events: The roll-backs, with the factor of the step sizes from then on, and the
+            stop if it gave up.
         generator: How samples are drawn, or None.
         reference: Where `log_normalizer` starts: a normal distribution around the
-            center of `Box(data, group)`, with half its reach as standard deviation; of
-            data that are not all in memory, of their preview.
+            center of `Box(data, group)`, with half its reach as standard deviation.
         about: What is saved with it, such as the atomic numbers.
         solutions: Of `fit_linear`, for each class: coefficients and their errors.
         noise: Of `fit_linear`, the noise that the data are blurred by.
